@@ -69,7 +69,7 @@ def test_the_health_line_names_what_is_known_and_marks_what_is_wrong(browse):
     given = replace(shown(FINE, gaps=(ScanGap("r", "no nodes", 3),)), health=health)
     page = read(browse(given).get("/"))
     assert page.texts["strip"] == (
-        "Ceiling deny Defaults inject Next scan it waits: 403 Cluster heard of 5 min ago Certificate 1 day left "
+        "Ceiling deny Defaults inject Next scan it waits: 403 Cluster heard of 5 min ago Our CA 1 day left "
         "Admission p99 4.2 ms Rules not evaluated 1"
     )
     assert page.texts["wrong"] == "it waits: 403 5 min ago 1 day left"

@@ -24,6 +24,7 @@ def overview(shown: Shown, scan: ClusterScan) -> Json:
             "clusterAgeSeconds": health.cluster_age,
             "certificateDays": health.certificate_days,
             "admissionP99Seconds": health.admission_p99,
+            "fault": health.fault,
         },
         "total": len(scan.workloads),
         "aboveMaxSkew": sum(any(skew.above for skew in each.skews) for each in scan.workloads),

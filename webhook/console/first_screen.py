@@ -161,7 +161,7 @@ def health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
         yield Fact("Cluster heard of", f"{duration(health.cluster_age)} ago", bad=health.cluster_age > _OLD_SECONDS)
     if health.certificate_days is not None:
         days = int(health.certificate_days)
-        yield Fact("Certificate", f"{plural(days, 'day')} left", bad=health.certificate_days < _SOON_DAYS)
+        yield Fact("Our CA", f"{plural(days, 'day')} left", bad=health.certificate_days < _SOON_DAYS)
     if health.admission_p99 is not None:
         yield Fact("Admission p99", f"{health.admission_p99 * 1000:.3g} ms")
     rules = {gap.rule for gap in scan.gaps if gap.missing != NOT_IN_THIS_RELEASE}

@@ -11,6 +11,7 @@ class Health(Struct, frozen=True, kw_only=True):
     """How the installation stands.
 
     Shape: None and empty for what the process does not know; ``fault`` is why there is no later scan.
+    ``certificate_days`` are those of our own CA.
     Unit: seconds, days.
     """
 

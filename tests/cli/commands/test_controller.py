@@ -29,13 +29,13 @@ LEASE = ("--lease", "platform/evenspread-controller")
     ],
 )
 def test_durations_are_written_as_go_writes_them(text, duration):
-    assert Duration().convert(text, None, None) == duration
+    assert Duration(timedelta(seconds=10)).convert(text, None, None) == duration
 
 
 @pytest.mark.parametrize("text", ["", "7d", "1.5h", "-1h", "30m1h", "168", "9s", "0s"])
 def test_a_duration_that_cannot_be_used_is_refused(text):
     with pytest.raises(click.BadParameter):
-        Duration().convert(text, None, None)
+        Duration(timedelta(seconds=10)).convert(text, None, None)
 
 
 @pytest.mark.parametrize("text", ["", "name", "a/b/c", "/name", "ns/", "NS/name", "ns/na me"])
@@ -57,6 +57,7 @@ def test_a_ca_outlives_its_leaves():
         (SECRET, 2, "--lease says who acts"),
         (LEASE, 2, "--ca-secret or --scan"),
         (("--scan", *LEASE, "--scan-share", "0", "--kubeconfig", "/nowhere"), 2, "more than 0"),
+        (("--scan", *LEASE, "--scan-interval", "0s", "--kubeconfig", "/nowhere"), 2, "'0s': at least 1s"),
         (("--scan", *LEASE, "--config", "/nowhere", "--kubeconfig", "/nowhere"), 2, "the configuration cannot be used"),
         ((*SECRET, *LEASE), 2, "run it in a pod, or add --kubeconfig"),
         ((*SECRET, *LEASE, "--health-bind", "10251"), 2, "--health-bind 10251: write it as HOST:PORT"),

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -104,5 +105,15 @@ def test_the_controllers_last_scan_is_shown(leading, scanned, synced, fault, sho
     elector = SimpleNamespace(leading=leading, holder="other")
     found = of_scanner(scanner, elector, Policy)()
     assert (found.scan is not None, found.health.cluster_age, found.waiting) == shown
+    assert found.health.certificate_days is None
     # What an old scan found is not as of now.
     assert (found.live, found.moment, found.health.fault) == (True, NOW if scanned else "", fault)
+
+
+@pytest.mark.parametrize(("ends", "days"), [(None, None), (timedelta(days=7), 7)], ids=["not looked at", "known"])
+def test_the_days_of_our_own_ca_are_told(ends, days):
+    scanner, elector = SimpleNamespace(latest=None, feed=None, fault=""), SimpleNamespace(leading=True, holder="me")
+    authority = SimpleNamespace(expires=None if ends is None else datetime.now(UTC) + ends)
+    assert of_scanner(scanner, elector, Policy, authority)().health.certificate_days == (
+        days and pytest.approx(days, abs=0.1)
+    )

@@ -34,9 +34,12 @@ class ObjectName(click.ParamType[tuple[str, str]]):
 
 
 class Duration(click.ParamType[timedelta]):
-    """A duration in Go's notation: 168h, 1h30m, 45s."""
+    """A duration in Go's notation: 168h, 1h30m, 45s; refused below the shortest that makes sense."""
 
     name = "duration"
+
+    def __init__(self, shortest: timedelta) -> None:
+        self._shortest = shortest
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
         """Read it, or refuse it as a usage error."""
@@ -47,8 +50,8 @@ class Duration(click.ParamType[timedelta]):
             self.fail(f"{str(value)[:64]!r}: write it as 168h, 1h30m or 45s", param, ctx)
         hours, minutes, seconds = (int(part or 0) for part in found.groups())
         duration = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-        if duration < _SHORTEST:
-            self.fail(f"{str(value)[:64]!r}: at least 10s", param, ctx)
+        if duration < self._shortest:
+            self.fail(f"{str(value)[:64]!r}: at least {self._shortest.total_seconds():.0f}s", param, ctx)
         return duration
 
 
@@ -57,7 +60,7 @@ def ca_options(command: _Command) -> _Command:
     for add in (
         click.option(
             "--leaf-duration",
-            type=Duration(),
+            type=Duration(_SHORTEST),
             default=LEAF_LIFE,
             metavar="DURATION",
             envvar=f"{_PREFIX}LEAF_DURATION",
@@ -66,7 +69,7 @@ def ca_options(command: _Command) -> _Command:
         ),
         click.option(
             "--ca-duration",
-            type=Duration(),
+            type=Duration(_SHORTEST),
             default=CA_LIFE,
             metavar="DURATION",
             envvar=f"{_PREFIX}CA_DURATION",

@@ -22,6 +22,7 @@ from webhook.cluster.connection import Account, ApiServer, ClusterError
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.cluster.writing.lease import Elector
 from webhook.config import ConfigError, load_policy, reloaded
+from webhook.console.shown import Source
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.run import Controller, run
 from webhook.controller.scan import Scanner, ScanSettings
@@ -79,7 +80,7 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
 @_option("--config", metavar="FILE", help="With --scan: the SpreadPolicy file; followed when it changes.")
 @_option(
     "--scan-interval",
-    type=Duration(),
+    type=Duration(timedelta(seconds=1)),  # the share of a core bounds what short ones cost
     default=timedelta(minutes=5),
     metavar="DURATION",
     help="From the begin of one scan to the next. [default: 5m]",
@@ -151,7 +152,9 @@ def controller(**given: object) -> None:
         Scanner(server, settings, identity, leading=lambda: elector.leading, policy=policy) if options.scan else None
     )
     if console is not None and scanner is not None:
-        _show_scans(scanner, elector, policy, options, console)
+        from webhook.cli.serving.console import of_scanner  # noqa: PLC0415 a controller without a console needs none
+
+        _show_scans(of_scanner(scanner, elector, policy, upkeep), options, console)
     try:
         run(Controller(elector, upkeep, scanner), elector, scanner, bind)
     except OSError as error:
@@ -186,16 +189,14 @@ def _show_file(file: str, config: str | None, bind: tuple[str, int] | None) -> N
     stop.wait()
 
 
-def _show_scans(
-    scanner: Scanner, elector: Elector, policy: Callable[[], Policy], options: Options, bind: tuple[str, int]
-) -> None:
+def _show_scans(source: Source, options: Options, bind: tuple[str, int]) -> None:
     """Serve the console over what the scans find, from threads of this process; without it the rest goes on."""
-    from webhook.cli.serving.console import of_scanner, start  # noqa: PLC0415 as above
+    from webhook.cli.serving.console import start  # noqa: PLC0415 as above
 
     named = {"--kubeconfig": options.kubeconfig, "--context": options.context, "--config": options.config}
     cluster = ("--cluster", *(word for flag, value in named.items() if value for word in (flag, value)))
     try:
-        url = start(of_scanner(scanner, elector, policy), cluster, bind)
+        url = start(source, cluster, bind)
     except OSError as error:
         _log.warning("no console at %s: %s", options.console, error.strerror)
         return

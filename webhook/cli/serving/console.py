@@ -7,7 +7,7 @@ asked for.
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from msgspec import structs
@@ -23,6 +23,7 @@ from webhook.console.serving import ConsoleServer
 from webhook.console.shown import Health, Shown
 from webhook.console.single_file import single_file
 from webhook.console.what_if import Simulator
+from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.scan import Scanner
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.scanned import ClusterScan
@@ -67,17 +68,21 @@ def once(look: Callable[[], Shown]) -> Callable[[], Shown]:
     return ask
 
 
-def of_scanner(scanner: Scanner, elector: Elector, policy: Callable[[], Policy]) -> Callable[[], Shown]:
+def of_scanner(
+    scanner: Scanner, elector: Elector, policy: Callable[[], Policy], authority: AuthorityUpkeep | None = None
+) -> Callable[[], Shown]:
     """What the controller's last scan found; a replica that stands by says who leads."""
 
     def ask() -> Shown:
         latest, feed, decided = scanner.latest, scanner.feed, policy()
         age = None if feed is None or not feed.synced else feed.age
+        ends = None if authority is None else authority.expires
         health = Health(
             ceiling=str(decided.ceiling),
             defaults_mode=str(decided.defaults.mode),
             fault=scanner.fault,
             cluster_age=age,
+            certificate_days=None if ends is None else (ends - datetime.now(UTC)) / timedelta(days=1),
         )
         waiting = "" if elector.leading else f"This replica stands by: {elector.holder or 'nobody'} leads, and scans."
         return Shown(
