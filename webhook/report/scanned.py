@@ -44,7 +44,7 @@ class Notice(Struct, frozen=True, kw_only=True):
 
 def reported(scanned: ScannedWorkload) -> Reported | None:
     """The content of the workload's report; None where there is nothing to say."""
-    stated = (*_infeasible(scanned), *map(_drift, _drifted(scanned)))
+    stated = standing(scanned)
     if not scanned.uid or not (scanned.findings or stated):
         return None
     return Reported(
@@ -56,6 +56,11 @@ def reported(scanned: ScannedWorkload) -> Reported | None:
         findings=scanned.findings,
         stated=stated,
     )
+
+
+def standing(scanned: ScannedWorkload) -> tuple[Stated, ...]:
+    """How its pods stand, as results: that some wait for their constraints, and which constraints are exceeded."""
+    return (*_infeasible(scanned), *map(_drift, _drifted(scanned)))
 
 
 def notices(scanned: ScannedWorkload, now: datetime) -> Iterator[Notice]:

@@ -44,7 +44,8 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     Shape: ``kinds`` counts the objects by kind, ``workloads`` those with a pod template that were examined, ``owned``
     those that were skipped because their controller was examined; ``clean`` has file and title of workloads without
-    findings. ``scan`` is of whole clusters only; ``whole`` says that the input states to be one.
+    findings. ``scan`` is of whole clusters only; ``whole`` says that the input states to be one. ``rules`` are the only
+    ones that were asked about, empty for all.
     """
 
     rows: tuple[Row, ...] = ()
@@ -58,6 +59,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
     clean: tuple[tuple[str, str], ...] = ()
     scan: ClusterScan | None = None
     whole: bool = False
+    rules: frozenset[str] = frozenset()
 
     @property
     def objects(self) -> int:

@@ -67,7 +67,8 @@ def examine_cluster(
         elif (workload := _scanned(manifest, frame, within, seen)) is not None:
             scanned.append(workload)
         progress(seen.objects)
-    return structs.replace(seen.result(), scan=cluster_scan(scanned, within), whole=header is not None)
+    scan = cluster_scan(scanned, within)
+    return structs.replace(seen.result(), scan=scan, whole=header is not None, rules=frame.rules)
 
 
 def _scanned(manifest: Manifest, frame: Frame, within: Surroundings, seen: CheckRun) -> ScannedWorkload | None:
