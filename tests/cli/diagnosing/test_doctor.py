@@ -10,6 +10,8 @@ from cluster.api import FakeApi
 
 from certs.authority import issue_leaf
 from certs.rotation import Lives, ensured, written
+from webhook.cluster.resources import watched
+from webhook.core.policy.policy import Policy
 
 
 @pytest.fixture(name="api")
@@ -115,7 +117,15 @@ def unready(**status):
 
 
 def role(**changes):
-    return put(w.ROLES, w.items({"metadata": {"name": "reader"}, "rules": [{**w.ALL, **changes}]}))
+    """Of the webhook's account; the controller's may do all."""
+    roles = put(
+        w.ROLES,
+        w.items(
+            {"metadata": {"name": "reader"}, "rules": [{**w.ALL, **changes}]},
+            {"metadata": {"name": "all"}, "rules": [w.ALL]},
+        ),
+    )
+    return both(roles, put(w.BINDINGS, w.items(w.bound("reader"), w.bound("all", "evenspread-controller"))))
 
 
 def policy(text):
@@ -250,7 +260,7 @@ PROBLEMS = {
         "kubectl -n spread get endpointslices",
     ),
     "no role": (
-        put(w.BINDINGS, w.items()),
+        put(w.BINDINGS, w.items(w.bound("reader", "evenspread-controller"))),
         "permissions",
         "may not list and watch nodes, namespaces,",
         "--set rbac.create=true",
@@ -329,7 +339,8 @@ def test_what_is_wrong_has_its_line_and_its_fix(doctor, case):
                     {
                         "roleRef": {"name": "reader"},
                         "subjects": [{"kind": "User", "name": f"system:serviceaccount:spread:{w.NAME}"}],
-                    }
+                    },
+                    w.bound("reader", "evenspread-controller"),
                 ),
             ),
             id="a role of a user",
@@ -376,11 +387,12 @@ FORBIDDEN = (403, {"kind": "Status", "message": "no"})
     [
         pytest.param(w.MUTATING, ["registration"], id="webhook configurations"),
         pytest.param(w.DEPLOYMENT, ["version", "caBundle"], id="the Deployment"),
+        pytest.param(w.DEPLOYMENTS, ["permissions"], id="the controller's Deployment"),
         pytest.param(w.SERVICE, ["endpoints"], id="the Service"),
         pytest.param(w.SLICES, ["endpoints"], id="its addresses"),
         pytest.param(w.NETWORK, ["network"], id="NetworkPolicies"),
-        pytest.param(w.ROLES, ["permissions"], id="roles"),
-        pytest.param(w.BINDINGS, ["permissions"], id="bindings"),
+        pytest.param(w.ROLES, ["permissions"] * 2, id="roles"),
+        pytest.param(w.BINDINGS, ["permissions"] * 2, id="bindings"),
         pytest.param(w.SECRET, ["caBundle", "certificate"], id="the certificate"),
         pytest.param(w.POLICY, ["policy"], id="the policy"),
         pytest.param(w.PROXY, ["reachable"], id="proxies"),
@@ -438,12 +450,59 @@ def test_nothing_is_installed(doctor):
 
 def test_it_is_found_by_its_deployment_where_nothing_is_registered(doctor):
     deployments = w.items({"metadata": {"name": "other"}}, w.deployment())
-    world = w.right() | {w.VALIDATING: w.items(), f"{w.APPS}/deployments": deployments}
+    world = w.right() | {w.VALIDATING: w.items(), w.DEPLOYMENTS: deployments}
     assert [each["check"] for each in doctor(world, "-n", "spread")] == ["registration"]
-    assert [each["check"] for each in doctor(world | {f"{w.APPS}/deployments": FORBIDDEN}, "-n", "spread")] == [
+    assert [each["check"] for each in doctor(world | {w.DEPLOYMENTS: FORBIDDEN}, "-n", "spread")] == [
         "version",
         "registration",
     ]
+
+
+READING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}
+REPORTING = {"apiGroups": ["openreports.io"], "resources": ["reports"], "verbs": ["list", "create", "patch", "delete"]}
+EVENTS = {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}
+WATCHED = {**READING, "resources": [each.name for each in watched(Policy())]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rules", "said"),
+    [
+        pytest.param(("--scan",), [READING, REPORTING, EVENTS], "", id="all"),
+        pytest.param((), [], "", id="no scan"),
+        pytest.param(("--scan", "--no-reports", "--no-events"), [READING], "", id="nothing is told"),
+        pytest.param(
+            ("--scan",),
+            [READING],
+            "may not list, create, patch and delete reports; create and patch events",
+            id="what tells",
+        ),
+        pytest.param(
+            ("--scan", "--no-reports"), [WATCHED, EVENTS], "may not list daemonsets, jobs and cronjobs", id="kinds"
+        ),
+    ],
+)
+def test_the_controllers_account_is_asked_about_too(doctor, arguments, rules, said):
+    world = w.right() | {w.DEPLOYMENTS: w.items(w.controller(*arguments))}
+    world[w.ROLES] = w.items(
+        {"metadata": {"name": "reader"}, "rules": [w.ALL]}, {"metadata": {"name": "own"}, "rules": rules}
+    )
+    world[w.BINDINGS] = w.items(w.bound("reader"), w.bound("own", "evenspread-controller"))
+    lines = doctor(world)
+    assert [each["what"] for each in lines] == ([said] if said else [])
+    assert {each["where"] for each in lines} <= {"ServiceAccount spread/evenspread-controller"}
+    assert {each["why"][:15] for each in lines} <= {"scans leave out"}
+
+
+def test_without_a_role_the_controller_knows_nothing(doctor):
+    lines = doctor(w.right() | {w.BINDINGS: w.items(w.bound("reader"))})
+    assert [each["why"] for each in lines] == ["no scan begins"]
+
+
+def test_an_api_for_reports_that_the_cluster_lacks_needs_no_permission(doctor):
+    world = w.right() | {"/apis": {"groups": [{"name": "wgpolicyk8s.io"}]}}
+    world[w.ROLES] = w.items({"metadata": {"name": "reader"}, "rules": [READING, EVENTS]})
+    lines = doctor(world)
+    assert [each["what"] for each in lines] == ["may not list, create, patch and delete policyreports"]
 
 
 def test_lists_are_read_page_by_page(doctor):
@@ -483,7 +542,7 @@ def test_the_page_has_a_line_why_and_what_to_do(api, run, tmp_path, doctor):
     place = lines.index(f"problem  timeout             {where}: timeoutSeconds is 30")
     assert lines[place + 1].strip().startswith("while nobody answers, each write that is sent waits so long")
     assert lines[place + 2].strip() == f"$ {HELM} --set webhook.timeoutSeconds=2 --force-conflicts"
-    assert lines[-1] == "10 ok, 1 problem, 1 unknown"
+    assert lines[-1] == "11 ok, 1 problem, 1 unknown"
 
 
 def test_a_snapshot_holds_no_installation(run):

@@ -16,7 +16,7 @@ CORE, APPS = "/api/v1/namespaces/spread", "/apis/apps/v1/namespaces/spread"
 REGISTRATIONS = "/apis/admissionregistration.k8s.io/v1"
 VALIDATING = f"{REGISTRATIONS}/validatingwebhookconfigurations"
 MUTATING = f"{REGISTRATIONS}/mutatingwebhookconfigurations"
-DEPLOYMENT = f"{APPS}/deployments/{NAME}"
+DEPLOYMENT, DEPLOYMENTS = f"{APPS}/deployments/{NAME}", f"{APPS}/deployments"
 SERVICE = f"{CORE}/services/{NAME}"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/spread/endpointslices"
 PODS = f"{CORE}/pods"
@@ -91,6 +91,17 @@ def deployment(*args, replicas=2, **labels):
     }
 
 
+def controller(*args):
+    """The Deployment of the other role; its account is its own."""
+    spec = {"serviceAccountName": "evenspread-controller", "containers": [{"args": ["controller", *args]}]}
+    return {"metadata": {"name": "evenspread-controller"}, "spec": {"template": {"spec": spec}}}
+
+
+def bound(role, account=NAME):
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": "spread"}
+    return {"roleRef": {"name": role}, "subjects": [subject]}
+
+
 def items(*objects):
     return {"items": list(objects)}
 
@@ -102,6 +113,7 @@ _RIGHT = {
     MUTATING: items(),
     "/apis": {"groups": [{"name": "apps"}, {"name": "openreports.io"}]},
     DEPLOYMENT: deployment(),
+    DEPLOYMENTS: items({"metadata": {"name": "other"}}, controller("--scan")),
     "/apis/apps/v1/deployments": items(deployment()),
     SERVICE: {
         "metadata": {"name": NAME},
@@ -122,7 +134,8 @@ _RIGHT = {
     ),
     ROLES: items({"metadata": {"name": "reader"}, "rules": [ALL]}, {"metadata": {"name": "aggregated"}, "rules": None}),
     BINDINGS: items(
-        {"roleRef": {"name": "reader"}, "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": "spread"}]},
+        bound("reader"),
+        bound("reader", "evenspread-controller"),
         {"roleRef": {"name": "aggregated"}, "subjects": None},
     ),
     SECRET: secret(**{"tls.crt": LEAF.certificate, "tls.key": LEAF.key, "ca.crt": CA.certificate}),

@@ -245,14 +245,14 @@ class DeploymentSpec(Part, frozen=True):
 
 
 class Deployment(Part, frozen=True):
-    """The Deployment of the webhook role."""
+    """The Deployment of a role."""
 
     metadata: Meta = Meta()
     spec: DeploymentSpec = DeploymentSpec()
 
     @property
     def container(self) -> Container:
-        """The one that serves."""
+        """The only one."""
         containers = self.spec.template.spec.containers
         return containers[0] if containers else Container()
 
@@ -398,6 +398,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     namespace: str = ""
     service_name: str = ""
     deployment: Read[Deployment | None] = None
+    controller: Read[Deployment | None] = None
     service: Read[Service | None] = None
     slices: Read[tuple[EndpointSlice, ...]] = ()
     pods: Read[tuple[Pod, ...]] = ()

@@ -133,6 +133,7 @@ class _Reader:
         pods = self._pods(core, service)
         return msgspec.structs.replace(
             facts,
+            controller=self._controller(namespace),
             service=service,
             slices=self.listed(
                 f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices",
@@ -154,6 +155,14 @@ class _Reader:
             reached=self._reached(core, name, service),
             replicas=self._replicas(core, pods),
         )
+
+    def _controller(self, namespace: str) -> Read[Deployment | None]:
+        """The Deployment of the controller's role."""
+        labels = f"{APP_COMPONENT}=controller"
+        found = self.listed(f"/apis/apps/v1/namespaces/{namespace}/deployments", Deployment, labelSelector=labels)
+        if isinstance(found, Unread):
+            return found
+        return next((each for each in found if each.container.args[:1] == ("controller",)), None)
 
     def _pods(self, core: str, service: Read[Service | None]) -> Read[tuple[Pod, ...]]:
         if not isinstance(service, Service) or not service.spec.selector:
