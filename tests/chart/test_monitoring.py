@@ -16,8 +16,10 @@ SCAN = {
     "EvenspreadScanLate",
     "EvenspreadNoScan",
     "EvenspreadReportsNotWritten",
+    "EvenspreadReportsRefused",
     "EvenspreadPodsPending",
 }
+OF_REPORTS = {"EvenspreadReportsNotWritten", "EvenspreadReportsRefused"}
 NO_SCAN = {"controller": {"scan": {"enabled": False}}}
 WATCHED = {"prometheusRule": {"enabled": True}, "grafanaDashboard": {"enabled": True}}
 # Of the API server (k8s.io/apiserver/pkg/admission/metrics), and of Prometheus itself.
@@ -127,7 +129,7 @@ def test_alerts_say_what_is_wrong_and_how_bad_it_is():
         (CERT_MANAGER, SCAN),
         (EXISTING | NO_SCAN, set()),
         (ZERO | NO_SCAN, {"EvenspreadCAEnds", "EvenspreadNoController", "EvenspreadNotTrusted"}),
-        ({"controller": {"scan": {"reports": False}}, **CERT_MANAGER}, SCAN - {"EvenspreadReportsNotWritten"}),
+        ({"controller": {"scan": {"reports": False}}, **CERT_MANAGER}, SCAN - OF_REPORTS),
         (
             {**CERT_MANAGER, **NO_SCAN, "webhook": {"failurePolicy": "Fail"}},
             {"EvenspreadRefusesUnasked"},

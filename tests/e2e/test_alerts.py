@@ -86,6 +86,16 @@ ALERTS = {
         [(f'evenspread_report_writes_total{{{CONTROLLER},outcome="failed"}}', "0+1x{}")],
         [(f'evenspread_report_writes_total{{{CONTROLLER},outcome="refused"}}', "0+1x{}")],
     ),
+    "EvenspreadReportsRefused": (
+        [
+            (f'evenspread_report_writes_total{{{CONTROLLER},outcome="refused"}}', "0+1x{}"),
+            (f'evenspread_report_writes_total{{{CONTROLLER},outcome="written"}}', "7x{}"),
+        ],
+        [
+            (f'evenspread_report_writes_total{{{CONTROLLER},outcome="refused"}}', "0+1x{}"),
+            (f'evenspread_report_writes_total{{{CONTROLLER},outcome="removed"}}', "0+1x{}"),
+        ],
+    ),
     "EvenspreadPodsPending": (
         [(f'evenspread_pending_pods{{{CONTROLLER},cause="spread"}}', "1x{}")],
         [
