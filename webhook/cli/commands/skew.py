@@ -17,6 +17,8 @@ from webhook.cli.live_cluster import Given
 from webhook.cli.terminal import collect_rarely, colored, print_results
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 
+# Listed anew each time: the command needs no right to watch, works on the kinds that operators bring, and keeps of the
+# pods nothing but counts.
 _EVERY_SECONDS = 10
 
 
@@ -27,7 +29,10 @@ _EVERY_SECONDS = 10
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="Workloads of every namespace.")
 @click.option(
-    "-w", "--watch", is_flag=True, help=f"Look again every {_EVERY_SECONDS} s, and print the table when it is another."
+    "-w",
+    "--watch",
+    is_flag=True,
+    help=f"List the cluster anew every {_EVERY_SECONDS} s, which takes no right to watch, and print what is another.",
 )
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True, help="Format."
