@@ -47,6 +47,10 @@ BREAKS = {
     ),
     "inside the placement of workloads": ("webhook/core/rules/rule_set.py", "import webhook.core.placement.symmetry"),
     "inside the groups": ("webhook/cli/commands/version.py", "import webhook.core.groups.pins"),
+    "inside the standing of groups": (
+        "webhook/cli/commands/version.py",
+        "import webhook.core.groups.standing.distribution",
+    ),
     "inside explanations": ("webhook/cli/explaining/words.py", "import webhook.core.explain.counted_pods"),
     "inside the rules": ("webhook/cli/commands/version.py", "import webhook.core.rules.frame.counting"),
     "inside the rules about constraints": (

@@ -17,6 +17,7 @@ SCAN = {
     "EvenspreadNoScan",
     "EvenspreadReportsNotWritten",
     "EvenspreadReportsRefused",
+    "EvenspreadGroupCapExceeded",
     "EvenspreadPodsPending",
 }
 OF_REPORTS = {"EvenspreadReportsNotWritten", "EvenspreadReportsRefused"}
@@ -31,7 +32,8 @@ OTHERS = {
 KNOWN = Standing(
     resource="pods", required=True, objects=1, events=1, age=0.0, synced=True, tried=True, off=False, fault=""
 )
-SCRAPED = {"namespace", "job", "instance", "pod"}  # labels that a ServiceMonitor gives
+# Labels that a ServiceMonitor gives, and what a label of ours with the name of one is called then.
+SCRAPED = {"namespace", "job", "instance", "pod", "exported_namespace"}
 FUNCTIONS = {
     "absent",
     "sum",

@@ -296,7 +296,10 @@ class Handler(Writes, http.server.BaseHTTPRequestHandler):
             kinds = [{"name": f"{name}/scale", "kind": kind}, {"name": name, "kind": kind}]
             self.json(200, {"kind": "APIResourceList", "resources": kinds})
         elif (one := target(path)) is not None and one.resource in KINDS:
-            self.get_one(one)
+            if one.name:
+                self.get_one(one)
+            else:
+                self.get_some(one, request.query.get("labelSelector", ""))
         elif request.what == "other" or request.resource in api.absent or not self._is_served(request, path):
             self.status(404, "the server could not find the requested resource")
         elif request.resource in api.forbidden:

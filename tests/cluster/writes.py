@@ -31,8 +31,8 @@ class Target(NamedTuple):
 
 
 def target(path):
-    """``/apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME``; None for any other path."""
-    group, found, rest = path.partition("/namespaces/")
+    """``/apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME``, or its status; None for any other path."""
+    group, found, rest = path.removesuffix("/status").partition("/namespaces/")
     parts = rest.split("/")
     if not found or len(parts) not in {2, 3}:
         return None
@@ -89,7 +89,11 @@ class Writes(http.server.BaseHTTPRequestHandler):
             assert self.headers["Content-Type"] == "application/apply-patch+yaml"
             assert write.query["fieldManager"]
         with api.lock:
-            there = api.objects[write.resource].get((write.namespace, write.name), {}) if merging else {}
+            known = api.objects[write.resource].get((write.namespace, write.name), {})
+            there = known if merging else {}
+            if urlsplit(self.path).path.endswith("/status"):
+                # Nothing but the status is taken.
+                there, body = known, {"status": body["status"]}
             fixed = _fixed(there, body) if merging and write.resource == "events" else []
             if fixed:
                 self.status(422, f"Event is invalid: {fixed[0]}: field is immutable")
@@ -117,3 +121,12 @@ class Writes(http.server.BaseHTTPRequestHandler):
             self.status(404, f'{at.resource} "{at.name}" not found')
         else:
             self.json(200, made)
+
+    def get_some(self, at, selector):
+        """Answer with the objects of a namespace that have these labels, all on one page."""
+        wanted = {tuple(each.split("=")) for each in selector.split(",")}
+        with self.server.api.lock:
+            known = self.server.api.objects[at.resource].items()
+            items = [one for (namespace, _), one in known if namespace == at.namespace]
+            items = [one for one in items if wanted <= set((one["metadata"].get("labels") or {}).items())]
+        self.json(200, {"metadata": {}, "items": items})

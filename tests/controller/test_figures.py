@@ -6,7 +6,10 @@ from report.test_scanned import scanned, skew
 from webhook.cluster.reflector import Standing
 from webhook.controller import figures
 from webhook.controller.figures import ScanFigures
+from webhook.controller.groups import Found
 from webhook.controller.scan import Scanned, ScanSettings
+from webhook.core.api.spread_group import GroupMeta, SpreadGroup
+from webhook.core.groups.standing.forms import Dated, Distribution, Status, Unguarded
 from webhook.core.scan.scanned import ClusterScan, PendingCause, Stranded, ZoneLoss
 from webhook.report.documents import ReportApi
 
@@ -16,8 +19,26 @@ class Stands:
 
     def __init__(self, scan=None, **settings):
         self.used, self.reports, self.events, self.feed = 3.5, None, None, None
+        self.groups = Kept()
         self.settings = ScanSettings(**settings)
         self.latest = None if scan is None else Scanned(scan=scan, ended=100.0, seconds=7.0, used=2.0)
+
+
+class Kept:
+    """What figures ask of the groups that are looked after."""
+
+    def __init__(self, *found):
+        self.found = dict(enumerate(found))
+        self.writes = {"written": 1}
+
+
+def kept(name="cache", zones=3):
+    """A group with a cap of two pods a zone, and a pod without the fields of its plan."""
+    spreads = [Distribution(topology_key=key, domains={"a": zones, "b": 1}, cap=2) for key in ("zone", "host")]
+    conditions = (Dated(type="CapsHeld", status="False"),)
+    unguarded = Unguarded(count=1, pods=("redis-0",))
+    status = Status(conditions=conditions, distribution=tuple(spreads), unguarded=unguarded)
+    return Found(SpreadGroup(metadata=GroupMeta(name=name, namespace="shop")), status)
 
 
 class Written:
@@ -33,7 +54,7 @@ def whole():
     zone = ZoneLoss(zone="a", wanted=1, unreachable=Stranded(1, 1), gone=Stranded(1, 1))
     scanner = Stands(ClusterScan(workloads=(scanned(skews=(skew(),)),), zones=(zone,)))
     scanner.reports = scanner.events = Written()
-    scanner.feed = Copied()
+    scanner.feed, scanner.groups = Copied(), Kept(kept())
     return ScanFigures(scanner)
 
 
@@ -110,6 +131,19 @@ def test_series_are_bounded(monkeypatch):
     monkeypatch.setattr(figures, "_MOST_SKEWS", 2)
     workloads = tuple(scanned(name=f"w{number}", skews=(skew(),)) for number in range(5))
     assert [*skews(ClusterScan(workloads=workloads))] == [("shop", "Deployment", "w0"), ("shop", "Deployment", "w1")]
+
+
+def test_groups_are_counted_by_their_conditions(monkeypatch):
+    monkeypatch.setattr(figures, "_MOST_CAPS", 3)
+    scanner = Stands()
+    scanner.groups = Kept(kept(), kept("other", 5), kept("fine", 2))
+    found = values(scanner)
+    assert found["evenspread_groups", "CapsHeld", "False"] == 3
+    assert found["evenspread_groups", "CapsHeld", "True"] == 0
+    assert found["evenspread_group_unguarded_pods",] == 3
+    assert found["evenspread_group_status_writes_total", "written"] == 1
+    above = {key[2:]: value for key, value in found.items() if key[0] == "evenspread_group_cap_exceeded_pods"}
+    assert above == {("cache", "zone"): 1, ("cache", "host"): 1, ("other", "zone"): 3}
 
 
 def test_the_page_has_every_metric():

@@ -16,6 +16,7 @@ from e2e.served import PROGRAM
 from e2e.waiting import eventually
 
 NAMESPACE, NAME = "scanning", "evenspread-controller"
+VALUES = {**ZERO, "crds": {"install": True}}
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 
@@ -33,7 +34,7 @@ def permit(plane):
         ("RoleBinding", f"{RBAC}/namespaces/{NAMESPACE}/rolebindings"),
         ("Lease", LEASES),
     ):
-        api.request("POST", path, one(kind, ZERO, "controller", namespace=NAMESPACE))
+        api.request("POST", path, one(kind, VALUES, "controller", namespace=NAMESPACE))
 
 
 def forbid(plane):
@@ -112,7 +113,7 @@ def scanning(folder: pathlib.Path, kubeconfig: pathlib.Path):
 
 def permissions(kubectl, *, without=()) -> None:
     """The chart's role, but for what it says of some API groups."""
-    role = one("ClusterRole", ZERO, "controller", namespace=NAMESPACE)
+    role = one("ClusterRole", VALUES, "controller", namespace=NAMESPACE)
     rules = [rule for rule in role["rules"] if not {*rule["apiGroups"]} & {*without}]
     patch = json.dumps([{"op": "replace", "path": "/rules", "value": rules}])
     assert kubectl("patch", "clusterrole", NAME, "--type", "json", "-p", patch).code == 0

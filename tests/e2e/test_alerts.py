@@ -12,6 +12,7 @@ HOURS = 3
 FAIL = {"webhook": {"failurePolicy": "Fail"}}
 WEBHOOK = 'namespace="platform",job="evenspread-webhook"'
 CONTROLLER = 'namespace="platform",job="evenspread-controller"'
+CAPPED = 'exported_namespace="shop",name="cache",topology_key="topology.kubernetes.io/zone"'
 OURS = 'name="validate.evenspread.io"'
 REQUESTS = ('evenspread_admission_requests_total{%,route="validate"}', "0+10x{}")
 # Series that fire, and such that do not; % stands for the labels of the webhook's targets. Values: promtool's notation,
@@ -95,6 +96,10 @@ ALERTS = {
             (f'evenspread_report_writes_total{{{CONTROLLER},outcome="refused"}}', "0+1x{}"),
             (f'evenspread_report_writes_total{{{CONTROLLER},outcome="removed"}}', "0+1x{}"),
         ],
+    ),
+    "EvenspreadGroupCapExceeded": (
+        [(f"evenspread_group_cap_exceeded_pods{{{CONTROLLER},{CAPPED}}}", "1x{}")],
+        [(f"evenspread_group_cap_exceeded_pods{{{CONTROLLER},{CAPPED}}}", "0x{}")],
     ),
     "EvenspreadPodsPending": (
         [(f'evenspread_pending_pods{{{CONTROLLER},cause="spread"}}', "1x{}")],

@@ -90,7 +90,9 @@ def test_a_group_that_is_there_is_listed_and_planned(plane, kubectl, namespace):
     plane.api.request(
         "POST", GROUPS.format(namespace), group(requiredDomains=None, planFor=None, caps=SPEC["caps"][1:])
     )
-    assert kubectl("get", "sg", "-n", namespace).out.split()[:6] == ["NAME", "SHARDS", "PODS", "AGE", "cache", "6"]
+    head, row = kubectl("get", "sg", "-n", namespace).out.splitlines()
+    assert head.split() == ["NAME", "SHARDS", "PODS", "FITS", "CAPSHELD", "DELIVERED", "AGE"]
+    assert row.split()[:3] == ["cache", "6", "3"]
     made = workload("StatefulSet", "redis-0")
     made["spec"]["template"]["metadata"]["labels"] |= {"app": "redis", "shard": "0"}
     made["spec"]["selector"] = {"matchLabels": {"app": "redis", "shard": "0"}}

@@ -1,8 +1,9 @@
 """The background scan beside a real API server: reports, events and metrics follow what happens, whoever leads."""
 
 import pytest
-from e2e.objects import constraint, path, workload
+from e2e.objects import constraint, path, pod_spec, workload
 from e2e.scanning import forbid, permissions, permit, scanning
+from e2e.test_groups import GROUPS, ZONE, _definition, group  # noqa: F401 a fixture
 from e2e.test_reports import APIS, _reports  # noqa: F401 a fixture
 from e2e.waiting import eventually
 
@@ -121,3 +122,68 @@ def test_what_is_told_follows_what_happens(  # noqa: PLR0917 fixtures
             plane.api.request("DELETE", path(kind, namespace, name))
         eventually(lambda: reported(plane, namespace, reports) == {}, 60, 0.2)
         other.end()
+
+
+def shard(number, fields):
+    """A StatefulSet of two pods with the fields of the status."""
+    labels = {"app": "redis", "shard": str(number)}
+    made = workload("StatefulSet", f"redis-{number}", replicas=2)
+    made["spec"]["selector"] = {"matchLabels": labels}
+    made["spec"]["template"]["metadata"]["labels"] = labels
+    made["spec"]["template"]["spec"] |= fields
+    return made
+
+
+def stray(zone):
+    """A pod of the group without any fields, in that zone."""
+    meta = {"name": "stray", "labels": {"app": "redis", "shard": "0"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod_spec() | {"nodeSelector": {ZONE: zone}}}
+
+
+@pytest.mark.usefixtures("definition")
+def test_a_group_is_planned_and_its_caps_are_watched(plane, kubectl, namespace, account, tmp_path):
+    where = f"{GROUPS.format(namespace)}/cache"
+
+    def status():
+        return plane.api.request("GET", where).get("status") or {}
+
+    def said(of):
+        found = {each["type"]: each for each in status().get("conditions", ())}
+        return found.get(of, {}).get("reason")
+
+    def resize(shards):
+        change = {"spec": {"expected": {"shards": shards, "podsPerShard": 2}}}
+        after = plane.api.request("PATCH", where, change, "application/merge-patch+json")["metadata"]["generation"]
+        eventually(lambda: status()["observedGeneration"] == after, 30, 0.2)
+
+    caps = [{"topologyKey": ZONE, "lessThan": "1/2"}]
+    size = {"shards": 3, "podsPerShard": 2}
+    with scanning(tmp_path / "one", account):
+        asked = group(requiredDomains=None, planFor={"shards": 6}, expected=size, caps=caps)
+        plane.api.request("POST", GROUPS.format(namespace), asked)
+        eventually(lambda: said("Delivered") == "NothingSelected", 60, 0.2)
+        first = status()
+        assert said("CannotGetStuck") == "ZoneByZone", first
+        for each in first["workloads"]:
+            fields = {key: each[key] for key in ("topologySpreadConstraints", "affinity") if key in each}
+            plane.api.request("POST", path("StatefulSet", namespace), shard(each["shard"], fields))
+        eventually(lambda: said("Delivered") == "Delivered" and len(placed(plane, namespace)) == 6, 60, 0.2)
+        resize(5)
+        pins = [each["zones"] for each in first["workloads"]]
+        assert [each["zones"] for each in status()["workloads"][:3]] == pins
+        assert status()["revision"] == first["revision"]
+        resize(3)
+
+        full = max(status()["distribution"][0]["domains"].items(), key=lambda each: each[1])[0]
+        plane.api.request("POST", path("Pod", namespace), stray(full))
+        eventually(lambda: said("CapsHeld") == "CapExceeded", 60, 0.2)
+        assert status()["unguarded"]["pods"] == ["stray"]
+        assert [each["from"] for each in status()["moves"]] == [full]
+        eventually(lambda: ("GroupCapExceeded", "cache") in told(plane, namespace), 30, 0.2)
+        assert "GroupCapExceeded" in kubectl("describe", "sg", "cache", "-n", namespace).out
+
+        plane.api.request("DELETE", f"{path('Pod', namespace)}/stray")
+        eventually(lambda: said("CapsHeld") == "Held", 60, 0.2)
+        plane.api.request("DELETE", where)
+        for number in range(3):
+            plane.api.request("DELETE", path("StatefulSet", namespace, f"redis-{number}"))

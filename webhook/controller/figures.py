@@ -3,19 +3,24 @@
 Series are bounded: zones are at most twelve, and of workloads only the worst are shown one by one.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from webhook.controller.groups import Groups
 from webhook.controller.scan import Scanned, Scanner
+from webhook.core.api.spread_group import CONDITIONS
 from webhook.core.scan.scanned import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
 from webhook.metrics import ClusterFigures
 from webhook.report.documents import ReportApi
+from webhook.report.grouped import is_broken
 
 # Of constraints, two series each; beyond that the reports have them.
 _MOST_SKEWS = 1000
+_MOST_CAPS = 1000
 _OF_A_SKEW = ("namespace", "kind", "name", "topology_key", "when_unsatisfiable")
 
 
@@ -32,6 +37,7 @@ class ScanFigures(Collector):
         yield from self._written()
         if scanner.feed is not None:
             yield from ClusterFigures(scanner.feed.standings).collect()
+        yield from _of_groups(scanner.groups)
         latest = scanner.latest
         if latest is not None:
             yield from _taken(latest)
@@ -66,6 +72,48 @@ class ScanFigures(Collector):
             for (reason, outcome), count in list(events.outcomes.items()):
                 told.add_metric([reason, outcome], count)
             yield told
+
+
+def _of_groups(groups: Groups) -> Iterator[Metric]:
+    """Series are as many as conditions, and one for each of so many caps that are broken; none without a group."""
+    found = [*groups.found.values()]
+    if not found:
+        return
+    conditions = GaugeMetricFamily(
+        "evenspread_groups", "SpreadGroups by what their status says.", labels=["condition", "status"]
+    )
+    counted = Counter((each.type, each.status) for of in found for each in of.status.conditions)
+    for of in sorted(CONDITIONS):
+        for status in ("True", "False", "Unknown"):
+            conditions.add_metric([of, status], counted[of, status])
+    yield conditions
+    above = GaugeMetricFamily(
+        "evenspread_group_cap_exceeded_pods",
+        "Pods of the fullest domain above the cap, of caps of SpreadGroups that are broken.",
+        labels=["namespace", "name", "topology_key"],
+    )
+    broken: dict[tuple[str, str, str], int] = {}
+    for each in found:
+        for spread in each.status.distribution:
+            if is_broken(spread):
+                labels = (each.group.meta.namespace, each.group.meta.name, spread.topology_key)
+                broken[labels] = max(broken.get(labels, 0), max(spread.domains.values()) - spread.cap)
+    for labels, pods in [*broken.items()][:_MOST_CAPS]:
+        above.add_metric(labels, pods)
+    yield above
+    yield GaugeMetricFamily(
+        "evenspread_group_unguarded_pods",
+        "Pods of SpreadGroups without the fields of the plan.",
+        value=sum(each.status.unguarded.count for each in found),
+    )
+    writes = CounterMetricFamily(
+        "evenspread_group_status_writes",
+        "Statuses of SpreadGroups by what became of them: written, postponed, refused, failed, as reports.",
+        labels=["outcome"],
+    )
+    for outcome, count in list(groups.writes.items()):
+        writes.add_metric([outcome], count)
+    yield writes
 
 
 def _taken(latest: Scanned) -> Iterator[Metric]:

@@ -22,6 +22,7 @@ from webhook.cluster.strays import Strays
 from webhook.controller.allowance import Allowance, Rate
 from webhook.controller.events import Events
 from webhook.controller.gathering import Gathered, Gathering
+from webhook.controller.groups import Groups
 from webhook.controller.reports import Reports
 from webhook.controller.share import Share
 from webhook.core.api.version import RECORDED
@@ -91,7 +92,7 @@ class Scanner:
 
     Shape: ``latest`` is the last scan that came to its end while this replica leads, ``feed`` its copy of the cluster,
     both None while it does not lead; ``fault`` is why the present scan does not get on, empty if it does. ``reports``
-    and ``events`` are None where none are written.
+    and ``events`` are None where none are written. ``groups`` are looked after between the slices of a scan.
     Unit: ``used`` is the processor's time of all scans, in seconds.
     """
 
@@ -119,12 +120,16 @@ class Scanner:
         self._round: _Round | None = None
         self.reports: Reports | None = None
         self.events: Events | None = None
+        writes, tells = Allowance(_REPORTS, _REPORTS_OF_A_NAMESPACE), Allowance(_EVENTS, _EVENTS_OF_A_NAMESPACE)
         if settings.reports:
-            allowance = Allowance(_REPORTS, _REPORTS_OF_A_NAMESPACE)
-            self.reports = Reports(server, allowance, may_write=self.may_write, pause=self.wait, clock=clock)
+            self.reports = Reports(server, writes, may_write=self.may_write, pause=self.wait, clock=clock)
+        of_groups = None
         if settings.events:
-            allowance = Allowance(_EVENTS, _EVENTS_OF_A_NAMESPACE)
-            self.events = Events(server, allowance, identity, may_write=self.may_write)
+            self.events = Events(server, tells, identity, may_write=self.may_write)
+            of_groups = Events(server, tells, identity, may_write=self.may_write)
+        self.groups = Groups(
+            server, policy=policy, allowance=writes, events=of_groups, may_write=self.may_write, clock=clock
+        )
         self.feed: Feed | None = None
         self.latest: Scanned | None = None
         self.fault = ""
@@ -167,6 +172,8 @@ class Scanner:
                 self._strays = Strays()
                 self.feed = Feed(self._server, watched(self._policy()), on_changes=self._strays.apply)
                 self.feed.start()
+            if self.feed.synced:
+                self._look_at_groups(self.feed)
             if self.feed.synced and self._clock() >= self._due:
                 self._scan(self.feed)
         except _LostError:
@@ -238,7 +245,12 @@ class Scanner:
                 self._publish(each)
             found += slice_
             self._share.rest()
+            self._look_at_groups(feed)
         return found
+
+    def _look_at_groups(self, feed: Feed) -> None:
+        self.groups.turn(feed)
+        self._share.rest()
 
     def _publish(self, scanned: ScannedWorkload) -> None:
         for failure in scanned.failures:
@@ -269,6 +281,8 @@ class Scanner:
             lines["reports"] = self.reports.fault or str(self.reports.api or "not looked at")
         if self.events is not None and self.events.fault:
             lines["events"] = self.events.fault
+        if self.groups.fault:
+            lines["groups"] = self.groups.fault
         return lines
 
     def _failed(self, text: str) -> float:
@@ -285,6 +299,7 @@ class Scanner:
             self.feed.stop()
         if self.events is not None:
             self.events.forget()
+        self.groups.forget()
         self.feed, self.latest, self._round = None, None, None
         self._due, self._failures, self.fault = 0.0, 0, ""
 

@@ -68,7 +68,7 @@ def notices(scanned: ScannedWorkload, now: datetime) -> Iterator[Notice]:
 
     Shape: all of one reason are one event; each Pending pod has its own.
     """
-    regarding = _reference(scanned.api_version, scanned.kind, scanned.namespace, scanned.name, scanned.uid)
+    regarding = reference(scanned.api_version, scanned.kind, scanned.namespace, scanned.name, scanned.uid)
     told = [each for each in scanned.findings if each.mode in {Mode.WARN, Mode.DENY} and not each.waived]
     if told:
         keys = frozenset(each.finding.rule for each in told)
@@ -77,7 +77,7 @@ def notices(scanned: ScannedWorkload, now: datetime) -> Iterator[Notice]:
     if drifted:
         keys = frozenset(f"{each.path} {each.topology_key}" for each in drifted)
         note = "; ".join(f"{_counts(each)}: {_compared(each)}" for each in drifted)
-        yield Notice(reason=SPREAD_DRIFT, keys=keys, note=_note(note), regarding=regarding)
+        yield Notice(reason=SPREAD_DRIFT, keys=keys, note=short_note(note), regarding=regarding)
     for pod in scanned.pending_pods:
         if pod.cause is PendingCause.SPREAD and now - _time(pod.since, now) >= PATIENCE:
             yield _waiting(scanned, pod)
@@ -157,8 +157,8 @@ def _waiting(scanned: ScannedWorkload, pod: PendingPod) -> Notice:
     return Notice(
         reason=SPREAD_INFEASIBLE,
         keys=frozenset({pod.uid}),
-        note=_note("; ".join(filter(None, parts))),
-        regarding=_reference("v1", "Pod", scanned.namespace, pod.name, pod.uid),
+        note=short_note("; ".join(filter(None, parts))),
+        regarding=reference("v1", "Pod", scanned.namespace, pod.name, pod.uid),
     )
 
 
@@ -166,10 +166,11 @@ def _violation(told: list[Judged]) -> str:
     first = told[0].finding
     remedy = f"; {first.remedy}" if first.remedy else ""
     rest = f" ({len(told) - 1} more)" if len(told) > 1 else ""
-    return _note(f"{first.rule}: {first.summary}{remedy}{rest}")
+    return short_note(f"{first.rule}: {first.summary}{remedy}{rest}")
 
 
-def _note(text: str) -> str:
+def short_note(text: str) -> str:
+    """The text as an event may have it."""
     return one_line(text, _NOTE_BYTES).encode("utf-8", "replace")[:_NOTE_BYTES].decode("utf-8", "ignore")
 
 
@@ -188,7 +189,8 @@ def _domains(skew: ActualSkew) -> str:
     return f"{skew.fewest} to {skew.most} in {skew.eligible:,} domains"
 
 
-def _reference(api_version: str, kind: str, namespace: str, name: str, uid: str) -> Mapping[str, str]:
+def reference(api_version: str, kind: str, namespace: str, name: str, uid: str) -> Mapping[str, str]:
+    """What an event is about."""
     return {"apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name, "uid": uid}
 
 

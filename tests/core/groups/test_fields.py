@@ -1,5 +1,6 @@
 """What a template gets, and what of its own it keeps; shards that are still to come."""
 
+import pytest
 from build import constraint, pod, selector
 from core.groups.grouped import redis, shards_of
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from webhook.core.api.types import (
     PodAffinityTerm,
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.groups.fields import derived, exact_cap, naive
+from webhook.core.groups.fields import derived, exact_cap, has_fields, naive, unpinned, with_fields
 from webhook.core.groups.group import Shard
 from webhook.core.groups.shards import all_shards
 
@@ -107,3 +108,61 @@ def test_a_term_without_a_selector_is_left_alone():
     assert all_shards(redis(2), [of])[1].pod.pod_spec.affinity == of.pod.pod_spec.affinity
     group = replace(redis(1), selector=LabelSelector())
     assert all_shards(group, [])[0].pod.labels == {"shard": "0"}
+
+
+DISK = NodeSelectorRequirement(key="disk", operator="Exists")
+
+
+def on_nodes(*terms):
+    made = tuple(NodeSelectorTerm(match_expressions=tuple(each)) for each in terms)
+    return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=made)))
+
+
+@pytest.mark.parametrize(
+    ("given", "left", "zones"),
+    [
+        pytest.param(None, None, (), id="no affinity"),
+        pytest.param(on_nodes([in_zones("b", "a")]), None, ("a", "b"), id="nothing but a pin"),
+        pytest.param(on_nodes([DISK, in_zones("a", "b")]), on_nodes([DISK]), ("a", "b"), id="beside another condition"),
+        pytest.param(
+            on_nodes([DISK, in_zones("a", "b")], [DISK, in_zones("a", "b")]),
+            on_nodes([DISK], [DISK]),
+            ("a", "b"),
+            id="in every alternative",
+        ),
+        pytest.param(on_nodes([in_zones("a", "b", "c")]), ..., (), id="more zones than pods"),
+        pytest.param(on_nodes([in_zones("a")]), ..., (), id="fewer"),
+        pytest.param(on_nodes([in_zones("a", "b")], [DISK]), ..., (), id="in one alternative"),
+        pytest.param(on_nodes([in_zones("a", "b")], [DISK, in_zones("a", "b")]), ..., (), id="alone in one"),
+        pytest.param(on_nodes([in_zones("a", "b"), in_zones("a", "c")]), ..., (), id="twice"),
+        pytest.param(apart(term(ZONE, "shard=0")), ..., (), id="no nodes"),
+    ],
+)
+def test_a_pin_is_taken_off_a_template(given, left, zones):
+    made = shard(affinity=given).pod
+    bare, found = unpinned(GROUP, made)
+    assert found == zones
+    assert bare.pod_spec.affinity == (given if left is ... else left)
+    if zones:
+        assert unpinned(redis(3, apart=()), made) == (made, ())
+
+
+def test_fields_are_found_in_whatever_order_they_are_written():
+    given = shard(constraint("example.com/rack"), affinity=on_nodes([DISK]))
+    assert not has_fields(GROUP, given, [CAP], ("a", "b"))
+    fields = derived(GROUP, given, [CAP], ("a", "b"))
+    (written,) = fields.affinity.node_affinity.required.node_selector_terms
+    turned = replace(
+        fields.affinity,
+        node_affinity=NodeAffinity(
+            required=NodeSelector(
+                node_selector_terms=(
+                    replace(written, match_expressions=(in_zones("b", "a"), *written.match_expressions[:-1])),
+                )
+            )
+        ),
+    )
+    other = replace(fields, constraints=fields.constraints[::-1], affinity=turned)
+    for each in (fields, other):
+        assert has_fields(GROUP, replace(given, pod=with_fields(given.pod, each)), [CAP], ("a", "b"))
+    assert not has_fields(GROUP, replace(given, pod=with_fields(given.pod, fields)), [CAP], ("a", "c"))

@@ -176,3 +176,4 @@ def test_groups_of_a_namespace_the_oldest_first_and_no_more_than_count():
         found.apply("ADDED", group(f"late-{number:02}", "2026-02-01T00:00:00Z"))
     assert [each.meta.name for each in found.groups("shop")[:3]] == ["z", "b", "late-00"]
     assert len(found.groups("shop")) == MOST_GROUPS
+    assert {namespace: len(of) for namespace, of in found.every_group().items()} == {"shop": 42}

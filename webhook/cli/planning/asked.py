@@ -23,16 +23,12 @@ from webhook.core.api.well_known import ZONE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group
-from webhook.core.groups.shards import all_shards
-from webhook.core.index.overlay import without_pods
+from webhook.core.groups.standing.members import Member, gathered
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.proofs.pinned_claims import ordinals
-from webhook.core.workloads.workload import ClaimTemplates
 from webhook.manifests.reading.files import read_files
 from webhook.snapshot.load import Item
 
 _CONFIG_MAP = "ConfigMap"
-_NO_CLAIMS = ClaimTemplates(())
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -170,38 +166,18 @@ def _asked(group: Group, found: Sequence[Maker], known: ClusterSource, frame: Fr
         and selector.matches(each.template.template.labels)
         and group.shard_label in each.template.template.labels
     ]
-    if len(mine) > group.plan_for:
-        group = replace(group, plan_for=len(mine))
-    index: ReadOnlyIndex = known.index
-    written, running = list[Shard](), 0
+    members = []
     for each in mine:
         pod, value = next_of(each, frame, known.index).problem.pod, each.template.template.labels[group.shard_label]
-        own = selector.joined(compile_selector(LabelSelector(match_labels={group.shard_label: value})).requirements)
-        there = known.index.count(group.namespace, own)
-        if there:
-            index, running = without_pods(index, pod, own, there), running + sum(there.values())
-        written.append(
-            Shard(
-                name=each.workload.meta.name,
-                value=value,
-                pod=pod,
-                in_turn=each.workload.traits.ordered and not each.workload.parallel,
-                zones=_zones(group, each, known.index),
-            )
-        )
+        members.append(Member(workload=each.workload, shard=value, pod=pod, pods=each.replicas))
+    of = gathered(group, members, known.index)
     kinds = {each.workload.meta.name: each.workload.kind for each in mine}
     assumed = "" if mine else "no workload of the group is known: its pods are made up, and request nothing"
-    shards = all_shards(group, written)
-    return Asked(group=group, shards=shards, index=index, running=running, kinds=kinds, assumed=assumed)
-
-
-def _zones(group: Group, maker: Maker, index: ReadOnlyIndex) -> tuple[str, ...]:
-    """The zones to which volumes pin pods of the shard."""
-    of, column = maker.workload, index.view().column(group.zone_key)
-    numbers = range(of.first_ordinal, of.first_ordinal + maker.replicas)
-    known = ordinals(index, maker.namespace, of.meta.name, of.claims or _NO_CLAIMS, numbers)
-    found = set[str]()
-    for each in known.pods if known is not None and of.traits.ordered else ():
-        domains = column.domains(each.nodes & column.present) if each.nodes else frozenset()
-        found |= {column.values[domain] for domain in domains} if len(domains) == 1 else set()
-    return tuple(sorted(found))
+    return Asked(
+        group=of.group,
+        shards=of.shards,
+        index=of.index,
+        running=of.running,
+        kinds=kinds,
+        assumed=assumed,
+    )

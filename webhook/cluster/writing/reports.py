@@ -72,7 +72,7 @@ class ReportStore(Struct, frozen=True):
         meta = document["metadata"]
         query = urlencode({"fieldManager": FIELD_MANAGER, "force": "true"})
         path = f"{self._path(meta['namespace'])}/{quote(meta['name'])}?{query}"
-        _accepted(self.server.ask("PATCH", path, document, media="application/apply-patch+yaml"))
+        accepted(self.server.ask("PATCH", path, document, media="application/apply-patch+yaml"))
 
     def remove(self, namespace: str, name: str) -> None:
         """Take it away, unless somebody else has.
@@ -81,7 +81,7 @@ class ReportStore(Struct, frozen=True):
         """
         answer = self.server.ask("DELETE", f"{self._path(namespace)}/{quote(name)}")
         if answer.status != _ABSENT:
-            _accepted(answer)
+            accepted(answer)
 
     def _path(self, namespace: str = "") -> str:
         within = f"/namespaces/{quote(namespace)}" if namespace else ""
@@ -114,7 +114,8 @@ def is_of_one_object(refusal: RefusedError) -> bool:
     return refusal.status in _OF_ONE_OBJECT or _NO_NAMESPACE in told
 
 
-def _accepted(answer: Answer) -> None:
+def accepted(answer: Answer) -> None:
+    """Go on where the API server has taken a write. Errors: RefusedError."""
     if answer.status not in _FINE:
         message = str(answer.content.get("message", ""))
         raise RefusedError(answer.status, message, retry_after=answer.retry_after)

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.explain.obstacles import segment_of
 from webhook.core.groups.caps import Cap
-from webhook.core.groups.group import Group, Shard
-from webhook.core.groups.plan import Plan, Setting, plan
+from webhook.core.groups.fields import unpinned
+from webhook.core.groups.group import Group, Shard, Standing
+from webhook.core.groups.plan import Plan, Setting, as_it_stands, plan
 from webhook.core.groups.rooms import Rooms, rooms
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Outcome
@@ -40,24 +41,48 @@ def derive(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: 
 
     Shape: ``shards`` has one for each that is planned for, and at least one.
     """
+    shards = _bare(group, shards)
     found = _derived(group, shards, index, policy, searches=True)
     if found.plan is not None and found.plan.verdict is Outcome.FITS:
         return found
     return replace(found, nearest=tuple(_nearest(group, shards, index, policy)))
 
 
+def derive_standing(
+    group: Group, shards: Sequence[Shard], before: Standing, index: ReadOnlyIndex, policy: Policy
+) -> Derived:
+    """The same with the fields of an earlier plan: it is None too where these do not keep the caps any more."""
+    shards = _bare(group, shards)
+    # Of what a node takes, the cap that stands, which may be narrower than the group's.
+    tops = [each.max_skew or 1 for each in before.constraints if each.topology_key == HOSTNAME]
+    narrow = tuple(Cap(topology_key=HOSTNAME, amount=Fraction(top)) for top in tops)
+    setting = _setting(replace(group, caps=(*group.caps, *narrow)), shards, index, policy, searches=True)
+    reasons = tuple(_in_the_way(group, setting.rooms))
+    found = None if reasons else as_it_stands(group, shards, before, setting)
+    return Derived(group=group, setting=setting, plan=found, reasons=reasons)
+
+
+def _bare(group: Group, shards: Sequence[Shard]) -> list[Shard]:
+    """The shards without pins of their templates: where they hold, the zones of the shard say so."""
+    return [replace(each, pod=unpinned(group, each.pod)[0]) for each in shards]
+
+
 def _derived(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy, *, searches: bool) -> Derived:
+    setting = _setting(group, shards, index, policy, searches=searches)
+    reasons = tuple(_in_the_way(group, setting.rooms))
+    found = None if reasons else plan(group, shards, setting)
+    return Derived(group=group, setting=setting, plan=found, reasons=reasons)
+
+
+def _setting(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy, *, searches: bool) -> Setting:
     pods = len(shards) * group.pods_per_shard
-    setting = Setting(
+    return Setting(
         index=index,
         policy=policy,
         rooms=rooms(group, shards, pods, index, policy),
         pins_first=has_karpenter(index.view()),
         searches=searches,
     )
-    reasons = tuple(_in_the_way(group, setting.rooms))
-    found = None if reasons else plan(group, shards, setting)
-    return Derived(group=group, setting=setting, plan=found, reasons=reasons)
 
 
 def place(key: str) -> str:

@@ -5,6 +5,7 @@ What a template has besides stays: soft constraints, constraints over other keys
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import compile_selector
@@ -77,6 +78,82 @@ def alone(group: Group, pod: Pod, constraints: Iterable[SpreadConstraint]) -> Po
     if group.domains is not None:
         affinity = _pinned(affinity, group.domains_key, group.domains)
     return with_fields(pod, Fields(tuple(constraints), affinity))
+
+
+def ours(group: Group, constraints: Iterable[SpreadConstraint]) -> tuple[SpreadConstraint, ...]:
+    """Of some constraints those that a plan writes: hard ones over the keys of the group."""
+    return tuple(each for each in constraints if _is_ours(group, each))
+
+
+def has_fields(group: Group, shard: Shard, constraints: Iterable[SpreadConstraint], zones: Sequence[str]) -> bool:
+    """Whether the shard's pod has these fields already, in whatever order they are written."""
+    spec = shard.pod.pod_spec
+    wanted = derived(group, shard, constraints, zones)
+    return _unordered(spec.constraints) == _unordered(wanted.constraints) and _plain(spec.affinity) == _plain(
+        wanted.affinity
+    )
+
+
+def unpinned(group: Group, pod: Pod) -> tuple[Pod, tuple[str, ...]]:
+    """The pod without its pin, and the zones of that: as many as a shard has pods, so that each of them is needed.
+
+    Shape: the pod as it is, and no zones, where it may use more zones or fewer.
+    """
+    affinity = pod.pod_spec.affinity or _NO_AFFINITY
+    nodes = affinity.node_affinity or _NO_NODES
+    terms = (nodes.required.node_selector_terms if nodes.required is not None else None) or ()
+    pins = {_pin(group, each) for each in terms}
+    zones = next(iter(pins), ())
+    if not group.keeps_zones_apart or len(pins) != 1 or len(zones) != group.pods_per_shard:
+        return pod, ()
+    left = [_without_pin(group, each) for each in terms]
+    if any(each == NodeSelectorTerm() for each in left):
+        if any(each != NodeSelectorTerm() for each in left):
+            return pod, ()  # one alternative without a condition would allow no node
+        left = []
+    required = NodeSelector(node_selector_terms=tuple(left)) if left else None
+    nodes = replace(nodes, required=required)
+    affinity = replace(affinity, node_affinity=None if nodes == _NO_NODES else nodes)
+    return with_fields(pod, Fields(pod.pod_spec.constraints, None if affinity == _NO_AFFINITY else affinity)), zones
+
+
+def _pin(group: Group, term: NodeSelectorTerm) -> tuple[str, ...]:
+    found = [each.values or () for each in term.match_expressions or () if _is_pin(group, each)]
+    return tuple(sorted(found[0])) if len(found) == 1 else ()
+
+
+def _is_pin(group: Group, each: NodeSelectorRequirement) -> bool:
+    return (each.key, each.operator) == (group.zone_key, "In")
+
+
+def _without_pin(group: Group, term: NodeSelectorTerm) -> NodeSelectorTerm:
+    kept = tuple(each for each in term.match_expressions or () if not _is_pin(group, each))
+    return replace(term, match_expressions=kept or None)
+
+
+def _unordered(constraints: Iterable[SpreadConstraint]) -> list[bytes]:
+    return sorted(msgspec.json.encode(each, order="deterministic") for each in constraints)
+
+
+def _plain(affinity: Affinity | None) -> Affinity:
+    """The affinity with the conditions of each term in one order, and nothing where it says nothing."""
+    if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
+        return affinity or _NO_AFFINITY
+    terms = affinity.node_affinity.required.node_selector_terms or ()
+    sorted_terms = tuple(
+        replace(each, match_expressions=tuple(sorted(map(_sorted, each.match_expressions or ()), key=_order)) or None)
+        for each in terms
+    )
+    required = NodeSelector(node_selector_terms=sorted_terms)
+    return replace(affinity, node_affinity=replace(affinity.node_affinity, required=required))
+
+
+def _sorted(each: NodeSelectorRequirement) -> NodeSelectorRequirement:
+    return replace(each, values=tuple(sorted(each.values or ())) or None)
+
+
+def _order(each: NodeSelectorRequirement) -> tuple[str, str, tuple[str, ...]]:
+    return each.key, each.operator, each.values or ()
 
 
 def _is_ours(group: Group, constraint: SpreadConstraint) -> bool:

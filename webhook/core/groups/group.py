@@ -75,6 +75,13 @@ class Fields(Struct, frozen=True):
     affinity: Affinity | None = None
 
 
+class Standing(Struct, frozen=True):
+    """The fields of an earlier plan: its hard constraints, and whether shards are pinned to zones."""
+
+    constraints: tuple[SpreadConstraint, ...]
+    pins: bool = False
+
+
 class Loads(Struct, frozen=True):
     """Which zones each shard is pinned to, and how many pods each zone then holds."""
 

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.groups.caps import fullest, safe_max_skew
+from webhook.core.groups.caps import MIN_DOMAINS_OF_A_CAP, fullest, safe_max_skew
 from webhook.core.groups.fields import derived, exact_cap, max_skew, with_fields
-from webhook.core.groups.group import Fields, Group, Loads, Shard
+from webhook.core.groups.group import Fields, Group, Loads, Shard, Standing
 from webhook.core.groups.outlook import EFFORT, Outlook, outlook
 from webhook.core.groups.pins import pin
 from webhook.core.groups.rooms import Rooms
@@ -64,13 +64,14 @@ class Keeping(Struct, frozen=True):
 class Plan(Struct, frozen=True, kw_only=True):
     """Fields for each shard, and what is known of them.
 
-    Shape: ``fields`` are by the name of the shard's workload, ``keeping`` by topology key. ``loads`` are None without
-    pins. ``outlook`` is None where a proof needs none. ``same_up_to`` is the number of shards up to which these
-    fields keep the caps and all pods fit.
+    Shape: ``constraints`` are those of all shards, ``fields`` are by the name of the shard's workload and have what
+    its template has besides; ``keeping`` is by topology key. ``loads`` are None without pins. ``outlook`` is None where
+    a proof needs none. ``same_up_to`` is the number of shards up to which these fields keep the caps and all pods fit.
     """
 
     group: Group
     shards: tuple[Shard, ...]
+    constraints: tuple[SpreadConstraint, ...]
     fields: Mapping[str, Fields]
     keeping: Mapping[str, Keeping]
     verdict: Outcome
@@ -122,6 +123,20 @@ def plan(group: Group, shards: Sequence[Shard], within: Setting) -> Plan:
     return min((_played(each, within) for each in unproven), key=_rank)
 
 
+def as_it_stands(group: Group, shards: Sequence[Shard], before: Standing, within: Setting) -> Plan | None:
+    """The plan with fields of an earlier one; None where these do not keep the caps, or their zones are gone.
+
+    Shape: ``shards`` have the zones of that plan, and one stands for each that is planned for.
+    """
+    found = _standing(group, shards, before, within.rooms)
+    if found is None:
+        return None
+    judged = _judged(group, shards[: group.shards], found, within)
+    if judged.verdict is Outcome.FITS:
+        return replace(judged, same_up_to=_same_up_to(group, found, within))
+    return _played(judged, within)
+
+
 def parties(group: Group, shards: Sequence[Shard], fields: Mapping[str, Fields], within: Setting) -> list[Party]:
     """The pods of the shards with these fields; of shards that nothing tells apart, one party."""
     found = [
@@ -154,6 +169,35 @@ def _candidates(group: Group, shards: Sequence[Shard], within: Setting) -> Itera
         yield _exact(group)
     if pinned is not None:
         yield pinned
+
+
+def _standing(group: Group, shards: Sequence[Shard], before: Standing, rooms: Rooms) -> _Candidate | None:
+    """What stands, judged by the group as it is now."""
+    pinned = _pinned(group, shards, rooms) if before.pins and group.keeps_zones_apart else None
+    given = {each.topology_key: each for each in before.constraints}
+    capped = dict(_capped_keys(group))
+    others = any(each.selector != group.selector for each in before.constraints) or not given.keys() <= capped.keys()
+    if others or (before.pins and pinned is None):
+        return None
+    keeping, tops = dict[str, Keeping](), dict[str, int]()
+    for key, most in capped.items():
+        each = given.get(key)
+        if pinned is not None and pinned.loads is not None and key == group.zone_key:
+            keeping[key] = pinned.keeping[key]
+        elif each is not None and each.min_domains == MIN_DOMAINS_OF_A_CAP:
+            keeping[key] = Keeping(Way.EXACT, each.max_skew or 0)
+            tops[key] = each.max_skew or 0
+        elif each is not None:
+            domains = rooms.nodes if key == HOSTNAME else len(rooms.of_zones)
+            keeping[key] = Keeping(Way.MAX_SKEW, fullest(group.pods, domains, each.max_skew or 0))
+        elif _kept_by_shards(group, key, most):
+            keeping[key] = Keeping(Way.NOTHING, group.shards)
+        else:
+            return None
+        if keeping[key].worst > most:
+            return None
+    loads, many = (None, 0) if pinned is None else (pinned.loads, pinned.pinned)
+    return _Candidate(constraints=before.constraints, keeping=keeping, tops=tops, loads=loads, pinned=many)
 
 
 def _kept_by_shards(group: Group, key: str, most: int) -> bool:
@@ -223,6 +267,7 @@ def _judged(group: Group, shards: Sequence[Shard], of: _Candidate, within: Setti
     found = Plan(
         group=group,
         shards=tuple(shards),
+        constraints=of.constraints,
         fields=fields,
         keeping=of.keeping,
         verdict=Outcome.UNKNOWN,

@@ -392,10 +392,10 @@ class ClusterIndex(ReadOnlyIndex):
 
     def groups(self, namespace: str) -> tuple[SpreadGroup, ...]:
         known = self._groups.get(namespace)
-        if known is None:
-            return ()
-        ordered = sorted(known.values(), key=lambda each: (each.meta.creation_timestamp or "", each.meta.name))
-        return tuple(ordered[:MOST_GROUPS])
+        return () if known is None else _oldest_first(known)[:MOST_GROUPS]
+
+    def every_group(self) -> Mapping[str, tuple[SpreadGroup, ...]]:
+        return {namespace: _oldest_first(known) for namespace, known in self._groups.items()}
 
     def domains(self, topology_key: str) -> frozenset[str]:
         """The values that nodes have for the key; empty where no node has it."""
@@ -414,3 +414,7 @@ def _put_under(tables: dict[_Outer, dict[_Key, _Value]], outer: _Outer, key: _Ke
         drop_under(tables, outer, key)
     else:
         put_under(tables, outer, key, value)
+
+
+def _oldest_first(groups: Mapping[str, SpreadGroup]) -> tuple[SpreadGroup, ...]:
+    return tuple(sorted(groups.values(), key=lambda each: (each.meta.creation_timestamp or "", each.meta.name)))

@@ -208,3 +208,6 @@ class ReadOnlyIndex(Protocol):
 
     def groups(self, namespace: str) -> tuple[SpreadGroup, ...]:
         """The namespace's SpreadGroups, the oldest first, up to `MOST_GROUPS`."""
+
+    def every_group(self) -> Mapping[str, tuple[SpreadGroup, ...]]:
+        """All SpreadGroups by namespace, the oldest first."""

@@ -1,0 +1,237 @@
+"""SpreadGroups beside the fake API server: a status that follows what there is, written when it differs."""
+
+import pytest
+from cluster.api import FakeApi, refuse
+from cluster.following import eventually
+from controller.town import Replica, add_nodes, add_workload, owned_by
+
+from webhook.controller import groups
+from webhook.controller.figures import ScanFigures
+
+LABELS = {"app": "redis"}
+SPEC = {
+    "selector": {"matchLabels": LABELS},
+    "shard": {"label": "shard", "neverShare": "topology.kubernetes.io/zone"},
+    "expected": {"shards": 3, "podsPerShard": 2},
+    "planFor": {"shards": 6},
+    "caps": [{"topologyKey": "topology.kubernetes.io/zone", "lessThan": "1/2"}],
+    "delivery": "status",
+}
+
+
+@pytest.fixture(name="api")
+def _api():
+    with FakeApi(tls=False) as api:
+        api.absent -= {"reports"}
+        add_nodes(api)
+        api.put("namespaces", "shop")
+        yield api
+
+
+@pytest.fixture(name="replica")
+def _replica(api, tmp_path):
+    with Replica(api, tmp_path, reports=False) as replica:
+        yield replica
+
+
+def add_group(api, name="cache", namespace="shop", *, generation=1, created="2026-11-23T11:00:00Z", **more):
+    before = api.objects["spreadgroups"].get((namespace, name), {})
+    meta = {"generation": generation, "creationTimestamp": created}
+    return api.put("spreadgroups", name, namespace, metadata=meta, spec=SPEC | more, status=before.get("status", {}))
+
+
+def status(api, name="cache", namespace="shop"):
+    return api.objects["spreadgroups"][namespace, name].get("status") or {}
+
+
+def conditions(api, *where):
+    return {each["type"]: (each["status"], each["reason"]) for each in status(api, *where).get("conditions", ())}
+
+
+def turns(replica, until):
+    """Turn, half a minute after half a minute, until it is so."""
+
+    def turned():
+        replica.now += 30
+        replica.scanner.turn()
+        return until()
+
+    eventually(turned)
+
+
+def add_shard(api, number, *nodes, fields=None):
+    """A StatefulSet with its pods on these nodes."""
+    made = add_workload(api, f"redis-{number}", replicas=2, app="redis", kind="statefulsets", constraint=None)
+    template = made["spec"]["template"]
+    template["metadata"]["labels"] = LABELS | {"shard": str(number)}
+    template["spec"] = {"containers": [{"name": "c", "image": "i"}], **(fields or {})}
+    api.put("statefulsets", f"redis-{number}", "shop", spec=made["spec"])
+    for each, node in enumerate(nodes):
+        meta = {"labels": LABELS | {"shard": str(number)}, "ownerReferences": owned_by(made)}
+        spec = template["spec"] | {"nodeName": node}
+        api.put("pods", f"redis-{number}-{each}", "shop", metadata=meta, spec=spec, status={"phase": "Running"})
+
+
+def fields_of(api, number):
+    """What the status gives to a shard."""
+    found = {each["shard"]: each for each in status(api)["workloads"]}[str(number)]
+    return {key: found[key] for key in ("topologySpreadConstraints", "affinity") if key in found}
+
+
+def group_writes(api):
+    return [each for each in api.writes if each.resource == "spreadgroups"]
+
+
+def told(api):
+    return [each["reason"] for each in api.objects["events"].values()]
+
+
+def figures(replica):
+    return {
+        (each.name, *each.labels.values()): each.value
+        for family in ScanFigures(replica.scanner).collect()
+        for each in family.samples
+    }
+
+
+def test_from_the_first_plan_to_a_cap_that_is_broken_and_mended(api, replica):
+    add_group(api)
+    turns(replica, lambda: conditions(api))
+    assert conditions(api)["Delivered"] == ("False", "NothingSelected")
+    given = [fields_of(api, number) for number in range(3)]
+    for number, nodes in enumerate((("n-a", "n-b"), ("n-a", "n-c"), ("n-b", "n-c"))):
+        add_shard(api, number, *nodes, fields=given[number])
+    turns(replica, lambda: conditions(api)["Delivered"] == ("True", "Delivered"))
+    assert conditions(api)["CapsHeld"] == ("True", "Held")
+    revision, pins = status(api)["revision"], [each["zones"] for each in status(api)["workloads"]]
+    add_group(api, generation=2, expected={"shards": 5, "podsPerShard": 2})
+    turns(replica, lambda: status(api)["observedGeneration"] == 2)
+    assert (status(api)["revision"], [each["zones"] for each in status(api)["workloads"]][:3]) == (revision, pins)
+    add_group(api, generation=3)
+    assert told(api) == []
+    add_shard(api, 2, "n-a", "n-a")
+    turns(replica, lambda: conditions(api)["CapsHeld"] == ("False", "CapExceeded"))
+    eventually(lambda: told(api) == ["GroupCapExceeded"])
+    (event,) = api.objects["events"].values()
+    assert (event["regarding"]["kind"], event["note"]) == ("SpreadGroup", "zone a 4 pods, at most 2")
+    assert figures(replica)["evenspread_group_cap_exceeded_pods", "shop", "cache", SPEC["caps"][0]["topologyKey"]] == 2
+    assert figures(replica)["evenspread_groups", "CapsHeld", "False"] == 1
+    assert figures(replica)["evenspread_group_unguarded_pods",] == 2
+    assert status(api)["moves"][0]["from"] == "a"
+    add_shard(api, 2, "n-b", "n-c", fields=given[2])
+    turns(replica, lambda: conditions(api)["CapsHeld"] == ("True", "Held"))
+    api.delete("spreadgroups", "cache", "shop")
+    turns(replica, lambda: not replica.scanner.groups.found)
+    assert not [key for key in figures(replica) if key[0].startswith("evenspread_group")]
+
+
+def test_what_does_not_change_is_not_written(api, replica):
+    add_group(api)
+    turns(replica, lambda: conditions(api))
+    before = len(group_writes(api))
+    for _ in range(5):
+        replica.now += 100
+        replica.scanner.turn()
+    assert len(group_writes(api)) == before == 1
+    (write,) = group_writes(api)
+    assert write.query == {"fieldManager": "evenspread", "force": "true"}
+
+
+def test_whoever_leads_next_writes_nothing_anew(api, replica, tmp_path):
+    add_group(api)
+    turns(replica, lambda: conditions(api))
+    replica.leads = False
+    replica.scanner.turn()
+    with Replica(api, tmp_path, reports=False) as other:
+        turns(other, lambda: other.scanner.groups.found)
+    assert len(group_writes(api)) == 1
+
+
+def test_a_younger_group_of_the_same_pods_is_told_so(api, replica):
+    add_group(api)
+    add_group(api, "again", created="2026-11-23T11:30:00Z")
+    turns(replica, lambda: conditions(api, "again"))
+    assert conditions(api, "again")["Planned"] == ("False", "Overlaps")
+    turns(replica, lambda: conditions(api))
+    assert conditions(api)["Planned"] == ("True", "Planned")
+
+
+def test_a_spec_that_says_nothing_is_told_so(api, replica):
+    add_group(api, caps=[{"topologyKey": "topology.kubernetes.io/zone"}])
+    add_group(api, "other", created="2026-11-23T11:30:00Z")
+    turns(replica, lambda: conditions(api) and conditions(api, "other"))
+    assert conditions(api)["Planned"] == ("False", "InvalidSpec")
+    assert conditions(api, "other")["Planned"] == ("True", "Planned")
+
+
+def test_a_group_that_goes_meanwhile_is_none(api, replica):
+    add_group(api)
+    api.strike("any", refuse(404, "not found"), resource="cache", times=50)
+    turns(replica, lambda: replica.scanner.feed is not None and replica.scanner.feed.synced)
+    for _ in range(3):
+        replica.now += 100
+        replica.scanner.turn()
+    assert (group_writes(api), replica.scanner.groups.fault) == ([], "")
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "said"),
+    [
+        pytest.param(refuse(500, "no"), "failed", "groups: 500 no", id="failed"),
+        pytest.param(refuse(409, "conflict"), "refused", "", id="another object of that name"),
+    ],
+)
+def test_a_status_that_cannot_be_written_is_tried_again(api, replica, fault, outcome, said):
+    add_group(api)
+    api.strike("write", fault, resource="spreadgroups", times=1)
+    turns(replica, lambda: replica.scanner.groups.writes[outcome])
+    assert replica.scanner.groups.fault == said
+    assert replica.scanner.lines().get("groups", "") == said
+    turns(replica, lambda: conditions(api))
+    assert replica.scanner.groups.fault == ""
+
+
+def test_a_connection_that_breaks_is_said(api, replica):
+    add_group(api)
+    api.strike("any", refuse(500, "no"), resource="cache", times=1)
+    turns(replica, lambda: replica.scanner.groups.fault == "groups: 500 no")
+
+
+def test_a_bug_in_one_group_keeps_no_other_back(api, replica, monkeypatch, caplog):
+    add_group(api, "bad")
+    add_group(api, namespace="bank")
+    api.put("namespaces", "bank")
+    assessed = groups.assess
+
+    def raises(seen, *rest):
+        return 1 / 0 if seen.group.name == "bad" else assessed(seen, *rest)
+
+    monkeypatch.setattr(groups, "assess", raises)
+    turns(replica, lambda: conditions(api, "cache", "bank"))
+    assert "a group could not be looked at by a bug" in caplog.text
+
+
+def test_more_writes_than_a_namespace_may_have_wait(api, replica, monkeypatch):
+    add_group(api)
+    monkeypatch.setattr(replica.scanner.groups._allowance, "take", lambda _namespace: False)
+    turns(replica, lambda: replica.scanner.groups.writes["postponed"])
+    assert group_writes(api) == []
+
+
+def test_who_leads_no_longer_writes_nothing(api, replica, monkeypatch):
+    add_group(api)
+    monkeypatch.setattr(replica.scanner.groups, "_may_write", lambda: False)
+    turns(replica, lambda: replica.scanner.feed is not None and replica.scanner.feed.synced)
+    replica.now += 100
+    replica.scanner.turn()
+    assert group_writes(api) == []
+
+
+def test_without_events_a_broken_cap_stands_in_the_status_alone(api, tmp_path):
+    add_group(api)
+    add_shard(api, 0, "n-a", "n-a")
+    add_shard(api, 1, "n-a", "n-b")
+    with Replica(api, tmp_path, reports=False, events=False) as replica:
+        turns(replica, lambda: conditions(api))
+        assert conditions(api)["CapsHeld"] == ("False", "CapExceeded")
+    assert told(api) == []

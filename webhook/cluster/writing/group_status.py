@@ -1,0 +1,69 @@
+"""The status of SpreadGroups in the cluster: what stands there, and how another one is put there.
+
+It is put by server-side apply to the subresource, for the object that was read: one that was made anew under the same
+name has another uid, and the API server refuses.
+
+Source: kubernetes.io/docs/reference/using-api/server-side-apply; apiextensions v1 ``CustomResourceSubresourceStatus``.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.resources import Resource, group_path
+from webhook.cluster.writing.reports import FIELD_MANAGER, accepted
+from webhook.core.api.spread_group import API_VERSION, KIND, RESOURCE, SpreadGroup
+from webhook.core.api.types import Pod
+
+_PODS = Resource(kind="Pod", name="pods")
+_PAGE, _PAGES = 500, 8
+_GONE = 404
+
+
+def read_status_of(server: ApiServer, of: SpreadGroup) -> object | None:
+    """The status as it stands, empty where nobody has written one; None where the group is gone.
+
+    Errors: ClusterError; RefusedError where the API server says no.
+    """
+    answer = server.ask("GET", _path(of))
+    if answer.status == _GONE or (answer.content.get("metadata") or {}).get("uid", of.meta.uid) != of.meta.uid:
+        return None
+    accepted(answer)
+    return answer.content.get("status") or {}
+
+
+def put_status(server: ApiServer, of: SpreadGroup, status: Mapping[str, Any]) -> None:
+    """Make the status of the group what is given.
+
+    Errors: as `read_status_of`.
+    """
+    meta = {"name": of.meta.name, "namespace": of.meta.namespace, "uid": of.meta.uid}
+    document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": meta, "status": status}
+    query = urlencode({"fieldManager": FIELD_MANAGER, "force": "true"})
+    accepted(server.ask("PATCH", f"{_path(of)}/status?{query}", document, media="application/apply-patch+yaml"))
+
+
+def pods_of(server: ApiServer, namespace: str, selector: str) -> Iterator[Pod]:
+    """The namespace's pods that a selector matches, up to some thousands.
+
+    Errors: as `read_status_of`.
+    """
+    read, query = _PODS.reader("v1"), {"labelSelector": selector, "limit": str(_PAGE)}
+    for _ in range(_PAGES):
+        with server.open(f"/api/v1/namespaces/{quote(namespace)}/pods?{urlencode(query)}") as stream:
+            body = stream.body()
+        try:
+            page = read.page(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ClusterError("pods that cannot be read") from error
+        yield from (each for each in page.values if isinstance(each, Pod))
+        if not page.more:
+            return
+        query["continue"] = page.more
+
+
+def _path(of: SpreadGroup) -> str:
+    return f"{group_path(API_VERSION)}/namespaces/{quote(of.meta.namespace)}/{RESOURCE}/{quote(of.meta.name)}"

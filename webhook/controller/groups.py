@@ -1,0 +1,231 @@
+"""The SpreadGroups of the cluster, looked after: each is planned and measured, and its status written.
+
+A group is looked at when its spec, its workloads, its pods or the nodes have changed, and now and then anyway; in a
+turn one of each namespace, the one that was not looked at for longest. So a tenant with many groups waits for its own.
+What looking takes is made up for by a pause of nine times as long, whoever asked for it.
+"""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
+from webhook.cluster.feed import Feed
+from webhook.cluster.writing.group_status import pods_of, put_status, read_status_of
+from webhook.cluster.writing.reports import is_of_one_object
+from webhook.controller.allowance import Allowance
+from webhook.controller.events import Events
+from webhook.core.api.selectors import compile_selector
+from webhook.core.api.spread_group import API_VERSION, KIND, SpreadGroup
+from webhook.core.api.types import Pod
+from webhook.core.api.version import RECORDED
+from webhook.core.groups.group import Group
+from webhook.core.groups.reading import GroupError, group_of
+from webhook.core.groups.standing.assess import Seen, assess, unreadable
+from webhook.core.groups.standing.forms import Status, as_json, read_status
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.pod_table import FINISHED
+from webhook.core.policy.policy import Policy
+from webhook.core.scan.group_members import members_of, workloads_of
+from webhook.core.workloads.kinds import group_kind
+from webhook.logs import bounded, described
+from webhook.report.grouped import group_notices
+
+_LOOK_SECONDS = 5.0  # between two looks at one group whose spec stays
+_ANYWAY_SECONDS = 60.0
+_PAUSE = 9  # times what was used
+_OF = group_kind(API_VERSION, KIND)
+
+_log = logging.getLogger(__name__)
+
+_Name = tuple[str, str]  # namespace, name
+
+
+class _Looked(NamedTuple):
+    at: float = 0.0
+    generation: int = -1
+    mark: object = None  # of what was seen; another one is looked at again
+
+
+class Found(NamedTuple):
+    """A group, and the status that it has."""
+
+    group: SpreadGroup
+    status: Status
+
+
+class Groups:
+    """See the module; for one thread, any thread may read the rest.
+
+    Shape: ``found`` are the groups that were looked at while this replica leads. ``writes`` counts statuses by what
+    became of them, as reports. ``fault`` says why not all could be looked at or written.
+    """
+
+    def __init__(  # noqa: PLR0913 by keyword
+        self,
+        server: ApiServer,
+        *,
+        policy: Callable[[], Policy],
+        allowance: Allowance,
+        events: Events | None,
+        may_write: Callable[[], bool],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._server = server
+        self._policy = policy
+        self._allowance = allowance
+        self._events = events
+        self._may_write = may_write
+        self._clock = clock
+        self.writes: Counter[str] = Counter(written=0, postponed=0, refused=0, failed=0)
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: another replica may have led meanwhile."""
+        self._looked: dict[_Name, _Looked] = {}
+        self._due = 0.0
+        self.found: dict[_Name, Found] = {}
+        self.fault = ""
+        if self._events is not None:
+            self._events.forget()
+
+    def turn(self, feed: Feed) -> None:
+        """Look at what is due. Never raises for what the API server says, nor for what a group says."""
+        if self._clock() < self._due:
+            return
+        used = time.thread_time()
+        with feed.lock:
+            known = feed.index.every_group()
+            due = [*self._chosen(known, feed.index)]
+        names = {(each.meta.namespace, each.meta.name) for of in known.values() for each in of}
+        self.found = {name: found for name, found in self.found.items() if name in names}
+        self._looked = {name: looked for name, looked in self._looked.items() if name in names}
+        fault = ""
+        for group, older, mark in due:
+            if not self._may_write():
+                return
+            fault = self._look(group, older, feed) or fault
+            self._looked[group.meta.namespace, group.meta.name] = _Looked(self._clock(), group.generation, mark)
+        self._say(fault)
+        self._tell(every=names <= self._looked.keys())
+        self._due = self._clock() + max(1.0, _PAUSE * (time.thread_time() - used))
+
+    def _chosen(
+        self, known: Mapping[str, tuple[SpreadGroup, ...]], index: ReadOnlyIndex
+    ) -> Iterator[tuple[SpreadGroup, tuple[SpreadGroup, ...], object]]:
+        """Of each namespace the group that is due for longest, those that are older, and a mark of what there is."""
+        now = self._clock()
+        for groups in known.values():
+            before = [self._looked.get((each.meta.namespace, each.meta.name), _Looked()) for each in groups]
+            for number in sorted(range(len(groups)), key=lambda each: before[each].at):
+                group, last = groups[number], before[number]
+                if now - last.at < _LOOK_SECONDS and group.generation == last.generation:
+                    continue
+                mark = _mark(group, index)
+                if now - last.at >= _ANYWAY_SECONDS or (group.generation, mark) != (last.generation, last.mark):
+                    yield group, groups[:number], mark
+                    break
+
+    def _look(self, of: SpreadGroup, older: tuple[SpreadGroup, ...], feed: Feed) -> str:
+        """Look at one group, and write what differs; returns what is in the way."""
+        name = (of.meta.namespace, of.meta.name)
+        try:
+            written = read_status_of(self._server, of)
+            if written is None:
+                return ""
+            before = read_status(written)
+            status = self._assessed(of, older, before, feed)
+            self.found[name] = Found(of, status)
+            if as_json(status) != as_json(before):
+                self._write(of, status)
+        except ClusterError as error:
+            return f"groups: {error}"
+        except Exception as error:  # noqa: BLE001 whatever one group does to us, the others are looked at
+            fields = {"group": "/".join(name), **described(error)}
+            _log.error("a group could not be looked at by a bug; the others are", extra={"fields": fields})
+            return f"groups: failed by a bug: {type(error).__name__}"
+        return ""
+
+    def _assessed(self, of: SpreadGroup, older: tuple[SpreadGroup, ...], before: Status, feed: Feed) -> Status:
+        now = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        try:
+            group = group_of(of)
+        except GroupError as error:
+            return unreadable(error.faults, of.generation, before, now)
+        selector = compile_selector(group.selector).text
+        pods = tuple(filter(_counts, pods_of(self._server, group.namespace, selector)))
+        policy = self._policy()
+        with feed.lock:
+            seen = Seen(
+                group=group,
+                generation=of.generation,
+                members=tuple(members_of(group, feed.index, policy, feed.version or RECORDED)),
+                pods=pods,
+                older=tuple(_readable(older)),
+                index=feed.index,
+                policy=policy,
+            )
+            return assess(seen, before, now)
+
+    def _write(self, of: SpreadGroup, status: Status) -> None:
+        """Errors: ClusterError, but for a refusal of that one object."""
+        if not self._allowance.take(of.meta.namespace):
+            self.writes["postponed"] += 1
+            return
+        try:
+            put_status(self._server, of, as_json(status))
+        except RefusedError as error:
+            if not is_of_one_object(error):
+                self.writes["failed"] += 1
+                raise
+            self.writes["refused"] += 1
+        except ClusterError:
+            self.writes["failed"] += 1
+            raise
+        else:
+            self.writes["written"] += 1
+
+    def _tell(self, *, every: bool) -> None:
+        """Tell of caps that begin to be broken; ``every`` says that all groups were looked at."""
+        if self._events is None:
+            return
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        self._events.begin()
+        for found in self.found.values():
+            self._events.take(_OF, group_notices(found.group, found.status), now)
+        self._events.end(() if every else (_OF,))
+
+    def _say(self, fault: str) -> None:
+        told = bounded(fault)
+        if told and told != self.fault:
+            _log.warning("%s", told)
+        self.fault = told
+
+
+def _mark(of: SpreadGroup, index: ReadOnlyIndex) -> object:
+    """Another one when the group's workloads or pods, or the nodes, are others."""
+    try:
+        group = group_of(of)
+    except GroupError:
+        return None
+    view, selector = index.view(), compile_selector(group.selector)
+    counts = index.count(group.namespace, selector)
+    waiting = sum(selector.matches(each.labels) for each in index.waiting_pods(group.namespace))
+    workloads = tuple((each.meta.uid, each.meta.resource_version) for each in workloads_of(group, index))
+    return tuple(sorted(counts.items())), waiting, workloads, view.live
+
+
+def _counts(pod: Pod) -> bool:
+    finished = pod.status is not None and pod.status.phase in FINISHED
+    return not finished and pod.meta.deletion_timestamp is None
+
+
+def _readable(groups: tuple[SpreadGroup, ...]) -> Iterator[Group]:
+    for each in groups:
+        try:
+            yield group_of(each)
+        except GroupError:
+            continue

@@ -1,0 +1,337 @@
+"""A group, its status before, and what there is in the cluster -> its status now.
+
+The plan that is stored stays as long as it keeps the caps and is proven to place all pods. One that is not proven any
+more, as after a node was lost, stays too, until the group's author changes the group, or until no order at all places
+its pods: a template that changes restarts its shard. The condition `Planned` says meanwhile what a plan made anew would
+change.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.selectors import compile_selector
+from webhook.core.api.spread_group import (
+    CANNOT_GET_STUCK,
+    CAPS_HELD,
+    DELIVERED,
+    FITS,
+    MOST_GROUPS,
+    PLANNED,
+    PlannedWorkload,
+)
+from webhook.core.api.types import Pod, SpreadConstraint
+from webhook.core.groups.derive import Derived, derive, derive_standing, on
+from webhook.core.groups.fields import has_fields, ours
+from webhook.core.groups.group import Group, Shard, Standing
+from webhook.core.groups.plan import Plan, Proof, Way
+from webhook.core.groups.standing.distribution import Spread, moves, spreads
+from webhook.core.groups.standing.forms import Dated, Status, Unguarded, dated, distribution_of, move_of
+from webhook.core.groups.standing.members import Gathered, Member, gathered
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.simulation import Outcome
+from webhook.core.policy.policy import Policy
+from webhook.core.text import one_line, plural, together
+
+# Whoever may create a group has its plan made: of more pods, in none of the groups that we know, it would take minutes.
+MOST_PODS_PLANNED = 400
+_MOST_NAMES = 20
+_MOST_MESSAGE = 1000
+_YES, _NO, _UNKNOWN = "True", "False", "Unknown"
+_KIND = "StatefulSet"  # of a shard that is yet to be made, where nobody says more
+_PROOFS = {
+    Proof.ZONE_BY_ZONE: ("ZoneByZone", "zones do not touch one another, and each has room for its own pods"),
+    Proof.ROOM: ("RoomIsLeft", "in every state with a pod to place, there is a node for it"),
+    Proof.SEARCH: ("EveryOrder", "every order in which the pods can be placed was followed"),
+}
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """A group and what there is of it in the cluster, at one moment.
+
+    Shape: ``pods`` are those that the group selects, without finished ones and those that are being deleted; ``index``
+    has them too. ``older`` are the other groups of its namespace that were there first.
+    """
+
+    group: Group
+    generation: int
+    members: tuple[Member, ...]
+    pods: tuple[Pod, ...]
+    older: tuple[Group, ...] = ()
+    index: ReadOnlyIndex
+    policy: Policy
+
+
+class _Stored(NamedTuple):
+    """What each shard gets, by the value of the shard label; the constraints of all, and what none of them shares."""
+
+    constraints: tuple[SpreadConstraint, ...] = ()
+    zones: Mapping[str, tuple[str, ...]] = {}
+    apart: frozenset[str] = frozenset()
+
+
+class _Planned(NamedTuple):
+    """The workloads with their fields; what they are known to come to, and what a plan made anew would change."""
+
+    workloads: tuple[PlannedWorkload, ...]
+    revision: str
+    derived: Derived
+    held: str = ""
+
+
+def unreadable(faults: Sequence[str], generation: int, before: Status, now: str) -> Status:
+    """The status of a group whose spec says nothing that can be planned."""
+    conditions = _refused("InvalidSpec", "; ".join(faults))
+    return Status(observed_generation=generation, conditions=dated(conditions, before, generation, now))
+
+
+def assess(seen: Seen, before: Status, now: str) -> Status:
+    """The status of the group; ``now`` is an ISO time."""
+    group, view = seen.group, seen.index.view()
+    refused = _refusal(seen)
+    planned = None if refused else _plan(seen, before)
+    stored = _stored(group, planned.workloads if planned else ())
+    unguarded = sorted(each.meta.name for each in seen.pods if not _is_guarded(group, each, stored))
+    found = spreads(group, seen.pods, view)
+    conditions = [
+        *(_said(planned, group) if planned else _refused(*refused or ("", ""))),
+        _caps_held(found),
+        _delivered(seen, planned, stored, len(unguarded)),
+    ]
+    return Status(
+        observed_generation=seen.generation,
+        revision=planned.revision if planned else "",
+        conditions=dated(conditions, before, seen.generation, now),
+        workloads=planned.workloads if planned else (),
+        distribution=tuple(map(distribution_of, found)),
+        moves=tuple(map(move_of, moves(group, found, seen.pods, stored.zones, view))),
+        unguarded=Unguarded(count=len(unguarded), pods=tuple(unguarded[:_MOST_NAMES])),
+    )
+
+
+def _refusal(seen: Seen) -> tuple[str, str] | None:
+    """Why no plan is made at all: reason and message."""
+    group = seen.group
+    most = group.plan_for * group.pods_per_shard
+    if group.pods == 1:
+        return "OnePod", "one pod cannot be spread"
+    if most > MOST_PODS_PLANNED:
+        return "TooLarge", f"{most:,} pods are to be planned for; at most {MOST_PODS_PLANNED} are"
+    if len(seen.older) >= MOST_GROUPS:
+        return "TooManyGroups", f"of a namespace the {MOST_GROUPS} oldest groups are planned"
+    labels = [*(each.pod.labels for each in seen.members), *(each.labels for each in seen.pods)]
+    for other in seen.older:
+        selector = compile_selector(other.selector)
+        if other.selector == group.selector or any(map(selector.matches, labels)):
+            return "Overlaps", f"{one_line(other.name, 63)} was there first, and selects pods of this group"
+    return None
+
+
+# -- the plan
+
+
+def _plan(seen: Seen, before: Status) -> _Planned:
+    group = seen.group
+    stored = _stored(group, before.workloads)
+    known = gathered(group, seen.members, seen.index, stored.zones)
+    asked = seen.generation != before.observed_generation
+    if before.workloads:
+        standing = Standing(stored.constraints, pins=any(stored.zones.values()))
+        kept = derive_standing(known.group, known.shards, standing, known.index, seen.policy)
+        if kept.plan is not None and not _keeps_pins(seen, kept, stored):
+            kept = replace(kept, plan=None, reasons=("zones that shards are pinned to take no pods now",))
+        if _fits(kept):
+            return _taken(seen, before, kept)
+        fresh = _fresh(seen, known, asked=asked)
+        possible = kept.plan is not None and kept.plan.verdict is not Outcome.NO_FIT
+        if not asked and (possible or not _fits(fresh) or not _keeps_pins(seen, fresh, stored)):
+            return _held(seen, before, kept, fresh)
+        return _taken(seen, before, fresh)
+    return _taken(seen, before, _fresh(seen, known, asked=asked))
+
+
+def _fresh(seen: Seen, known: Gathered, *, asked: bool) -> Derived:
+    """A plan that moves no pin; where there is none, and somebody asked for another, one that moves pins."""
+    found = derive(known.group, known.shards, known.index, seen.policy)
+    if asked and not _fits(found):
+        free = gathered(seen.group, seen.members, seen.index)
+        if free.shards != known.shards:
+            other = derive(free.group, free.shards, free.index, seen.policy)
+            return other if _fits(other) else found
+    return found
+
+
+def _fits(found: Derived) -> bool:
+    return found.plan is not None and found.plan.verdict is Outcome.FITS
+
+
+def _keeps_pins(seen: Seen, found: Derived, stored: _Stored) -> bool:
+    """Whether no shard that had zones gets others."""
+    new = {} if found.plan is None else _stored(seen.group, _workloads(seen, found.plan)).zones
+    return all(zones == new.get(shard, zones) for shard, zones in stored.zones.items())
+
+
+def _taken(seen: Seen, before: Status, found: Derived) -> _Planned:
+    if found.plan is None or found.plan.verdict is Outcome.NO_FIT:
+        return _Planned((), "", found)
+    workloads = tuple(_workloads(seen, found.plan))
+    return _Planned(workloads, _revision(seen.group, workloads, before), found)
+
+
+def _held(seen: Seen, before: Status, kept: Derived, fresh: Derived) -> _Planned:
+    """What stands, beside a plan that would be taken if somebody asked for it."""
+    group, plan = seen.group, fresh.plan
+    if plan is None or plan.verdict is not Outcome.FITS:
+        return _Planned(before.workloads, before.revision, kept)
+    workloads = tuple(_workloads(seen, plan))
+    restarts = _lacking(seen, _stored(group, workloads))
+    revision = _revision(group, workloads, before)
+    text = f"revision {revision} would place all pods, and {plural(restarts, 'workload')} would restart; any change of "
+    return _Planned(before.workloads, before.revision, kept, f"{text}the spec takes it")
+
+
+def _workloads(seen: Seen, plan: Plan) -> Iterator[PlannedWorkload]:
+    kinds = {each.name: each.workload.kind for each in seen.members}
+    otherwise = next(iter(kinds.values()), _KIND)
+    pins = plan.loads.of_shards if plan.loads is not None else ((),) * len(plan.shards)
+    for shard, zones in zip(plan.shards, pins, strict=True):
+        fields = plan.fields[shard.name]
+        yield PlannedWorkload(
+            kind=kinds.get(shard.name, otherwise),
+            name=shard.name,
+            shard=shard.value,
+            zones=zones,
+            topology_spread_constraints=fields.constraints,
+            affinity=fields.affinity,
+        )
+
+
+def _stored(group: Group, workloads: Iterable[PlannedWorkload]) -> _Stored:
+    given = [*workloads]
+    constraints = ours(group, given[0].topology_spread_constraints) if given else ()
+    of_pods = given[0].affinity.pod_anti_affinity if given and given[0].affinity is not None else None
+    terms = (of_pods.required if of_pods is not None else None) or ()
+    return _Stored(constraints, {each.shard: each.zones for each in given}, frozenset(it.topology_key for it in terms))
+
+
+def _revision(group: Group, workloads: Sequence[PlannedWorkload], before: Status) -> str:
+    """The one before, unless a shard that had fields gets others."""
+    old, new = _stored(group, before.workloads), _stored(group, workloads)
+    common = old.zones.keys() & new.zones.keys()
+    same = (old.constraints, old.apart) == (new.constraints, new.apart)
+    if before.revision and same and all(old.zones[shard] == new.zones[shard] for shard in common):
+        return before.revision
+    text = msgspec.json.encode((new.constraints, new.zones, sorted(new.apart)), order="deterministic")
+    return hashlib.blake2b(text, digest_size=4).hexdigest()
+
+
+# -- who has the fields
+
+
+def _is_guarded(group: Group, pod: Pod, stored: _Stored) -> bool:
+    value = pod.labels.get(group.shard_label)
+    if value is None or value not in stored.zones:
+        return False
+    return has_fields(group, Shard(name="", value=value, pod=pod), stored.constraints, stored.zones[value])
+
+
+def _lacking(seen: Seen, stored: _Stored) -> int:
+    """How many workloads have other fields, and would restart with these."""
+    return sum(not _is_guarded(seen.group, each.pod, stored) for each in seen.members if each.shard in stored.zones)
+
+
+# -- conditions
+
+
+def _condition(of: str, status: str, reason: str, message: str) -> Dated:
+    return Dated(type=of, status=status, reason=reason, message=one_line(message, _MOST_MESSAGE))
+
+
+def _refused(reason: str, message: str) -> list[Dated]:
+    return [
+        _condition(PLANNED, _NO, reason, message),
+        _condition(FITS, _UNKNOWN, "NoPlan", "there is no plan"),
+        _condition(CANNOT_GET_STUCK, _UNKNOWN, "NoPlan", "there is no plan"),
+    ]
+
+
+def _said(of: _Planned, group: Group) -> list[Dated]:
+    plan = of.derived.plan
+    if not of.workloads or plan is None or plan.verdict is Outcome.NO_FIT:
+        why = "; ".join(of.derived.reasons) or (
+            "no order places all pods" if plan else "its fields do not keep the caps"
+        )
+        nearest = f"; the nearest that fits: {'; or '.join(of.derived.nearest)}" if of.derived.nearest else ""
+        stands = of.held or f"revision {of.revision} stays, though not all pods can be placed: {why}"
+        planned = (
+            _condition(PLANNED, _YES, "RevisionHeld" if of.held else "Kept", stands)
+            if of.workloads
+            else _condition(PLANNED, _NO, "Impossible", f"{why}{nearest}")
+        )
+        return [
+            planned,
+            _condition(FITS, _NO, "DoesNotFit", f"{why}{nearest}"),
+            _condition(CANNOT_GET_STUCK, _UNKNOWN, "DoesNotFit", "not all pods fit in any order"),
+        ]
+    how = (
+        together(f"{on(key)} {_way(each.way, each.worst)}" for key, each in plan.keeping.items())
+        if plan.keeping
+        else ""
+    )
+    told = f"{plural(group.shards, 'shard')} of {plural(group.pods_per_shard, 'pod')}"
+    text = "; ".join(filter(None, (told, how, f"the same up to {plan.same_up_to} shards" * bool(plan.same_up_to))))
+    reason = "RevisionHeld" if of.held else "Planned"
+    return [_condition(PLANNED, _YES, reason, of.held or text), *_verdicts(plan)]
+
+
+def _way(way: Way, worst: int) -> str:
+    by = {
+        Way.NOTHING: "nothing is needed",
+        Way.MAX_SKEW: "by maxSkew",
+        Way.EXACT: "by an exact cap",
+        Way.PINS: "by pins",
+    }
+    return f"at most {plural(worst, 'pod')} {by[way]}"
+
+
+def _verdicts(plan: Plan) -> Iterator[Dated]:
+    """Whether all pods fit, and whether that depends on the order."""
+    if plan.verdict is Outcome.FITS:
+        reason, text = _PROOFS[plan.proof]
+        yield _condition(FITS, _YES, "EveryOrder", "every order places all pods")
+        yield _condition(CANNOT_GET_STUCK, _YES, reason, text)
+    elif plan.verdict is Outcome.STUCK:
+        yield _condition(FITS, _YES, "SomeOrders", "some orders place all pods")
+        yield _condition(CANNOT_GET_STUCK, _NO, "CanGetStuck", "some orders leave a pod without a node")
+    else:
+        yield _condition(FITS, _UNKNOWN, "NotProven", "no order was found that leaves a pod out, and no proof")
+        yield _condition(CANNOT_GET_STUCK, _UNKNOWN, "NotProven", "no order was found that gets stuck, and no proof")
+
+
+def _caps_held(found: Sequence[Spread]) -> Dated:
+    broken = [each for each in found if each.above]
+    if broken:
+        return _condition(CAPS_HELD, _NO, "CapExceeded", "; ".join(each.text for each in broken))
+    told = (f"{on(each.cap.topology_key)} {each.fullest} of {each.most}" for each in found)
+    return _condition(CAPS_HELD, _YES, "Held", f"the most pods {', '.join(told)}" if found else "there is no cap")
+
+
+def _delivered(seen: Seen, planned: _Planned | None, stored: _Stored, unguarded: int) -> Dated:
+    if planned is None or not planned.workloads:
+        return _condition(DELIVERED, _NO, "NoPlan", "there is no plan")
+    if not seen.members and not seen.pods:
+        text = "no workload and no pod of this namespace has the labels of the selector and of the shard"
+        return _condition(DELIVERED, _NO, "NothingSelected", text)
+    lacking = _lacking(seen, stored)
+    if lacking:
+        when = "when they are written next" if seen.group.inject else "with these"
+        text = f"{lacking} of {plural(len(seen.members), 'workload')} have other fields, and restart {when}"
+        return _condition(DELIVERED, _NO, "FieldsDiffer", text)
+    if unguarded:
+        text = f"{plural(unguarded, 'pod')} {'is' if unguarded == 1 else 'are'} without the fields of the plan"
+        return _condition(DELIVERED, _NO, "UnguardedPods", text)
+    return _condition(DELIVERED, _YES, "Delivered", "all pods have the fields of the plan")

@@ -1,0 +1,142 @@
+"""Where the pods of a group stand against its caps, and moves that would bring them below; nobody makes these."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from webhook.core.api.selectors import compile_selector
+from webhook.core.api.types import Pod
+from webhook.core.api.well_known import HOSTNAME
+from webhook.core.groups.caps import Cap
+from webhook.core.groups.derive import on, place
+from webhook.core.groups.group import Group
+from webhook.core.index.tables.label_column import Column
+from webhook.core.index.tables.node_table import NodeView
+from webhook.core.text import one_line, plural
+
+_MOST_DOMAINS = 20  # that are listed, the fullest
+_MOST_MOVES = 10
+
+
+class Spread(Struct, frozen=True, kw_only=True):
+    """The pods that one cap counts, by domain.
+
+    Shape: ``domains`` are the fullest, and ``more`` how many there are besides. ``most`` is what the cap leaves.
+    """
+
+    cap: Cap
+    most: int
+    domains: Mapping[str, int]
+    more: int = 0
+
+    @property
+    def above(self) -> Mapping[str, int]:
+        """The domains with more pods than there may be."""
+        return {name: pods for name, pods in self.domains.items() if pods > self.most}
+
+    @property
+    def fullest(self) -> int:
+        """The pods of the fullest domain."""
+        return max(self.domains.values(), default=0)
+
+    @property
+    def text(self) -> str:
+        """``zone a has 3 pods, at most 2``; without names of nodes."""
+        key, of = self.cap.topology_key, f" of {compile_selector(self.cap.selector).text}" if self.cap.selector else ""
+        if key == HOSTNAME:
+            nodes = f"{plural(len(self.above), 'node')} {'has' if len(self.above) == 1 else 'have'}"
+            return f"{nodes} up to {plural(self.fullest, 'pod')}{of}, at most {self.most}"
+        named = (f"{one_line(name, 63)} {plural(pods, 'pod')}" for name, pods in self.above.items())
+        return f"{place(key)} {', '.join(named)}{of}, at most {self.most}"
+
+
+class Move(Struct, frozen=True, kw_only=True):
+    """A pod whose deletion would bring a domain nearer to its cap, and where it could go then.
+
+    Shape: ``to`` is a domain of the cap's key; empty for a node.
+    """
+
+    pod: str
+    source: str
+    to: str
+    reason: str
+
+
+def spreads(group: Group, pods: Sequence[Pod], view: NodeView) -> tuple[Spread, ...]:
+    """One for each cap; of caps for the same pods by the same key, the lowest."""
+    lowest: dict[tuple[str, str | None, bool], Spread] = {}
+    for cap in group.caps:
+        found = _spread(group, cap, pods, view)
+        key = cap.topology_key, None if cap.selector is None else compile_selector(cap.selector).text, cap.enforced
+        if key not in lowest or found.most < lowest[key].most:
+            lowest[key] = found
+    return tuple(lowest.values())
+
+
+def _spread(group: Group, cap: Cap, pods: Sequence[Pod], view: NodeView) -> Spread:
+    column, counted = view.column(cap.topology_key), [*pods]
+    expected = group.pods
+    if cap.selector is not None:
+        selector = compile_selector(cap.selector)
+        counted = [each for each in pods if selector.matches(each.labels)]
+        # A role that each shard has once; while some have none, a share of the rest would be too little.
+        expected = max(len(counted), group.shards)
+    held = Counter(domain for each in counted if (domain := _domain(each, column, view)) is not None)
+    if cap.topology_key != HOSTNAME:
+        for value in column.values if group.domains is None else group.domains:
+            held.setdefault(value, 0)
+    ordered = sorted(held.items(), key=lambda each: (-each[1], each[0]))
+    shown = dict(ordered[:_MOST_DOMAINS])
+    return Spread(cap=cap, most=cap.most(expected), domains=shown, more=len(ordered) - len(shown))
+
+
+def _domain(pod: Pod, column: Column, view: NodeView) -> str | None:
+    slot = view.slots.get(pod.pod_spec.node_name or "")
+    number = -1 if slot is None else column.of[slot]
+    return column.values[number] if number >= 0 else None
+
+
+def moves(
+    group: Group, found: Sequence[Spread], pods: Sequence[Pod], zones: Mapping[str, Sequence[str]], view: NodeView
+) -> tuple[Move, ...]:
+    """Moves that bring domains to their enforced caps, the newest pods first, as far as zones leave room.
+
+    Shape: ``zones`` are those that shards are pinned to, by the value of the shard label.
+    """
+    broken = [each for each in found if each.cap.enforced and each.above]
+    return tuple(each for spread in broken for each in _moves_of(group, spread, pods, zones, view))[:_MOST_MOVES]
+
+
+def _moves_of(
+    group: Group, spread: Spread, pods: Sequence[Pod], zones: Mapping[str, Sequence[str]], view: NodeView
+) -> Iterator[Move]:
+    key = spread.cap.topology_key
+    column, held = view.column(key), Counter(spread.domains)
+    of_shard = Counter((_domain(each, column, view), each.labels.get(group.shard_label)) for each in pods)
+    for domain in spread.above:
+        inside = [each for each in pods if _domain(each, column, view) == domain]
+        for pod in sorted(inside, key=_age, reverse=True):
+            if held[domain] <= spread.most:
+                break
+            shard, reason = pod.labels.get(group.shard_label, ""), f"at most {spread.most} {on(key)}"
+            if key == HOSTNAME:
+                held[domain] -= 1
+                yield Move(pod=pod.meta.name, source=domain, to="", reason=reason)
+                continue
+            allowed = zones.get(shard) or [*spread.domains]
+            free = [each for each in allowed if held[each] < spread.most and not _has(group, of_shard, each, shard)]
+            if free:
+                target = min(free, key=lambda each: held[each])
+                held.update({domain: -1, target: 1})
+                of_shard.update({(domain, shard): -1, (target, shard): 1})
+                yield Move(pod=pod.meta.name, source=domain, to=target, reason=reason)
+
+
+def _has(group: Group, of_shard: Counter[tuple[str | None, str | None]], zone: str, shard: str) -> bool:
+    """Whether the shard may have no pod more in the zone."""
+    return group.keeps_zones_apart and of_shard[zone, shard] > 0
+
+
+def _age(pod: Pod) -> tuple[str, str]:
+    return pod.meta.creation_timestamp or "", pod.meta.name

@@ -1,0 +1,97 @@
+"""The workloads of a group as its shards, with the zones that are settled, and the cluster without their pods."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.selectors import compile_selector
+from webhook.core.api.types import LabelSelector, Pod
+from webhook.core.groups.fields import unpinned
+from webhook.core.groups.group import Group, Shard
+from webhook.core.groups.shards import all_shards
+from webhook.core.index.overlay import without_pods
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.proofs.pinned_claims import ordinals
+from webhook.core.workloads.workload import ClaimTemplates, Workload
+
+_NO_CLAIMS = ClaimTemplates(())
+
+
+class Member(Struct, frozen=True, kw_only=True):
+    """A workload of a group.
+
+    Shape: ``shard`` is its value of the shard label, ``pod`` its next one, as the scheduler gets it; ``pods`` are those
+    that it is to have.
+    """
+
+    workload: Workload
+    shard: str
+    pod: Pod
+    pods: int
+
+    @property
+    def name(self) -> str:
+        """The workload's."""
+        return self.workload.meta.name
+
+
+class Gathered(Struct, frozen=True, kw_only=True):
+    """A shard for each that is planned for, and the cluster without their pods; ``running`` have a node."""
+
+    group: Group
+    shards: tuple[Shard, ...]
+    index: ReadOnlyIndex
+    running: int
+
+
+def gathered(
+    group: Group, members: Iterable[Member], index: ReadOnlyIndex, stored: Mapping[str, Sequence[str]] | None = None
+) -> Gathered:
+    """The shards of these workloads, and those that are expected beside them.
+
+    Shape: ``stored`` are zones of an earlier plan, by the value of the shard label. A shard's volumes settle its zones
+    first, then what is stored, then the pin of its template.
+    """
+    selector, without, running, written = compile_selector(group.selector), index, 0, list[Shard]()
+    for each in members:
+        own = selector.joined(
+            compile_selector(LabelSelector(match_labels={group.shard_label: each.shard})).requirements
+        )
+        there = index.count(group.namespace, own)
+        if there:
+            without, running = without_pods(without, each.pod, own, there), running + sum(there.values())
+        _, pins = unpinned(group, each.pod)
+        settled = (*_zones_of_volumes(group, each, index), *(stored or {}).get(each.shard, ()), *pins)
+        written.append(
+            Shard(
+                name=each.name,
+                value=each.shard,
+                pod=each.pod,
+                in_turn=each.workload.traits.ordered and not each.workload.parallel,
+                zones=tuple(dict.fromkeys(settled))[: group.pods_per_shard],
+            )
+        )
+    if len(written) > group.plan_for:
+        group = replace(group, plan_for=len(written))
+    shards = tuple(_settled(group, each, stored or {}) for each in all_shards(group, written))
+    return Gathered(group=group, shards=shards, index=without, running=running)
+
+
+def _settled(group: Group, shard: Shard, stored: Mapping[str, Sequence[str]]) -> Shard:
+    """A shard that nobody has written yet keeps the zones that it was given."""
+    if shard.exists or shard.value not in stored:
+        return shard
+    return replace(shard, zones=tuple(stored[shard.value])[: group.pods_per_shard])
+
+
+def _zones_of_volumes(group: Group, member: Member, index: ReadOnlyIndex) -> list[str]:
+    """The zones to which volumes pin pods of the shard."""
+    of, column = member.workload, index.view().column(group.zone_key)
+    numbers = range(of.first_ordinal, of.first_ordinal + member.pods)
+    known = ordinals(index, group.namespace, of.meta.name, of.claims or _NO_CLAIMS, numbers)
+    found = set[str]()
+    for each in known.pods if known is not None and of.traits.ordered else ():
+        domains = column.domains(each.nodes & column.present) if each.nodes else frozenset()
+        found |= {column.values[domain] for domain in domains} if len(domains) == 1 else set()
+    return sorted(found)
