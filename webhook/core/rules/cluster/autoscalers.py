@@ -1,7 +1,7 @@
 """The rule about constraints that Karpenter, the cluster autoscaler or the descheduler read unlike kube-scheduler.
 
-Source: kubernetes-sigs/karpenter scheduling/topology.go, topologygroup.go, topologynodefilter.go, preferences.go;
-kubernetes-sigs/descheduler removepodsviolatingtopologyspreadconstraint; kubernetes/autoscaler#3879.
+Source: karpenter v1.15.0 scheduling/topology.go, topologygroup.go, topologynodefilter.go, preferences.go,
+defaultconstraints.go; descheduler removepodsviolatingtopologyspreadconstraint; kubernetes/autoscaler#3879.
 """
 
 from collections.abc import Iterable, Iterator
@@ -85,8 +85,8 @@ AUTOSCALER = Rule(
         "unless a node carries a label of Karpenter's, or a Deployment of the descheduler's usual name exists; about "
         "hosts as long as Karpenter would need no more nodes than these pods can use today; about the Cluster "
         "Autoscaler, which runs kube-scheduler's own filters; and about default constraints of kube-scheduler, which "
-        "none of them sees: that is a matter of its configuration, not of one workload. It warns only of hard hostname "
-        "constraints."
+        "the descheduler does not see, and Karpenter (1.15) only where its --scheduler-config has them: that is a "
+        "matter of configuration, not of one workload. It warns only of hard hostname constraints."
     ),
     ask=evaluate,
     needs=(Need.NODES, Need.WORKLOADS),
