@@ -18,30 +18,28 @@ from e2e.waiting import eventually
 NAMESPACE, NAME = "scanning", "evenspread-controller"
 VALUES = {**ZERO, "crds": {"install": True}}
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
+_GRANTED = {
+    "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
+    "ClusterRole": f"{RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+    "Role": f"{RBAC}/namespaces/{NAMESPACE}/roles",
+    "RoleBinding": f"{RBAC}/namespaces/{NAMESPACE}/rolebindings",
+    "Lease": f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases",
+}
 
 
 def permit(plane):
     """The account, the roles and the Lease of the chart."""
-    api = plane.api
-    made = {"metadata": {"name": NAMESPACE}}
-    api.request("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", **made})
-    for kind, path in (
-        ("ServiceAccount", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"),
-        ("ClusterRole", f"{RBAC}/clusterroles"),
-        ("ClusterRoleBinding", f"{RBAC}/clusterrolebindings"),
-        ("Role", f"{RBAC}/namespaces/{NAMESPACE}/roles"),
-        ("RoleBinding", f"{RBAC}/namespaces/{NAMESPACE}/rolebindings"),
-        ("Lease", LEASES),
-    ):
-        api.request("POST", path, one(kind, VALUES, "controller", namespace=NAMESPACE))
+    # It stays: one that is being deleted would be in the way of the next who asks for it.
+    plane.api.send("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    for kind, path in _GRANTED.items():
+        plane.api.request("POST", path, one(kind, VALUES, "controller", namespace=NAMESPACE))
 
 
 def forbid(plane):
     """Take everything away again."""
-    for kind in ("clusterroles", "clusterrolebindings"):
-        plane.api.send("DELETE", f"{RBAC}/{kind}/{NAME}")
-    plane.api.send("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+    for path in _GRANTED.values():
+        plane.api.send("DELETE", f"{path}/{NAME}")
 
 
 class Scanning(NamedTuple):
@@ -50,6 +48,15 @@ class Scanning(NamedTuple):
     process: subprocess.Popen
     health: int
     folder: pathlib.Path
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    @property
+    def scans(self) -> int:
+        """How many have ended."""
+        return self.log.count('"scanned"')
 
     def page(self, path: str) -> str:
         """What its health port answers, whatever the status."""
@@ -73,7 +80,7 @@ class Scanning(NamedTuple):
         name = "evenspread_scan_last_success_timestamp_seconds"
         for _ in range(2):
             before = self.metric(name)
-            eventually(lambda before=before: self.metric(name) not in {None, before}, timeout=60, every=0.2)
+            eventually(lambda before=before: self.metric(name) not in {None, before}, timeout=60, every=0.1)
 
     def end(self) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -81,8 +88,8 @@ class Scanning(NamedTuple):
 
 
 @contextlib.contextmanager
-def scanning(folder: pathlib.Path, kubeconfig: pathlib.Path):
-    """A replica that scans every ten seconds."""
+def scanning(folder: pathlib.Path, kubeconfig: pathlib.Path, *more: str):
+    """A replica that scans every two seconds."""
     folder.mkdir()
     (health,) = free_ports(1)
     command = [
@@ -90,11 +97,12 @@ def scanning(folder: pathlib.Path, kubeconfig: pathlib.Path):
         "controller",
         "--scan",
         "--scan-interval",
-        "10s",
+        "2s",
         "--scan-share",
         "1",
         "--kubeconfig",
         kubeconfig,
+        *more,
     ]
     command += ["--lease", f"{NAMESPACE}/{NAME}", "--health-bind", f"{HOST}:{health}"]
     with (folder / "log").open("wb") as log:

@@ -4,7 +4,7 @@ import pytest
 from e2e.objects import constraint, path, pod_spec, workload
 from e2e.scanning import forbid, permissions, permit, scanning
 from e2e.test_groups import GROUPS, ZONE, _definition, group  # noqa: F401 a fixture
-from e2e.test_reports import APIS, _reports  # noqa: F401 a fixture
+from e2e.test_reports import APIS, served
 from e2e.waiting import eventually
 
 WRONG = constraint(labelSelector={"matchLabels": {"app": "old"}})
@@ -15,6 +15,12 @@ def _account(plane):
     permit(plane)
     yield eventually(lambda: plane.service_account("scanning", "evenspread-controller"))
     forbid(plane)
+
+
+@pytest.fixture(name="reports")
+def _reports(plane, request):
+    with served(plane, request.param) as reports:
+        yield reports
 
 
 def db():
