@@ -17,8 +17,10 @@ OURS = {
     "apiserver/admission_plugins.py": {"disagree"},  # upstream takes them in random order
     "apiserver/go_json.py": {"go_type", "is_plain"},  # Go's compiler does the first; the second is a short cut
     "apiserver/validation.py": {"are_plainly_right"},  # a short cut
-    "defaulting/injection.py": {"revision", "barred", "injected_into"},  # our mark of ours; whom we leave alone
+    # Our mark of ours; whom we leave alone.
+    "defaulting/injection.py": {"revision", "record_of", "injected_into", "barred", "opted_out"},
     "scheduler/cycle.py": {"verdict_alone", "Cycle.ran", "Cycle.alone"},  # upstream never runs one plugin alone
+    "scheduler/plugins/inter_pod_affinity.py": {"widened_terms"},  # what explain asks
     "scheduler/plugins/node_selection.py": {"settled_nodes", "nodes_selected"},  # what rules and volumes ask
     "scheduler/plugins/status.py": {"named"},  # upstream's statuses are named when they are made
     "scheduler/problem.py": {"not_evaluated", "take_lasting"},  # what is missing here; a part of what upstream takes

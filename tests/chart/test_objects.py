@@ -118,6 +118,18 @@ def test_cert_manager_is_asked_to_fill_in_the_authority():
     assert certificate["spec"]["secretName"] == "evenspread-webhook-tls"
 
 
+def test_templates_of_groups_are_sent_where_their_definition_is_installed():
+    crds = {"crds": {"install": True}}
+    (webhook,) = one(MUTATING, ZERO | crds)["webhooks"]
+    assert (webhook["name"], webhook["failurePolicy"]) == ("groups.evenspread.io", "Ignore")
+    assert webhook["clientConfig"]["service"]["path"] == "/mutate"
+    (rule,) = webhook["rules"]
+    assert (rule["apiGroups"], rule["resources"]) == (["apps"], ["deployments", "statefulsets"])
+    both = one(MUTATING, INJECT | crds)["webhooks"]
+    assert [each["name"] for each in both] == ["mutate.evenspread.io", "groups.evenspread.io"]
+    assert both[1]["namespaceSelector"] == both[0]["namespaceSelector"]
+
+
 # -- permissions
 
 

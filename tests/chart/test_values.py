@@ -120,7 +120,9 @@ def objects_of(*more, without=()):
         ),
         pytest.param(
             {"crds": {"install": True}},
-            objects_of("CustomResourceDefinition/spreadgroups.evenspread.io"),
+            objects_of(
+                "CustomResourceDefinition/spreadgroups.evenspread.io", "MutatingWebhookConfiguration/evenspread"
+            ),
             id="the definition of groups",
         ),
         pytest.param(

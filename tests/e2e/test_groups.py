@@ -4,8 +4,10 @@ import subprocess
 
 import pytest
 from chart.rendered import objects
+from e2e.injected import RECORD, create, running
 from e2e.objects import path, workload
-from e2e.served import PROGRAM
+from e2e.registration import registered
+from e2e.served import PROGRAM, certified, serving
 from e2e.waiting import eventually
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -100,3 +102,59 @@ def test_a_group_that_is_there_is_listed_and_planned(plane, kubectl, namespace):
     command = [PROGRAM, "plan", "--kubeconfig", plane.admin, "-n", namespace]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ran.stdout.startswith("group cache: 6 shards of 3 pods, which share no zone; 18 pods\n"), ran.stderr
+
+
+ON_NODES = {
+    "maxSkew": 1,
+    "topologyKey": HOSTNAME,
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": SPEC["selector"],
+    "minDomains": 1000000,
+}
+PINS = {"0": ["a", "b"], "1": ["a", "c"], "2": ["b", "c"]}
+
+
+def shard(number):
+    made = workload("StatefulSet", f"redis-{number}")
+    labels = {"app": "redis", "shard": number}
+    made["spec"] |= {"replicas": 2, "selector": {"matchLabels": labels}}
+    made["spec"]["template"]["metadata"]["labels"] = labels
+    made["spec"]["template"]["spec"].pop("topologySpreadConstraints", None)
+    return made
+
+
+def planned(plane, namespace):
+    """A group that asks for injection, and its plan as the controller stores it."""
+    where = GROUPS.format(namespace)
+    made = plane.api.request("POST", where, group(delivery="inject", expected={"shards": 3, "podsPerShard": 2}))
+    workloads = [
+        {"kind": "StatefulSet", "name": f"redis-{each}", "shard": each, "zones": zones}
+        | {"topologySpreadConstraints": [ON_NODES]}
+        for each, zones in PINS.items()
+    ]
+    true = [{"type": each, "status": "True"} for each in ("Planned", "Fits", "CannotGetStuck")]
+    status = {"observedGeneration": made["metadata"]["generation"], "revision": "7f3a", "conditions": true}
+    plane.api.request("PUT", f"{where}/cache/status", made | {"status": status | {"workloads": workloads}})
+
+
+@pytest.mark.usefixtures("definition")
+def test_templates_get_the_plan_that_is_stored_and_their_pods_stand_by_it(plane, namespace, tmp_path):
+    flags = ("--no-register", f"--kubeconfig={plane.admin}", *certified(tmp_path, plane.authority))
+    planned(plane, namespace)
+    with (
+        serving(tmp_path, {"defaults": {"mode": "off"}}, *flags) as webhook,
+        registered(plane, namespace, webhook.server, routes=("mutate",)),
+    ):
+        made = [create(plane, namespace, shard(each)) for each in PINS]
+        for each in made:
+            template = each["spec"]["template"]
+            assert template["spec"]["topologySpreadConstraints"] == [ON_NODES]
+            assert RECORD in template["metadata"]["annotations"]
+        found = running(plane, namespace, 6)
+        # Nothing changes in what was delivered, whoever writes the object again.
+        again = plane.api.request("PUT", f"{path('StatefulSet', namespace)}/redis-0?dryRun=All", shard("0"))
+        assert again["spec"]["template"] == made[0]["spec"]["template"]
+    on = {each["metadata"]["name"]: each["spec"]["nodeName"] for each in found}
+    assert len({*on.values()}) == 6
+    for number, zones in PINS.items():
+        assert sorted(on[f"redis-{number}-{each}"].split("-")[1] for each in range(2)) == zones

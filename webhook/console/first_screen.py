@@ -8,7 +8,6 @@ from msgspec import Struct
 from webhook.console.shown import Health, Shown
 from webhook.console.summary import Summary, above_text, excess, most_pending, summary, worst_loss, wrongs
 from webhook.console.words import age, duration, instant, pods, short_names
-from webhook.core.rules.frame.rule import NOT_IN_THIS_RELEASE
 from webhook.core.scan.scanned import ClusterScan, PendingCause
 from webhook.core.text import one_line, plural
 
@@ -164,7 +163,7 @@ def health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
         yield Fact("Our CA", f"{plural(days, 'day')} left", bad=health.certificate_days < _SOON_DAYS)
     if health.admission_p99 is not None:
         yield Fact("Admission p99", f"{health.admission_p99 * 1000:.3g} ms")
-    rules = {gap.rule for gap in scan.gaps if gap.missing != NOT_IN_THIS_RELEASE}
+    rules = {gap.rule for gap in scan.gaps}
     yield Fact("Rules not evaluated", f"{len(rules):,}" if rules else "none")
     failed = sum(bool(each.failures) for each in scan.workloads)
     if failed:

@@ -274,7 +274,6 @@ class TestWhatTheInputDoesNotHold:
         header = {"kind": "Snapshot", "missing": {"nodes": "403 Forbidden"}}
         lines = "\n".join(json.dumps(each) for each in (header, owned("StatefulSet", "web")))
         _, out, _ = run("audit", stdin=lines.encode())
-        assert re.search(r"\n5 rules not evaluated: 1 not in this release, 4 for other reasons \(", out)
+        assert re.search(r"\n5 rules not evaluated: for other reasons \(", out)
         _, out, _ = run("audit", "-v", stdin=lines.encode())
-        assert "\nnot evaluated, nodes: 403 Forbidden: " in out
-        assert out.endswith("\nnot evaluated, not in this release: group-cap\n")
+        assert re.search(r"\nnot evaluated, nodes: 403 Forbidden: .*group-cap", out)

@@ -22,13 +22,20 @@ class Orders:
         self.shards = [read(msgspec.to_builtins(each)) for each in shards]
         self.start = ((),) * len(shards)
 
-    def ends(self):
-        """How probable each end is: each step takes a shard that has a node, and one of its nodes."""
+    def ends(self, turn=None, *, even=False):
+        """How probable each end is: each step takes a shard that has a node, and one of its nodes.
+
+        With a ``turn`` it says whose pod comes next; ``even`` takes the emptiest nodes, of these those in the emptiest
+        zones.
+        """
         layer, ends = {self.start: Fraction(1)}, {}
         while layer:
             following = defaultdict(Fraction)
             for state, chance in layer.items():
-                moves = {number: found for number in range(len(state)) if (found := self.open(state, number))}
+                numbers = range(len(state)) if turn is None else turn(state, self.pods)
+                moves = {number: found for number in numbers if (found := self.open(state, number))}
+                if even:
+                    moves = {number: self.emptiest(state, found) for number, found in moves.items()}
                 if not moves:
                     ends[state] = chance
                 for number, found in moves.items():
@@ -37,6 +44,18 @@ class Orders:
                         following[after] += chance / len(moves) / len(found)
             layer = following
         return ends
+
+    def stuck(self, turn=None, *, even=False):
+        """How probable an end with a pod missing is."""
+        wanted = self.pods * len(self.start)
+        ends = self.ends(turn, even=even).items()
+        return sum(chance for state, chance in ends if sum(map(len, state)) < wanted)
+
+    def emptiest(self, state, found):
+        hosts = Counter(host for each in state for host in each)
+        zones = Counter(self.zones[host] for each in state for host in each)
+        found = [each for each in found if hosts[each] == min(hosts[one] for one in found)]
+        return [each for each in found if zones[self.zones[each]] == min(zones[self.zones[one]] for one in found)]
 
     def open(self, state, number):
         if len(state[number]) == self.pods:
@@ -67,6 +86,17 @@ class Orders:
     def most(self, state, key):
         """The pods of the fullest domain."""
         return max(Counter(host if key == HOST else self.zones[host] for each in state for host in each).values())
+
+
+def ordinal_by_ordinal(state, pods):
+    """The first pod of each shard, then the second of each."""
+    lacking = [number for number, each in enumerate(state) if len(each) < pods]
+    return [min(lacking, key=lambda number: len(state[number]))] if lacking else []
+
+
+def shard_by_shard(state, pods):
+    """All pods of the first shard, then those of the second."""
+    return [number for number, each in enumerate(state) if len(each) < pods][:1]
 
 
 def read(fields):

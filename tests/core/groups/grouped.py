@@ -1,13 +1,17 @@
 """Groups for tests: ``redis(3)`` are three shards of two pods that never share a zone, with the caps of the field."""
 
+import json
 from fractions import Fraction
 
 from build import NAMESPACE, cluster, pod, selector
 
+from webhook.core.api.spread_group import API_VERSION, KIND
+from webhook.core.api.types import TypeMeta
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.derive import derive
 from webhook.core.groups.group import Group, Shard
+from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
 
 
@@ -51,3 +55,16 @@ def zones(*nodes):
 
 def derived(group, text, shards=None, policy=None, **more):
     return derive(group, shards or shards_of(group), cluster(text, **more), policy or Policy())
+
+
+def written(name="cache", *, caps=({"topologyKey": ZONE, "lessThan": "1/2"},), generation=1, status=None, **spec):
+    """A SpreadGroup as the index keeps it: three shards of two pods ``app=redis``, with what is stored of its plan."""
+    asked = {
+        "selector": {"matchLabels": {"app": "redis"}},
+        "shard": {"label": "shard", "neverShare": ZONE},
+        "expected": {"shards": 3, "podsPerShard": 2},
+        "caps": list(caps),
+    }
+    made = {"metadata": {"name": name, "namespace": NAMESPACE, "generation": generation}, "spec": asked | spec}
+    value = json.dumps(made | ({"status": status} if status else {}))
+    return decode_object(value.encode(), TypeMeta(api_version=API_VERSION, kind=KIND))

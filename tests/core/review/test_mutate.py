@@ -62,7 +62,7 @@ def test_observing_patches_nothing():
         pytest.param(request(None, operation="DELETE"), "nothing to patch", id="a deletion"),
         pytest.param(request(operation="UPDATE"), "nothing to patch", id="an update: the field is immutable"),
         pytest.param(request(sub_resource="eviction"), "nothing to patch", id="a subresource"),
-        pytest.param(request(kind="Deployment", group="apps"), "not a pod", id="templates are never changed"),
+        pytest.param(request(kind="DaemonSet", group="apps"), "not a pod", id="no template but of a group's workload"),
         pytest.param(request(kind="Pod", group="example.com"), "not a pod", id="a custom Pod"),
         pytest.param(request(b"{"), "unreadable", id="no JSON"),
         pytest.param(request({**POD, "spec": {"topologySpreadConstraints": "x"}}), "unreadable", id="a wrong type"),

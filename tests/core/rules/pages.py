@@ -2,7 +2,8 @@
 
 Each file of testdata/rules has two manifests: one that breaks the rule, and its twin that does not. The messages on a
 page are those that the rules give of the first one. A rule that needs a cluster has it above them, in the notation of
-``build.cluster``: ``# nodes: a: n1=2 n2 | b: n3``, and below it ``# labels: pool=x`` if every node has more labels.
+``build.cluster``: ``# nodes: a: n1=2 n2 | b: n3``, and below it ``# labels: pool=x`` if every node has more labels. A
+SpreadGroup that the cluster has is a manifest before the two.
 """
 
 import re
@@ -12,8 +13,10 @@ from typing import NamedTuple
 import yaml
 from build import cluster
 from manifest import DENY
+from msgspec import convert
 from msgspec.structs import replace
 
+from webhook.core.api.spread_group import SpreadGroup
 from webhook.core.api.version import NEWEST, OLDEST, RECORDED, KubernetesVersion
 from webhook.core.policy.policy import Messages, Mode
 from webhook.core.review.messages import denial, warnings_of
@@ -46,18 +49,21 @@ Messages name a constraint by the last part of its topology key and its index: `
 
 
 class Example(NamedTuple):
-    """The two manifests of a rule, and the cluster that they come to: its nodes, and labels that all of them have."""
+    """The two manifests of a rule, and the cluster that they come to: its nodes, their labels, a SpreadGroup."""
 
     bad: str
     good: str
     nodes: str = ""
     labels: str = ""
+    group: str = ""
 
     def found(self, text, rule, version=RECORDED):
         """What the rule says of a manifest."""
         index = cluster(self.nodes, labelled=self.labels) if self.nodes else None
         if index is not None:
             index.version = version
+        if self.group:
+            index.apply("ADDED", convert(yaml.safe_load(self.group), SpreadGroup))
         answers = examine(
             yaml.safe_load(text), Circumstances(policy=OPEN, index=index, version=version, today="2026-01-01")
         ).findings
@@ -70,8 +76,10 @@ def example(rule):
     if not path.exists():
         return None
     text = path.read_text()
-    bad, good = re.sub("^#.*\n", "", text, flags=re.MULTILINE).split("---\n")
-    return Example(bad, good, **dict(re.findall("^# (nodes|labels): (.*)\n", text, flags=re.MULTILINE)))
+    *group, bad, good = re.sub("^#.*\n", "", text, flags=re.MULTILINE).split("---\n")
+    return Example(
+        bad, good, group="".join(group), **dict(re.findall("^# (nodes|labels): (.*)\n", text, flags=re.MULTILINE))
+    )
 
 
 def sentence(text):
@@ -129,8 +137,9 @@ def on_nodes(shown):
     """The cluster of an example, in words."""
     if not shown.nodes:
         return []
+    beside = ["With this SpreadGroup:", "", "```yaml", shown.group.rstrip(), "```", ""] if shown.group else []
     more = f", all with the label `{shown.labels}`" if shown.labels else ""
-    return [f"On these nodes (zone: node, or node=pods of app=web; `~` is tainted){more}: `{shown.nodes}`", ""]
+    return [f"On these nodes (zone: node, or node=pods of app=web; `~` is tainted){more}: `{shown.nodes}`", "", *beside]
 
 
 def index():

@@ -57,7 +57,7 @@ def registered(monkeypatch, file):
     made_up, fresh = types.ModuleType("made_up"), types.ModuleType(rule_set.__name__)
     exec(file, vars(made_up))  # noqa: S102 our own text above
     source = Path(rule_set.__file__).read_text()
-    listed = source.replace("    not_yet.GROUP_CAP,\n", "    not_yet.GROUP_CAP,\n    made_up.MADE_UP,\n")
+    listed = source.replace("    group_caps.GROUP_CAP,\n", "    group_caps.GROUP_CAP,\n    made_up.MADE_UP,\n")
     assert listed != source
     fresh.made_up = made_up  # as if the file imported it
     exec(listed, vars(fresh))  # noqa: S102 our own file, with a line more

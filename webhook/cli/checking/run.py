@@ -8,6 +8,7 @@ from msgspec import structs
 from webhook.cli.checking.autoscalers import autoscalers
 from webhook.cli.checking.failures import Failure
 from webhook.cli.checking.frame import Frame
+from webhook.cli.checking.groups import group_faults, spread_groups
 from webhook.cli.checking.results import Gap, Row, RunResult
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.review.decision import Examination
@@ -26,7 +27,8 @@ def look(
 ) -> RunResult:
     """Examine every object of the files; ``progress`` is called with the number of objects so far."""
     given = [*files]
-    frame = with_autoscalers(frame, [each for each in given if isinstance(each, File)])
+    readable = [each for each in given if isinstance(each, File)]
+    frame = with_groups(with_autoscalers(frame, readable), readable)
     seen = CheckRun()
     for manifest in seen.manifests(given, duplicates=True):
         seen.examine(manifest, frame)
@@ -42,6 +44,14 @@ def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
             meta = structs.replace(scaler.meta, namespace=scaler.meta.namespace or DEFAULT_NAMESPACE)
             frame.index.apply("ADDED", structs.replace(scaler, metadata=meta))
     return structs.replace(frame, scalers=scalers)
+
+
+def with_groups(frame: Frame, files: Iterable[File]) -> Frame:
+    """The frame with the SpreadGroups of the input, which count as if they were in the cluster."""
+    if frame.index is not None:
+        for group in spread_groups(files, frame.namespace):
+            frame.index.apply("ADDED", group)
+    return frame
 
 
 def as_written(manifest: Manifest, path: str) -> str:
@@ -134,7 +144,7 @@ class CheckRun:
             self._workloads += 1
             if not told:
                 self._clean.append((manifest.file, manifest.title))
-        self.faults += carried(manifest)
+        self.faults += (*carried(manifest), *group_faults(manifest))
         reported = manifest.without_text()
         rows = [Row(manifest=reported, judged=each, place=manifest.locate(each.finding.path)) for each in told]
         if row := next(

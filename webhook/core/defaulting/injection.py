@@ -22,6 +22,7 @@ from webhook.core.api.types import (
     IGNORE,
     SCHEDULE_ANYWAY,
     LabelSelector,
+    NodeSelectorRequirement,
     ObjectMeta,
     PodTemplate,
     SpreadConstraint,
@@ -80,14 +81,17 @@ class Skip(Struct, frozen=True, gc=False):
 class InjectionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of the annotation ``evenspread.io/injected``.
 
-    Shape: ``revision`` identifies the defaults in force. ``filled`` are the indices of the pod's own constraints that
-    got a selector; then ``constraints`` is empty.
+    Shape: ``revision`` identifies the defaults in force, or the plan of the SpreadGroup ``group``, which may bring a
+    ``pin`` too: what it asks of nodes. ``filled`` are the indices of the pod's own constraints that got a selector;
+    then ``constraints`` is empty.
     """
 
     revision: str
     override: str | None = None
     constraints: tuple[SpreadConstraint, ...] = ()
     filled: tuple[int, ...] = ()
+    group: str | None = None
+    pin: NodeSelectorRequirement | None = None
 
 
 class Injection(Struct, frozen=True, kw_only=True):
@@ -144,7 +148,7 @@ def _decide(
         return Skip(SkipReason.OWNER_UNKNOWN) if waited else owner
     replicas = None if owner is None else most_replicas(owner, index)
     selector = _selector(pod, namespace, owner, index)
-    if owner is not None and _opted_out(owner.meta):
+    if owner is not None and opted_out(owner.meta):
         return Skip(SkipReason.OPTED_OUT)
     if selector is None or (replicas is not None and replicas <= 1):
         return Skip(SkipReason.NO_SELECTOR if selector is None else SkipReason.ONE_REPLICA)
@@ -170,7 +174,7 @@ def barred(pod: PodTemplate, policy: Policy, *, own: bool = False) -> SkipReason
     # The first that holds is what users read, so what they chose themselves comes before what we cannot know.
     checks = (
         (defaults.mode == "off", SkipReason.OFF),
-        (_opted_out(pod.meta), SkipReason.OPTED_OUT),
+        (opted_out(pod.meta), SkipReason.OPTED_OUT),
         (MIRROR_ANNOTATION in annotations, SkipReason.MIRROR),
         (bool(spec.node_name), SkipReason.HAS_NODE),
         (bool(spec.scheduler_name) and spec.scheduler_name not in policy.scheduler_names, SkipReason.OTHER_SCHEDULER),
@@ -181,7 +185,8 @@ def barred(pod: PodTemplate, policy: Policy, *, own: bool = False) -> SkipReason
     return next((reason for holds, reason in checks if holds), None)
 
 
-def _opted_out(meta: ObjectMeta) -> bool:
+def opted_out(meta: ObjectMeta) -> bool:
+    """Whether its author wants nothing injected."""
     return (meta.annotations or {}).get(SKIP_ANNOTATION, "false") != "false"
 
 
@@ -363,13 +368,19 @@ def _recorded(
 
 def injected_into(pod: PodTemplate) -> tuple[SpreadConstraint, ...]:
     """The constraints that a pod says were injected; those that it brought, and that got a selector, are not."""
+    record = record_of(pod)
+    return () if record is None else record.constraints
+
+
+def record_of(pod: PodTemplate) -> InjectionRecord | None:
+    """What a pod, or a template, says was injected; None where it says nothing that can be read."""
     text = (pod.meta.annotations or {}).get(INJECTED_ANNOTATION)
     if text is None:
-        return ()
+        return None
     try:
-        return _RECORD.decode(text).constraints
+        return _RECORD.decode(text)
     except msgspec.MsgspecError:
-        return ()
+        return None
 
 
 def annotating(annotations: Mapping[str, str] | None, key: str, text: str) -> Operation | None:

@@ -45,7 +45,7 @@ def exact_cap(group: Group, key: str, most: int) -> SpreadConstraint:
 
 def naive(group: Group, shard: Shard) -> Fields:
     """What the template says; of one without hard constraints over the keys, the caps taken for maxSkew."""
-    if any(_is_ours(group, each) for each in shard.pod.pod_spec.constraints):
+    if any(is_ours(group, each) for each in shard.pod.pod_spec.constraints):
         return Fields(shard.pod.pod_spec.constraints, shard.pod.pod_spec.affinity)
     keys = dict.fromkeys(each.topology_key for each in group.caps if each.enforced)
     skews = [max_skew(group, key, max(1, group.most(key) or 0)) for key in keys]
@@ -54,13 +54,28 @@ def naive(group: Group, shard: Shard) -> Fields:
 
 def derived(group: Group, shard: Shard, constraints: Iterable[SpreadConstraint], zones: Sequence[str] = ()) -> Fields:
     """The fields of a shard with these hard constraints; with ``zones``, its pods are pinned to them."""
+    return with_plan(group, shard, constraints, pin_of(group, zones))
+
+
+def with_plan(
+    group: Group, shard: Shard, constraints: Iterable[SpreadConstraint], pin: NodeSelectorRequirement | None
+) -> Fields:
+    """The fields of a shard with these hard constraints, and with what the plan asks of nodes."""
     spec = shard.pod.pod_spec
-    kept = (each for each in spec.constraints if not _is_ours(group, each))
+    kept = (each for each in spec.constraints if not is_ours(group, each))
     affinity = _apart(group, shard, spec.affinity or _NO_AFFINITY)
-    values = tuple(zones) or group.domains
-    if values is not None:
-        affinity = _pinned(affinity, group.zone_key if zones else group.domains_key, values)
+    if pin is not None:
+        affinity = _pinned(affinity, pin)
     return Fields((*constraints, *kept), None if affinity == _NO_AFFINITY else affinity)
+
+
+def pin_of(group: Group, zones: Sequence[str]) -> NodeSelectorRequirement | None:
+    """What is asked of nodes: these zones, else the only domains that the group may use."""
+    if zones:
+        return NodeSelectorRequirement(key=group.zone_key, operator="In", values=tuple(zones))
+    if group.domains is not None:
+        return NodeSelectorRequirement(key=group.domains_key, operator="In", values=group.domains)
+    return None
 
 
 def with_fields(pod: Pod, fields: Fields) -> Pod:
@@ -75,14 +90,14 @@ def alone(group: Group, pod: Pod, constraints: Iterable[SpreadConstraint]) -> Po
     apart = affinity.pod_anti_affinity or _NO_PODS
     others = tuple(each for each in apart.required or () if not _meets_itself(each, pod))
     affinity = replace(affinity, pod_anti_affinity=replace(apart, required=others or None))
-    if group.domains is not None:
-        affinity = _pinned(affinity, group.domains_key, group.domains)
+    if (pin := pin_of(group, ())) is not None:
+        affinity = _pinned(affinity, pin)
     return with_fields(pod, Fields(tuple(constraints), affinity))
 
 
 def ours(group: Group, constraints: Iterable[SpreadConstraint]) -> tuple[SpreadConstraint, ...]:
     """Of some constraints those that a plan writes: hard ones over the keys of the group."""
-    return tuple(each for each in constraints if _is_ours(group, each))
+    return tuple(each for each in constraints if is_ours(group, each))
 
 
 def has_fields(group: Group, shard: Shard, constraints: Iterable[SpreadConstraint], zones: Sequence[str]) -> bool:
@@ -156,7 +171,8 @@ def _order(each: NodeSelectorRequirement) -> tuple[str, str, tuple[str, ...]]:
     return each.key, each.operator, each.values or ()
 
 
-def _is_ours(group: Group, constraint: SpreadConstraint) -> bool:
+def is_ours(group: Group, constraint: SpreadConstraint) -> bool:
+    """Whether the constraint is of those that the plan replaces: hard, over nodes or zones."""
     return constraint.hard and constraint.topology_key in {HOSTNAME, group.zone_key}
 
 
@@ -183,9 +199,8 @@ def _meets_itself(term: PodAffinityTerm, pod: Pod) -> bool:
     return not elsewhere and compile_selector(term.label_selector).matches(pod.labels)
 
 
-def _pinned(affinity: Affinity, key: str, values: Sequence[str]) -> Affinity:
+def _pinned(affinity: Affinity, wanted: NodeSelectorRequirement) -> Affinity:
     """The affinity with nodes of these domains only; terms are alternatives, so each gets it."""
-    wanted = NodeSelectorRequirement(key=key, operator="In", values=tuple(values))
     nodes = affinity.node_affinity or _NO_NODES
     written = nodes.required.node_selector_terms if nodes.required is not None else None
     terms = tuple(_with_requirement(each, wanted) for each in written or (NodeSelectorTerm(),))

@@ -17,6 +17,7 @@ from webhook.core.defaulting.injection import Injection, Skip, SkipReason, injec
 from webhook.core.index.owners import Awaited
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest, Decision, Examination
+from webhook.core.review.delivering import delivered, takes_plans
 from webhook.core.review.judging import (
     Evaluation,
     Judged,
@@ -195,6 +196,8 @@ def mutate(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
     Shape: if the decision ``awaits`` an object, it must not be sent: the caller calls again when the object has
     arrived, or with ``waited``, and then gets a decision by what is known.
     """
+    if takes_plans(request):
+        return delivered(request, circumstances)
     is_pod = (request.api_version, request.kind) == ("v1", "Pod")
     if request.object is None or request.sub_resource or request.operation != "CREATE" or not is_pod:
         return Decision(reason="nothing to patch" if is_pod else "not a pod")

@@ -31,8 +31,8 @@ from webhook.core.rules.frame.written import Written
 from webhook.core.rules.placement import (
     affinity_conflicts,
     getting_stuck,
+    group_caps,
     min_domains,
-    not_yet,
     pod_fits,
     tainted_nodes,
     zone_host_ceiling,
@@ -73,7 +73,7 @@ RULES: tuple[Rule, ...] = (
     pod_fits.DO_NOT_FIT,
     getting_stuck.STUCK,
     getting_stuck.ROLLOUT_STUCK,
-    not_yet.GROUP_CAP,
+    group_caps.GROUP_CAP,
 )
 
 BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}

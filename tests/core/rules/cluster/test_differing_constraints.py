@@ -2,6 +2,7 @@
 
 import pytest
 from build import owner
+from core.groups.grouped import written
 from core.rules.shop import LABELS, deployed, shop
 from manifest import DENY, decide, examined, said, workload
 from msgspec.structs import replace
@@ -24,6 +25,21 @@ def told(manifest, *owners, policy=DENY):
 
 
 JOINT = "zone hard 1 app=web"
+
+
+@pytest.mark.parametrize(
+    ("of", "remedy"),
+    [
+        pytest.param({}, "take those of SpreadGroup cache", id="both are members"),
+        pytest.param({"caps": ()}, "make them alike", id="a group without caps"),
+        pytest.param({"selector": {"matchLabels": {"track": "stable"}}}, "make them alike", id="one is a member"),
+    ],
+)
+def test_members_of_a_group_are_told_whose_fields_to_take(of, remedy):
+    group = written(**{"selector": {"matchLabels": {"app": "web"}}} | of)
+    assert told(stable(JOINT), deployed("canary", "zone hard 2 app=web"), group) == [
+        f"audit counted together with canary, but zone maxSkew 1 here, 2 there; {remedy}"
+    ]
 
 
 @pytest.mark.parametrize(

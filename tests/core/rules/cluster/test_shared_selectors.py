@@ -4,6 +4,7 @@ import re
 
 import pytest
 from build import declared, owner, running
+from core.groups.grouped import written
 from core.rules.shop import LABELS, deployed, shop
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,6 +116,19 @@ def test_two_constraints_that_count_the_same_pods():
     three = ("hostname soft 1 part=shop", "zone soft 1 part=shop", "rack soft 1 part=shop", "zone soft 1 app=cart")
     assert told(asked("cart", *three), found) == [
         "audit hostname[0], zone[1] and rack[2] also count 2 pods of pay; narrow them to app=cart"
+    ]
+
+
+def test_members_of_one_spread_group_are_counted_on_purpose():
+    group = written(selector={"matchLabels": {"part": "shop"}}, caps=())
+    found = shop("a: n1=cart,pay,pay,loose | b: n2=cart", deployed("pay"), group)
+    assert told(asked("cart", HARD), found) == []
+    some = written(
+        selector={"matchExpressions": [{"key": "app", "operator": "In", "values": ["cart", "pay"]}]}, caps=()
+    )
+    found = shop("a: n1=cart,pay,pay,db | b: n2=cart", deployed("pay"), deployed("db"), some)
+    assert told(asked("cart", "zone soft 1 part=shop"), found) == [
+        "audit zone[0] also counts 1 pod of db; narrow it to app=cart"
     ]
 
 

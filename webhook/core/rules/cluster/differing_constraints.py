@@ -12,7 +12,7 @@ from webhook.core.index.objects import Declared, Owner
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counting import OWN_LABELS, late_keys, readable_selector, selects
-from webhook.core.rules.frame.own_pods import called, counted_workloads, have_one_controller
+from webhook.core.rules.frame.own_pods import called, counted_workloads, groups_of, have_one_controller, is_member
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import quoted
@@ -85,7 +85,8 @@ DIFFER = Rule(
     silent=(
         "about workloads of which only one counts the other, workloads whose constraints differ in nothing but whom "
         "they count, constraints that count the workload's own pods alone or by labels that the pods may get later, "
-        "workloads of the same controller, pods that stand alone, and past revisions: templates are compared."
+        "workloads of the same controller, pods that stand alone, and past revisions: templates are compared. Of "
+        "members of one SpreadGroup it says to take the fields of its plan."
     ),
     ask=evaluate,
     needs=(Need.WORKLOADS,),
@@ -101,11 +102,18 @@ def _disagreement(
         rule=DIFFER.id,
         path=f"{template.path}spec.topologySpreadConstraints",
         summary=f"counted together with {others}, but {words}",
-        remedy="make them alike",
+        remedy=_remedy(template, differing[0][0], subject),
         detail=f"these pods and those of {others} count each other, but {words}",
         fix="use the same maxSkew, whenUnsatisfiable, minDomains and policies for each key that counts them together",
         key=f"{template.path} {words}",
     )
+
+
+def _remedy(template: Template, other: Owner, subject: Subject) -> str:
+    """Of members of a SpreadGroup its plan says what they are to have."""
+    groups = (each for each in groups_of(subject, template.template.labels) if is_member(other, each))
+    group = next((each for each in groups if each.group.caps), None)
+    return "make them alike" if group is None else f"take those of SpreadGroup {quoted(group.group.name, 32)}"
 
 
 def _others(differing: list[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]], subject: Subject) -> str:

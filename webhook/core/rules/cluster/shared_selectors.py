@@ -1,6 +1,6 @@
 """The rule about other workloads of the namespace whose pods a constraint counts too."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import combinations
 
@@ -30,7 +30,9 @@ from webhook.core.rules.frame.own_pods import (
     NO_SELECTOR,
     called,
     counted_workloads,
+    groups_of,
     have_one_controller,
+    is_member,
     own_selector,
 )
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
@@ -76,7 +78,8 @@ def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     counting = [placed for placed in subject.placed if selects(placed.constraint)]
     for (_, late, selector), alike in subject.timely(_by_selector(counting, subject.workload).items()):
         if not (late or own is None):
-            pods, others = _foreign(subject, selector, own, index)
+            labels = alike[0].template.template.labels
+            pods, others = _foreign(subject, selector, own, labels, index)
             if pods and not subject.late:  # else nobody knows whose they are
                 within = sum(_within(pods, _counting(alike, subject)).values())
                 if within:
@@ -99,9 +102,9 @@ TOO_WIDE = Rule(
     silent=(
         "about pods that the workload's own selector matches, those of other revisions among them; finished and "
         "terminating pods; where all others are on nodes that do not count; workloads of the same controller, as an "
-        "operator's shards; if matchLabelKeys names the label of the revision; and where the pods do not match the "
-        "selector themselves (`selector-not-self`). It is not evaluated for kinds without a selector, whose pods "
-        "cannot be told from others."
+        "operator's shards, or of the same SpreadGroup; if matchLabelKeys names the label of the revision; and where "
+        "the pods do not match the selector themselves (`selector-not-self`). It is not evaluated for kinds without a "
+        "selector, whose pods cannot be told from others."
     ),
     ask=evaluate,
     needs=(Need.PODS,),
@@ -143,11 +146,19 @@ def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, 
     return alike
 
 
-def _foreign(subject: Subject, selector: Selector, own: Selector, index: ReadOnlyIndex) -> tuple[Counts, list[_Other]]:
+def _foreign(
+    subject: Subject, selector: Selector, own: Selector, labels: Mapping[str, str], index: ReadOnlyIndex
+) -> tuple[Counts, list[_Other]]:
     """The pods of others that the selector counts, and whose they are, most first."""
     workload = subject.workload
     pods, others = foreign_pods(workload.meta.namespace, selector, own, index), []
+    members = groups_of(subject, labels) if pods else ()
+    for each in members:
+        both = selector.joined(each.selector.requirements)
+        pods = counts_without(pods, foreign_pods(workload.meta.namespace, both, own, index))
     for other in subject.timely(_others(workload, selector, own, index)) if pods else ():
+        if any(is_member(other.owner, each) for each in members):
+            continue
         if have_one_controller(workload, other.owner):
             pods = counts_without(pods, other.counts)
         else:

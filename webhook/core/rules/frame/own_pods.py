@@ -6,6 +6,8 @@ from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME
+from webhook.core.defaulting.next_pod import namespace_of
+from webhook.core.groups.membership import Membership, memberships
 from webhook.core.index.objects import Owner
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.frame.subject import Placed, Subject
@@ -53,6 +55,18 @@ def have_one_controller(workload: Workload, owner: Owner) -> bool:
     """Whether both have the same controller, as an operator's shards do."""
     mine, theirs = workload.meta.controller, owner.meta.controller
     return mine is not None and theirs is not None and (mine.kind, mine.name) == (theirs.kind, theirs.name)
+
+
+def groups_of(subject: Subject, labels: Mapping[str, str]) -> tuple[Membership, ...]:
+    """The SpreadGroups that pods with these labels belong to; their members are counted together on purpose."""
+    if subject.index is None:
+        return ()
+    return tuple(memberships(namespace_of(subject.workload.meta.namespace), labels, subject.index))
+
+
+def is_member(owner: Owner, of: Membership) -> bool:
+    """Whether pods of the workload belong to the group."""
+    return any(of.selector.matches(each.labels) for each in owner.templates or ())
 
 
 def called(owner: Owner, workload: Workload) -> str:

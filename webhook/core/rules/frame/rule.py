@@ -13,7 +13,6 @@ from webhook.core.rules.frame.written import Written
 
 # Kinds that keep no number of pods running, or one on each node.
 NO_REPLICAS = frozenset({0, 1})
-NOT_IN_THIS_RELEASE = "not in this release"
 SEARCH = "unknown: all orders would have to be searched, and others wait"
 # The API recommends at most 120 characters a warning; beyond 4,096 in all, kube-apiserver truncates each.
 WARNING_CHARS = 120

@@ -1,0 +1,353 @@
+"""What a workload's pod template gets of the plan that is stored for its SpreadGroup."""
+
+import json
+
+import msgspec
+import pytest
+from build import cluster, index
+from core.groups.grouped import written
+from manifest import request
+
+from webhook.core.api.version import RECORDED
+from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.policy.policy import Policy
+from webhook.core.review.review import mutate
+from webhook.core.rules.frame.subject import Circumstances
+
+TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
+ON_NODES = {
+    "maxSkew": 1,
+    "topologyKey": HOSTNAME,
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "redis"}},
+    "minDomains": 1000000,
+}
+SOFT = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway", "fromTheFuture": 1}
+HARD = {"maxSkew": 2, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+CONDITIONS = tuple({"type": each, "status": "True"} for each in ("Planned", "Fits", "CannotGetStuck"))
+INJECTED = "evenspread.io/injected"
+
+
+def shard(number, zones=("a", "b"), constraints=(ON_NODES,), **more):
+    entry = {"kind": "StatefulSet", "name": f"redis-{number}", "shard": str(number), "zones": list(zones)}
+    return entry | {"topologySpreadConstraints": list(constraints)} | more
+
+
+def stored(*workloads, conditions=CONDITIONS, **more):
+    status = {"observedGeneration": 1, "revision": "7f3a", "conditions": list(conditions)}
+    return status | {"workloads": list(workloads or map(shard, range(3)))} | more
+
+
+def group(name="cache", status=None, **more):
+    return written(name, status=stored() if status is None else status, **{"delivery": "inject"} | more)
+
+
+def redis(name="redis-0", labels=None, meta=None, kind="StatefulSet", **spec):
+    metadata = {"labels": {"app": "redis", "shard": name[-1]} if labels is None else labels} | (meta or {})
+    template = {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}]} | spec}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {"replicas": 2, "selector": {"matchLabels": metadata["labels"]}, "template": template},
+    }
+
+
+def answer(made, *groups, old=None, known=True, **fields):
+    found = cluster("a: n1 | b: n2 | c: n3") if known else None
+    for each in groups or (group(),) if known else ():
+        found.apply("ADDED", each)
+    return mutate(request(made, old, **fields), Circumstances(policy=Policy(), index=found, version=RECORDED))
+
+
+def patched(made, decision):
+    """The object after the patch; each operation has to apply to what is there."""
+    after = json.loads(json.dumps(made))
+    for each in decision.patch:
+        *steps, last = [step.replace("~1", "/") for step in each["path"].split("/")[1:]]
+        place = after
+        for step in steps:
+            place = place[step]
+        assert each["op"] == "add"
+        place[last] = each["value"]
+    return after
+
+
+def pinned(after):
+    return after["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][TERMS]["nodeSelectorTerms"]
+
+
+def test_a_template_gets_the_fields_of_its_shard_and_a_record_of_them():
+    decision = answer(redis("redis-1"))
+    spec = patched(redis("redis-1"), decision)["spec"]["template"]
+    assert spec["spec"]["topologySpreadConstraints"] == [ON_NODES]
+    pin = {"key": ZONE, "operator": "In", "values": ["a", "b"]}
+    apart = {"labelSelector": {"matchLabels": {"app": "redis", "shard": "1"}}, "topologyKey": ZONE}
+    assert spec["spec"]["affinity"] == {
+        "nodeAffinity": {TERMS: {"nodeSelectorTerms": [{"matchExpressions": [pin]}]}},
+        "podAntiAffinity": {TERMS: [apart]},
+    }
+    record = json.loads(spec["metadata"]["annotations"][INJECTED])
+    assert record == {"revision": "7f3a", "group": "cache", "constraints": [ON_NODES], "pin": pin}
+    assert (decision.audit, decision.warnings, decision.allowed) == ({"delivered": "cache revision 7f3a"}, (), True)
+
+
+def test_what_was_delivered_is_not_delivered_again():
+    first = patched(redis(), answer(redis()))
+    again = answer(first)
+    assert (again.patch, again.reason, again.warnings) == ((), "already-there", ())
+    assert answer(patched(redis(kind="Deployment"), answer(redis(kind="Deployment")))).patch == ()
+
+
+def test_what_the_author_wrote_beside_it_stays_as_it_was_sent():
+    requirement = {"key": "disk", "operator": "In", "values": ["ssd"]}
+    terms = [{"matchExpressions": [requirement]}, {"matchExpressions": [requirement | {"values": ["nvme"]}]}]
+    near = [{"weight": 1, "podAffinityTerm": {"topologyKey": ZONE, "fromTheFuture": 1}}]
+    affinity = {
+        "nodeAffinity": {TERMS: {"nodeSelectorTerms": terms}},
+        "podAffinity": {TERMS: []},
+        "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": near, TERMS: None},
+    }
+    made = redis(topologySpreadConstraints=[SOFT], affinity=affinity)
+    after = patched(made, answer(made))
+    spec = after["spec"]["template"]["spec"]
+    assert spec["topologySpreadConstraints"] == [SOFT, ON_NODES]
+    pin = {"key": ZONE, "operator": "In", "values": ["a", "b"]}
+    assert pinned(after) == [{"matchExpressions": [*each["matchExpressions"], pin]} for each in terms]
+    assert spec["affinity"]["podAffinity"] == {TERMS: []}
+    assert spec["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] == near
+    assert len(spec["affinity"]["podAntiAffinity"][TERMS]) == 1
+    assert answer(after).patch == ()
+
+
+def test_a_later_revision_takes_the_place_of_an_earlier_one():
+    first = patched(redis(), answer(redis()))
+    later = stored(shard(0, ("a", "c"), (ON_NODES | {"maxSkew": 2},)), revision="8b1c")
+    after = patched(first, answer(first, group(status=later)))
+    assert after["spec"]["template"]["spec"]["topologySpreadConstraints"] == [ON_NODES | {"maxSkew": 2}]
+    assert [each["values"] for term in pinned(after) for each in term["matchExpressions"]] == [["a", "c"]]
+    unpinned = stored(shard(0, ()), revision="9d2e")
+    last = patched(after, answer(after, group(status=unpinned)))["spec"]["template"]["spec"]
+    assert last["topologySpreadConstraints"] == [ON_NODES]
+    assert list(last["affinity"]) == ["podAntiAffinity"]
+
+
+def test_a_pin_that_goes_leaves_what_the_author_asked_of_nodes():
+    requirement = {"key": "disk", "operator": "In", "values": ["ssd"]}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]}
+    for own in (
+        {TERMS: {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}},
+        {TERMS: {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}} | preferred,
+        preferred,
+    ):
+        made = redis(affinity={"nodeAffinity": own})
+        first = patched(made, answer(made))
+        last = patched(first, answer(first, group(status=stored(shard(0, ())))))
+        assert last["spec"]["template"]["spec"]["affinity"]["nodeAffinity"] == own
+
+
+def test_a_pin_that_somebody_took_out_is_put_back():
+    first = patched(redis(), answer(redis()))
+    for affinity in (None, {"podAffinity": {}}, {"nodeAffinity": {}}):
+        taken = json.loads(json.dumps(first))
+        taken["spec"]["template"]["spec"]["affinity"] = affinity
+        assert pinned(patched(taken, answer(taken))) == pinned(first)
+
+
+def test_a_record_of_another_group_or_of_defaults_is_not_taken_for_an_earlier_one():
+    for text in ('{"revision": "1", "group": "other", "constraints": [%s]}', '{"revision": "1", "constraints": [%s]}'):
+        annotations = {INJECTED: text % json.dumps(HARD)}
+        decision = answer(redis(meta={"annotations": annotations}, topologySpreadConstraints=[HARD]))
+        assert (decision.patch, len(decision.warnings)) == ((), 1)
+
+
+def test_required_domains_are_asked_of_nodes_where_there_are_no_pins():
+    on = group(
+        requiredDomains={"topologyKey": HOSTNAME, "values": ["n1", "n2"]},
+        status=stored(shard(0, ())),
+    )
+    after = patched(redis(), answer(redis(), on))
+    assert pinned(after) == [{"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": ["n1", "n2"]}]}]
+    refused = answer(redis(nodeSelector={HOSTNAME: "n1"}), on)
+    assert "the template itself keeps its pods out of hostname n2" in refused.warnings[0]
+
+
+def zoned(operator, *values):
+    terms = [{"matchExpressions": [{"key": ZONE, "operator": operator, "values": list(values)}]}]
+    return {"nodeAffinity": {TERMS: {"nodeSelectorTerms": terms}}}
+
+
+@pytest.mark.parametrize(
+    ("made", "of", "why"),
+    [
+        pytest.param(
+            redis(topologySpreadConstraints=[HARD]),
+            group(),
+            "the template has a hard constraint of its own over zone",
+            id="a hard constraint of its own",
+        ),
+        pytest.param(
+            redis(nodeSelector={ZONE: "a"}),
+            group(),
+            "the template itself keeps its pods out of zone b",
+            id="a zone of its own",
+        ),
+        pytest.param(
+            redis(affinity=zoned("In", "a", "c")),
+            group(),
+            "the template itself keeps its pods out of zone b",
+            id="zones of its own",
+        ),
+        pytest.param(
+            redis(affinity=zoned("NotIn", "a")),
+            group(),
+            "the template itself keeps its pods out of zone a",
+            id="not in a zone",
+        ),
+        pytest.param(
+            redis(affinity=zoned("DoesNotExist")),
+            group(),
+            "the template itself keeps its pods out of zone a",
+            id="in no zone",
+        ),
+        pytest.param(
+            redis(), group(generation=2), "its plan is not made yet", id="the plan is of an earlier generation"
+        ),
+        pytest.param(redis(), written(delivery="inject"), "its plan is not made yet", id="no plan"),
+        pytest.param(
+            redis(),
+            group(status=stored(conditions=CONDITIONS[1:])),
+            "its plan is not made yet",
+            id="planned it is not",
+        ),
+        pytest.param(
+            redis(),
+            group(status=stored(conditions=CONDITIONS[:2])),
+            "no plan of it is proven to place all pods",
+            id="it may get stuck",
+        ),
+        pytest.param(redis("redis-7"), group(), "its plan has no shard 7", id="a shard more"),
+        pytest.param(
+            redis(labels={"app": "redis"}),
+            group(),
+            "the template has no label shard, which tells the shards apart",
+            id="no shard",
+        ),
+        pytest.param(
+            redis(),
+            group(status=stored(shard(0, constraints=(ON_NODES | {"maxSkew": 0},)))),
+            "kube-apiserver would refuse its fields",
+            id="a plan that somebody wrote",
+        ),
+        pytest.param(
+            redis(),
+            group(status=stored(shard(0, ("a b",)))),
+            "kube-apiserver would refuse its fields",
+            id="zones that somebody wrote",
+        ),
+        pytest.param(
+            redis(meta={"annotations": {"long": "x" * 262_000}}),
+            group(),
+            "the template's annotations leave no room for a record",
+            id="no room",
+        ),
+    ],
+)
+def test_who_gets_nothing_is_told_why(made, of, why):
+    decision = answer(made, of)
+    told = f"evenspread: SpreadGroup cache: {why}; its plan is not delivered"
+    assert (decision.allowed, decision.patch, decision.warnings) == (True, (), (told,))
+
+
+def test_of_two_groups_that_select_the_same_pods_the_older_one_delivers():
+    assert answer(redis(), group(), group("other")).audit == {"delivered": "cache revision 7f3a"}
+
+
+@pytest.mark.parametrize("own", [zoned("In", "a", "b", "c"), zoned("NotIn", "c"), zoned("Exists")])
+def test_zones_of_its_own_that_include_the_plan_are_no_contradiction(own):
+    assert answer(redis(affinity=own)).audit == {"delivered": "cache revision 7f3a"}
+
+
+def test_of_two_entries_of_a_shard_the_one_of_the_workload_counts():
+    entries = (shard(0, ("b", "c"), name="blue"), shard(0, ("a", "c"), name="redis-0"))
+    after = patched(redis(), answer(redis(), group(status=stored(*entries))))
+    assert pinned(after)[0]["matchExpressions"][0]["values"] == ["a", "c"]
+    after = patched(redis(), answer(redis(), group(status=stored(entries[0]))))
+    assert pinned(after)[0]["matchExpressions"][0]["values"] == ["b", "c"]
+
+
+SKIPPED = {"annotations": {"evenspread.io/skip": "true"}}
+
+
+@pytest.mark.parametrize(
+    ("made", "of", "fields", "reason"),
+    [
+        pytest.param(redis(), written(delivery="status", status=stored()), {}, "no-group", id="status only"),
+        pytest.param(redis(), written(status=stored()), {}, "no-group", id="delivery by default"),
+        pytest.param(redis(labels={"app": "web", "shard": "0"}), group(), {}, "no-group", id="pods of others"),
+        pytest.param(redis(), group(), {"namespace": "other"}, "no-group", id="another namespace"),
+        pytest.param(redis(meta=SKIPPED), group(), {}, "opted-out", id="the template opts out"),
+        pytest.param(redis() | {"metadata": {"name": "r"} | SKIPPED}, group(), {}, "opted-out", id="it opts out"),
+        pytest.param(redis(), group(), {"known": False}, "cluster-unknown", id="no cluster"),
+        pytest.param(redis() | {"spec": {"replicas": "x"}}, group(), {}, "unreadable", id="a broken object"),
+        pytest.param(redis() | {"spec": {"template": {}}}, group(), {}, "unreadable", id="no spec"),
+        pytest.param(redis(kind="DaemonSet"), group(), {}, "not a pod", id="another kind"),
+        pytest.param(redis(), group(), {"operation": "DELETE"}, "not a pod", id="a deletion"),
+        pytest.param(redis(), group(), {"sub_resource": "scale"}, "not a pod", id="a subresource"),
+    ],
+)
+def test_who_is_left_as_it_is(made, of, fields, reason):
+    decision = answer(made, of, **fields)
+    assert (decision.reason, decision.patch, decision.warnings) == (reason, (), ())
+
+
+def test_a_template_that_runs_is_only_touched_when_its_author_changes_it():
+    scaled = redis()
+    scaled["spec"]["replicas"] = 3
+    assert answer(scaled, old=redis()).reason == "template-unchanged"
+    changed = redis(containers=[{"name": "c", "image": "j", "ports": [{"containerPort": 1}]}])
+    assert answer(changed, old=redis()).audit == {"delivered": "cache revision 7f3a"}
+    restarted = redis(meta={"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}})
+    assert answer(restarted, old=redis()).audit == {"delivered": "cache revision 7f3a"}
+    broken = msgspec.structs.replace(request(redis(), redis()), old_object=b"{")
+    here = Circumstances(policy=Policy(), index=index(group()), version=RECORDED)
+    assert mutate(broken, here).audit == {"delivered": "cache revision 7f3a"}
+    assert answer(redis(), old={**redis(), "spec": {}}).audit == {"delivered": "cache revision 7f3a"}
+
+
+OTHER = stored(shard(0, ("a", "c"), (ON_NODES | {"maxSkew": 2},)), revision="8b1c")
+LOST = stored(conditions=CONDITIONS[:1])
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param(None, id="the same plan"),
+        pytest.param(stored(revision="8b1c"), id="another revision with the same fields"),
+        pytest.param(OTHER, id="another plan"),
+        pytest.param(LOST, id="a plan that does not hold any more"),
+    ],
+)
+def test_who_writes_the_object_again_without_the_fields_restarts_nothing(status):
+    running = patched(redis(), answer(redis()))
+    again = answer(redis(), group(status=status), old=running)
+    assert (patched(redis(), again), again.reason) == (running, "already-there")
+    scaled = redis()
+    scaled["spec"]["replicas"] = 5
+    assert (
+        patched(scaled, answer(scaled, group(status=status), old=running))["spec"]["template"]
+        == (running["spec"]["template"])
+    )
+
+
+def test_a_template_that_changes_gets_the_present_plan_or_keeps_what_it_has():
+    running, changed = patched(redis(), answer(redis())), redis(priority=5)
+    later = patched(changed, answer(changed, group(status=OTHER), old=running))
+    assert pinned(later)[0]["matchExpressions"][0]["values"] == ["a", "c"]
+    kept = answer(changed, group(status=LOST), old=running)
+    assert pinned(patched(changed, kept)) == pinned(running)
+    assert (kept.audit, kept.warnings) == ({"delivered": "cache revision 7f3a"}, ())
+    same = patched(changed, answer(changed, group(status=stored(revision="8b1c")), old=running))
+    assert same["spec"]["template"]["metadata"] == running["spec"]["template"]["metadata"]
+    own = redis(topologySpreadConstraints=[HARD])
+    assert "a hard constraint of its own over zone" in answer(own, group(status=OTHER), old=running).warnings[0]

@@ -1,0 +1,187 @@
+"""Caps of SpreadGroups: those that are broken, and those that pods to come can break."""
+
+from collections import Counter
+
+import pytest
+from build import ROOMY, index, node, running
+from core.groups.grouped import written
+from manifest import PLAIN, RECENT, examined, request, said, workload
+from msgspec.structs import replace
+
+from webhook.core.api.storage import Claim, ClaimSpec
+from webhook.core.api.types import NodeStatus, ObjectMeta
+from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.policy.policy import Messages
+from webhook.core.review.review import review
+from webhook.core.rules.frame.subject import Circumstances
+
+RULE = "group-cap"
+HALF = {"topologyKey": ZONE, "lessThan": "1/2"}
+TWO = {"topologyKey": HOSTNAME, "atMost": 2}
+MASTERS = {"topologyKey": ZONE, "atMost": 1, "enforce": "observe", "selector": {"matchLabels": {"role": "master"}}}
+
+
+def town(text, *groups):
+    """``a: n1=0,0,1 | b: n2``: zones, nodes, and the shards of the pods on each; ``m`` is a master of shard 0."""
+    values, made = [*(groups or (written(),))], Counter()
+    for part in text.split("|"):
+        zone, _, nodes = part.rpartition(":")
+        for entry in nodes.split():
+            name, _, pods = entry.partition("=")
+            values.append(replace(node(name, zone.strip() or None), status=NodeStatus(allocatable=ROOMY)))
+            for each in filter(None, pods.split(",")):
+                shard = "0" if each == "m" else each
+                labelled = f"app=redis shard={shard}{' role=master' * (each == 'm')}"
+                values.append(running(f"redis-{shard}-{made[shard]}", name, labelled))
+                made[shard] += 1
+    return index(*values)
+
+
+def redis(*constraints, shard="0", replicas=2, kind="StatefulSet", spec=None, **more):
+    labelled = f"app=redis shard={shard}"
+    named = {"name": f"redis-{shard}"}
+    return workload(kind, labelled, *constraints, replicas=replicas, selector=labelled, meta=named, spec=spec, **more)
+
+
+def can(pods, where="in zone a"):
+    return [f"SpreadGroup cache: {pods} pods can come to be {where}, where 2 may be"]
+
+
+BROKEN = ["SpreadGroup cache: 3 pods are in zone a, where 2 may be"]
+
+
+@pytest.mark.parametrize(
+    ("text", "made", "expected"),
+    [
+        pytest.param("a: n1=0,1,2 | b: n2=0,1,2", redis(), BROKEN, id="broken"),
+        pytest.param("a: n1=0,1 | b: n2=0,1", redis(), [], id="kept"),
+        pytest.param("a: n1=1,1,2 | b: n2=0,0", redis(), [], id="broken by others, where none of its own is"),
+        pytest.param("a: n1=1,1 n3=2 | b: n2=0,0", redis(shard="1"), BROKEN, id="on two nodes of the zone"),
+        pytest.param("n1=0,1,2 | b: n2=0", redis(), [], id="on a node without a zone"),
+        pytest.param("a: n1=1,2 | b: n2 | c: n3", redis(), can(4), id="both of its pods beside two"),
+        pytest.param("n0 | a: n1=1,2", redis(), can(4), id="beside a node without a zone"),
+        pytest.param("n0", redis(), [], id="there is no zone"),
+        pytest.param("a: n1=1 | b: n2=1", redis(), can(3), id="both of its pods beside one"),
+        pytest.param("a: n1 | b: n2", redis(replicas=3), can(3), id="all three of its own"),
+        pytest.param("a: n1 | b: n2", redis(), [], id="no more than may be"),
+        pytest.param("a: n1=1,2", redis("zone hard 1 app=redis minDomains:9"), [], id="an exact cap of 1"),
+        pytest.param("a: n1=1,2 | b: n2", redis("zone hard 1 app=redis"), [], id="a hard constraint keeps it"),
+        pytest.param("a: n1=1,2 | b: n2", redis("zone soft 1 app=redis"), can(4), id="a soft one does not"),
+        pytest.param("a: n1=1,2 | b: n2", redis(nodeSelector={ZONE: "b"}), [], id="its nodes are in another zone"),
+        pytest.param("a: n1=1,2 | b: n2", redis(replicas=1), can(3), id="a single pod"),
+        pytest.param("a: n1=1,2 | b: n2", redis(kind="Pod"), can(3), id="a pod by itself"),
+        pytest.param("a: n1=1,2 | b: n2", redis(kind="Pod", nodeName="n2"), [], id="a pod with a node"),
+        pytest.param("a: n1=1,2 | b: n2", redis(kind="Deployment"), can(4), id="a Deployment"),
+        pytest.param("a: n1=1,2 | b: n2", redis(kind="DaemonSet"), [], id="a pod on each node"),
+        pytest.param("a: n1=1,2 | b: n2", redis(schedulerName="own"), [], id="another scheduler"),
+        pytest.param("a: n1=1,2 | b: n2", workload("StatefulSet", "app=web", replicas=2), [], id="not of the group"),
+        pytest.param("a: n1=0,1,2 | b: n2", workload("Pod", "app=redis"), BROKEN, id="nobody knows its own pods"),
+        pytest.param(
+            "a: n1 | b: n2",
+            redis(replicas=80),
+            ["not evaluated: unknown: 80 pods to come are too many to place one after the other"],
+            id="more than are placed",
+        ),
+    ],
+)
+def test_half_of_the_pods_in_a_zone(text, made, expected):
+    assert said(RULE, made, index=town(text)) == expected
+
+
+def test_what_to_do_about_it():
+    def findings(made, text, policy=PLAIN, of=None):
+        judged = examined(made, policy, index=town(text, *((of,) if of else ()))).findings
+        return [each for each in judged if each.finding.rule == RULE]
+
+    (broken,) = findings(redis(), "a: n1=0,1,2 | b: n2=0")
+    assert (str(broken.mode), str(broken.severity), broken.finding.remedy) == ("warn", "high", "move 1 of them")
+    assert broken.finding.path == "spec.template.spec.topologySpreadConstraints"
+    assert broken.finding.detail == (
+        "the cap of SpreadGroup cache is less than 1/2 of 6 pods by zone, which is 2: 3 pods are in zone a, those of "
+        "other workloads of the group included"
+    )
+    assert broken.finding.fix == (
+        "take the fields of its plan: kubectl evenspread plan -n shop --group cache -o patch, then delete 1 of the "
+        "pods there: a pod is placed once, when it is made"
+    )
+    (can_be,) = findings(redis(replicas=1), "a: n1=1,2 | b: n2")
+    assert can_be.finding.remedy == "take the fields of its plan"
+    assert can_be.finding.fix == "take the fields of its plan: kubectl evenspread plan -n shop --group cache -o patch"
+    silent = replace(PLAIN, messages=Messages(detail="minimal"))
+    (unnamed,) = findings(redis(replicas=1), "a: n1=1,2 | b: n2", silent)
+    assert unnamed.finding.summary == "SpreadGroup cache: 3 pods can come to be in one zone, where 2 may be"
+    on_nodes = written(caps=(TWO,))
+    told = replace(PLAIN, messages=Messages(detail="full"))
+    (node_cap,) = findings(redis(), "a: n1=0,1,2 | b: n2=0", told, on_nodes)
+    assert node_cap.finding.summary == "SpreadGroup cache: 3 pods are on node n1, where 2 may be"
+    (unnamed,) = findings(redis(), "a: n1=0,1,2 | b: n2=0", of=on_nodes)
+    assert unnamed.finding.summary == "SpreadGroup cache: 3 pods are on one node, where 2 may be"
+
+
+def test_a_cap_that_is_observed_is_noted_and_no_pod_to_come_breaks_it():
+    of = written(caps=(MASTERS,))
+    found = examined(redis(), PLAIN, index=town("a: n1=m,m | b: n2", of)).findings
+    (told,) = [each for each in found if each.finding.rule == RULE]
+    assert str(told.mode) == "audit"
+    assert told.finding.summary == "SpreadGroup cache: 2 pods are in zone a, where 1 may be"
+    assert "2 pods are in zone a of those that the cap selects, those of" in told.finding.detail
+    assert said(RULE, redis(), index=town("a: n1=m,0 | b: n2", of)) == []
+
+
+def test_each_cap_of_each_group():
+    groups = written(caps=(HALF, TWO)), written("other", caps=(HALF,))
+    assert said(RULE, redis(), index=town("a: n1=0,1,2 | b: n2=0", *groups)) == [
+        "SpreadGroup cache: 3 pods are in zone a, where 2 may be",
+        "SpreadGroup cache: 3 pods are on one node, where 2 may be",
+        "SpreadGroup other: 3 pods are in zone a, where 2 may be",
+    ]
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        pytest.param(written(selector={}), id="one that selects every pod"),
+        pytest.param(written(selector={"matchLabels": {"app": "a b"}}), id="a selector that is none"),
+        pytest.param(written(caps=()), id="no cap"),
+        pytest.param(
+            written(caps=(MASTERS | {"selector": {"matchLabels": {"role": "a b"}}},)),
+            id="a cap's selector that is none",
+        ),
+        pytest.param(replace(written(), spec=None), id="no spec"),
+        pytest.param(replace(written(), metadata=replace(written().metadata, namespace="other")), id="elsewhere"),
+    ],
+)
+def test_groups_that_cannot_be_planned_say_nothing(of):
+    assert said(RULE, redis(), index=town("a: n1=0,1,2 | b: n2=0", of)) == []
+
+
+def test_what_is_not_known():
+    found = town("a: n1=1,2 | b: n2")
+    assert said(RULE, redis()) == ["not evaluated: no cluster"]
+    assert said(RULE, redis(replicas=1)) == []
+    found.lack("spreadgroups", "403 Forbidden")
+    assert said(RULE, redis(), index=found) == ["not evaluated: spreadgroups: 403 Forbidden"]
+    assert said(RULE, redis(kind="Pod"), index=found) == []
+
+
+def test_where_volumes_will_be_is_not_known():
+    claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "fast"}}]
+    found = town("a: n1=1,2 | b: n2")
+    found.apply(
+        "ADDED", Claim(metadata=ObjectMeta(name="data-redis-0-0", namespace="shop"), spec=ClaimSpec(volume_name="v"))
+    )
+    told = said(RULE, redis(spec={"volumeClaimTemplates": claims}), index=found)
+    assert told == ["not evaluated: unknown: where the volumes of its claims will be"]
+
+
+def test_in_a_review_a_game_of_many_nodes_is_left_to_those_who_have_time():
+    of = [written(expected={"shards": 200, "podsPerShard": 5})]
+    for number in range(210):
+        of.append(replace(node(f"n{number}", "a"), status=NodeStatus(allocatable=ROOMY)))
+        # The least of them may rise while the pods are placed, so that it matters what each node has.
+        if number:
+            of.append(running(f"redis-1-{number}", f"n{number}", "app=redis shard=1"))
+    made = redis("hostname hard 1 app=redis")
+    here = Circumstances(policy=PLAIN, index=index(*of), version=RECENT, elsewhere=True)
+    assert review(request(made), here).costly
+    assert not review(request(made), replace(here, elsewhere=False)).costly

@@ -1,0 +1,53 @@
+"""The SpreadGroups in the input: they count as if they were in the cluster, and what is wrong with one is said."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+from msgspec import structs
+
+from webhook.core.api.spread_group import API_VERSION, KIND, GroupMeta, SpreadGroup
+from webhook.core.api.well_known import DEFAULT_NAMESPACE
+from webhook.core.groups.reading import GroupError, read_group
+from webhook.manifests.reading.documents import InputFault
+from webhook.manifests.reading.files import File
+from webhook.manifests.reading.manifest import Manifest, read_manifests
+
+# Files without the word are not parsed here.
+_WORD = KIND.encode()
+
+
+def spread_groups(files: Iterable[File], namespace: str) -> Iterator[SpreadGroup]:
+    """Every group of the files; ``namespace`` is for those that name none. Unreadable ones are left out."""
+    for file in files:
+        if _WORD in file.data:
+            for found in read_manifests(file.name, file.data, duplicates=False):
+                if isinstance(found, Manifest) and (group := _group(found)) is not None:
+                    meta = group.metadata or GroupMeta()
+                    where = found.namespace or namespace or DEFAULT_NAMESPACE
+                    yield structs.replace(group, metadata=structs.replace(meta, namespace=where))
+
+
+def group_faults(manifest: Manifest) -> Iterator[InputFault]:
+    """What is wrong with an object that is a SpreadGroup, each fault where it stands."""
+    if not _is_group(manifest):
+        return
+    try:
+        read_group(msgspec.json.decode(manifest.json_text, type=dict[str, object]), manifest.namespace)
+    except GroupError as error:
+        for fault in error.faults:
+            place = manifest.locate(fault.partition(": ")[0])
+            message = f"{manifest.title} cannot be planned: {fault}"
+            yield InputFault(file=manifest.file, message=message, line=place.line, column=place.column)
+
+
+def _is_group(manifest: Manifest) -> bool:
+    return (manifest.api_version, manifest.kind) == (API_VERSION, KIND)
+
+
+def _group(manifest: Manifest) -> SpreadGroup | None:
+    if not _is_group(manifest):
+        return None
+    try:
+        return msgspec.json.decode(manifest.json_text, type=SpreadGroup)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,139 @@
+"""What a pod template gets of the plan that the controller stored for its group, and when it gets nothing.
+
+What an earlier delivery put into the template is recorded there, and gives way to a later one; what its author wrote
+does not: where it contradicts the plan, nothing is delivered and the author is told.
+"""
+
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.label_syntax import value_faults
+from webhook.core.api.spread_group import CANNOT_GET_STUCK, FITS, PLANNED, PlannedWorkload
+from webhook.core.api.types import (
+    Affinity,
+    NodeAffinity,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodTemplate,
+    SpreadConstraint,
+)
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.apiserver.validation import validate_constraints
+from webhook.core.explain.obstacles import segment_of
+from webhook.core.groups.fields import is_ours, pin_of, with_plan
+from webhook.core.groups.group import Fields, Group, Shard
+from webhook.core.groups.membership import Membership
+
+
+class ShardPlan(Struct, frozen=True):
+    """What a plan has for the pods of one shard: hard constraints, and what it asks of nodes."""
+
+    constraints: tuple[SpreadConstraint, ...] = ()
+    pin: NodeSelectorRequirement | None = None
+
+
+NO_PLAN = ShardPlan()
+
+
+def stored_plan(
+    of: Membership, template: PodTemplate, title: tuple[str, str], version: KubernetesVersion
+) -> ShardPlan | str:
+    """What the stored plan has for this workload, or in a few words why there is nothing.
+
+    Shape: ``title`` is the workload's kind and name.
+    """
+    group, status = of.group, of.written.status
+    if status is None or status.observed_generation != of.written.generation or not status.holds(PLANNED):
+        return "its plan is not made yet"
+    if not status.holds(FITS, CANNOT_GET_STUCK):
+        return "no plan of it is proven to place all pods"
+    shard = template.labels.get(group.shard_label)
+    if shard is None:
+        return f"the template has no label {group.shard_label}, which tells the shards apart"
+    planned = _planned(status.workloads, shard, title)
+    if planned is None:
+        return f"its plan has no shard {shard}"
+    constraints = tuple(each for each in planned.topology_spread_constraints if is_ours(group, each))
+    if validate_constraints(constraints, template.labels, "", version) or any(map(value_faults, planned.zones)):
+        return "kube-apiserver would refuse its fields"
+    return ShardPlan(constraints, pin_of(group, planned.zones))
+
+
+def with_shard_plan(group: Group, template: PodTemplate, plan: ShardPlan, before: ShardPlan) -> Fields | str:
+    """The fields of the template with the plan in place of the one ``before``, or what in it contradicts the plan."""
+    own = _without(template, before)
+    contradicts = _own_constraint(group, own, plan.constraints) or _own_domains(own, plan.pin)
+    if contradicts:
+        return contradicts
+    pod = Pod(metadata=replace(own.meta, namespace=group.namespace), spec=own.pod_spec)
+    shard = Shard(name=group.name, value=template.labels.get(group.shard_label, ""), pod=pod)
+    return with_plan(group, shard, plan.constraints, plan.pin)
+
+
+def _planned(workloads: Sequence[PlannedWorkload], shard: str, title: tuple[str, str]) -> PlannedWorkload | None:
+    """The entry of the shard; of several the one of this workload."""
+    found = [each for each in workloads if each.shard == shard]
+    return next((each for each in found if (each.kind, each.name) == title), found[0] if found else None)
+
+
+def _without(template: PodTemplate, before: ShardPlan) -> PodTemplate:
+    """The template as its author wrote it."""
+    spec = template.pod_spec
+    kept = tuple(each for each in spec.constraints if each not in before.constraints)
+    affinity = spec.affinity if before.pin is None else _unpinned(spec.affinity, before.pin)
+    return replace(template, spec=replace(spec, topology_spread_constraints=kept or None, affinity=affinity))
+
+
+def _unpinned(affinity: Affinity | None, pin: NodeSelectorRequirement) -> Affinity | None:
+    nodes = affinity.node_affinity if affinity is not None else None
+    if affinity is None or nodes is None or nodes.required is None:
+        return affinity
+    terms = [
+        replace(each, match_expressions=tuple(one for one in each.match_expressions or () if one != pin) or None)
+        for each in nodes.required.node_selector_terms or ()
+    ]
+    # A term without conditions matches no node; one that was nothing but the pin goes with it.
+    left = tuple(each for each in terms if each != NodeSelectorTerm())
+    bare = replace(nodes, required=replace(nodes.required, node_selector_terms=left) if left else None)
+    return replace(affinity, node_affinity=None if bare == NodeAffinity() else bare)
+
+
+def _own_constraint(group: Group, template: PodTemplate, planned: Collection[SpreadConstraint]) -> str:
+    """What the template says against the plan's constraints; empty for nothing."""
+    own = [each for each in template.pod_spec.constraints if is_ours(group, each) and each not in planned]
+    if not own:
+        return ""
+    return f"the template has a hard constraint of its own over {segment_of(own[0].topology_key or '')}"
+
+
+def _own_domains(template: PodTemplate, pin: NodeSelectorRequirement | None) -> str:
+    """What the template says against nodes in each of the pin's domains; empty for nothing."""
+    if pin is None:
+        return ""
+    spec, key = template.pod_spec, pin.key
+    nodes = spec.affinity.node_affinity if spec.affinity is not None else None
+    required = nodes.required if nodes is not None else None
+    terms = (required.node_selector_terms if required is not None else None) or (NodeSelectorTerm(),)
+    wanted = (spec.node_selector or {}).get(key)
+    for value in pin.values or ():
+        if wanted not in {None, value} or not any(_admits(each, key, value) for each in terms):
+            return f"the template itself keeps its pods out of {segment_of(key)} {value}"
+    return ""
+
+
+def _admits(term: NodeSelectorTerm, key: str, value: str) -> bool:
+    """Whether nothing in the term is against nodes with this label."""
+    return all(_meets(each, value) for each in term.match_expressions or () if each.key == key)
+
+
+def _meets(requirement: NodeSelectorRequirement, value: str) -> bool:
+    match requirement.operator:
+        case "In":
+            return value in (requirement.values or ())
+        case "NotIn":
+            return value not in (requirement.values or ())
+        case operator:
+            return operator != "DoesNotExist"

@@ -1,0 +1,184 @@
+"""The mutating route for workloads: their pod template gets the plan that is stored for the SpreadGroup of its pods.
+
+    template -> groups that select it -> the stored plan's fields -> patch of the template, and a record in it
+
+A changed template restarts the pods, so it is only touched in a request that makes the object, or changes the template
+itself. Pods are what their template says; none is patched by itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from webhook.core.api.types import Affinity, PodTemplate, SpreadConstraint
+from webhook.core.api.well_known import INJECTED_ANNOTATION
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.defaulting.injection import InjectionRecord, Operation, annotating, opted_out, record_of
+from webhook.core.groups.delivery import NO_PLAN, ShardPlan, stored_plan, with_shard_plan
+from webhook.core.groups.group import Fields
+from webhook.core.groups.membership import Membership, memberships
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.review.decision import AdmissionRequest, Decision
+from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.text import one_line
+from webhook.core.workloads.kinds import DEPLOYMENT, STATEFUL_SET, group_kind
+from webhook.core.workloads.reading import parsed, read_workload
+from webhook.core.workloads.workload import Template, Workload
+from webhook.core.yaml_flow import plain
+
+_DELIVERED = frozenset({STATEFUL_SET, DEPLOYMENT})
+_WRITES = frozenset({"CREATE", "UPDATE"})
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_NO_AFFINITY = Affinity()
+Json = Any
+
+
+def takes_plans(request: AdmissionRequest) -> bool:
+    """Whether the request writes a workload of a kind that plans are delivered to."""
+    written = request.operation in _WRITES and not request.sub_resource and request.object is not None
+    return written and group_kind(request.api_version, request.kind) in _DELIVERED
+
+
+def delivered(request: AdmissionRequest, circumstances: Circumstances) -> Decision:
+    """Answer such a request; it is never denied."""
+    workload, index = _read(request.object, request), circumstances.index
+    if workload is None or index is None:
+        return Decision(reason="unreadable" if workload is None else "cluster-unknown")
+    template = workload.templates[0]
+    if request.operation == "UPDATE" and _sent(request.old_object) == _sent(request.object):
+        return Decision(reason="template-unchanged")
+    if opted_out(workload.meta) or opted_out(template.template.meta):
+        return Decision(reason="opted-out")
+    group = _group(template, request.namespace, index)
+    return Decision(reason="no-group") if group is None else _of_one(group, workload, request, circumstances)
+
+
+def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, circumstances: Circumstances) -> Decision:
+    template, name = workload.templates[0].template, of.group.name
+    old = _read(request.old_object, request)
+    there = _record(template, name)
+    standing = there if old is None else _record(old.templates[0].template, name) or there
+    before = NO_PLAN if there is None else ShardPlan(there.constraints, there.pin)
+    if standing is not None:
+        # Whoever writes the object again without what was delivered has changed nothing, and restarts nothing.
+        kept = _patch(of, template, before, standing, request)
+        if isinstance(kept, _Patched) and kept.template == _sent(request.old_object):
+            return Decision(reason="already-there", patch=kept.operations)
+    plan = stored_plan(of, template, (workload.kind, workload.meta.name or request.name), circumstances.version)
+    if isinstance(plan, str):
+        if standing is None:
+            return _nothing(f"SpreadGroup {name}: {plan}")
+        noted = standing  # what was delivered stays until another plan holds
+    else:
+        status = of.written.status
+        revision = "" if status is None else status.revision
+        noted = InjectionRecord(revision=revision, constraints=plan.constraints, group=name, pin=plan.pin)
+        if standing is not None and replace(standing, revision=revision) == noted:
+            noted = standing
+    made = _patch(of, template, before, noted, request)
+    if isinstance(made, str):
+        return _nothing(f"SpreadGroup {name}: {made}")
+    return Decision(
+        reason="" if made.operations else "already-there",
+        patch=made.operations,
+        audit={"delivered": one_line(f"{name} revision {noted.revision}")} if made.operations else {},
+    )
+
+
+def _record(template: PodTemplate, group: str) -> InjectionRecord | None:
+    """What was delivered to the template by the group."""
+    found = record_of(template)
+    return found if found is not None and found.group == group else None
+
+
+def _nothing(why: str) -> Decision:
+    """Nothing is delivered, and whoever writes the object is told."""
+    return Decision(reason="not-delivered", warnings=(f"evenspread: {one_line(why)}; its plan is not delivered",))
+
+
+def _read(raw: bytes | msgspec.Raw | None, request: AdmissionRequest) -> Workload | None:
+    try:
+        found = None if raw is None else read_workload(raw, api_version=request.api_version, kind=request.kind)
+    except DecodeError:
+        return None  # the API server refuses it afterwards, with a better message
+    return found if found is not None and found.templates and found.templates[0].template.spec is not None else None
+
+
+def _group(template: Template, namespace: str, index: ReadOnlyIndex) -> Membership | None:
+    """The oldest of the groups that select the template and ask for injection; the others have no plan."""
+    found = memberships(namespace, template.template.labels, index)
+    return next((each for each in found if each.group.inject), None)
+
+
+class _Patched(NamedTuple):
+    """A template after a patch, and the patch."""
+
+    template: Mapping[str, Json]
+    operations: tuple[Operation, ...]
+
+
+def _patch(
+    of: Membership, template: PodTemplate, before: ShardPlan, record: InjectionRecord, request: AdmissionRequest
+) -> _Patched | str:
+    """What gives the template the plan that is recorded; words where it cannot have it.
+
+    Shape: everything else in the template stays as it was sent.
+    """
+    fields = with_shard_plan(of.group, template, ShardPlan(record.constraints, record.pin), before)
+    if isinstance(fields, str):
+        return fields
+    text = msgspec.json.encode(record).decode()
+    noted = annotating(template.meta.annotations, INJECTED_ANNOTATION, text)
+    if noted is None:
+        return "the template's annotations leave no room for a record"
+    sent = _sent(request.object)
+    changed = _changed(template, fields, sent["spec"])
+    operations = [{"op": "add", "path": f"/spec/template/spec/{name}", "value": each} for name, each in changed.items()]
+    annotations = {**(template.meta.annotations or {}), INJECTED_ANNOTATION: text}
+    if annotations != template.meta.annotations:
+        operations.append({**noted, "path": f"/spec/template{noted['path']}"})
+    meta = {**sent["metadata"], "annotations": annotations}
+    return _Patched({**sent, "metadata": meta, "spec": {**sent["spec"], **changed}}, tuple(operations))
+
+
+def _changed(template: PodTemplate, fields: Fields, spec: Mapping[str, Json]) -> Mapping[str, object]:
+    """The fields of the pod spec that the plan changes."""
+    before, after, found = template.pod_spec.constraints, fields.constraints, dict[str, object]()
+    if any(each not in after for each in before) or any(each not in before for each in after):
+        found["topologySpreadConstraints"] = _constraints(before, after, spec)
+    if (fields.affinity or _NO_AFFINITY) != (template.pod_spec.affinity or _NO_AFFINITY):
+        found["affinity"] = _affinity(fields.affinity, spec)
+    return found
+
+
+def _sent(raw: bytes | msgspec.Raw | None) -> Mapping[str, Json]:
+    """The pod template as it was sent; empty where there is none."""
+    try:
+        found: Json = parsed(raw or b"{}")
+    except DecodeError:
+        found = {}
+    for step in ("spec", "template"):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _constraints(
+    before: Sequence[SpreadConstraint], after: Sequence[SpreadConstraint], spec: Mapping[str, Json]
+) -> list[object]:
+    """Those that stay, as they were sent, and then the new ones."""
+    sent = zip(spec.get("topologySpreadConstraints") or (), before, strict=True)
+    return [*(value for value, read in sent if read in after), *(plain(each) for each in after if each not in before)]
+
+
+def _affinity(after: Affinity | None, spec: Mapping[str, Json]) -> Mapping[str, object]:
+    """The affinity as it was sent, but for what is required of nodes, and of pods to be apart."""
+    merged = dict(spec.get("affinity") or {})
+    wanted: Json = plain(after or _NO_AFFINITY)
+    for part in ("nodeAffinity", "podAntiAffinity"):
+        kept = {name: value for name, value in (merged.pop(part, None) or {}).items() if name != _REQUIRED}
+        required = {name: value for name, value in wanted.get(part, {}).items() if name == _REQUIRED}
+        if kept or required:
+            merged[part] = kept | required
+    return merged

@@ -1,0 +1,211 @@
+"""The rule about caps of SpreadGroups: those that are broken, and those that pods to come can break."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from webhook.core.api.selectors import Selector, compile_selector
+from webhook.core.api.spread_group import RESOURCE
+from webhook.core.defaulting.next_pod import namespace_of
+from webhook.core.defaulting.pods_to_come import Setting, ToCome, to_come
+from webhook.core.groups.caps import Cap
+from webhook.core.groups.membership import Membership, memberships
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.label_column import Column
+from webhook.core.index.tables.pod_groups import Counts
+from webhook.core.placement.crowds import game_of, small_game_of
+from webhook.core.placement.simulation import one_order
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.own_pods import own_selector
+from webhook.core.rules.frame.rule import (
+    NO_REPLICAS,
+    SEARCH,
+    Finding,
+    Need,
+    NotEvaluated,
+    Rule,
+    RuleAnswer,
+    Severity,
+)
+from webhook.core.rules.frame.subject import Subject, noun_of
+from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
+from webhook.core.text import plural, quoted
+from webhook.core.workloads.workload import Template
+
+# Each is placed in several domains, while others wait; a shard has no more than 20 pods.
+_MOST_LED, _MOST_DOMAINS = 64, 8
+
+
+class _Fullest(NamedTuple):
+    """A domain, the pods that are there, and those that it can come to hold."""
+
+    domain: str
+    there: int
+    pods: int
+
+
+def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
+    """What the rule says of each template that a group selects."""
+    workload = subject.workload
+    missing = subject.lacks("nodes", "pods", RESOURCE)
+    if missing or subject.index is None:
+        # Of a workload that no group can be about, nothing is missing.
+        could_speak = workload.traits.replicated and workload.replicas not in NO_REPLICAS
+        return (NotEvaluated(GROUP_CAP.id, missing),) if could_speak else ()
+    return _of_templates(subject, subject.index)
+
+
+def _of_templates(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
+    namespace = namespace_of(subject.workload.meta.namespace)
+    for template in subject.workload.templates:
+        for found in subject.timely(memberships(namespace, template.template.labels, index)):
+            yield from _of_group(found, template, subject, index)
+
+
+GROUP_CAP = Rule(
+    id="group-cap",
+    title="a cap of a SpreadGroup is or would be broken",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "A SpreadGroup says how much of a group one zone or node may hold: more of it would be lost at once than the "
+        "group can do without. A cap counts the pods of all its workloads. It is broken by pods that are older than "
+        "the fields that keep it, after a scale-in, or where a template lacks these fields; the pods that a workload "
+        "still lacks are placed into each of the fullest domains first, beside those that run."
+    ),
+    silent=(
+        "about workloads that no SpreadGroup of their namespace selects, and groups that cannot be planned; about a "
+        "broken cap where the domain holds none of the workload's own pods; about a cap that can only be broken by "
+        "pods of several workloads together, which `evenspread plan` tells; and about what moves after it was placed. "
+        "For a cap that is only observed it is audit. It is not evaluated for more than 64 pods to come, nor where it "
+        "is not known where their volumes will be."
+    ),
+    ask=evaluate,
+    needs=(Need.NODES, Need.PODS, Need.DRY_RUN),
+    uses=(Need.VOLUMES,),
+    without_constraints=True,
+    highest_on_pods=Mode.WARN,
+)
+
+
+def _of_group(of: Membership, template: Template, subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
+    coming = _coming(template, subject, index) if any(each.enforced for each in of.group.caps) else None
+    if isinstance(coming, str):
+        yield NotEvaluated(GROUP_CAP.id, coming)
+        coming = None
+    for cap in of.group.caps:
+        column, most = index.view().column(cap.topology_key), cap.most(of.group.pods)
+        counts = index.count(of.group.namespace, _counted(of, cap))
+        there = _by_domain(counts, column)
+        broken = _fullest(there, there)
+        if broken is not None and broken.pods > most:
+            if _has_own(broken.domain, column, subject, index):
+                yield _finding(of, cap, broken, template, subject)
+        elif cap.enforced and coming is not None:
+            for worst in subject.timely(_led(coming, column, there, subject)):
+                if isinstance(worst, str):
+                    yield NotEvaluated(GROUP_CAP.id, worst)
+                elif worst.pods > most:
+                    yield _finding(of, cap, worst, template, subject)
+                else:
+                    continue
+                break
+
+
+def _counted(of: Membership, cap: Cap) -> Selector:
+    """The pods of the group that the cap counts."""
+    if cap.selector is None:
+        return of.selector
+    return of.selector.joined(compile_selector(cap.selector).requirements)
+
+
+def _by_domain(counts: Counts, column: Column) -> Mapping[str, int]:
+    """The pods in each domain; those on nodes without the key, or that are gone, are in none."""
+    found: dict[str, int] = {}
+    for slot, pods in counts.items():
+        number = column.of[slot] if slot < len(column.of) else -1
+        if number >= 0:
+            found[column.values[number]] = found.get(column.values[number], 0) + pods
+    return found
+
+
+def _fullest(pods: Mapping[str, int], there: Mapping[str, int]) -> _Fullest | None:
+    """Of equal domains the first by name."""
+    if not pods:
+        return None
+    domain = min(pods, key=lambda name: (-pods[name], name))
+    return _Fullest(domain, there.get(domain, 0), pods[domain])
+
+
+def _led(coming: ToCome, column: Column, there: Mapping[str, int], subject: Subject) -> Iterator[_Fullest | str]:
+    """The fullest domains, each with as many of the pods to come as it takes if they go there first."""
+    for name in sorted(column.values, key=lambda each: (-there.get(each, 0), each))[:_MOST_DOMAINS]:
+        nodes = column.with_value(name)
+        parties = [replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in coming.parties]
+        make = small_game_of if subject.circumstances.elsewhere else game_of
+        game = make(parties, coming.index)
+        if game is None:
+            yield SEARCH
+            return
+        held = there.get(name, 0)
+        yield _Fullest(name, held, held + len(one_order(game)))
+
+
+def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex) -> bool:
+    """Whether pods of the workload are in the domain; true where nobody knows."""
+    own = own_selector(subject)
+    if own is None:
+        return True
+    return domain in _by_domain(index.count(namespace_of(subject.workload.meta.namespace), own), column)
+
+
+def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> ToCome | str | None:
+    """The workload's pods that look for a node, beside those that run; words where that is not known, None for none."""
+    workload = subject.workload
+    spec = template.template.pod_spec
+    foreign = (spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names
+    if workload.traits.on_every_node or foreign or spec.node_name or not subject.workload.whole:
+        return None
+    within = Setting(
+        index=index,
+        policy=subject.policy,
+        version=subject.version,
+        namespace=namespace_of(workload.meta.namespace),
+        own=None if workload.is_pod else own_selector(subject),
+        applied=True,
+    )
+    replicas = 1 if template.replicas is None else template.replicas
+    found = to_come(workload, template, replicas, within)
+    if found.unknown or not found.parties:
+        return f"unknown: {found.unknown}" if found.unknown else None
+    pods = sum(each.pods for each in found.parties)
+    if pods > _MOST_LED:
+        return f"unknown: {plural(pods, 'pod')} to come are too many to place one after the other"
+    return found
+
+
+def _finding(of: Membership, cap: Cap, full: _Fullest, template: Template, subject: Subject) -> Finding:
+    group, most = of.group, cap.most(of.group.pods)
+    named = subject.policy.messages.name_domains(cap.topology_key)
+    noun = noun_of(cap.topology_key)
+    where = f"{'on' if noun == 'node' else 'in'} {f'{noun} {quoted(full.domain, 40)}' if named else f'one {noun}'}"
+    broken = full.there == full.pods
+    held = f"{plural(full.pods, 'pod')} {'are' if broken else 'can come to be'} {where}"
+    excess = full.pods - most
+    take = f"take the fields of its plan: kubectl evenspread plan -n {group.namespace} --group {group.name} -o patch"
+    again = f"then delete {excess} of the pods there: a pod is placed once, when it is made"
+    counted = "" if cap.selector is None else " of those that the cap selects"
+    return Finding(
+        rule=GROUP_CAP.id,
+        path=f"{template.path}spec.topologySpreadConstraints",
+        summary=f"SpreadGroup {quoted(group.name, 32)}: {held}, where {most} may be",
+        remedy=f"move {excess} of them" if broken else "take the fields of its plan",
+        detail=(
+            f"the cap of SpreadGroup {group.name} is {cap.text} of {plural(group.pods, 'pod')} by {noun}, which is "
+            f"{most}: {held}{counted}, those of other workloads of the group included"
+        ),
+        fix=f"{take}, {again}" if broken else take,
+        key=f"{template.path} {group.name} {cap.topology_key} {cap.text}",
+        warns=None if cap.enforced else False,
+    )
