@@ -8,7 +8,7 @@ What looking takes is made up for by a pause of nine times as long, whoever aske
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from webhook.core.groups.reading import GroupError, group_of
 from webhook.core.groups.standing.assess import Seen, assess, unreadable
 from webhook.core.groups.standing.forms import Status, as_json, read_status
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.index.tables.pod_table import FINISHED
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.group_members import members_of, workloads_of
@@ -107,8 +108,8 @@ class Groups:
         for group, older, mark in due:
             if not self._may_write():
                 return
-            fault = self._look(group, older, feed) or fault
             self._looked[group.meta.namespace, group.meta.name] = _Looked(self._clock(), group.generation, mark)
+            fault = self._look(group, older, feed) or fault
         self._say(fault)
         self._tell(every=names <= self._looked.keys())
         self._due = self._clock() + max(1.0, _PAUSE * (time.thread_time() - used))
@@ -159,6 +160,9 @@ class Groups:
         pods = tuple(filter(_counts, pods_of(self._server, group.namespace, selector)))
         policy = self._policy()
         with feed.lock:
+            if _by_node(pods, feed.index) != feed.index.count(group.namespace, compile_selector(group.selector)):
+                # The pods that were asked for and those that watches told of are not of one moment: soon again.
+                self._looked[of.meta.namespace, of.meta.name] = _Looked(self._clock(), of.generation)
             seen = Seen(
                 group=group,
                 generation=of.generation,
@@ -182,6 +186,7 @@ class Groups:
                 self.writes["failed"] += 1
                 raise
             self.writes["refused"] += 1
+            _log.info("a status is refused: %s", error, extra={"fields": {"group": of.meta.name}})
         except ClusterError:
             self.writes["failed"] += 1
             raise
@@ -216,6 +221,11 @@ def _mark(of: SpreadGroup, index: ReadOnlyIndex) -> object:
     waiting = sum(selector.matches(each.labels) for each in index.waiting_pods(group.namespace))
     workloads = tuple((each.meta.uid, each.meta.resource_version) for each in workloads_of(group, index))
     return tuple(sorted(counts.items())), waiting, workloads, view.live
+
+
+def _by_node(pods: Iterable[Pod], index: ReadOnlyIndex) -> Counts:
+    slots = index.view().slots
+    return Counter(slots[node] for each in pods if (node := each.pod_spec.node_name or "") in slots)
 
 
 def _counts(pod: Pod) -> bool:

@@ -57,6 +57,7 @@ def test_what_stands_is_written_once():
     assert first.condition("Delivered").message == "3 of 3 workloads have other fields, and restart with these"
     again = told(THREE, index, members(), before=first, now=LATER)
     assert as_json(again) == as_json(first)
+    assert as_json(first)["unguarded"] == {"count": 0}
     taken = told(THREE, index, members(status=first), before=first, now=LATER)
     assert conditions(taken)["Delivered"] == ("True", "Delivered")
     assert {each.type: each.last_transition_time for each in taken.conditions} == {

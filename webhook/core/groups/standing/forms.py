@@ -73,8 +73,13 @@ def read_status(value: object) -> Status:
 
 
 def as_json(status: Status) -> Mapping[str, Any]:
-    """As it is written; nothing stands for what is empty."""
+    """As it is written; nothing stands for what is empty.
+
+    Shape: the number of unguarded pods is always there, since server-side apply makes null of an object whose fields
+    are all gone, which the definition refuses.
+    """
     found: dict[str, Any] = msgspec.to_builtins(status)
+    found["unguarded"] = {"count": 0} | found.get("unguarded", {})
     return {
         key: [_without_empty(each) for each in value] if key in {"conditions", "workloads"} else value
         for key, value in found.items()
