@@ -144,12 +144,8 @@ def _led(coming: ToCome, column: Column, there: Mapping[str, int], subject: Subj
         nodes = column.with_value(name)
         parties = [replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in coming.parties]
         make = small_game_of if subject.circumstances.elsewhere else game_of
-        game = make(parties, coming.index)
-        if game is None:
-            yield SEARCH
-            return
-        held = there.get(name, 0)
-        yield _Fullest(name, held, held + len(one_order(game)))
+        game, held = make(parties, coming.index), there.get(name, 0)
+        yield SEARCH if game is None else _Fullest(name, held, held + len(one_order(game)))
 
 
 def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex) -> bool:
