@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test browser pictures conformance fuzz fuzz-rules fuzz-inputs claims placing e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-steady e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint docs lock FORCE
+.PHONY: help install run test browser pictures conformance fuzz fuzz-rules fuzz-inputs claims placing readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-steady e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -71,6 +71,9 @@ claims: $(READY)  ## every claim about a random cluster, every fix and silence, 
 
 placing: $(READY)  ## what our search of all orders says of random whole workloads, against Kubernetes' own filters; SEED=n COUNT=n (needs Go)
 	@conformance/placing.sh $(SEED) $(COUNT) $(CURDIR)/$(BIN)/python
+
+readers: $(READY)  ## how Karpenter reads random constraints, beside kube-scheduler; SEED=n EACH=n (needs Go)
+	@conformance/readers.sh $(SEED) $(or $(EACH),100) $(CURDIR)/$(BIN)/python
 
 e2e: $(READY) image  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null

@@ -75,10 +75,13 @@ AUTOSCALER = Rule(
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
-        "Karpenter computes by itself where pods would go. It takes the minimum over hosts as 0, so that a hostname "
-        "constraint asks for one node per maxSkew pods; it tries ScheduleAnyway as a hard constraint first; it counts "
-        "each constraint alone, every pod of the namespace for a selector without conditions, two constraints that "
-        "differ in minDomains as one, and it leaves matchFields out. The descheduler evicts pods for one constraint "
+        "Karpenter computes by itself where pods would go. It takes the minimum over hosts as 0, so that a "
+        "hostname constraint asks for one node per maxSkew pods; it tries ScheduleAnyway as a hard constraint "
+        "first; it counts each constraint alone, every pod of the namespace for a selector without conditions, two "
+        "constraints that differ in minDomains as one, and it leaves matchFields out. Recorded besides, and not "
+        "spoken of: it takes no node of today with a PreferNoSchedule taint that the pods do not tolerate, and "
+        "tries the terms of a required node affinity one after the other ([how "
+        "often](../exactness.md#who-else-reads-the-constraint)). The descheduler evicts pods for one constraint "
         "after the other, so that what it does for one may undo what it did for another."
     ),
     silent=(
