@@ -36,27 +36,36 @@ class Derived(Struct, frozen=True, kw_only=True):
     nearest: tuple[str, ...] = ()
 
 
-def derive(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy) -> Derived:
+def derive(
+    group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy, *, searches: bool = True
+) -> Derived:
     """The plan of a group in a cluster that has none of its pods.
 
-    Shape: ``shards`` has one for each that is planned for, and at least one.
+    Shape: ``shards`` has one for each that is planned for, and at least one. Without ``searches`` no order is played
+    out, which takes minutes for some hundred pods: what nothing else proves is unknown.
     """
     shards = _bare(group, shards)
-    found = _derived(group, shards, index, policy, searches=True)
+    found = _derived(group, shards, index, policy, searches=searches)
     if found.plan is not None and found.plan.verdict is Outcome.FITS:
         return found
     return replace(found, nearest=tuple(_nearest(group, shards, index, policy)))
 
 
-def derive_standing(
-    group: Group, shards: Sequence[Shard], before: Standing, index: ReadOnlyIndex, policy: Policy
+def derive_standing(  # noqa: PLR0913 as `derive`, and what stands
+    group: Group,
+    shards: Sequence[Shard],
+    before: Standing,
+    index: ReadOnlyIndex,
+    policy: Policy,
+    *,
+    searches: bool = True,
 ) -> Derived:
     """The same with the fields of an earlier plan: it is None too where these do not keep the caps any more."""
     shards = _bare(group, shards)
     # Of what a node takes, the cap that stands, which may be narrower than the group's.
     tops = [each.max_skew or 1 for each in before.constraints if each.topology_key == HOSTNAME]
     narrow = tuple(Cap(topology_key=HOSTNAME, amount=Fraction(top)) for top in tops)
-    setting = _setting(replace(group, caps=(*group.caps, *narrow)), shards, index, policy, searches=True)
+    setting = _setting(replace(group, caps=(*group.caps, *narrow)), shards, index, policy, searches=searches)
     reasons = tuple(_in_the_way(group, setting.rooms))
     found = None if reasons else as_it_stands(group, shards, before, setting)
     return Derived(group=group, setting=setting, plan=found, reasons=reasons)

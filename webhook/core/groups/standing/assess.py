@@ -39,6 +39,7 @@ from webhook.core.text import one_line, plural, together
 
 # Whoever may create a group has its plan made: of more pods, in none of the groups that we know, it would take minutes.
 MOST_PODS_PLANNED = 400
+_MOST_PODS_PLAYED = 40
 _MOST_NAMES = 20
 _MOST_MESSAGE = 1000
 _YES, _NO, _UNKNOWN = "True", "False", "Unknown"
@@ -141,7 +142,9 @@ def _plan(seen: Seen, before: Status) -> _Planned:
     asked = seen.generation != before.observed_generation
     if before.workloads:
         standing = Standing(stored.constraints, pins=any(stored.zones.values()))
-        kept = derive_standing(known.group, known.shards, standing, known.index, seen.policy)
+        kept = derive_standing(
+            known.group, known.shards, standing, known.index, seen.policy, searches=_is_played(group)
+        )
         if kept.plan is not None and not _keeps_pins(seen, kept, stored):
             kept = replace(kept, plan=None, reasons=("zones that shards are pinned to take no pods now",))
         if _fits(kept):
@@ -156,13 +159,18 @@ def _plan(seen: Seen, before: Status) -> _Planned:
 
 def _fresh(seen: Seen, known: Gathered, *, asked: bool) -> Derived:
     """A plan that moves no pin; where there is none, and somebody asked for another, one that moves pins."""
-    found = derive(known.group, known.shards, known.index, seen.policy)
+    found = derive(known.group, known.shards, known.index, seen.policy, searches=_is_played(seen.group))
     if asked and not _fits(found):
         free = gathered(seen.group, seen.members, seen.index)
         if free.shards != known.shards:
-            other = derive(free.group, free.shards, free.index, seen.policy)
+            other = derive(free.group, free.shards, free.index, seen.policy, searches=_is_played(seen.group))
             return other if _fits(other) else found
     return found
+
+
+def _is_played(group: Group) -> bool:
+    """Whether orders are played out, where nothing else proves that all pods fit: some seconds at most."""
+    return group.pods <= _MOST_PODS_PLAYED
 
 
 def _fits(found: Derived) -> bool:
