@@ -31,6 +31,7 @@ def test_the_schema_is_one_and_is_served(browse):
         ("workloads?only=pending&page=4", "workloads"),
         ("workload?kind=Deployment&namespace=payments&name=ledger", "workload"),
         ("workload?kind=StatefulSet&namespace=shop&name=search", "workload"),
+        ("groups", "groups"),
         ("workload?kind=nix", "error"),
     ],
 )

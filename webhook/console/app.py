@@ -9,6 +9,7 @@ from werkzeug.exceptions import HTTPException
 
 from webhook.console import as_json
 from webhook.console.first_screen import first_screen
+from webhook.console.group_pages import find_group, group_list, group_page, in_order
 from webhook.console.health_page import health_page
 from webhook.console.heat_map import heat_map
 from webhook.console.listing import chosen, cut, listing
@@ -62,11 +63,14 @@ def create_console(source: Source, simulator: Simulator | None = None, hosts: fr
         "/workload": partial(_workload, simulator),
         "/what-if": partial(_what_if, simulator),
         "/domains": _domains,
+        "/groups": _groups,
+        "/group": _group,
         "/health": _health,
     }
     documents: Mapping[str, _View] = {
         "/api/v1/overview": lambda shown, scan: _json(as_json.overview(shown, scan)),
         "/api/v1/workloads": _workloads_document,
+        "/api/v1/groups": lambda shown, _: _json(as_json.groups(in_order(shown.groups or ()))),
         "/api/v1/workload": lambda _, scan: _json(workload_values(_asked(scan))),
         "/api/v1/what-if": partial(_what_if_document, simulator),
     }
@@ -98,6 +102,15 @@ def _workloads(shown: Shown, scan: ClusterScan) -> str:
 def _domains(shown: Shown, scan: ClusterScan) -> str:
     query = read_query(request.args)
     return render("domains.html", "Domains", shown, "/domains", query=query, heat=heat_map(shown, scan, query))
+
+
+def _groups(shown: Shown, _: ClusterScan) -> str:
+    return render("groups.html", "Groups", shown, "/groups", **group_list(shown))
+
+
+def _group(shown: Shown, _: ClusterScan) -> str:
+    of = find_group(shown, request.args) or abort(404)
+    return render("group.html", of.group.meta.name, shown, "", shown=group_page(of))
 
 
 def _health(shown: Shown, scan: ClusterScan) -> str:

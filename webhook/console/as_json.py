@@ -7,6 +7,8 @@ from msgspec.structs import replace
 from webhook.console.first_screen import MOST_WORST
 from webhook.console.listing import Page
 from webhook.console.shown import Shown
+from webhook.core.groups.standing.forms import Found
+from webhook.core.groups.standing.forms import as_json as status_json
 from webhook.core.scan.as_values import Json, cluster_values, workload_values
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 
@@ -29,6 +31,16 @@ def overview(shown: Shown, scan: ClusterScan) -> Json:
         "total": len(scan.workloads),
         "aboveMaxSkew": sum(any(skew.above for skew in each.skews) for each in scan.workloads),
         "scan": cluster_values(replace(scan, workloads=scan.workloads[:MOST_WORST])),
+    }
+
+
+def groups(found: Sequence[Found]) -> Json:
+    """All SpreadGroups; the status is that of the object."""
+    return {
+        "groups": [
+            {"namespace": each.group.meta.namespace, "name": each.group.meta.name, "status": status_json(each.status)}
+            for each in found
+        ]
     }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from webhook.core.groups.standing.forms import Found
 from webhook.core.scan.scanned import ClusterScan
 
 
@@ -27,7 +28,8 @@ class Shown(Struct, frozen=True, kw_only=True):
     """Everything that a page is made of.
 
     Shape: ``scan`` is None until the first one has ended, or where it waits for something else, which ``waiting`` says.
-    ``moment`` is the timestamp to which ages are counted. ``live`` says that later scans will follow.
+    ``moment`` is the timestamp to which ages are counted. ``live`` says that later scans will follow. ``groups`` are
+    None where nobody looks after them, as over a file.
     """
 
     scan: ClusterScan | None
@@ -36,6 +38,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     moment: str = ""
     live: bool = False
     waiting: str = ""
+    groups: tuple[Found, ...] | None = None
 
 
 Source = Callable[[], Shown]

@@ -25,7 +25,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.groups.group import Group
 from webhook.core.groups.reading import GroupError, group_of
 from webhook.core.groups.standing.assess import Seen, assess, unreadable
-from webhook.core.groups.standing.forms import Status, as_json, read_status
+from webhook.core.groups.standing.forms import Found, Status, as_json, read_status
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.index.tables.pod_table import FINISHED
@@ -49,13 +49,6 @@ class _Looked(NamedTuple):
     at: float = 0.0
     generation: int = -1
     mark: object = None  # of what was seen; another one is looked at again
-
-
-class Found(NamedTuple):
-    """A group, and the status that it has."""
-
-    group: SpreadGroup
-    status: Status
 
 
 class Groups:

@@ -92,6 +92,7 @@ def of_scanner(
             moment="" if latest is None else latest.scan.ended,
             live=True,
             waiting=waiting or scanner.fault,
+            groups=tuple(scanner.groups.found.values()),
         )
 
     return ask

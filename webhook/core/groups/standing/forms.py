@@ -1,13 +1,13 @@
 """The status of a SpreadGroup as it is written, and read again by whoever writes the next one."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from webhook.core.api.spread_group import Condition, PlannedWorkload
+from webhook.core.api.spread_group import Condition, PlannedWorkload, SpreadGroup
 from webhook.core.api.types import LabelSelector
 from webhook.core.groups.standing.distribution import Move, Spread
 
@@ -62,6 +62,13 @@ class Status(_Written, frozen=True):
     def condition(self, of: str) -> Dated:
         """The condition of that type; an empty one where it is not there."""
         return next((each for each in self.conditions if each.type == of), Dated())
+
+
+class Found(NamedTuple):
+    """A group, and the status that it has."""
+
+    group: SpreadGroup
+    status: Status
 
 
 def read_status(value: object) -> Status:

@@ -1,0 +1,175 @@
+"""SpreadGroups: all of them in a list; one with what is wrong, its caps, its plan with the proof, and the fields."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+import yaml
+
+from webhook.console import pictures
+from webhook.console.first_screen import Fact
+from webhook.console.query import link
+from webhook.console.shown import Shown
+from webhook.console.workload_page import DomainRow
+from webhook.core.api.selectors import valid_selector
+from webhook.core.api.spread_group import CANNOT_GET_STUCK, CAPS_HELD, DELIVERED, FITS, PLANNED, PlannedWorkload
+from webhook.core.api.well_known import HOSTNAME
+from webhook.core.groups.caps import fullest
+from webhook.core.groups.derive import on, place
+from webhook.core.groups.standing.forms import Dated, Distribution, Found
+from webhook.core.text import one_line, plural
+
+_MOST_LINES = 500
+_MOST_SHARDS = 60
+_MOST_FIELDS = 20
+_MOST_ZONES = 20
+_LONGEST = 1_000  # characters of a condition's message
+_WORDS = {"True": "yes", "False": "no", "Unknown": "not known"}
+_TITLES = {
+    PLANNED: "There is a plan",
+    FITS: "All pods fit",
+    CANNOT_GET_STUCK: "No order gets stuck",
+    CAPS_HELD: "Every cap holds",
+    DELIVERED: "All workloads have the fields",
+}
+
+
+def in_order(groups: Iterable[Found]) -> list[Found]:
+    """Those with a broken cap first, then those of which anything else is not so; the rest by name."""
+    return sorted(groups, key=lambda each: (*_rank(each), each.group.meta.namespace, each.group.meta.name))
+
+
+def find_group(shown: Shown, wanted: Mapping[str, str]) -> Found | None:
+    """The group that a URL names."""
+    asked = wanted.get("namespace", ""), wanted.get("name", "")
+    return next(
+        (each for each in shown.groups or () if (each.group.meta.namespace, each.group.meta.name) == asked), None
+    )
+
+
+def group_list(shown: Shown) -> dict[str, object]:
+    """The values of the list."""
+    found = in_order(shown.groups or ())
+    return {
+        "columns": [*_TITLES.values()],
+        "lines": [_line(each) for each in found[:_MOST_LINES]],
+        "counted": plural(len(found), "group"),
+        "rest": f"and {len(found) - _MOST_LINES:,} more" if len(found) > _MOST_LINES else "",
+        "looked_after": shown.groups is not None,
+    }
+
+
+def group_page(of: Found) -> dict[str, object]:
+    """The page's values."""
+    spec, status = of.group.spec, of.status
+    workloads = status.workloads[:_MOST_SHARDS]
+    zones = sorted({zone for each in status.workloads for zone in each.zones})[:_MOST_ZONES]
+    return {
+        "name": one_line(of.group.meta.name),
+        "namespace": one_line(of.group.meta.namespace),
+        "size": "" if spec is None else _size(spec.expected.shards, spec.expected.pods_per_shard),
+        "wrongs": [one_line(each.message, _LONGEST) for each in status.conditions if each.status == "False"],
+        "conditions": [_condition(each) for each in status.conditions],
+        "caps": [_cap(each, of) for each in status.distribution],
+        "zones": [one_line(each, 40) for each in zones],
+        "shards": [{"name": one_line(each.name), "cells": [zone in each.zones for zone in zones]} for each in workloads]
+        if zones
+        else [],
+        "fields": [_fields(each) for each in workloads[:_MOST_FIELDS]],
+        "rest": _rest(status.workloads),
+        "moves": [
+            {"pod": one_line(each.pod), "source": one_line(each.source), "to": one_line(each.to), "why": each.reason}
+            for each in status.moves
+        ],
+        "unguarded": _unguarded(of),
+    }
+
+
+def _rank(of: Found) -> tuple[bool, bool]:
+    return (
+        of.status.condition(CAPS_HELD).status != "False",
+        all(each.status == "True" for each in of.status.conditions),
+    )
+
+
+def _line(of: Found) -> dict[str, object]:
+    name, namespace = of.group.meta.name, of.group.meta.namespace
+    conditions = [of.status.condition(each) for each in _TITLES]
+    return {
+        "name": one_line(name),
+        "namespace": one_line(namespace),
+        "address": link("/group", {"namespace": namespace, "name": name}),
+        "cells": [
+            {"name": _TITLES[of_type], "text": _word(each), "bad": each.status == "False"}
+            for of_type, each in zip(_TITLES, conditions, strict=True)
+        ],
+    }
+
+
+def _word(of: Dated) -> str:
+    return _WORDS.get(of.status, _WORDS["Unknown"])
+
+
+def _size(shards: int, pods: int) -> str:
+    return f"{plural(shards, 'shard')} of {plural(pods, 'pod')}"
+
+
+def _condition(of: Dated) -> Fact:
+    title = _TITLES.get(of.type, one_line(of.type))
+    return Fact(title, f"{_word(of)}: {one_line(of.message, _LONGEST)}", bad=of.status == "False")
+
+
+def _cap(of: Distribution, among: Found) -> dict[str, object]:
+    most = max([*of.domains.values(), of.cap, 1])
+    full = most + max(1, most // 8)  # so that the cap is no edge of the picture
+    selector = None if of.selector is None else valid_selector(of.selector)
+    rows = [
+        DomainRow(one_line(name), pods, pods > of.cap, pictures.bar(pods, full=full, limit=of.cap))
+        for name, pods in sorted(of.domains.items())
+    ]
+    return {
+        "title": f"At most {plural(of.cap, 'pod')} {on(of.topology_key)}",
+        "terms": "" if selector is None else f"of the pods with {one_line(selector.text)}",
+        "domains": rows,
+        "rest": f"and {plural(of.more, 'domain')} with fewer pods" if of.more else "",
+        "problem": _problem(of, among),
+    }
+
+
+def _problem(of: Distribution, among: Found) -> str:
+    """Why the cap is no maxSkew; nothing where maxSkew happens to keep it."""
+    spec, domains = among.group.spec, len(of.domains) + of.more
+    # Of nodes, only those with pods are listed.
+    if spec is None or of.selector is not None or not domains or of.cap < 1 or of.topology_key == HOSTNAME:
+        return ""
+    pods = spec.expected.shards * spec.expected.pods_per_shard
+    worst = fullest(pods, domains, of.cap)
+    if worst <= of.cap:
+        return ""
+    where = place(of.topology_key)
+    return (
+        f"maxSkew {of.cap} would not keep it: of {pods} pods in {plural(domains, where)}, {worst} could come into one."
+    )
+
+
+def _fields(of: PlannedWorkload) -> dict[str, str]:
+    given = msgspec.to_builtins(of)
+    template = {key: given[key] for key in ("topologySpreadConstraints", "affinity") if given.get(key)}
+    return {
+        "name": f"{one_line(of.kind)} {one_line(of.name)}",
+        "yaml": yaml.safe_dump({"spec": {"template": {"spec": template}}}, sort_keys=False),
+    }
+
+
+def _rest(workloads: Sequence[PlannedWorkload]) -> str:
+    rest = len(workloads) - _MOST_FIELDS
+    return f"The fields of {plural(rest, 'more workload')} are in the status of the object." if rest > 0 else ""
+
+
+def _unguarded(of: Found) -> str:
+    found = of.status.unguarded
+    if not found.count:
+        return ""
+    names: Iterator[str] = (one_line(each) for each in found.pods)
+    return (
+        f"{plural(found.count, 'pod')} without these fields: {', '.join(names)}{' …' * (found.count > len(found.pods))}"
+    )
