@@ -5,6 +5,7 @@ from cluster.api import FakeApi, refuse
 from cluster.following import eventually
 from controller.town import Replica, add_nodes, add_workload, owned_by
 
+from webhook.cluster.writing import group_status
 from webhook.controller import groups
 from webhook.controller.figures import ScanFigures
 
@@ -235,3 +236,39 @@ def test_without_events_a_broken_cap_stands_in_the_status_alone(api, tmp_path):
         turns(replica, lambda: conditions(api))
         assert conditions(api)["CapsHeld"] == ("False", "CapExceeded")
     assert told(api) == []
+
+
+def test_a_turn_that_takes_long_goes_on_in_the_next(api, replica, monkeypatch):
+    """One group of each namespace is due, and none of them waits for ever."""
+    monkeypatch.setattr(groups, "_TURN_SECONDS", 0.0)
+    names = [f"team-{number}" for number in range(4)]
+    for name in names:
+        api.put("namespaces", name)
+        add_group(api, namespace=name)
+    turns(replica, lambda: any(conditions(api, "cache", name) for name in names))
+    assert sum(bool(conditions(api, "cache", name)) for name in names) == 1
+    turns(replica, lambda: all(conditions(api, "cache", name) for name in names))
+
+
+@pytest.mark.parametrize(("most", "reason"), [(3, "InvalidSpec"), (4, "Planned")])
+def test_of_a_group_with_thousands_of_pods_nothing_is_said_but_that(api, replica, monkeypatch, most, reason):
+    monkeypatch.setattr(group_status, "MOST_PODS", most)
+    monkeypatch.setattr(group_status, "_PAGE", 2)
+    add_group(api)
+    add_shard(api, 0, "n-a", "n-b")
+    add_shard(api, 1, "n-a", "n-c")
+    turns(replica, lambda: conditions(api))
+    assert conditions(api)["Planned"][1] == reason
+    assert ("CapsHeld" in conditions(api)) == (reason == "Planned")
+
+
+def test_a_pod_of_a_node_that_is_gone_is_no_news(api, replica, monkeypatch):
+    add_group(api)
+    add_shard(api, 0, "n-a", "n-gone")
+    turns(replica, lambda: conditions(api))
+    looks = []
+    monkeypatch.setattr(groups, "read_status_of", lambda _server, of: looks.append(of.meta.name))
+    for _ in range(5):
+        replica.now += 6
+        replica.scanner.turn()
+    assert looks == []

@@ -2,7 +2,8 @@
 
 A group is looked at when its spec, its workloads, its pods or the nodes have changed, and now and then anyway; in a
 turn one of each namespace, the one that was not looked at for longest. So a tenant with many groups waits for its own.
-What looking takes is made up for by a pause of nine times as long, whoever asked for it.
+A turn ends after a second, and those that were not looked at for longest come first in the next one. What looking
+takes is made up for by a pause of nine times as long, whoever asked for it.
 """
 
 import logging
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.feed import Feed
-from webhook.cluster.writing.group_status import pods_of, put_status, read_status_of
+from webhook.cluster.writing.group_status import MOST_PODS, pods_of, put_status, read_status_of
 from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.allowance import Allowance
 from webhook.controller.events import Events
@@ -38,6 +39,7 @@ from webhook.report.grouped import group_notices
 _LOOK_SECONDS = 5.0  # between two looks at one group whose spec stays
 _ANYWAY_SECONDS = 60.0
 _PAUSE = 9  # times what was used
+_TURN_SECONDS = 1.0  # then scans and reports go on
 _OF = group_kind(API_VERSION, KIND)
 
 _log = logging.getLogger(__name__)
@@ -90,17 +92,19 @@ class Groups:
         """Look at what is due. Never raises for what the API server says, nor for what a group says."""
         if self._clock() < self._due:
             return
-        used = time.thread_time()
+        used, until = time.thread_time(), time.monotonic() + _TURN_SECONDS
         with feed.lock:
             known = feed.index.every_group()
-            due = [*self._chosen(known, feed.index)]
+            due = sorted(self._chosen(known, feed.index), key=lambda each: self._before(each[0]).at)
         names = {(each.meta.namespace, each.meta.name) for of in known.values() for each in of}
         self.found = {name: found for name, found in self.found.items() if name in names}
         self._looked = {name: looked for name, looked in self._looked.items() if name in names}
         fault = ""
-        for group, older, mark in due:
+        for number, (group, older, mark) in enumerate(due):
             if not self._may_write():
                 return
+            if number and time.monotonic() >= until:
+                break
             self._looked[group.meta.namespace, group.meta.name] = _Looked(self._clock(), group.generation, mark)
             fault = self._look(group, older, feed) or fault
         self._say(fault)
@@ -113,7 +117,7 @@ class Groups:
         """Of each namespace the group that is due for longest, those that are older, and a mark of what there is."""
         now = self._clock()
         for groups in known.values():
-            before = [self._looked.get((each.meta.namespace, each.meta.name), _Looked()) for each in groups]
+            before = [self._before(each) for each in groups]
             for number in sorted(range(len(groups)), key=lambda each: before[each].at):
                 group, last = groups[number], before[number]
                 if now - last.at < _LOOK_SECONDS and group.generation == last.generation:
@@ -122,6 +126,9 @@ class Groups:
                 if now - last.at >= _ANYWAY_SECONDS or (group.generation, mark) != (last.generation, last.mark):
                     yield group, groups[:number], mark
                     break
+
+    def _before(self, of: SpreadGroup) -> _Looked:
+        return self._looked.get((of.meta.namespace, of.meta.name), _Looked())
 
     def _look(self, of: SpreadGroup, older: tuple[SpreadGroup, ...], feed: Feed) -> str:
         """Look at one group, and write what differs; returns what is in the way."""
@@ -149,11 +156,13 @@ class Groups:
             group = group_of(of)
         except GroupError as error:
             return unreadable(error.faults, of.generation, before, now)
-        selector = compile_selector(group.selector).text
-        pods = tuple(filter(_counts, pods_of(self._server, group.namespace, selector)))
+        asked = pods_of(self._server, group.namespace, compile_selector(group.selector).text)
+        if asked is None:
+            return unreadable([f"the selector matches more than {MOST_PODS:,} pods"], of.generation, before, now)
+        pods = tuple(filter(_counts, asked))
         policy = self._policy()
         with feed.lock:
-            if _by_node(pods, feed.index) != feed.index.count(group.namespace, compile_selector(group.selector)):
+            if _by_node(pods, feed.index) != _counted(group, feed.index):
                 # The pods that were asked for and those that watches told of are not of one moment: soon again.
                 self._looked[of.meta.namespace, of.meta.name] = _Looked(self._clock(), of.generation)
             seen = Seen(
@@ -219,6 +228,13 @@ def _mark(of: SpreadGroup, index: ReadOnlyIndex) -> object:
 def _by_node(pods: Iterable[Pod], index: ReadOnlyIndex) -> Counts:
     slots = index.view().slots
     return Counter(slots[node] for each in pods if (node := each.pod_spec.node_name or "") in slots)
+
+
+def _counted(group: Group, index: ReadOnlyIndex) -> Counts:
+    """What watches told of; pods of a node that is gone are no news."""
+    live = {*index.view().slots.values()}
+    counts = index.count(group.namespace, compile_selector(group.selector))
+    return {slot: pods for slot, pods in counts.items() if slot in live}
 
 
 def _counts(pod: Pod) -> bool:

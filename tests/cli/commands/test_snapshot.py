@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from cluster.api import FakeApi, cut, refuse
 
+from webhook.cluster.resources import watched
+from webhook.core.policy.policy import Policy
+
 CLUSTER = Path(__file__).parents[3] / "webhook" / "example" / "cluster.jsonl"
 OBJECTS = [json.loads(line) for line in CLUSTER.read_text().splitlines()][1:]
 
@@ -47,7 +50,8 @@ class TestALiveCluster:
     def test_audit_of_the_cluster_and_of_its_snapshot_agree(self, run, kubeconfig, tmp_path):
         whole = tmp_path / "whole.jsonl"
         now = datetime.now(UTC).isoformat()  # some taints count only when they are old
-        header = {"kind": "Snapshot", "kubernetesVersion": "v1.34.2", "takenAt": now}
+        asked = [each.name for each in watched(Policy()) if each.name]
+        header = {"kind": "Snapshot", "kubernetesVersion": "v1.34.2", "takenAt": now, "resources": asked}
         whole.write_text("".join(json.dumps(each) + "\n" for each in (header, *filter(is_listed, OBJECTS))))
         expected = findings(run("audit", str(whole), "-o", "json")[1])
 

@@ -6,20 +6,21 @@ name has another uid, and the API server refuses.
 Source: kubernetes.io/docs/reference/using-api/server-side-apply; apiextensions v1 ``CustomResourceSubresourceStatus``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import msgspec
-
-from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.connection import ApiServer
 from webhook.cluster.resources import Resource, group_path
+from webhook.cluster.wire import read_page
 from webhook.cluster.writing.reports import FIELD_MANAGER, accepted
 from webhook.core.api.spread_group import API_VERSION, KIND, RESOURCE, SpreadGroup
 from webhook.core.api.types import Pod
 
 _PODS = Resource(kind="Pod", name="pods")
-_PAGE, _PAGES = 500, 8
+# Far more than a group may have planned; of more nothing is said.
+MOST_PODS = 4_000
+_PAGE = 100
 _GONE = 404
 
 
@@ -46,22 +47,21 @@ def put_status(server: ApiServer, of: SpreadGroup, status: Mapping[str, Any]) ->
     accepted(server.ask("PATCH", f"{_path(of)}/status?{query}", document, media="application/apply-patch+yaml"))
 
 
-def pods_of(server: ApiServer, namespace: str, selector: str) -> Iterator[Pod]:
-    """The namespace's pods that a selector matches, up to some thousands.
+def pods_of(server: ApiServer, namespace: str, selector: str) -> list[Pod] | None:
+    """The namespace's pods that a selector matches; None of more than `MOST_PODS`. One that cannot be read is left out.
 
     Errors: as `read_status_of`.
     """
-    read, query = _PODS.reader("v1"), {"labelSelector": selector, "limit": str(_PAGE)}
-    for _ in range(_PAGES):
+    found = list[Pod]()
+    query = {"labelSelector": selector, "limit": str(_PAGE)}
+    while True:
         with server.open(f"/api/v1/namespaces/{quote(namespace)}/pods?{urlencode(query)}") as stream:
-            body = stream.body()
-        try:
-            page = read.page(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ClusterError("pods that cannot be read") from error
-        yield from (each for each in page.values if isinstance(each, Pod))
+            page, _ = read_page(stream.body(), _PODS.reader("v1"))
+        found += (each for each in page.values if isinstance(each, Pod))
+        if len(found) > MOST_PODS:
+            return None
         if not page.more:
-            return
+            return found
         query["continue"] = page.more
 
 
