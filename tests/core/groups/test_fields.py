@@ -110,6 +110,7 @@ def test_a_term_without_a_selector_is_left_alone():
     assert all_shards(group, [])[0].pod.labels == {"shard": "0"}
 
 
+APART = PodAffinity(required=(term(ZONE, "app=redis shard=0"),))
 DISK = NodeSelectorRequirement(key="disk", operator="Exists")
 
 
@@ -129,6 +130,12 @@ def on_nodes(*terms):
             on_nodes([DISK], [DISK]),
             ("a", "b"),
             id="in every alternative",
+        ),
+        pytest.param(
+            on_nodes([in_zones("a", "b", "c"), in_zones("a", "b")]),
+            on_nodes([in_zones("a", "b", "c")]),
+            ("a", "b"),
+            id="beside zones of its own",
         ),
         pytest.param(on_nodes([in_zones("a", "b", "c")]), ..., (), id="more zones than pods"),
         pytest.param(on_nodes([in_zones("a")]), ..., (), id="fewer"),
@@ -166,3 +173,9 @@ def test_fields_are_found_in_whatever_order_they_are_written():
     for each in (fields, other):
         assert has_fields(GROUP, replace(given, pod=with_fields(given.pod, each)), [CAP], ("a", "b"))
     assert not has_fields(GROUP, replace(given, pod=with_fields(given.pod, fields)), [CAP], ("a", "c"))
+
+
+def test_a_pin_beside_zones_of_the_authors_own_is_found():
+    own = shard(CAP, affinity=replace(on_nodes([in_zones("a", "b", "c"), in_zones("a", "b")]), pod_anti_affinity=APART))
+    assert has_fields(GROUP, own, [CAP], ("b", "a"))
+    assert not has_fields(GROUP, own, [CAP], ("a", "c"))

@@ -268,6 +268,28 @@ def test_zones_of_its_own_that_include_the_plan_are_no_contradiction(own):
     assert answer(redis(affinity=own)).audit == {"delivered": "cache revision 7f3a"}
 
 
+def test_zones_of_the_authors_own_stay_beside_a_pin_and_after_it():
+    own = zoned("In", "a", "b", "c")
+    first = patched(redis(affinity=own), answer(redis(affinity=own)))
+    conditions = own["nodeAffinity"][TERMS]["nodeSelectorTerms"][0]["matchExpressions"]
+    pin = {"key": ZONE, "operator": "In", "values": ["a", "b"]}
+    assert pinned(first) == [{"matchExpressions": [*conditions, pin]}]
+    assert answer(first).patch == ()
+    last = patched(first, answer(first, group(status=stored(shard(0, ()), revision="9d2e"))))
+    assert last["spec"]["template"]["spec"]["affinity"]["nodeAffinity"] == own["nodeAffinity"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "terms"),
+    [pytest.param("Exists", 1, id="one that meets the pod"), pytest.param("Bogus", 2, id="one that is none")],
+)
+def test_a_template_that_the_api_server_refuses_afterwards_is_no_bug(operator, terms):
+    select = {"matchExpressions": [{"key": "app", "operator": operator}]}
+    made = redis(affinity={"podAntiAffinity": {TERMS: [{"topologyKey": ZONE, "labelSelector": select}]}})
+    spec = patched(made, answer(made))["spec"]["template"]["spec"]
+    assert len(spec["affinity"]["podAntiAffinity"][TERMS]) == terms
+
+
 def test_of_two_entries_of_a_shard_the_one_of_the_workload_counts():
     entries = (shard(0, ("b", "c"), name="blue"), shard(0, ("a", "c"), name="redis-0"))
     after = patched(redis(), answer(redis(), group(status=stored(*entries))))

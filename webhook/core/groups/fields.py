@@ -3,12 +3,12 @@
 What a template has besides stays: soft constraints, constraints over other keys, every affinity.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import compile_selector
+from webhook.core.api.selectors import valid_selector
 from webhook.core.api.types import (
     DO_NOT_SCHEDULE,
     Affinity,
@@ -53,14 +53,21 @@ def naive(group: Group, shard: Shard) -> Fields:
 
 
 def derived(group: Group, shard: Shard, constraints: Iterable[SpreadConstraint], zones: Sequence[str] = ()) -> Fields:
-    """The fields of a shard with these hard constraints; with ``zones``, its pods are pinned to them."""
-    return with_plan(group, shard, constraints, pin_of(group, zones))
+    """The fields of a shard with these hard constraints; with ``zones``, its pods are pinned to them.
+
+    Shape: domains that the template asks for by now count as those of an earlier plan, and give way.
+    """
+    spec, pin = shard.pod.pod_spec, pin_of(group, zones)
+    if pin is not None and spec.affinity is not None:
+        spec = replace(spec, affinity=_freed(spec.affinity, pin.key))
+        shard = replace(shard, pod=replace(shard.pod, spec=spec))
+    return with_plan(group, shard, constraints, pin)
 
 
 def with_plan(
     group: Group, shard: Shard, constraints: Iterable[SpreadConstraint], pin: NodeSelectorRequirement | None
 ) -> Fields:
-    """The fields of a shard with these hard constraints, and with what the plan asks of nodes."""
+    """The fields of a shard with these hard constraints, and with what the plan asks of nodes beside its template."""
     spec = shard.pod.pod_spec
     kept = (each for each in spec.constraints if not is_ours(group, each))
     affinity = _apart(group, shard, spec.affinity or _NO_AFFINITY)
@@ -91,7 +98,7 @@ def alone(group: Group, pod: Pod, constraints: Iterable[SpreadConstraint]) -> Po
     others = tuple(each for each in apart.required or () if not _meets_itself(each, pod))
     affinity = replace(affinity, pod_anti_affinity=replace(apart, required=others or None))
     if (pin := pin_of(group, ())) is not None:
-        affinity = _pinned(affinity, pin)
+        affinity = _pinned(_freed(affinity, pin.key), pin)
     return with_fields(pod, Fields(tuple(constraints), affinity))
 
 
@@ -103,7 +110,7 @@ def ours(group: Group, constraints: Iterable[SpreadConstraint]) -> tuple[SpreadC
 def has_fields(group: Group, shard: Shard, constraints: Iterable[SpreadConstraint], zones: Sequence[str]) -> bool:
     """Whether the shard's pod has these fields already, in whatever order they are written."""
     spec = shard.pod.pod_spec
-    wanted = derived(group, shard, constraints, zones)
+    wanted = with_plan(group, shard, constraints, pin_of(group, zones))
     return _unordered(spec.constraints) == _unordered(wanted.constraints) and _plain(spec.affinity) == _plain(
         wanted.affinity
     )
@@ -112,14 +119,14 @@ def has_fields(group: Group, shard: Shard, constraints: Iterable[SpreadConstrain
 def unpinned(group: Group, pod: Pod) -> tuple[Pod, tuple[str, ...]]:
     """The pod without its pin, and the zones of that: as many as a shard has pods, so that each of them is needed.
 
-    Shape: the pod as it is, and no zones, where it may use more zones or fewer.
+    Shape: the pod as it is, and no zones, where it may use more zones or fewer. Conditions with more stay.
     """
     affinity = pod.pod_spec.affinity or _NO_AFFINITY
     nodes = affinity.node_affinity or _NO_NODES
     terms = (nodes.required.node_selector_terms if nodes.required is not None else None) or ()
     pins = {_pin(group, each) for each in terms}
     zones = next(iter(pins), ())
-    if not group.keeps_zones_apart or len(pins) != 1 or len(zones) != group.pods_per_shard:
+    if not group.keeps_zones_apart or len(pins) != 1 or not zones:
         return pod, ()
     left = [_without_pin(group, each) for each in terms]
     if any(each == NodeSelectorTerm() for each in left):
@@ -138,7 +145,11 @@ def _pin(group: Group, term: NodeSelectorTerm) -> tuple[str, ...]:
 
 
 def _is_pin(group: Group, each: NodeSelectorRequirement) -> bool:
-    return (each.key, each.operator) == (group.zone_key, "In")
+    return _asks_for(each, group.zone_key) and len(each.values or ()) == group.pods_per_shard
+
+
+def _asks_for(each: NodeSelectorRequirement, key: str) -> bool:
+    return (each.key, each.operator) == (key, "In")
 
 
 def _without_pin(group: Group, term: NodeSelectorTerm) -> NodeSelectorTerm:
@@ -196,7 +207,8 @@ def _apart(group: Group, shard: Shard, affinity: Affinity) -> Affinity:
 def _meets_itself(term: PodAffinityTerm, pod: Pod) -> bool:
     """Whether a term of anti-affinity is about pods like the one that has it, in its namespace."""
     elsewhere = term.namespaces is not None and pod.meta.namespace not in term.namespaces
-    return not elsewhere and compile_selector(term.label_selector).matches(pod.labels)
+    selector = valid_selector(term.label_selector)  # invalid in an object that kube-apiserver refuses afterwards
+    return not elsewhere and selector is not None and selector.matches(pod.labels)
 
 
 def _pinned(affinity: Affinity, wanted: NodeSelectorRequirement) -> Affinity:
@@ -208,7 +220,20 @@ def _pinned(affinity: Affinity, wanted: NodeSelectorRequirement) -> Affinity:
 
 
 def _with_requirement(term: NodeSelectorTerm, wanted: NodeSelectorRequirement) -> NodeSelectorTerm:
-    kept: Iterator[NodeSelectorRequirement] = (
-        each for each in term.match_expressions or () if (each.key, each.operator) != (wanted.key, wanted.operator)
+    """The term with the requirement beside its own: all of them have to hold."""
+    own = term.match_expressions or ()
+    if _sorted(wanted) in map(_sorted, own):
+        return term
+    return replace(term, match_expressions=(*own, wanted))
+
+
+def _freed(affinity: Affinity, key: str) -> Affinity:
+    """The affinity without the domains of the key that it asks for."""
+    nodes = affinity.node_affinity or _NO_NODES
+    if nodes.required is None:
+        return affinity
+    terms = tuple(
+        replace(each, match_expressions=tuple(one for one in each.match_expressions or () if not _asks_for(one, key)))
+        for each in nodes.required.node_selector_terms or ()
     )
-    return replace(term, match_expressions=(*kept, wanted))
+    return replace(affinity, node_affinity=replace(nodes, required=NodeSelector(node_selector_terms=terms)))
