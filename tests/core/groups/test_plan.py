@@ -4,18 +4,19 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from build import index, node
+from build import constraint, index, node, selector
 from core.groups.every_order import Orders, hosts_of
 from core.groups.grouped import FIELD, cap, derived, redis, shards_of, zones
 from msgspec.structs import replace
 
-from webhook.core.api.types import Container, NodeStatus, ResourceRequirements
+from webhook.core.api.types import Affinity, Container, NodeStatus, PodAffinity, PodAffinityTerm, ResourceRequirements
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.groups.derive import derive
 from webhook.core.groups.fields import naive
 from webhook.core.groups.outlook import EFFORT, outlook
 from webhook.core.groups.plan import Keeping, Proof, Way, parties
-from webhook.core.placement.simulation import Outcome
+from webhook.core.placement.crowds import game_of
+from webhook.core.placement.simulation import Outcome, one_order
 from webhook.core.policy.policy import Policy
 
 HOSTS = (cap(HOSTNAME, "<1/3"),)
@@ -212,6 +213,82 @@ def test_pods_that_are_not_alike_are_played_out():
     large = replace(large, pod=replace(large.pod, spec=replace(large.pod.pod_spec, containers=(container,))))
     found = derived(group, zones(2, 2, 2), [small, large])
     assert (found.setting.rooms.alike, found.plan.proof) == (False, Proof.SEARCH)
+
+
+def meeting(key, labelled):
+    return PodAffinityTerm(topology_key=key, label_selector=selector(labelled))
+
+
+def with_spec(group, **by_field):
+    """The shards with fields of a template, each made for the value of its shard."""
+    return [
+        replace(
+            each, pod=replace(each.pod, spec=replace(each.pod.pod_spec, **{k: v(each) for k, v in by_field.items()}))
+        )
+        for each in shards_of(group)
+    ]
+
+
+def keeping_apart(*terms):
+    """The affinity of a shard: ``{}`` in labels stands for its value."""
+    return lambda of: Affinity(
+        pod_anti_affinity=PodAffinity(required=tuple(meeting(key, each.format(of.value)) for key, each in terms))
+    )
+
+
+ON_NODES = redis(3, apart=(HOSTNAME,), caps=(cap(HOSTNAME, "<=3"),))
+BY_ZONE = redis(3, apart=(ZONE,), caps=(cap(HOSTNAME, "<=3"),))
+
+
+@pytest.mark.parametrize(
+    ("group", "nodes", "template"),
+    [
+        pytest.param(ON_NODES, zones(4), keeping_apart((HOSTNAME, "app=redis")), id="all shards, by node"),
+        pytest.param(BY_ZONE, zones(2, 1, 1), keeping_apart((HOSTNAME, "app=redis")), id="all shards, and pins"),
+        pytest.param(
+            ON_NODES, zones(4), keeping_apart((ZONE, "app=redis shard={}")), id="a shard by zone, asked by node"
+        ),
+        pytest.param(
+            redis(3, apart=(), caps=(cap(HOSTNAME, "<=6"),)),
+            zones(1),
+            keeping_apart((HOSTNAME, "app=redis shard={}")),
+            id="a shard by node, asked nothing",
+        ),
+        pytest.param(
+            redis(3, apart=(HOSTNAME,), caps=(cap(HOSTNAME, "<=2"),)),
+            zones(2, 2, 2),
+            lambda _: Affinity(pod_affinity=PodAffinity(required=(meeting(ZONE, "app=redis"),))),
+            id="where the others are",
+        ),
+    ],
+)
+def test_what_a_template_keeps_is_no_room(group, nodes, template):
+    found = derived(group, nodes, with_spec(group, affinity=template))
+    placed = one_order(
+        game_of(parties(group, found.plan.shards, found.plan.fields, found.setting), found.setting.index)
+    )
+    assert (len(placed) < group.pods, found.plan.proof) == (True, Proof.NONE)
+    assert found.plan.verdict is not Outcome.FITS
+
+
+def test_a_constraint_over_a_third_key_is_no_room():
+    racks = (constraint("rack", select="app=redis"),)
+    found = derived(ON_NODES, zones(4), with_spec(ON_NODES, topology_spread_constraints=lambda _: racks))
+    assert (found.plan.proof, found.plan.verdict) == (Proof.NONE, Outcome.NO_FIT)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        pytest.param([(ZONE, "app=redis shard={}")], id="as the plan"),
+        pytest.param([(HOSTNAME, "shard={}")], id="nodes, which lie in one zone"),
+        pytest.param([(ZONE, "app=web"), (HOSTNAME, "app=web")], id="pods of others"),
+    ],
+)
+def test_what_keeps_the_pods_of_one_shard_apart_leaves_a_proof(terms):
+    group = redis(9)
+    found = derived(group, zones(3, 3, 3), with_spec(group, affinity=keeping_apart(*terms))).plan
+    assert (found.verdict, found.proof) == (Outcome.FITS, Proof.ZONE_BY_ZONE)
 
 
 def test_pins_that_are_given_stay():

@@ -321,7 +321,7 @@ def _fewest_behind(group: Group, rooms: Rooms, tops: Mapping[str, int]) -> int |
 def _same_up_to(group: Group, of: _Candidate, within: Setting) -> int:
     """Up to how many shards these fields keep the caps, with a proof that needs no search."""
     if of.loads is not None:
-        return of.pinned
+        return of.pinned if within.rooms.alike else group.shards
     last = group.shards
     for many in range(group.shards + 1, group.plan_for + 1):
         grown = replace(group, shards=many)

@@ -1,13 +1,14 @@
 """How many pods of a group each zone takes, while a node takes no more than its cap."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.types import Pod, SpreadConstraint
+from webhook.core.api.selectors import valid_selector
+from webhook.core.api.types import Pod, PodAffinityTerm, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.groups.fields import alone, exact_cap
+from webhook.core.groups.fields import alone, exact_cap, is_ours
 from webhook.core.groups.group import Group, Shard
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import Party, game_of
@@ -20,8 +21,8 @@ class Rooms(Struct, frozen=True, kw_only=True):
     """What the nodes take of one pod after the other, if nothing but their cap and the cluster are in the way.
 
     Shape: ``of_zones`` has the zones that take any, ``nodes`` is how many nodes do. ``on_node`` is the most that one of
-    them takes, None where nothing limits it. ``alike`` says that the pods of all shards are alike to the cluster, so
-    that the numbers hold for each.
+    them takes, None where nothing limits it. ``alike`` says that the pods of all shards are alike to the cluster, and
+    that nothing but a plan and the shard rule is between them, so that the numbers hold for each.
     """
 
     of_zones: Mapping[str, int]
@@ -47,7 +48,8 @@ def rooms(group: Group, shards: Sequence[Shard], pods: int, index: ReadOnlyIndex
     # Of a cap of one pod a node, as many as there are nodes.
     single = (exact_cap(group, HOSTNAME, 1),)
     nodes = _room(group, pod, single, max(pods, index.view().size), column.present, index, policy)
-    return Rooms(of_zones=found, nodes=nodes, on_node=most, alike=_are_alike(group, shards, index))
+    alike = _are_alike(group, shards, index) and all(_is_measured(group, each, shards) for each in shards)
+    return Rooms(of_zones=found, nodes=nodes, on_node=most, alike=alike)
 
 
 def _room(  # noqa: PLR0913, PLR0917 each a fact of its own
@@ -71,3 +73,34 @@ def _are_alike(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> b
     bare = [replace(alone(group, each.pod, ()), metadata=None) for each in shards]
     objections = [index.terms_matching(group.namespace, each.pod.labels) for each in shards]
     return all(each == bare[0] for each in bare) and all(each == objections[0] for each in objections)
+
+
+def _is_measured(group: Group, shard: Shard, shards: Sequence[Shard]) -> bool:
+    """Whether a template keeps nothing that room is counted without, and that a plan leaves in it.
+
+    Anti-affinity within the shard is the group's own rule: over its keys, and over nodes where they lie in zones that
+    the shard's pods do not share.
+    """
+    spec = shard.pod.pod_spec
+    near, apart = (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity) if spec.affinity else (None, None)
+    ruled = {*group.never_share, HOSTNAME} if group.keeps_zones_apart else {*group.never_share}
+    return not (
+        any(each.hard and not is_ours(group, each) for each in spec.constraints)
+        or any(_met(each, shards) for each in (near.required if near else None) or ())
+        or any(
+            met != {shard.value} or each.topology_key not in ruled
+            for each in (apart.required if apart else None) or ()
+            if (met := _met(each, shards))
+        )
+    )
+
+
+def _met(term: PodAffinityTerm, shards: Iterable[Shard]) -> set[str]:
+    """The shards of whose pods a term may speak: more where other labels or namespaces narrow it."""
+    selector = valid_selector(term.label_selector)
+    names = term.namespaces if term.namespace_selector is None else None
+    return {
+        each.value
+        for each in shards
+        if (not names or each.pod.meta.namespace in names) and (selector is None or selector.matches(each.pod.labels))
+    }
