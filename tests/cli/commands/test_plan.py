@@ -340,6 +340,14 @@ def test_what_cannot_be_planned(plan, manifest, error):
     assert error in err
 
 
+def test_two_workloads_of_one_shard_cannot_be_planned(plan):
+    old = shard(0)
+    old["metadata"]["name"] = "old-0"
+    code, out, err = plan(group(), shard(0), old)
+    assert (code, out) == (3, "")
+    assert "group shop/cache cannot be planned: old-0, redis-0 run pods of one shard, 0" in err
+
+
 def test_a_file_that_cannot_be_read(run, tmp_path):
     (tmp_path / "cluster.jsonl").write_bytes(snapshot(SIX))
     (tmp_path / "bad.yaml").write_text("a: [")

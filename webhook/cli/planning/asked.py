@@ -23,7 +23,7 @@ from webhook.core.api.well_known import ZONE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group
-from webhook.core.groups.standing.members import Member, gathered
+from webhook.core.groups.standing.members import Member, gathered, of_one_shard
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.manifests.reading.files import read_files
 from webhook.snapshot.load import Item
@@ -170,6 +170,8 @@ def _asked(group: Group, found: Sequence[Maker], known: ClusterSource, frame: Fr
     for each in mine:
         pod, value = next_of(each, frame, known.index).problem.pod, each.template.template.labels[group.shard_label]
         members.append(Member(workload=each.workload, shard=value, pod=pod, pods=each.replicas))
+    if twice := of_one_shard(members):
+        raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {twice}", Exit.UNREADABLE)
     of = gathered(group, members, known.index)
     kinds = {each.workload.meta.name: each.workload.kind for each in mine}
     assumed = "" if mine else "no workload of the group is known: its pods are made up, and request nothing"

@@ -226,6 +226,20 @@ def test_what_is_not_planned(group, more, reason):
     assert (first.workloads, first.revision) == ((), "")
 
 
+def test_two_workloads_of_one_shard_are_not_planned():
+    two = (*members(), member(0, name="old-0"))
+    status = told(THREE, cluster(SIX), two)
+    assert conditions(status)["Planned"] == ("False", "DuplicateShard")
+    assert status.condition("Planned").message == "old-0, redis-0 run pods of one shard, 0"
+
+
+def test_a_workload_without_pods_takes_no_place_of_a_shard():
+    status = told(redis(3), cluster(SIX), (member(0, pods=0, name="old-0"), *members()))
+    assert [each.name for each in status.workloads] == ["redis-0", "redis-1", "redis-2"]
+    assert pins(status) == {"0": "ab", "1": "ac", "2": "bc"}
+    assert conditions(status) == PROVEN | {"CapsHeld": ("True", "Held"), "Delivered": ("False", "FieldsDiffer")}
+
+
 def test_another_group_of_other_pods_is_no_overlap():
     other = structs.replace(THREE, name="other", selector=selector("app=other"))
     assert conditions(told(THREE, cluster(SIX), members(), older=[other]))["Planned"] == ("True", "Planned")

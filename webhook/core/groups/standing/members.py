@@ -1,5 +1,6 @@
 """The workloads of a group as its shards, with the zones that are settled, and the cluster without their pods."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -13,9 +14,11 @@ from webhook.core.groups.shards import all_shards
 from webhook.core.index.overlay import without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.proofs.pinned_claims import ordinals
+from webhook.core.text import listed, one_line
 from webhook.core.workloads.workload import ClaimTemplates, Workload
 
 _NO_CLAIMS = ClaimTemplates(())
+_NAMES = 6
 
 
 class Member(Struct, frozen=True, kw_only=True):
@@ -51,10 +54,10 @@ def gathered(
     """The shards of these workloads, and those that are expected beside them.
 
     Shape: ``stored`` are zones of an earlier plan, by the value of the shard label. A shard's volumes settle its zones
-    first, then what is stored, then the pin of its template.
+    first, then what is stored, then the pin of its template. Of workloads with one value only the largest is a shard.
     """
     selector, without, running, written = compile_selector(group.selector), index, 0, list[Shard]()
-    for each in members:
+    for each in _largest(members):
         own = selector.joined(
             compile_selector(LabelSelector(match_labels={group.shard_label: each.shard})).requirements
         )
@@ -76,6 +79,29 @@ def gathered(
         group = replace(group, plan_for=len(written))
     shards = tuple(_settled(group, each, stored or {}) for each in all_shards(group, written))
     return Gathered(group=group, shards=shards, index=without, running=running)
+
+
+def of_one_shard(members: Iterable[Member]) -> str:
+    """Which workloads run pods of one shard, so that it has more than it is planned with; empty where none do."""
+    names = defaultdict[str, list[str]](list)
+    for each in members:
+        names[each.shard] += [each.name] if each.pods else []
+    return next(
+        (
+            f"{listed(sorted(found), _NAMES)} run pods of one shard, {one_line(shard, 63)}"
+            for shard, found in names.items()
+            if len(found) > 1
+        ),
+        "",
+    )
+
+
+def _largest(members: Iterable[Member]) -> Iterable[Member]:
+    """One for each value of the shard label, so that a workload that runs no pods takes no other's place."""
+    found = dict[str, Member]()
+    for each in sorted(members, key=lambda one: (-one.pods, one.name)):
+        found.setdefault(each.shard, each)
+    return found.values()
 
 
 def _settled(group: Group, shard: Shard, stored: Mapping[str, Sequence[str]]) -> Shard:
