@@ -64,6 +64,8 @@ def test_a_shard_is_kept_apart_once():
     new = (*elsewhere.pod_anti_affinity.required, term(ZONE, "app=redis shard=0"))
     assert derived(GROUP, shard(affinity=elsewhere), []).affinity == apart(*new)
     assert derived(redis(3, apart=()), shard(), []).affinity is None
+    pinned = derived(GROUP, shard(affinity=own), [], ("a", "b")).affinity
+    assert pinned == replace(own, node_affinity=on_nodes([in_zones("a", "b")]).node_affinity)
 
 
 def test_pins_join_every_alternative_of_the_affinity():

@@ -88,7 +88,8 @@ def test_a_template_gets_the_fields_of_its_shard_and_a_record_of_them():
         "podAntiAffinity": {TERMS: [apart]},
     }
     record = json.loads(spec["metadata"]["annotations"][INJECTED])
-    assert record == {"revision": "7f3a", "group": "cache", "constraints": [ON_NODES], "pin": pin}
+    written_there = {"revision": "7f3a", "group": "cache", "constraints": [ON_NODES], "pin": pin, "apart": [apart]}
+    assert record == written_there
     assert (decision.audit, decision.warnings, decision.allowed) == ({"delivered": "cache revision 7f3a"}, (), True)
 
 
@@ -132,6 +133,33 @@ def test_a_later_revision_takes_the_place_of_an_earlier_one():
     assert list(last["affinity"]) == ["podAntiAffinity"]
 
 
+def test_a_term_of_anti_affinity_that_was_delivered_gives_way_too():
+    web = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "web"}}}
+    by_shard = {"labelSelector": {"matchLabels": {"app": "redis", "shard": "0"}}, "topologyKey": HOSTNAME}
+    for own in ({}, {"affinity": {"podAntiAffinity": {TERMS: [web]}}}):
+        first = patched(redis(**own), answer(redis(**own)))
+        by_host = group(shard={"label": "shard", "neverShare": HOSTNAME}, status=stored(revision="8b1c"))
+        after = patched(first, answer(first, by_host))
+        terms = after["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"][TERMS]
+        assert terms == [*([web] if own else []), by_shard]
+        assert json.loads(after["spec"]["template"]["metadata"]["annotations"][INJECTED])["apart"] == [by_shard]
+        without = group(shard={"label": "shard"}, status=stored(shard(0, ()), revision="9d2e"))
+        last = patched(after, answer(after, without))["spec"]["template"]["spec"].get("affinity") or {}
+        assert last == own.get("affinity", {})
+
+
+def test_a_group_with_another_name_takes_the_place_of_the_one_before():
+    first = patched(redis(), answer(redis()))
+    renamed = group("later", status=stored(shard(0, ("a", "c")), revision="8b1c"))
+    decision = answer(first, renamed)
+    assert (decision.warnings, decision.audit) == ((), {"delivered": "later revision 8b1c"})
+    after = patched(first, decision)
+    assert pinned(after) == [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a", "c"]}]}]
+    assert after["spec"]["template"]["spec"]["topologySpreadConstraints"] == [ON_NODES]
+    kept = answer(first, group("later", status=LOST))
+    assert (kept.patch, kept.reason) == ((), "not-delivered")
+
+
 def test_a_pin_that_goes_leaves_what_the_author_asked_of_nodes():
     requirement = {"key": "disk", "operator": "In", "values": ["ssd"]}
     preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]}
@@ -154,11 +182,10 @@ def test_a_pin_that_somebody_took_out_is_put_back():
         assert pinned(patched(taken, answer(taken))) == pinned(first)
 
 
-def test_a_record_of_another_group_or_of_defaults_is_not_taken_for_an_earlier_one():
-    for text in ('{"revision": "1", "group": "other", "constraints": [%s]}', '{"revision": "1", "constraints": [%s]}'):
-        annotations = {INJECTED: text % json.dumps(HARD)}
-        decision = answer(redis(meta={"annotations": annotations}, topologySpreadConstraints=[HARD]))
-        assert (decision.patch, len(decision.warnings)) == ((), 1)
+def test_a_record_of_defaults_is_not_taken_for_one_of_a_plan():
+    annotations = {INJECTED: json.dumps({"revision": "1", "constraints": [HARD]})}
+    decision = answer(redis(meta={"annotations": annotations}, topologySpreadConstraints=[HARD]))
+    assert (decision.patch, len(decision.warnings)) == ((), 1)
 
 
 def test_required_domains_are_asked_of_nodes_where_there_are_no_pins():

@@ -24,6 +24,7 @@ from webhook.core.api.types import (
     LabelSelector,
     NodeSelectorRequirement,
     ObjectMeta,
+    PodAffinityTerm,
     PodTemplate,
     SpreadConstraint,
 )
@@ -82,8 +83,8 @@ class InjectionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of the annotation ``evenspread.io/injected``.
 
     Shape: ``revision`` identifies the defaults in force, or the plan of the SpreadGroup ``group``, which may bring a
-    ``pin`` too: what it asks of nodes. ``filled`` are the indices of the pod's own constraints that got a selector;
-    then ``constraints`` is empty.
+    ``pin`` too, what it asks of nodes, and ``apart``, terms of anti-affinity. ``filled`` are the indices of the pod's
+    own constraints that got a selector; then ``constraints`` is empty.
     """
 
     revision: str
@@ -92,6 +93,7 @@ class InjectionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     filled: tuple[int, ...] = ()
     group: str | None = None
     pin: NodeSelectorRequirement | None = None
+    apart: tuple[PodAffinityTerm, ...] = ()
 
 
 class Injection(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,6 @@ does not: where it contradicts the plan, nothing is delivered and the author is 
 
 from collections.abc import Collection, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.label_syntax import value_faults
@@ -17,33 +16,27 @@ from webhook.core.api.types import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     Pod,
+    PodAffinity,
+    PodAffinityTerm,
     PodTemplate,
     SpreadConstraint,
 )
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.explain.obstacles import segment_of
-from webhook.core.groups.fields import is_ours, pin_of, with_plan
-from webhook.core.groups.group import Fields, Group, Shard
+from webhook.core.groups.fields import is_ours, missing_terms, pin_of, with_plan
+from webhook.core.groups.group import Fields, Group, Shard, ShardPlan
 from webhook.core.groups.membership import Membership
-
-
-class ShardPlan(Struct, frozen=True):
-    """What a plan has for the pods of one shard: hard constraints, and what it asks of nodes."""
-
-    constraints: tuple[SpreadConstraint, ...] = ()
-    pin: NodeSelectorRequirement | None = None
-
 
 NO_PLAN = ShardPlan()
 
 
 def stored_plan(
-    of: Membership, template: PodTemplate, title: tuple[str, str], version: KubernetesVersion
+    of: Membership, template: PodTemplate, before: ShardPlan, title: tuple[str, str], version: KubernetesVersion
 ) -> ShardPlan | str:
-    """What the stored plan has for this workload, or in a few words why there is nothing.
+    """What the stored plan adds to this workload, or in a few words why there is nothing.
 
-    Shape: ``title`` is the workload's kind and name.
+    Shape: ``before`` is what an earlier plan added to the template; ``title`` is the workload's kind and name.
     """
     group, status = of.group, of.written.status
     if status is None or status.observed_generation != of.written.generation or not status.holds(PLANNED):
@@ -59,18 +52,19 @@ def stored_plan(
     constraints = tuple(each for each in planned.topology_spread_constraints if is_ours(group, each))
     if validate_constraints(constraints, template.labels, "", version) or any(map(value_faults, planned.zones)):
         return "kube-apiserver would refuse its fields"
-    return ShardPlan(constraints, pin_of(group, planned.zones))
+    own = Shard(name=group.name, value=shard, pod=_pod(group, _without(template, before)))
+    return ShardPlan(constraints, pin_of(group, planned.zones), missing_terms(group, own))
 
 
 def with_shard_plan(group: Group, template: PodTemplate, plan: ShardPlan, before: ShardPlan) -> Fields | str:
     """The fields of the template with the plan in place of the one ``before``, or what in it contradicts the plan."""
     own = _without(template, before)
     contradicts = _own_constraint(group, own, plan.constraints) or _own_domains(own, plan.pin)
-    if contradicts:
-        return contradicts
-    pod = Pod(metadata=replace(own.meta, namespace=group.namespace), spec=own.pod_spec)
-    shard = Shard(name=group.name, value=template.labels.get(group.shard_label, ""), pod=pod)
-    return with_plan(group, shard, plan.constraints, plan.pin)
+    return contradicts or with_plan(group, _pod(group, own), plan)
+
+
+def _pod(group: Group, template: PodTemplate) -> Pod:
+    return Pod(metadata=replace(template.meta, namespace=group.namespace), spec=template.pod_spec)
 
 
 def _planned(workloads: Sequence[PlannedWorkload], shard: str, title: tuple[str, str]) -> PlannedWorkload | None:
@@ -83,8 +77,19 @@ def _without(template: PodTemplate, before: ShardPlan) -> PodTemplate:
     """The template as its author wrote it."""
     spec = template.pod_spec
     kept = tuple(each for each in spec.constraints if each not in before.constraints)
-    affinity = spec.affinity if before.pin is None else _unpinned(spec.affinity, before.pin)
+    affinity = _together(spec.affinity, before.apart)
+    if before.pin is not None:
+        affinity = _unpinned(affinity, before.pin)
     return replace(template, spec=replace(spec, topology_spread_constraints=kept or None, affinity=affinity))
+
+
+def _together(affinity: Affinity | None, apart: Collection[PodAffinityTerm]) -> Affinity | None:
+    own = affinity.pod_anti_affinity if affinity is not None else None
+    if affinity is None or own is None:
+        return affinity
+    left = tuple(each for each in own.required or () if each not in apart)
+    bare = replace(own, required=left or None)
+    return replace(affinity, pod_anti_affinity=None if bare == PodAffinity() else bare)
 
 
 def _unpinned(affinity: Affinity | None, pin: NodeSelectorRequirement) -> Affinity | None:

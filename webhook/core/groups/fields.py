@@ -24,7 +24,7 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.groups.caps import MIN_DOMAINS_OF_A_CAP
-from webhook.core.groups.group import Fields, Group, Shard
+from webhook.core.groups.group import Fields, Group, Shard, ShardPlan
 
 _NO_AFFINITY = Affinity()
 _NO_NODES = NodeAffinity()
@@ -61,19 +61,17 @@ def derived(group: Group, shard: Shard, constraints: Iterable[SpreadConstraint],
     if pin is not None and spec.affinity is not None:
         spec = replace(spec, affinity=_freed(spec.affinity, pin.key))
         shard = replace(shard, pod=replace(shard.pod, spec=spec))
-    return with_plan(group, shard, constraints, pin)
+    return with_plan(group, shard.pod, ShardPlan(tuple(constraints), pin, missing_terms(group, shard)))
 
 
-def with_plan(
-    group: Group, shard: Shard, constraints: Iterable[SpreadConstraint], pin: NodeSelectorRequirement | None
-) -> Fields:
-    """The fields of a shard with these hard constraints, and with what the plan asks of nodes beside its template."""
-    spec = shard.pod.pod_spec
+def with_plan(group: Group, pod: Pod, plan: ShardPlan) -> Fields:
+    """The pod's fields with the plan: in place of hard constraints over the keys of the group, else beside its own."""
+    spec = pod.pod_spec
     kept = (each for each in spec.constraints if not is_ours(group, each))
-    affinity = _apart(group, shard, spec.affinity or _NO_AFFINITY)
-    if pin is not None:
-        affinity = _pinned(affinity, pin)
-    return Fields((*constraints, *kept), None if affinity == _NO_AFFINITY else affinity)
+    affinity = _apart(spec.affinity or _NO_AFFINITY, plan.apart)
+    if plan.pin is not None:
+        affinity = _pinned(affinity, plan.pin)
+    return Fields((*plan.constraints, *kept), None if affinity == _NO_AFFINITY else affinity)
 
 
 def pin_of(group: Group, zones: Sequence[str]) -> NodeSelectorRequirement | None:
@@ -110,7 +108,8 @@ def ours(group: Group, constraints: Iterable[SpreadConstraint]) -> tuple[SpreadC
 def has_fields(group: Group, shard: Shard, constraints: Iterable[SpreadConstraint], zones: Sequence[str]) -> bool:
     """Whether the shard's pod has these fields already, in whatever order they are written."""
     spec = shard.pod.pod_spec
-    wanted = with_plan(group, shard, constraints, pin_of(group, zones))
+    plan = ShardPlan(tuple(constraints), pin_of(group, zones), missing_terms(group, shard))
+    wanted = with_plan(group, shard.pod, plan)
     return _unordered(spec.constraints) == _unordered(wanted.constraints) and _plain(spec.affinity) == _plain(
         wanted.affinity
     )
@@ -187,17 +186,23 @@ def is_ours(group: Group, constraint: SpreadConstraint) -> bool:
     return constraint.hard and constraint.topology_key in {HOSTNAME, group.zone_key}
 
 
-def _apart(group: Group, shard: Shard, affinity: Affinity) -> Affinity:
-    """The affinity with a term for each key that pods of one shard never share."""
-    terms = (affinity.pod_anti_affinity or _NO_PODS).required or ()
+def missing_terms(group: Group, shard: Shard) -> tuple[PodAffinityTerm, ...]:
+    """A term for each key that pods of the shard never share, where its pod has none."""
+    terms = ((shard.pod.pod_spec.affinity or _NO_AFFINITY).pod_anti_affinity or _NO_PODS).required or ()
     own = {key for key in group.never_share for each in terms if each.topology_key == key}
     kept = {key for key in own if any(each.topology_key == key and _meets_itself(each, shard.pod) for each in terms)}
     labels = {**(group.selector.match_labels or {}), group.shard_label: shard.value}
-    new = tuple(
+    return tuple(
         PodAffinityTerm(topology_key=key, label_selector=LabelSelector(match_labels=labels))
         for key in group.never_share
         if key not in kept
     )
+
+
+def _apart(affinity: Affinity, wanted: Iterable[PodAffinityTerm]) -> Affinity:
+    """The affinity with these terms of anti-affinity."""
+    terms = (affinity.pod_anti_affinity or _NO_PODS).required or ()
+    new = tuple(each for each in wanted if each not in terms)
     if not new:
         return affinity
     apart = replace(affinity.pod_anti_affinity or _NO_PODS, required=(*terms, *new))

@@ -4,7 +4,14 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from webhook.core.api.types import Affinity, LabelSelector, Pod, SpreadConstraint
+from webhook.core.api.types import (
+    Affinity,
+    LabelSelector,
+    NodeSelectorRequirement,
+    Pod,
+    PodAffinityTerm,
+    SpreadConstraint,
+)
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.groups.caps import Cap
 
@@ -73,6 +80,14 @@ class Fields(Struct, frozen=True):
 
     constraints: tuple[SpreadConstraint, ...]
     affinity: Affinity | None = None
+
+
+class ShardPlan(Struct, frozen=True):
+    """What a plan adds to the pods of one shard: constraints, what it asks of nodes, terms that keep them apart."""
+
+    constraints: tuple[SpreadConstraint, ...] = ()
+    pin: NodeSelectorRequirement | None = None
+    apart: tuple[PodAffinityTerm, ...] = ()
 
 
 class Standing(Struct, frozen=True):

@@ -16,8 +16,8 @@ from webhook.core.api.types import Affinity, PodTemplate, SpreadConstraint
 from webhook.core.api.well_known import INJECTED_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.injection import InjectionRecord, Operation, annotating, opted_out, record_of
-from webhook.core.groups.delivery import NO_PLAN, ShardPlan, stored_plan, with_shard_plan
-from webhook.core.groups.group import Fields
+from webhook.core.groups.delivery import NO_PLAN, stored_plan, with_shard_plan
+from webhook.core.groups.group import Fields, ShardPlan
 from webhook.core.groups.membership import Membership, memberships
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import AdmissionRequest, Decision
@@ -58,15 +58,18 @@ def delivered(request: AdmissionRequest, circumstances: Circumstances) -> Decisi
 def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, circumstances: Circumstances) -> Decision:
     template, name = workload.templates[0].template, of.group.name
     old = _read(request.old_object, request)
-    there = _record(template, name)
-    standing = there if old is None else _record(old.templates[0].template, name) or there
-    before = NO_PLAN if there is None else ShardPlan(there.constraints, there.pin)
+    there = _record(template)
+    before = NO_PLAN if there is None else _plan(there)
+    records = (None if old is None else _record(old.templates[0].template), there)
+    # The group may have another name by now: its earlier fields give way, but what it was is no plan of this one.
+    standing = next((each for each in records if each is not None and each.group == name), None)
     if standing is not None:
         # Whoever writes the object again without what was delivered has changed nothing, and restarts nothing.
         kept = _patch(of, template, before, standing, request)
         if isinstance(kept, _Patched) and kept.template == _sent(request.old_object):
             return Decision(reason="already-there", patch=kept.operations)
-    plan = stored_plan(of, template, (workload.kind, workload.meta.name or request.name), circumstances.version)
+    title = workload.kind, workload.meta.name or request.name
+    plan = stored_plan(of, template, before, title, circumstances.version)
     if isinstance(plan, str):
         if standing is None:
             return _nothing(f"SpreadGroup {name}: {plan}")
@@ -74,7 +77,9 @@ def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, circu
     else:
         status = of.written.status
         revision = "" if status is None else status.revision
-        noted = InjectionRecord(revision=revision, constraints=plan.constraints, group=name, pin=plan.pin)
+        noted = InjectionRecord(
+            revision=revision, constraints=plan.constraints, group=name, pin=plan.pin, apart=plan.apart
+        )
         if standing is not None and replace(standing, revision=revision) == noted:
             noted = standing
     made = _patch(of, template, before, noted, request)
@@ -87,10 +92,14 @@ def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, circu
     )
 
 
-def _record(template: PodTemplate, group: str) -> InjectionRecord | None:
-    """What was delivered to the template by the group."""
+def _record(template: PodTemplate) -> InjectionRecord | None:
+    """What was delivered to the template, by whichever group."""
     found = record_of(template)
-    return found if found is not None and found.group == group else None
+    return found if found is not None and found.group is not None else None
+
+
+def _plan(record: InjectionRecord) -> ShardPlan:
+    return ShardPlan(record.constraints, record.pin, record.apart)
 
 
 def _nothing(why: str) -> Decision:
@@ -126,7 +135,7 @@ def _patch(
 
     Shape: everything else in the template stays as it was sent.
     """
-    fields = with_shard_plan(of.group, template, ShardPlan(record.constraints, record.pin), before)
+    fields = with_shard_plan(of.group, template, _plan(record), before)
     if isinstance(fields, str):
         return fields
     text = msgspec.json.encode(record).decode()
