@@ -21,7 +21,7 @@ _RESOURCES = (
     *("nodes", "namespaces", "services", "replicasets", "statefulsets", "deployments", "replicationcontrollers"),
     *("pods", "horizontalpodautoscalers", "persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes"),
     *("csidrivers", "csistoragecapacities", "volumeattachments"),
-    *("limitranges", "priorityclasses", "runtimeclasses", "daemonsets", "jobs", "cronjobs"),
+    *("limitranges", "priorityclasses", "runtimeclasses", "spreadgroups", "daemonsets", "jobs", "cronjobs"),
 )
 _ZONE = "topology.kubernetes.io/zone"
 _REGION = "topology.kubernetes.io/region"
