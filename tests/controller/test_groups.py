@@ -8,6 +8,7 @@ from controller.town import Replica, add_nodes, add_workload, owned_by
 from webhook.cluster.writing import group_status
 from webhook.controller import groups
 from webhook.controller.figures import ScanFigures
+from webhook.core.groups.standing import assess
 
 LABELS = {"app": "redis"}
 SPEC = {
@@ -163,6 +164,14 @@ def test_a_spec_that_says_nothing_is_told_so(api, replica):
     turns(replica, lambda: conditions(api) and conditions(api, "other"))
     assert conditions(api)["Planned"] == ("False", "InvalidSpec")
     assert conditions(api, "other")["Planned"] == ("True", "Planned")
+
+
+def test_an_older_group_that_says_nothing_counts(api, replica, monkeypatch):
+    monkeypatch.setattr(assess, "MOST_GROUPS", 1)
+    add_group(api, caps=[{"topologyKey": "topology.kubernetes.io/zone"}])
+    add_group(api, "other", created="2026-11-23T11:30:00Z")
+    turns(replica, lambda: conditions(api, "other"))
+    assert conditions(api, "other")["Planned"] == ("False", "TooManyGroups")
 
 
 def test_a_group_that_goes_meanwhile_is_none(api, replica):

@@ -20,7 +20,7 @@ from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.allowance import Allowance
 from webhook.controller.events import Events
 from webhook.core.api.selectors import compile_selector
-from webhook.core.api.spread_group import API_VERSION, KIND, SpreadGroup
+from webhook.core.api.spread_group import API_VERSION, KIND, MOST_GROUPS, SpreadGroup
 from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.groups.group import Group
@@ -170,7 +170,7 @@ class Groups:
                 generation=of.generation,
                 members=tuple(members_of(group, feed.index, policy, feed.version or RECORDED)),
                 pods=pods,
-                older=tuple(_readable(older)),
+                older=tuple(map(_readable, older[:MOST_GROUPS])),
                 index=feed.index,
                 policy=policy,
             )
@@ -242,9 +242,8 @@ def _counts(pod: Pod) -> bool:
     return not finished and pod.meta.deletion_timestamp is None
 
 
-def _readable(groups: tuple[SpreadGroup, ...]) -> Iterator[Group]:
-    for each in groups:
-        try:
-            yield group_of(each)
-        except GroupError:
-            continue
+def _readable(of: SpreadGroup) -> Group | None:
+    try:
+        return group_of(of)
+    except GroupError:
+        return None

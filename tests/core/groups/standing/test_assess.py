@@ -213,7 +213,8 @@ def test_a_cap_that_shards_keep_by_themselves_needs_nothing():
         pytest.param(redis(1, 1), {}, "OnePod", id="one pod"),
         pytest.param(redis(3, 2, plan_for=MOST_PODS_PLANNED // 2 + 1), {}, "TooLarge", id="too large"),
         pytest.param(THREE, {"older": [redis(3)] * 32}, "TooManyGroups", id="too many"),
-        pytest.param(THREE, {"older": [redis(3)]}, "Overlaps", id="the same selector"),
+        pytest.param(THREE, {"older": [None] * 32}, "TooManyGroups", id="too many that say nothing"),
+        pytest.param(THREE, {"older": [None, redis(3)]}, "Overlaps", id="the same selector"),
         pytest.param(
             THREE, {"older": [structs.replace(THREE, selector=selector("shard=1"))]}, "Overlaps", id="a pod of both"
         ),

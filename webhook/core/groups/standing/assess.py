@@ -55,14 +55,14 @@ class Seen(Struct, frozen=True, kw_only=True):
     """A group and what there is of it in the cluster, at one moment.
 
     Shape: ``pods`` are those that the group selects, without finished ones and those that are being deleted; ``index``
-    has them too. ``older`` are the other groups of its namespace that were there first.
+    has them too. ``older`` are the other groups of its namespace that were there first, None for an unreadable one.
     """
 
     group: Group
     generation: int
     members: tuple[Member, ...]
     pods: tuple[Pod, ...]
-    older: tuple[Group, ...] = ()
+    older: tuple[Group | None, ...] = ()
     index: ReadOnlyIndex
     policy: Policy
 
@@ -127,7 +127,7 @@ def _refusal(seen: Seen) -> tuple[str, str] | None:
     if twice := of_one_shard(seen.members):
         return "DuplicateShard", twice
     labels = [*(each.pod.labels for each in seen.members), *(each.labels for each in seen.pods)]
-    for other in seen.older:
+    for other in filter(None, seen.older):
         selector = compile_selector(other.selector)
         if other.selector == group.selector or any(map(selector.matches, labels)):
             return "Overlaps", f"{one_line(other.name, 63)} was there first, and selects pods of this group"
