@@ -64,13 +64,12 @@ def test_the_health_line_names_what_is_known_and_marks_what_is_wrong(browse):
         fault="it waits: 403",
         cluster_age=300,
         certificate_days=1.5,
-        admission_p99=0.0042,
     )
     given = replace(shown(FINE, gaps=(ScanGap("r", "no nodes", 3),)), health=health)
     page = read(browse(given).get("/"))
     assert page.texts["strip"] == (
         "Ceiling deny Defaults inject Next scan it waits: 403 Cluster heard of 5 min ago Our CA 1 day left "
-        "Admission p99 4.2 ms Rules not evaluated 1"
+        "Rules not evaluated 1"
     )
     assert page.texts["wrong"] == "it waits: 403 5 min ago 1 day left"
     page = read(browse(given).get("/health"))

@@ -25,7 +25,6 @@ def overview(shown: Shown, scan: ClusterScan) -> Json:
             "defaults": health.defaults_mode,
             "clusterAgeSeconds": health.cluster_age,
             "certificateDays": health.certificate_days,
-            "admissionP99Seconds": health.admission_p99,
             "fault": health.fault,
         },
         "total": len(scan.workloads),

@@ -161,8 +161,6 @@ def health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
     if health.certificate_days is not None:
         days = int(health.certificate_days)
         yield Fact("Our CA", f"{plural(days, 'day')} left", bad=health.certificate_days < _SOON_DAYS)
-    if health.admission_p99 is not None:
-        yield Fact("Admission p99", f"{health.admission_p99 * 1000:.3g} ms")
     rules = {gap.rule for gap in scan.gaps}
     yield Fact("Rules not evaluated", f"{len(rules):,}" if rules else "none")
     failed = sum(bool(each.failures) for each in scan.workloads)

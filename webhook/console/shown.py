@@ -13,7 +13,7 @@ class Health(Struct, frozen=True, kw_only=True):
 
     Shape: None and empty for what the process does not know; ``fault`` is why there is no later scan.
     ``certificate_days`` are those of our own CA.
-    Unit: seconds, days.
+    Unit: ``cluster_age`` is in seconds.
     """
 
     ceiling: str
@@ -21,7 +21,6 @@ class Health(Struct, frozen=True, kw_only=True):
     fault: str = ""
     cluster_age: float | None = None
     certificate_days: float | None = None
-    admission_p99: float | None = None
 
 
 class Shown(Struct, frozen=True, kw_only=True):
