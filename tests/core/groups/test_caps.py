@@ -3,7 +3,8 @@
 from functools import cache
 
 import pytest
-from core.groups.grouped import cap
+from build import selector
+from core.groups.grouped import cap, redis
 
 from webhook.core.api.well_known import ZONE
 from webhook.core.groups.caps import fullest, safe_max_skew
@@ -25,6 +26,12 @@ def reachable(pods, domains, max_skew, min_is_zero=False):
         layer = following
         most = max(most, *(max(counts) for counts in layer))
     return most
+
+
+def test_a_share_is_of_the_expected_pods_or_of_those_that_the_cap_selects():
+    group, masters = redis(3), cap(ZONE, "<1/2", selector=selector("role=master"), enforced=False)
+    assert [group.shared_by(cap(ZONE, "<1/2"), count) for count in (0, 9)] == [6, 6]
+    assert [group.shared_by(masters, count) for count in (0, 3, 9)] == [3, 3, 9]
 
 
 SMALL = [(pods, domains) for pods in range(1, 15) for domains in range(1, 5)]

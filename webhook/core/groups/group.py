@@ -53,6 +53,13 @@ class Group(Struct, frozen=True, kw_only=True):
         """Whether pods of one shard never share a zone."""
         return self.zone_key in self.never_share
 
+    def shared_by(self, cap: Cap, selected: int) -> int:
+        """How many pods the cap's share is of, where so many match its selector.
+
+        Shape: no fewer than there are shards: a role that each shard has once, some of which have none yet.
+        """
+        return self.pods if cap.selector is None else max(selected, self.shards)
+
     def most(self, key: str) -> int | None:
         """The most pods in a domain of the key that the enforced caps allow; None without one."""
         found = [each.most(self.pods) for each in self.caps if each.enforced and each.topology_key == key]

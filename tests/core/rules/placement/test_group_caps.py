@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from build import ROOMY, index, node, running
+from build import ROOMY, index, node, pod, running
 from core.groups.grouped import written
 from manifest import PLAIN, RECENT, examined, request, said, workload
 from msgspec.structs import replace
@@ -126,6 +126,24 @@ def test_a_cap_that_is_observed_is_noted_and_no_pod_to_come_breaks_it():
     assert told.finding.summary == "SpreadGroup cache: 2 pods are in zone a, where 1 may be"
     assert "2 pods are in zone a of those that the cap selects, those of" in told.finding.detail
     assert said(RULE, redis(), index=town("a: n1=m,0 | b: n2", of)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("a: n1=m | b: n2", [], id="one of a master a shard, by the shards"),
+        pytest.param("a: n1=m,m | b: n2", ["SpreadGroup cache: 2 pods are in zone a, where 1 may be"], id="two"),
+        pytest.param("a: n1=m,m | b: n2=m,m", [], id="more than there are shards"),
+    ],
+)
+def test_a_share_of_the_pods_that_a_cap_selects_is_of_these(text, expected):
+    of = written(caps=(MASTERS | {"atMost": "1/2"},))
+    found = town(text, of)
+    assert said(RULE, redis(), index=found) == expected
+    for name in ("w-0", "w-1"):
+        waiting = pod("app=redis shard=1 role=master")
+        found.apply("ADDED", replace(waiting, metadata=replace(waiting.meta, name=name)))
+    assert said(RULE, redis(), index=found) == []  # those without a node count in the share
 
 
 def test_each_cap_of_each_group():

@@ -76,19 +76,17 @@ def spreads(group: Group, pods: Sequence[Pod], view: NodeView) -> tuple[Spread, 
 
 def _spread(group: Group, cap: Cap, pods: Sequence[Pod], view: NodeView) -> Spread:
     column, counted = view.column(cap.topology_key), [*pods]
-    expected = group.pods
     if cap.selector is not None:
         selector = compile_selector(cap.selector)
         counted = [each for each in pods if selector.matches(each.labels)]
-        # A role that each shard has once; while some have none, a share of the rest would be too little.
-        expected = max(len(counted), group.shards)
     held = Counter(domain for each in counted if (domain := _domain(each, column, view)) is not None)
     if cap.topology_key != HOSTNAME:
         for value in column.values if group.domains is None else group.domains:
             held.setdefault(value, 0)
     ordered = sorted(held.items(), key=lambda each: (-each[1], each[0]))
     shown = dict(ordered[:_MOST_DOMAINS])
-    return Spread(cap=cap, most=cap.most(expected), domains=shown, more=len(ordered) - len(shown))
+    most = cap.most(group.shared_by(cap, len(counted)))
+    return Spread(cap=cap, most=most, domains=shown, more=len(ordered) - len(shown))
 
 
 def _domain(pod: Pod, column: Column, view: NodeView) -> str | None:

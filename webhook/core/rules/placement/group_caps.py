@@ -45,6 +45,17 @@ class _Fullest(NamedTuple):
     pods: int
 
 
+class _Limit(NamedTuple):
+    """A cap, and how many pods its share is of."""
+
+    cap: Cap
+    of_pods: int
+
+    @property
+    def most(self) -> int:
+        return self.cap.most(self.of_pods)
+
+
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """What the rule says of each template that a group selects."""
     workload = subject.workload
@@ -95,19 +106,20 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
         yield NotEvaluated(GROUP_CAP.id, coming)
         coming = None
     for cap in of.group.caps:
-        column, most = index.view().column(cap.topology_key), cap.most(of.group.pods)
-        counts = index.count(of.group.namespace, _counted(of, cap))
+        column, selector = index.view().column(cap.topology_key), _counted(of, cap)
+        counts = index.count(of.group.namespace, selector)
+        limit = _Limit(cap, of.group.shared_by(cap, _selected(of, counts, selector, index)))
         there = _by_domain(counts, column)
         broken = _fullest(there, there)
-        if broken is not None and broken.pods > most:
+        if broken is not None and broken.pods > limit.most:
             if _has_own(broken.domain, column, subject, index):
-                yield _finding(of, cap, broken, template, subject)
+                yield _finding(of, limit, broken, template, subject)
         elif cap.enforced and coming is not None:
             for worst in subject.timely(_led(coming, column, there, subject)):
                 if isinstance(worst, str):
                     yield NotEvaluated(GROUP_CAP.id, worst)
-                elif worst.pods > most:
-                    yield _finding(of, cap, worst, template, subject)
+                elif worst.pods > limit.most:
+                    yield _finding(of, limit, worst, template, subject)
                 else:
                     continue
                 break
@@ -118,6 +130,12 @@ def _counted(of: Membership, cap: Cap) -> Selector:
     if cap.selector is None:
         return of.selector
     return of.selector.joined(compile_selector(cap.selector).requirements)
+
+
+def _selected(of: Membership, counts: Counts, selector: Selector, index: ReadOnlyIndex) -> int:
+    """The pods that are counted, those without a node too."""
+    waiting = (selector.matches(each.labels) for each in index.waiting_pods(of.group.namespace))
+    return sum(counts.values()) + sum(waiting)
 
 
 def _by_domain(counts: Counts, column: Column) -> Mapping[str, int]:
@@ -181,8 +199,8 @@ def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> ToCom
     return found
 
 
-def _finding(of: Membership, cap: Cap, full: _Fullest, template: Template, subject: Subject) -> Finding:
-    group, most = of.group, cap.most(of.group.pods)
+def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, subject: Subject) -> Finding:
+    group, cap, most = of.group, limit.cap, limit.most
     named = subject.policy.messages.name_domains(cap.topology_key)
     noun = noun_of(cap.topology_key)
     where = f"{'on' if noun == 'node' else 'in'} {f'{noun} {quoted(full.domain, 40)}' if named else f'one {noun}'}"
@@ -198,7 +216,7 @@ def _finding(of: Membership, cap: Cap, full: _Fullest, template: Template, subje
         summary=f"SpreadGroup {quoted(group.name, 32)}: {held}, where {most} may be",
         remedy=f"move {excess} of them" if broken else "take the fields of its plan",
         detail=(
-            f"the cap of SpreadGroup {group.name} is {cap.text} of {plural(group.pods, 'pod')} by {noun}, which is "
+            f"the cap of SpreadGroup {group.name} is {cap.text} of {plural(limit.of_pods, 'pod')} by {noun}, which is "
             f"{most}: {held}{counted}, those of other workloads of the group included"
         ),
         fix=f"{take}, {again}" if broken else take,
