@@ -166,6 +166,18 @@ def group(name, created="", namespace="shop"):
     return SpreadGroup(metadata=GroupMeta(name=name, namespace=namespace, creation_timestamp=created or None))
 
 
+def test_groups_are_sorted_once_until_one_of_their_namespace_changes():
+    found = index(group("a"), group("b"), group("a", namespace="other"))
+    before, elsewhere = found.groups("shop"), found.groups("other")
+    assert found.groups("shop") is before
+    assert found.every_group()["shop"] is before
+    found.apply("MODIFIED", group("b", "2026-01-01"))
+    assert found.groups("shop") is not before
+    assert found.groups("other") is elsewhere
+    found.apply("DELETED", group("a", namespace="other"))
+    assert found.groups("other") == ()
+
+
 def test_groups_of_a_namespace_the_oldest_first_and_no_more_than_count():
     found = index(group("b", "2026-01-02T00:00:00Z"), group("a", "2026-01-02T00:00:00Z"), group("z", "2026-01-01"))
     assert [each.meta.name for each in found.groups("shop")] == ["z", "a", "b"]

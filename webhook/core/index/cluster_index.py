@@ -69,6 +69,7 @@ class ClusterIndex(ReadOnlyIndex):
         self._autoscalers: dict[str, dict[str, Autoscaler]] = {}
         self._scaling: dict[tuple[str, GroupKind, str], dict[str, Autoscaler]] = {}  # by what they scale
         self._groups: dict[str, dict[str, SpreadGroup]] = {}
+        self._oldest: dict[str, tuple[SpreadGroup, ...]] = {}  # of namespaces that were asked for since they changed
         self._claims: dict[str, dict[str, Claim]] = {}
         self._volumes: dict[str, PersistentVolume] = {}
         self._unclaimed: dict[str, dict[str, PersistentVolume]] = {}  # by class
@@ -136,6 +137,7 @@ class ClusterIndex(ReadOnlyIndex):
                 self._apply_owner(event, value)
             case SpreadGroup():
                 _put_under(self._groups, value.meta.namespace, value.meta.name, value, event)
+                drop(self._oldest, value.meta.namespace)
             case LimitRange() | PriorityClass() | RuntimeClass():
                 (self._admission.remove if event == "DELETED" else self._admission.put)(value)
             case CsiDriver() | CsiNode() | StorageCapacity() | VolumeAttachment():
@@ -391,11 +393,21 @@ class ClusterIndex(ReadOnlyIndex):
         return None if scalers is None else scalers[min(scalers)]
 
     def groups(self, namespace: str) -> tuple[SpreadGroup, ...]:
-        known = self._groups.get(namespace)
-        return () if known is None else _oldest_first(known)[:MOST_GROUPS]
+        return self._oldest_first(namespace)[:MOST_GROUPS]
 
     def every_group(self) -> Mapping[str, tuple[SpreadGroup, ...]]:
-        return {namespace: _oldest_first(known) for namespace, known in self._groups.items()}
+        return {namespace: self._oldest_first(namespace) for namespace in self._groups}
+
+    def _oldest_first(self, namespace: str) -> tuple[SpreadGroup, ...]:
+        """All groups of the namespace, sorted once: reviews ask for them, and whoever may create them makes many."""
+        if namespace not in self._groups:
+            return ()
+        if namespace not in self._oldest:
+            known = self._groups[namespace].values()
+            self._oldest[namespace] = tuple(
+                sorted(known, key=lambda each: (each.meta.creation_timestamp or "", each.meta.name))
+            )
+        return self._oldest[namespace]
 
     def domains(self, topology_key: str) -> frozenset[str]:
         """The values that nodes have for the key; empty where no node has it."""
@@ -414,7 +426,3 @@ def _put_under(tables: dict[_Outer, dict[_Key, _Value]], outer: _Outer, key: _Ke
         drop_under(tables, outer, key)
     else:
         put_under(tables, outer, key, value)
-
-
-def _oldest_first(groups: Mapping[str, SpreadGroup]) -> tuple[SpreadGroup, ...]:
-    return tuple(sorted(groups.values(), key=lambda each: (each.meta.creation_timestamp or "", each.meta.name)))
