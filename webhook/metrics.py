@@ -93,6 +93,11 @@ class Metrics:
         self._injections = counter(
             "evenspread_injections", "Pods that were given constraints, or would have been.", ["mode"]
         )
+        self._deliveries = counter(
+            "evenspread_deliveries",
+            "Deployments and StatefulSets of the mutating route, by what came of the plan of their SpreadGroup.",
+            ["outcome"],
+        )
         self._feasibility = counter(
             "evenspread_feasibility",
             "Dry runs by what they came to (fits, does-not-fit, unknown) and what was in the way.",
@@ -175,6 +180,10 @@ class Metrics:
     def injected(self, mode: str) -> None:
         """One pod that was patched (``inject``) or would have been (``observe``)."""
         self._injections.labels(mode).inc()
+
+    def delivered(self, outcome: str) -> None:
+        """One workload of the mutating route."""
+        self._deliveries.labels(outcome).inc()
 
     def tried(self, verdict: str, cause: str) -> None:
         """One dry run; ``cause`` is empty where nothing is in the way, or nobody knows."""

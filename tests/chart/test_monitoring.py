@@ -58,6 +58,7 @@ def exposed():
     metrics.rules([("max-skew", "warn")], ["zone-missing"])
     metrics.injected("inject")
     metrics.skipped("owner-unknown")
+    metrics.delivered("delivered")
     metrics.connection_ended("webhook", "late")
     metrics.refused(429)
     found = {}

@@ -8,6 +8,7 @@ import time
 import msgspec
 import pytest
 from build import cluster
+from core.groups.grouped import written
 from core.rules.shop import deployed, shop
 from faults import Raising, unfixable
 from manifest import DENY, workload
@@ -170,6 +171,37 @@ def test_injections_are_counted_by_mode(mode):
 def test_what_is_not_injected_is_counted_by_its_reason(state):
     call(AdmissionApp(state, nothing), request("/mutate", body=review()), (review(),))
     assert 'evenspread_injections_skipped_total{reason="cluster-unknown"} 1.0\n' in state.metrics.text().decode()
+
+
+PLANNED = {
+    "observedGeneration": 1,
+    "revision": "7f3a",
+    "conditions": [{"type": each, "status": "True"} for each in ("Planned", "Fits", "CannotGetStuck")],
+    "workloads": [{"kind": "StatefulSet", "name": "redis-0", "shard": "0"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("of", "outcome"),
+    [
+        pytest.param(written(delivery="inject", status=PLANNED), "delivered", id="a plan"),
+        pytest.param(written(delivery="inject"), "not-delivered", id="no plan yet"),
+        pytest.param(written(), "no-group", id="nothing to deliver"),
+    ],
+)
+def test_deliveries_are_counted_by_their_outcome_and_not_among_pods(of, outcome):
+    found = cluster("a: n1 | b: n2")
+    found.apply("ADDED", of)
+    state = State(Engine(policy=Policy(), version=RECORDED, index=found), Metrics())
+    document = json.loads(review())
+    made = workload("StatefulSet", "app=redis shard=0", replicas=2)
+    document["request"] |= {"object": made, "kind": {"group": "apps", "version": "v1", "kind": "StatefulSet"}}
+    document["request"] |= {"namespace": "shop", "name": "redis-0"}
+    body = json.dumps(document).encode()
+    call(AdmissionApp(state, nothing), request("/mutate", body=body), (body,))
+    text = state.metrics.text().decode()
+    assert f'evenspread_deliveries_total{{outcome="{outcome}"}} 1.0\n' in text
+    assert "evenspread_injections_skipped_total{" not in text
 
 
 @pytest.mark.parametrize(

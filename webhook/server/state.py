@@ -93,7 +93,9 @@ class State:
             self.metrics.tried(decision.feasibility.verdict, decision.feasibility.cause)
         if decision.fallback is not None:
             self.metrics.fell_back("inject" if decision.fallback.patch else "observe")
-        if decision.injection is not None:
+        if decision.delivery:
+            self.metrics.delivered(decision.delivery)
+        elif decision.injection is not None:
             self.metrics.injected("inject" if decision.injection.patch else "observe")
         elif route == "mutate" and decision.reason:
             self.metrics.skipped(decision.reason)

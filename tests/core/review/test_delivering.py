@@ -91,12 +91,14 @@ def test_a_template_gets_the_fields_of_its_shard_and_a_record_of_them():
     written_there = {"revision": "7f3a", "group": "cache", "constraints": [ON_NODES], "pin": pin, "apart": [apart]}
     assert record == written_there
     assert (decision.audit, decision.warnings, decision.allowed) == ({"delivered": "cache revision 7f3a"}, (), True)
+    assert decision.delivery == "delivered"
 
 
 def test_what_was_delivered_is_not_delivered_again():
     first = patched(redis(), answer(redis()))
     again = answer(first)
     assert (again.patch, again.reason, again.warnings) == ((), "already-there", ())
+    assert again.delivery == "already-there"
     assert answer(patched(redis(kind="Deployment"), answer(redis(kind="Deployment")))).patch == ()
 
 

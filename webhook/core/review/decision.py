@@ -67,10 +67,10 @@ class Decision(Struct, frozen=True, kw_only=True):
     """The answer to one request.
 
     Shape: ``reason`` says why the object was not examined, if it was not. ``injection`` is what a pod gets, or would
-    get if defaults are only observed; then ``patch`` is empty; ``fallback`` the same of hard constraints that
-    give way. ``feasibility`` is the dry run of a pod, if there was
-    one. ``awaits`` is an object that is worth waiting for. A decision that is ``costly`` is none: the object costs more
-    than may be spent while others wait, and the caller wanted to know.
+    get if defaults are only observed; then ``patch`` is empty; ``fallback`` the same of hard constraints that give way.
+    ``delivery`` is what came of the plan of a workload's group: ``delivered``, or the reason. ``feasibility`` is the
+    dry run of a pod, if there was one. ``awaits`` is an object that is worth waiting for. A decision that is ``costly``
+    is none: the object costs more than may be spent while others wait, and the caller wanted to know.
     """
 
     allowed: bool = True
@@ -84,6 +84,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     feasibility: Feasibility | None = None
     injection: Injection | None = None
     fallback: Fallback | None = None
+    delivery: str = ""
     awaits: Awaited | None = None
     costly: bool = False
 

@@ -197,7 +197,8 @@ def mutate(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
     arrived, or with ``waited``, and then gets a decision by what is known.
     """
     if takes_plans(request):
-        return delivered(request, circumstances)
+        answer = delivered(request, circumstances)
+        return replace(answer, delivery=answer.reason or "delivered")
     is_pod = (request.api_version, request.kind) == ("v1", "Pod")
     if request.object is None or request.sub_resource or request.operation != "CREATE" or not is_pod:
         return Decision(reason="nothing to patch" if is_pod else "not a pod")
