@@ -4,7 +4,7 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from build import constraint, index, node, selector
+from build import NAMESPACE, cluster, constraint, index, node, selector
 from core.groups.every_order import Orders, hosts_of
 from core.groups.grouped import FIELD, cap, derived, redis, shards_of, zones
 from msgspec.structs import replace
@@ -289,6 +289,31 @@ def test_what_keeps_the_pods_of_one_shard_apart_leaves_a_proof(terms):
     group = redis(9)
     found = derived(group, zones(3, 3, 3), with_spec(group, affinity=keeping_apart(*terms))).plan
     assert (found.verdict, found.proof) == (Outcome.FITS, Proof.ZONE_BY_ZONE)
+
+
+@pytest.mark.parametrize(
+    ("more", "alike"),
+    [
+        pytest.param({"namespaces": ("other",)}, True, id="elsewhere"),
+        pytest.param({"namespaces": ("other", NAMESPACE)}, False, id="here too"),
+        pytest.param({"namespaces": ()}, False, id="no namespace is its own"),
+        pytest.param({"namespaces": ("other",), "namespace_selector": selector("{}")}, False, id="in any"),
+    ],
+)
+def test_of_anti_affinity_elsewhere_nothing_is_in_the_way(more, alike):
+    group = redis(9)
+    term = replace(meeting(HOSTNAME, "app=redis"), **more)
+    template = with_spec(group, affinity=lambda _: Affinity(pod_anti_affinity=PodAffinity(required=(term,))))
+    found = derive(group, template, cluster(zones(3, 3, 3)), Policy(), searches=False)
+    assert found.setting.rooms.alike is alike
+
+
+def test_pins_that_are_found_by_a_search_are_not_said_to_reach_further():
+    group = redis(3, plan_for=6)
+    template = with_spec(group, topology_spread_constraints=lambda _: (constraint("pool", select="app=redis"),))
+    found = derived(group, zones(3, 3, 3), template, labelled="pool=x").plan
+    assert (found.loads is None, found.verdict, found.proof) == (False, Outcome.FITS, Proof.SEARCH)
+    assert found.same_up_to == 3
 
 
 def test_pins_that_are_given_stay():
