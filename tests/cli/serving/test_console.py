@@ -101,18 +101,20 @@ def test_a_file_as_one_page(file, capsys):
 def test_the_controllers_last_scan_is_shown(leading, scanned, synced, fault, shown):
     feed = None if synced is None else SimpleNamespace(synced=synced, age=7.0)
     latest = None if scanned is None else SimpleNamespace(scan=scanned)
-    scanner = SimpleNamespace(latest=latest, feed=feed, fault=fault)
+    scanner = SimpleNamespace(latest=latest, feed=feed, fault=fault, groups=SimpleNamespace(found={("a", "b"): "of a"}))
     elector = SimpleNamespace(leading=leading, holder="other")
     found = of_scanner(scanner, elector, Policy)()
     assert (found.scan is not None, found.health.cluster_age, found.waiting) == shown
     assert found.health.certificate_days is None
+    assert found.groups == ("of a",)
     # What an old scan found is not as of now.
     assert (found.live, found.moment, found.health.fault) == (True, NOW if scanned else "", fault)
 
 
 @pytest.mark.parametrize(("ends", "days"), [(None, None), (timedelta(days=7), 7)], ids=["not looked at", "known"])
 def test_the_days_of_our_own_ca_are_told(ends, days):
-    scanner, elector = SimpleNamespace(latest=None, feed=None, fault=""), SimpleNamespace(leading=True, holder="me")
+    scanner = SimpleNamespace(latest=None, feed=None, fault="", groups=SimpleNamespace(found={}))
+    elector = SimpleNamespace(leading=True, holder="me")
     authority = SimpleNamespace(expires=None if ends is None else datetime.now(UTC) + ends)
     assert of_scanner(scanner, elector, Policy, authority)().health.certificate_days == (
         days and pytest.approx(days, abs=0.1)
