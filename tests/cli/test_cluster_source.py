@@ -162,6 +162,16 @@ def test_a_cluster_that_cannot_be_read_ends_the_command(api, tmp_path, run, comm
     assert err.splitlines()[-1] == f"evenspread: {said.format(url=api.url)}"
 
 
+@pytest.mark.parametrize("installed", [True, False], ids=["an extension", "no extension"])
+def test_an_extension_that_is_not_there_permits_nothing(api, tmp_path, run, installed):
+    """Where SpreadGroups are not installed, everybody is told that there are none."""
+    api.absent |= set() if installed else {"spreadgroups"}
+    api.strike("list", refuse(403, "nodes is forbidden"), times=99)
+    code, out, err = run("audit", "--kubeconfig", api.kubeconfig(tmp_path))
+    assert (code, out) == (4, "")
+    assert err.splitlines()[-1] == "evenspread: cluster x: nothing may be read: 403 nodes is forbidden"
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
