@@ -161,7 +161,8 @@ def test_an_extension_that_is_not_installed_has_no_objects_and_nothing_is_missin
     with feeding(api, tmp_path) as feed:
         eventually(lambda: feed.synced)
         standing = _of(feed, "spreadgroups")
-        assert (standing.off, standing.fault) == (True, "")
+        # An alert tells of an age above a minute.
+        assert (standing.off, standing.fault, standing.age) == (True, "", 0.0)
         assert (feed.index.lacks("spreadgroups"), feed.index.groups("shop")) == ("", ())
         api.absent.clear()
         eventually(lambda: _of(feed, "spreadgroups").fault.startswith("403 spreadgroups is forbidden"))

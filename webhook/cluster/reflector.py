@@ -181,7 +181,8 @@ class Reflector:
             required=self.required,
             objects=sum(len(names) for names in tuple(self._known.values())),
             events=self._events,
-            age=0.0 if self._watching else self._pace.now() - self._contact,
+            # An extension that is not installed has nothing to hear of.
+            age=0.0 if self._watching or (self._off and not self._fault) else self._pace.now() - self._contact,
             synced=self._synced,
             tried=self._tried,
             off=self._off,
@@ -378,6 +379,7 @@ class Reflector:
             self._reconcile()
         if self._resource.extension:
             self._on_listed()
+            self._heard()  # that there is none
             self._off, self._tried, self._fault = True, True, ""
             return self._timing.off
         return self._without(refusal, str(refusal))
