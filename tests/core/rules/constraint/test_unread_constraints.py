@@ -7,9 +7,11 @@ from manifest import PLAIN
 from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
+from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
+from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.workloads.custom_kinds import EmbeddedKind
@@ -408,3 +410,15 @@ def test_a_deep_or_large_object_is_walked_as_far_as_its_bounds():
         )
     many = {f"a{number}": {"topologySpreadConstraints": BOTH} for number in range(20)}
     assert len(unread(thing("spec.x", many))) == 16
+
+
+def test_a_wrong_type_beside_bytes_that_are_no_text_has_no_fix():
+    """The decoder stopped before them; who asks for the whole object comes upon them."""
+    text = "json: cannot unmarshal string into Go struct field PodSpec.priority of type int32"
+    error = DecodeError(path="spec.priority", text=text, message=text)
+
+    def unreadable():
+        raise DecodeError(path="", text="no UTF-8", message="no UTF-8")
+
+    assert (wrong_type(error, unreadable).fix, wrong_type(error, unreadable).edits) == ("", ())
+    assert wrong_type(error, lambda: {"spec": {"priority": "1"}}).fix == "priority: 1"

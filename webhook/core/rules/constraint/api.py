@@ -17,6 +17,7 @@ from webhook.core.rules.constraint.frame.api_errors import (
     fix_of,
     plainly_right,
 )
+from webhook.core.rules.frame.edits import Fix
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.workloads.reading import reaches_template, takes_any_template
@@ -128,7 +129,10 @@ def wrong_type(
 
     Shape: ``value`` and ``as_written`` are those of `api_errors.fitting`.
     """
-    fix = fitting(error.path, error.text, value, as_written)
+    try:
+        fix = fitting(error.path, error.text, value, as_written)
+    except DecodeError:
+        fix = Fix()  # elsewhere it holds bytes that are no UTF-8, and cannot be parsed whole
     return Finding(
         rule=WRONG_TYPE.id,
         path=error.path,
