@@ -7,8 +7,11 @@ from msgspec.structs import replace
 
 from webhook.cli.checking.results import RunResult
 from webhook.core.defaulting.next_pod import namespace_of
+from webhook.core.review.judging import Judged
+from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.yaml_block import block_lines
+from webhook.manifests.reading.manifest import Manifest
 from webhook.report.documents import ReportApi, Reported, report
 from webhook.report.scanned import standing
 
@@ -30,31 +33,27 @@ def render(
 
 def _reported(result: RunResult) -> dict[_Workload, Reported]:
     """What is said of each workload: findings, and of a whole cluster how its pods stand, unless rules were named."""
-    found: dict[_Workload, Reported] = {}
+    found, judged = dict[_Workload, Reported](), dict[_Workload, list[Judged]]()
     for row in result.rows:
-        manifest = row.manifest
-        key = (*group_kind(manifest.api_version, manifest.kind), namespace_of(manifest.namespace), manifest.name)
-        known = found.get(key) or Reported(
-            api_version=manifest.api_version,
-            kind=manifest.kind,
-            namespace=manifest.namespace,
-            name=manifest.name,
-            uid=manifest.uid,
-            findings=(),
-        )
-        found[key] = replace(known, findings=(*known.findings, row.judged))
+        of = row.manifest
+        key = _key(of, namespace_of(of.namespace))
+        found.setdefault(key, _about(of))
+        judged.setdefault(key, []).append(row.judged)
+    for key, findings in judged.items():
+        found[key] = replace(found[key], findings=tuple(findings))
     for each in result.scan.workloads if result.scan is not None and not result.rules else ():
-        stated = standing(each)
-        key = (*group_kind(each.api_version, each.kind), each.namespace, each.name)
-        if not stated:
-            continue
-        known = found.get(key) or Reported(
-            api_version=each.api_version,
-            kind=each.kind,
-            namespace=each.namespace,
-            name=each.name,
-            uid=each.uid,
-            findings=(),
-        )
-        found[key] = replace(known, stated=stated)
+        if stated := standing(each):
+            key = _key(each, each.namespace)
+            found[key] = replace(found.get(key) or _about(each), stated=stated)
     return found
+
+
+def _key(of: Manifest | ScannedWorkload, namespace: str) -> _Workload:
+    return (*group_kind(of.api_version, of.kind), namespace, of.name)
+
+
+def _about(of: Manifest | ScannedWorkload) -> Reported:
+    """Nothing yet of the workload."""
+    return Reported(
+        api_version=of.api_version, kind=of.kind, namespace=of.namespace, name=of.name, uid=of.uid, findings=()
+    )
