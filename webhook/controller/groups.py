@@ -96,7 +96,7 @@ class Groups:
         with feed.lock:
             known = feed.index.every_group()
             due = sorted(self._chosen(known, feed.index), key=lambda each: self._before(each[0]).at)
-        names = {(each.meta.namespace, each.meta.name) for of in known.values() for each in of}
+        names = {_name(each) for of in known.values() for each in of}
         self.found = {name: found for name, found in self.found.items() if name in names}
         self._looked = {name: looked for name, looked in self._looked.items() if name in names}
         fault = ""
@@ -105,7 +105,7 @@ class Groups:
                 return
             if number and time.monotonic() >= until:
                 break
-            self._looked[group.meta.namespace, group.meta.name] = _Looked(self._clock(), group.generation, mark)
+            self._looked[_name(group)] = _Looked(self._clock(), group.generation, mark)
             fault = self._look(group, older, feed) or fault
         self._say(fault)
         self._tell(every=names <= self._looked.keys())
@@ -128,11 +128,11 @@ class Groups:
                     break
 
     def _before(self, of: SpreadGroup) -> _Looked:
-        return self._looked.get((of.meta.namespace, of.meta.name), _Looked())
+        return self._looked.get(_name(of), _Looked())
 
     def _look(self, of: SpreadGroup, older: tuple[SpreadGroup, ...], feed: Feed) -> str:
         """Look at one group, and write what differs; returns what is in the way."""
-        name = (of.meta.namespace, of.meta.name)
+        name = _name(of)
         try:
             written = read_status_of(self._server, of)
             if written is None:
@@ -164,7 +164,7 @@ class Groups:
         with feed.lock:
             if _by_node(pods, feed.index) != _counted(group, feed.index):
                 # The pods that were asked for and those that watches told of are not of one moment: soon again.
-                self._looked[of.meta.namespace, of.meta.name] = _Looked(self._clock(), of.generation)
+                self._looked[_name(of)] = _Looked(self._clock(), of.generation)
             seen = Seen(
                 group=group,
                 generation=of.generation,
@@ -210,6 +210,10 @@ class Groups:
         if told and told != self.fault:
             _log.warning("%s", told)
         self.fault = told
+
+
+def _name(of: SpreadGroup) -> _Name:
+    return of.meta.namespace, of.meta.name
 
 
 def _mark(of: SpreadGroup, index: ReadOnlyIndex) -> object:
