@@ -16,6 +16,7 @@ from pathlib import Path
 from conformance.readers.questions import FAMILIES, next_pod, question
 from conformance.readers.said import of_karpenter
 
+_COLUMNS = ("clusters", "alike", "said of alike", "fewer", "more", "said")
 RECORDED = Path(__file__).parent / "recorded.jsonl.gz"
 
 
@@ -51,7 +52,7 @@ def of_karpenter_alone(asked, pod, admitted):
 
 
 def table(found):
-    """By family, how many clusters; in how many both take the same nodes; and in how many of the others the rule speaks."""
+    """By family, how many clusters; in how many both take the same nodes; in how many of either the rule speaks."""
     counts = Counter()
     for case in found:
         family, kube, first = case["asked"]["family"], set(case["kube"]), set(case["first"])
@@ -59,11 +60,11 @@ def table(found):
         counts[family, "alike"] += kube == first
         counts[family, "fewer"] += bool(kube - first)
         counts[family, "more"] += bool(first - kube)
-        counts[family, "said"] += kube != first and bool(of_karpenter(case["asked"]))
-    yield "| constraints | clusters | the same nodes | Karpenter takes fewer | takes more | of these, the rule speaks |"
-    yield "|---|---|---|---|---|---|"
+        counts[family, "said" if kube != first else "said of alike"] += bool(of_karpenter(case["asked"]))
+    yield "| constraints | clusters | the same nodes | of these, the rule speaks | Karpenter takes fewer | takes more | of these, the rule speaks |"
+    yield "|---|---|---|---|---|---|---|"
     for family in FAMILIES:
-        yield f"| {family} | " + " | ".join(f"{counts[family, each]:,}" for each in ("clusters", "alike", "fewer", "more", "said")) + " |"
+        yield f"| {family} | " + " | ".join(f"{counts[family, each]:,}" for each in _COLUMNS) + " |"
 
 
 def write(path, found):

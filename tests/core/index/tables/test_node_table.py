@@ -141,7 +141,7 @@ def everything(view):
     """All that can be asked of a view."""
     columns = [view.column(key) for key in (HOSTNAME, ZONE)]
     asked = [(each.of, each.values, each.present, each.sets) for each in columns]
-    computed = view.slots, view.taint_classes, view.unschedulable
+    computed = view.slots, view.taint_classes, view.soft_taint_classes, view.unschedulable
     return asked, computed, view.names, view.labels, view.live, view.keys
 
 
@@ -151,6 +151,7 @@ def everything(view):
             st.sampled_from(["n0", "n1", "n2", "n3"]),
             st.sampled_from([None, "a", "b"]),
             st.sampled_from([None, "dedicated", "batch"]),
+            st.sampled_from(["NoSchedule", "PreferNoSchedule"]),
             st.sampled_from(["put", "put", "cordon", "remove"]),
             st.booleans(),
         ),
@@ -160,8 +161,8 @@ def everything(view):
 @settings(max_examples=150, deadline=None)
 def test_a_view_inherits_only_what_still_holds(changes):
     index = ClusterIndex()
-    for name, zone, taint, what, looks in changes:
-        taints = (Taint(key=taint, effect="NoSchedule"),) if taint else None
+    for name, zone, taint, effect, what, looks in changes:
+        taints = (Taint(key=taint, effect=effect),) if taint else None
         made = replace(node(name, zone), spec=NodeSpec(taints=taints, unschedulable=what == "cordon"))
         index.apply("DELETED" if what == "remove" else "MODIFIED", made)
         if looks:

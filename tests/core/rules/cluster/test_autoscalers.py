@@ -5,6 +5,7 @@ from build import cluster, index, node, owner
 from manifest import DENY, decide, examined, said, workload
 from msgspec.structs import replace
 
+from webhook.core.api.types import NodeSpec, Taint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.messages import WARNING_CHARS
@@ -143,6 +144,139 @@ def test_karpenter_leaves_match_fields_out(policy, speaks):
     assert told(asked(f"zone hard 1 app=web{policy}", affinity=affinity)) == []
 
 
+def tainted(name, zone, effect, **more):
+    spec = NodeSpec(taints=(Taint(key="dedicated", effect=effect),))
+    return replace(node(name, zone, karpenter__sh__nodepool="x", **more), spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "more", "expected"),
+    [
+        pytest.param(
+            ["zone hard 1 app=web", "zone soft 2 app=web"],
+            {},
+            ["audit zone[0]: Karpenter skips 1 PreferNoSchedule node; tolerate the taint"],
+            id="once, of the first constraint",
+        ),
+        pytest.param(
+            ["zone hard 1 app=web"],
+            {"tolerations": [{"effect": "PreferNoSchedule", "operator": "Exists"}]},
+            [],
+            id="fixed",
+        ),
+        pytest.param(
+            ["zone hard 1 app=web"], {"nodeSelector": {"topology.kubernetes.io/zone": "b"}}, [], id="nodes of others"
+        ),
+    ],
+)
+def test_karpenter_skips_nodes_that_kube_scheduler_only_avoids(constraints, more, expected):
+    found = index(tainted("n1", "a", "PreferNoSchedule"), node("n2", "b"))
+    assert told(asked(*constraints, **more), found) == expected
+    found.apply("ADDED", tainted("n3", "a", "PreferNoSchedule"))
+    assert told(asked(*constraints, **more), found) == [
+        each.replace("1 PreferNoSchedule node", "2 PreferNoSchedule nodes") for each in expected
+    ]
+    found.apply("MODIFIED", node("n1", "a", karpenter__sh__nodepool="x"))
+    found.apply("DELETED", node("n3"))
+    assert told(asked(*constraints, **more), found) == []
+
+
+def required(*terms):
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
+
+
+def of_zone(*zones, key="topology.kubernetes.io/zone"):
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": list(zones)}]}
+
+
+@pytest.mark.parametrize(
+    ("terms", "speaks"),
+    [
+        pytest.param([of_zone("a"), of_zone("b")], True, id="nodes of a later term"),
+        pytest.param([of_zone("b"), of_zone("a")], True, id="several nodes of a later term"),
+        pytest.param([of_zone("a", "b"), of_zone("b")], False, id="none that the first leaves out"),
+        pytest.param([of_zone("a", "b")], False, id="one term"),
+        pytest.param([{}, of_zone("a")], False, id="a first term without conditions matches nothing"),
+    ],
+)
+def test_karpenter_tries_alternatives_one_by_one(terms, speaks):
+    expected = ["audit zone[0]: Karpenter tries node affinity terms one by one; use one term"] if speaks else []
+    assert told(asked("zone hard 1 app=web", affinity=required(*terms))) == expected
+
+
+@pytest.mark.parametrize(
+    ("constraint", "chosen", "speaks"),
+    [
+        ("zone hard 1 app=web nodeAffinityPolicy:Ignore", {"affinity": required(of_zone("a"))}, True),
+        ("zone hard 1 app=web nodeAffinityPolicy:Ignore", {"nodeSelector": {"topology.kubernetes.io/zone": "a"}}, True),
+        ("zone hard 1 app=web nodeAffinityPolicy:Ignore", {"affinity": required(of_zone("a", "b"))}, False),
+        ("zone hard 1 app=web nodeAffinityPolicy:Ignore", {"affinity": required(of_zone("x", key="pool"))}, False),
+        ("zone hard 1 app=web nodeAffinityPolicy:Ignore", {}, False),
+        ("zone hard 1 app=web", {"affinity": required(of_zone("a"))}, False),
+        ("zone soft 1 app=web nodeAffinityPolicy:Ignore", {"affinity": required(of_zone("a"))}, False),
+        ("hostname hard 9 app=web nodeAffinityPolicy:Ignore", {"affinity": required(of_zone("a"))}, False),
+    ],
+)
+def test_karpenter_counts_no_domain_that_the_pods_exclude_themselves(constraint, chosen, speaks):
+    said = "audit zone[0]: Karpenter leaves out excluded domains; use Honor"
+    found = [each for each in told(asked(constraint, **chosen)) if "excluded domains" in each]
+    assert found == ([said] if speaks else [])
+
+
+@pytest.mark.parametrize(
+    ("constraint", "closed", "expected"),
+    [
+        ("zone soft 1 app=web", "NoSchedule", 1),
+        ("zone soft 1 app=web nodeTaintsPolicy:Honor", "NoSchedule", 0),
+        ("zone hard 1 app=web", "NoSchedule", 0),
+        ("hostname soft 9 app=web", "NoSchedule", 0),
+        ("zone soft 1 app=web", None, 0),
+    ],
+)
+def test_karpenter_first_wants_a_node_in_each_domain(constraint, closed, expected):
+    found = index(
+        node("n1", "a", karpenter__sh__nodepool="x"), tainted("n2", "b", closed) if closed else node("n2", "b")
+    )
+    said = ["audit zone[0]: Karpenter first wants nodes in 1 closed zone; tolerate the taints"] * expected
+    assert told(asked(constraint), found) == said
+    found.apply("MODIFIED", replace(node("n2", "b"), spec=NodeSpec(unschedulable=True)))
+    assert told(asked(constraint), found) == []
+    found.apply("MODIFIED", tainted("n1", "a", "NoSchedule"))
+    found.apply("MODIFIED", tainted("n2", "b", "NoSchedule"))
+    assert told(asked(constraint), found) == []
+
+
+@pytest.mark.parametrize(
+    ("constraint", "pods", "expected"),
+    [
+        pytest.param(
+            "hostname hard 1 app=web", "a: n1=2 n2=1 | b: n3=1", 2, id="pods of others, or of another revision"
+        ),
+        pytest.param("hostname soft 1 app=web", "a: n1=2 n2=1 | b: n3=1", 2, id="softly"),
+        pytest.param("hostname hard 2 app=web", "a: n1=5 n2=2 | b: n3=2", 4, id="two on each"),
+        pytest.param("hostname hard 1 app=web", "a: n1=1 n2=1 | b: n3=1", None, id="its own"),
+        pytest.param("hostname hard 1 app=web", "a: n1=4 n2=1 | b: n3", None, id="a host without one"),
+        pytest.param(
+            "hostname hard 1 app=web keys:pod-template-hash", "a: n1=2 n2=1 | b: n3=1", None, id="one revision"
+        ),
+        pytest.param("zone hard 1 app=web", "a: n1=2 n2=1 | b: n3=1", None, id="zones"),
+        pytest.param("hostname hard 1 app=web", "a: ~n1=2 ~n2=1 | b: ~n3=1", None, id="no node is open"),
+        pytest.param("hostname hard 0 app=web", "a: n1=2 n2=1 | b: n3=1", None, id="a maxSkew that is refused"),
+    ],
+)
+def test_hosts_that_are_full_to_karpenter(constraint, pods, expected):
+    found = cluster(pods, labelled=KARPENTER)
+    said = (
+        [] if expected is None else [f"audit hostname[0]: Karpenter takes 3 nodes to be full; use maxSkew: {expected}"]
+    )
+    assert told(asked(constraint), found) == said
+    assert told(workload("DaemonSet", "app=web", constraint), found) == []
+    unreadable = asked(constraint)
+    written = unreadable["spec"]["template"]["spec"]["topologySpreadConstraints"][0]
+    written["labelSelector"]["matchExpressions"] = [{"key": "app", "operator": "Is"}]
+    assert told(unreadable, found) == []
+
+
 @pytest.mark.parametrize(
     ("constraints", "expected"),
     [
@@ -198,18 +332,25 @@ def test_what_could_not_be_looked_at_is_said():
         asked("hostname soft 1 {}", replicas=9999),
         asked("zone hard 1 app=web minDomains:2", "zone soft 1 app=web"),
         asked("zone hard 1 app=web", "hostname hard 9 app=web"),
+        asked("zone hard 1 app=web nodeAffinityPolicy:Ignore", affinity=required(of_zone("a"))),
+        asked("zone hard 1 app=web", affinity=required(of_zone("a"), of_zone("b"))),
+        asked("zone soft 1 app=web"),
     ],
     ids=[
         "many replicas, hard on hosts",
         "many replicas, an empty selector",
         "minDomains beside a soft one",
         "zones beside hosts",
+        "domains that pods exclude",
+        "alternatives",
+        "a closed zone, and nodes that are avoided",
     ],
 )
 def test_warnings_are_one_short_line(manifest):
     policy = Policy(rules={RULE: Mode.WARN})
-    found = cluster("a: n1 | b: n2", labelled=KARPENTER)
+    found = cluster("a: n1 | b: n2 | c: ~n3", labelled=KARPENTER)
     found.apply("ADDED", DESCHEDULER)
+    found.apply("ADDED", tainted("n4", "b", "PreferNoSchedule"))
     lines = [line for line in decide(manifest, policy=policy, index=found).warnings if RULE in line]
     assert lines
     assert all(len(line) <= WARNING_CHARS and "…" not in line for line in lines)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, PodRequest, allocatable_of
 from webhook.core.api.types import Node, Taint
-from webhook.core.api.well_known import FILTERING_EFFECTS
+from webhook.core.api.well_known import FILTERING_EFFECTS, PREFER_NO_SCHEDULE
 from webhook.core.index import node_sets
 from webhook.core.index.tables.label_column import Column
 from webhook.core.index.tables.shrinking import drop, drop_under
@@ -40,6 +40,7 @@ class NodeRow(NamedTuple):
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     unschedulable: bool
+    soft_taints: tuple[Taint, ...] = ()
 
 
 class NodeView:
@@ -57,6 +58,8 @@ class NodeView:
         self.labels = tuple([None if fact is None else fact.labels for fact in facts])
         self._taints = tuple([None if fact is None else fact.taints for fact in facts])
         self._unschedulable = tuple([fact is not None and fact.unschedulable for fact in facts])
+        # Most clusters have none: a column would be as long as there are nodes.
+        self._soft_taints = {slot: fact.soft_taints for slot, fact in enumerate(facts) if fact and fact.soft_taints}
         self._columns: dict[str, Column] = {}
         self._after: dict[tuple[int, tuple[Taint, ...] | None], NodeView] = {}
 
@@ -106,8 +109,10 @@ class NodeView:
         columns = self.names, self.labels, self._taints, self._unschedulable
         parts = (column[start:stop] for column in columns)
         return [
-            None if labels is None else NodeRow(name, labels, taints or (), unschedulable)
-            for name, labels, taints, unschedulable in zip(*parts, strict=True)
+            None
+            if labels is None
+            else NodeRow(name, labels, taints or (), unschedulable, self._soft_taints.get(slot, ()))
+            for slot, (name, labels, taints, unschedulable) in enumerate(zip(*parts, strict=True), start)
         ]
 
     def column(self, key: str) -> Column:
@@ -130,12 +135,13 @@ class NodeView:
 
     @cached_property
     def taint_classes(self) -> tuple[tuple[tuple[Taint, ...], int], ...]:
-        """The different lists of taints, each with its nodes; nodes without taints are left out."""
-        classes: dict[tuple[Taint, ...], list[int]] = {}
-        for slot, taints in enumerate(self._taints):
-            if taints:
-                classes.setdefault(taints, []).append(slot)
-        return tuple((taints, node_sets.from_slots(slots, self.size)) for taints, slots in classes.items())
+        """The different lists of taints that filters ask for, each with its nodes; nodes without any are left out."""
+        return _classes(enumerate(self._taints), self.size)
+
+    @cached_property
+    def soft_taint_classes(self) -> tuple[tuple[tuple[Taint, ...], int], ...]:
+        """The same of taints with the effect PreferNoSchedule, which no filter asks for."""
+        return _classes(self._soft_taints.items(), self.size)
 
     @cached_property
     def unschedulable(self) -> int:
@@ -145,6 +151,16 @@ class NodeView:
     def __len__(self) -> int:
         """How many nodes there are."""
         return self.live.bit_count()
+
+
+def _classes(
+    of: Iterable[tuple[int, tuple[Taint, ...] | None]], size: int
+) -> tuple[tuple[tuple[Taint, ...], int], ...]:
+    classes: dict[tuple[Taint, ...], list[int]] = {}
+    for slot, taints in of:
+        if taints:
+            classes.setdefault(taints, []).append(slot)
+    return tuple((taints, node_sets.from_slots(slots, size)) for taints, slots in classes.items())
 
 
 def _differ(
@@ -158,22 +174,22 @@ def _differ(
 
 
 class _Facts:
-    __slots__ = ("allocatable", "labels", "name", "taints", "unschedulable")
+    __slots__ = ("allocatable", "labels", "name", "soft_taints", "taints", "unschedulable")
 
     def __init__(self, node: Node) -> None:
         self.name = node.name
         self.labels = node.labels
-        self.taints = tuple(
-            Taint(key=taint.key, value=taint.value, effect=taint.effect)
-            for taint in node.taints
-            if taint.effect in FILTERING_EFFECTS
-        )
+        # Without the time at which they were added, so that nodes with the same taints are alike.
+        taints = [Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in node.taints]
+        self.taints = tuple(taint for taint in taints if taint.effect in FILTERING_EFFECTS)
+        self.soft_taints = tuple(taint for taint in taints if taint.effect == PREFER_NO_SCHEDULE)
         self.unschedulable = bool(node.spec and node.spec.unschedulable)
         self.allocatable = allocatable_of(node)
 
     def same_view(self, other: "_Facts") -> bool:
         """Whether both look the same in a `NodeView`, which has no resources."""
-        return self.labels == other.labels and self.taints == other.taints and self.unschedulable == other.unschedulable
+        mine = self.labels, self.taints, self.soft_taints, self.unschedulable
+        return mine == (other.labels, other.taints, other.soft_taints, other.unschedulable)
 
 
 class Nodes:
