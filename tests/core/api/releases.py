@@ -40,6 +40,7 @@ TESTS = {
     "NAMES_EMBEDDED_FIELDS": ("test_embedded_structs_were_not_named",),
     "SCHEME_LINE_110": ("test_the_line_of_the_scheme",),
     "SCHEME_LINE_111": ("test_the_line_of_the_scheme",),
+    "SCHEME_LINE_110_AGAIN": ("test_the_line_of_the_scheme",),
     "FINDS_CLAIMS_BY_LISTER": ("test_a_claim_that_cannot_be_got",),
     "DYNAMIC_ARGS": ("test_the_kinds_of_args_follow_the_release",),
     "DISTINCT_CAUSES": ("test_causes_were_repeated",),

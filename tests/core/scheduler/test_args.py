@@ -226,7 +226,9 @@ def test_absent_constraints_are_no_constraints():
     assert PodTopologySpreadArgs(defaulting_type="List").constraints == ()
 
 
-@pytest.mark.parametrize(("release", "line"), [("1.32", 100), ("1.33", 110), ("1.34", 110), ("1.35", 111)])
+@pytest.mark.parametrize(
+    ("release", "line"), [("1.32", 100), ("1.33", 110), ("1.34", 110), ("1.35", 111), ("1.37", 111), ("1.38", 110)]
+)
 def test_the_line_of_the_scheme(release, line):
     with pytest.raises(ArgsError, match=rf'in scheme "pkg/runtime/scheme.go:{line}"'):
         decode_args(b'{"apiVersion": "v2", "kind": "X"}', version=parse_version(release))

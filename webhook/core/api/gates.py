@@ -162,6 +162,12 @@ SCHEME_LINE_111 = Gate(
     "apimachinery v0.34.4 and v0.35.4 `pkg/runtime/scheme.go`",
     case="1.31/answers.jsonl.gz#args-20261121-52",
 )
+SCHEME_LINE_110_AGAIN = Gate(
+    _1_38,
+    "they name `pkg/runtime/scheme.go:110`",
+    "apimachinery v0.37.1 and v0.38.0-alpha.2 `pkg/runtime/scheme.go`",
+    announced=True,
+)
 FINDS_CLAIMS_BY_LISTER = Gate(
     _1_35,
     "a claim that VolumeBinding cannot get: `persistentvolumeclaims … not found`; before `could not find"

@@ -124,7 +124,8 @@ def _check_type(node: object, at: str, raw: bytes, as_version: KubernetesVersion
 
 def _scheme(version: KubernetesVersion) -> str:
     """The name of upstream's scheme in messages: the source line that creates it."""
-    line = 111 if gates.SCHEME_LINE_111.holds(version) else 110 if gates.SCHEME_LINE_110.holds(version) else 100
+    changes = (gates.SCHEME_LINE_110, 110), (gates.SCHEME_LINE_111, 111), (gates.SCHEME_LINE_110_AGAIN, 110)
+    line = [100, *(line for gate, line in changes if gate.holds(version))][-1]
     return f"pkg/runtime/scheme.go:{line}"
 
 
