@@ -14,9 +14,14 @@ HOST = "kubernetes.io/hostname"
 
 
 class Orders:
-    """A state has the nodes of each shard's pods, sorted; ``hosts`` are names with their zones."""
+    """A state has the nodes of each shard's pods, sorted; ``hosts`` are names with their zones.
 
-    def __init__(self, hosts, pods, shards):
+    With ``alike``, all shards have equal fields, all zones as many nodes, and a turn goes by no numbers of shards:
+    states that differ by names only are one.
+    """
+
+    def __init__(self, hosts, pods, shards, *, alike=False):
+        self.alike = alike
         self.zones = hosts
         self.pods = pods
         self.shards = [read(msgspec.to_builtins(each)) for each in shards]
@@ -41,9 +46,25 @@ class Orders:
                 for number, found in moves.items():
                     for host in found:
                         after = (*state[:number], tuple(sorted((*state[number], host))), *state[number + 1 :])
-                        following[after] += chance / len(moves) / len(found)
+                        following[self.first_of(after)] += chance / len(moves) / len(found)
             layer = following
         return ends
+
+    def first_of(self, state):
+        """One state for many that differ by names: not for all, which costs time and no truth."""
+        if not self.alike:
+            return state
+        signs = {host: [] for host in self.zones}
+        for each in state:
+            for host in each:
+                signs[host].append(len(each))
+        of_zones = {zone: [] for zone in self.zones.values()}
+        for host, zone in self.zones.items():
+            of_zones[zone].append((sorted(signs[host]), host))
+        by_sign = sorted((sorted(each) for each in of_zones.values()), key=signs_of)
+        names = [host for zone in sorted(of_zones) for host in self.zones if self.zones[host] == zone]
+        renamed = dict(zip((host for zone in by_sign for _, host in zone), names, strict=True))
+        return tuple(sorted(tuple(sorted(renamed[host] for host in each)) for each in state))
 
     def stuck(self, turn=None, *, even=False):
         """How probable an end with a pod missing is."""
@@ -88,10 +109,21 @@ class Orders:
         return max(Counter(host if key == HOST else self.zones[host] for each in state for host in each).values())
 
 
+def signs_of(zone):
+    """What a zone's nodes hold, without their names."""
+    return [sign for sign, _ in zone]
+
+
 def ordinal_by_ordinal(state, pods):
     """The first pod of each shard, then the second of each."""
     lacking = [number for number, each in enumerate(state) if len(each) < pods]
     return [min(lacking, key=lambda number: len(state[number]))] if lacking else []
+
+
+def fewest_first(state, pods):
+    """The first pod of each shard, the shards in any order, then the second of each, in any order again."""
+    fewest = min(map(len, state))
+    return [number for number, each in enumerate(state) if len(each) == fewest < pods]
 
 
 def shard_by_shard(state, pods):

@@ -50,6 +50,31 @@ def test_the_safe_max_skew_is_the_largest_that_keeps_the_cap(pods, domains):
         assert safe_max_skew(pods, domains, most) == max(safe, default=None), most
 
 
+def led(pods, domains, max_skew):
+    """The fullest domain where one takes pods as long as it may, and else the emptiest other gets one."""
+    counts = [0] * domains
+    for _ in range(pods):
+        number = 0 if counts[0] + 1 - min(counts) <= max_skew else counts.index(min(counts))
+        counts[number] += 1
+    return counts[0]
+
+
+@pytest.mark.parametrize(("pods", "domains"), SMALL)
+def test_leading_pods_into_one_domain_is_the_worst_order(pods, domains):
+    assert all(led(pods, domains, skew) == reachable(pods, domains, skew) for skew in range(1, pods + 2))
+
+
+@pytest.mark.parametrize("domains", range(2, 30))
+def test_the_closed_forms_of_many_pods_and_domains(domains):
+    """Published for fewer than 60 pods and 30 domains."""
+    for pods in range(1, 60):
+        worst = {skew: led(pods, domains, skew) for skew in range(1, pods + 1)}
+        assert worst == {skew: fullest(pods, domains, skew) for skew in worst}
+        for most in range(1, pods):
+            kept = (skew for skew, held in worst.items() if held <= most)
+            assert safe_max_skew(pods, domains, most) == max(kept, default=None), (pods, most)
+
+
 @pytest.mark.parametrize(("pods", "domains"), SMALL)
 def test_min_domains_above_the_domains_make_max_skew_the_most(pods, domains):
     for most in range(1, pods + 1):
