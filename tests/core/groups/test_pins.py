@@ -1,7 +1,8 @@
 """Zones of shards: what every zone gets, in which order, and when there is no way."""
 
+import random
 from collections import Counter
-from itertools import product
+from itertools import combinations, product
 
 import pytest
 
@@ -68,3 +69,56 @@ def test_every_beginning_is_even_too(pods):
     for many in range(1, 21):
         counts = Counter(zone for each in found.of_shards[:many] for zone in each)
         assert max(counts.values()) - min(counts[zone] for zone in "abcd") <= 1
+
+
+def every_way(shards, pods, rooms):
+    """All ways to give each shard as many zones as it has pods, within the rooms."""
+    for given in product(combinations(rooms, pods), repeat=shards):
+        counts = Counter(zone for each in given for zone in each)
+        if all(counts[zone] <= room for zone, room in rooms.items()):
+            yield given
+
+
+def moved(given, running):
+    """The pods that have to leave, one a zone."""
+    return sum(len({*runs} - {*zones}) for zones, runs in zip(given, running, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_as_few_pods_move_as_can_be(seed):
+    """Against all ways there are: with pods that break caps, stand in zones that are gone, and with zones settled."""
+    chance = random.Random(seed)  # noqa: S311 a test
+    for _ in range(60):
+        shards, pods = chance.randint(1, 4), chance.randint(1, 3)
+        rooms = {zone: chance.randint(1, 4) for zone in "abcd"[: chance.randint(2, 4)]}
+        running = [chance.sample("abcde", chance.randint(0, pods)) for _ in range(shards)]
+        settled = [chance.sample(sorted(rooms), chance.randint(0, 1)) for _ in range(shards)]
+        ways = [
+            each
+            for each in every_way(shards, pods, rooms)
+            if all({*known} <= {*zones} for known, zones in zip(settled, each, strict=True))
+        ]
+        found = pin(settled, pods, rooms, running)
+        assert (found is None) == (not ways)
+        if found is not None:
+            assert found.of_shards in ways
+            counts = Counter(zone for each in found.of_shards for zone in each)
+            assert found.of_zones == {zone: counts[zone] for zone in rooms}
+            assert moved(found.of_shards, running) == min(moved(each, running) for each in ways)
+
+
+def test_a_shard_that_may_stay_in_either_zone_leaves_the_one_that_another_is_in():
+    assert pin(ANY * 2, 1, {"a": 1, "b": 1}, [("a", "b"), ("a",)]).of_shards == (("b",), ("a",))
+
+
+def test_what_stays_leaves_the_rest_even():
+    found = pin(ANY * 4, 2, {"a": 9, "b": 9, "c": 9}, [("a", "b"), ("a", "b"), (), ()])
+    assert found.of_shards == (("a", "b"), ("a", "b"), ("a", "c"), ("b", "c"))
+    assert found.of_zones == {"a": 3, "b": 3, "c": 2}
+
+
+def test_of_many_zones_none_is_kept_for_pods_that_run():
+    rooms = {f"z{number:02}": 1 for number in range(17)}
+    assert pin([()], 1, rooms, [("z16",)]).of_shards == (("z00",),)
+    del rooms["z00"]
+    assert pin([()], 1, rooms, [("z16",)]).of_shards == (("z16",),)

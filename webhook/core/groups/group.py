@@ -71,7 +71,8 @@ class Shard(Struct, frozen=True, kw_only=True):
 
     Shape: ``value`` is of the shard label. ``pod`` is its next one, as the scheduler gets it, with the fields that its
     template has. ``zones`` are those that its volumes, or an earlier plan, have settled; empty where nothing has.
-    ``exists`` is false for a shard that is expected and that nobody has written yet.
+    ``running`` are those in which its pods are, the fullest first. ``exists`` is false for a shard that is expected and
+    that nobody has written yet.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Shard(Struct, frozen=True, kw_only=True):
     pod: Pod
     in_turn: bool = True
     zones: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
     exists: bool = True
 
 

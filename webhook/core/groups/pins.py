@@ -2,38 +2,136 @@
 
 A shard whose pods share no zone, and that may use exactly as many zones as it has pods, puts one pod into each. So the
 zones of the shards decide what every zone holds, and no pod takes the place of another zone's.
+
+Pods that run stay where they are as far as that can be: of all ways, one in which the fewest shards get a zone that
+none of their pods is in.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from webhook.core.groups.group import Loads
 
+# With more zones and many pods to move, the fewest moves would take seconds.
+_MOST_ZONES = 16
 
-def pin(shards: Sequence[Sequence[str]], pods: int, rooms: Mapping[str, int]) -> Loads | None:
+_Step = tuple[int, str, str]  # a shard, the zone that it takes, the one that it leaves for it
+
+
+def pin(
+    shards: Sequence[Sequence[str]], pods: int, rooms: Mapping[str, int], running: Sequence[Sequence[str]] = ()
+) -> Loads | None:
     """Give each shard of so many pods a zone for each of them; None if there is no way.
 
-    Shape: ``shards`` has the zones that are settled already for each of them. ``rooms`` are the most pods of each
-    zone, in the order in which equal ones are taken. A shard's zones depend on the shards before it, the rooms and the
-    number of shards alone, and every beginning of the list is about as even as the whole.
+    Shape: ``shards`` has the zones that are settled already for each of them, ``running`` those in which its pods are,
+    of more shards than these or of none. ``rooms`` are the most pods of each zone, in the order in which equal ones are
+    taken. A shard's zones depend on the shards before it, the rooms, the number of shards and what runs alone, and
+    every beginning of the list is about as even as the whole.
     """
     settled = [tuple(zone for zone in each if zone in rooms)[:pods] for each in shards]
-    loads = {zone: sum(zone in each for each in settled) for zone in rooms}
+    if any(running[: len(shards)]) and len(rooms) <= _MOST_ZONES:
+        whole = _fewest_moves(settled, running, pods, rooms)
+        settled = settled if whole is None else staying(whole, settled, running)
+    loads = _loads(settled, rooms)
     targets = _targets(loads, pods * len(shards), {zone: min(room, len(shards)) for zone, room in rooms.items()})
     if targets is None or pods > len(rooms):
         return None
-    given = []
+    found = _evenly(settled, pods, targets) or _fewest_moves(settled, ((),) * len(shards), pods, rooms)
+    return None if found is None else Loads(tuple(tuple(sorted(each)) for each in found), _loads(found, rooms))
+
+
+def staying(
+    given: Iterable[Iterable[str]], settled: Iterable[Sequence[str]], running: Sequence[Sequence[str]]
+) -> list[tuple[str, ...]]:
+    """Of the zones that shards are given, those that were settled, and those in which their pods are."""
+    return [
+        (*known, *(zone for zone in runs if zone in zones and zone not in known))
+        for zones, known, runs in zip(map(set, given), settled, running, strict=False)
+    ]
+
+
+def _loads(given: Iterable[Iterable[str]], rooms: Mapping[str, int]) -> dict[str, int]:
+    held = [zone for each in given for zone in each]
+    return {zone: held.count(zone) for zone in rooms}
+
+
+def _evenly(settled: Sequence[Sequence[str]], pods: int, targets: Mapping[str, int]) -> list[list[str]] | None:
+    """Zones by which each zone gets what it is to have; None where this way of choosing does not come to an end."""
+    given, loads = list[list[str]](), _loads(settled, targets)
     for number, known in enumerate(settled):
         chosen, left = list(known), sum(len(each) < pods for each in settled[number:])
         for _ in range(pods - len(known)):
-            open_ = [each for each in rooms if each not in chosen and loads[each] < targets[each]]
+            open_ = [each for each in targets if each not in chosen and loads[each] < targets[each]]
             if not open_:
-                return None  # what is settled leaves no way
+                return None
             # A zone that needs a pod of each shard to come gets one now; else what lags behind its target most.
             zone = min(open_, key=lambda each: (targets[each] - loads[each] < left, loads[each] / targets[each]))
             loads[zone] += 1
             chosen.append(zone)
-        given.append(tuple(sorted(chosen)))
-    return Loads(tuple(given), loads)
+        given.append(chosen)
+    return given
+
+
+def _fewest_moves(
+    settled: Sequence[Sequence[str]], running: Sequence[Sequence[str]], pods: int, rooms: Mapping[str, int]
+) -> list[set[str]] | None:
+    """Zones for all pods with as few as can be that are not where pods of the shard are; None if there is no way."""
+    taken, fixed, runs = [*map(set, settled)], [*map(frozenset, settled)], [*map(frozenset, running)][: len(settled)]
+    free = {zone: rooms[zone] - held for zone, held in _loads(settled, rooms).items()}
+    if min(free.values(), default=0) < 0:
+        return None
+    for number, zones in enumerate(taken):
+        while len(zones) < pods:
+            steps = _shortest(number, taken, fixed, runs, free)
+            if not steps:
+                return None
+            for shard, into, out in steps:
+                taken[shard].discard(out)
+                taken[shard].add(into)
+            free[steps[0][1]] -= 1
+    return taken
+
+
+def _shortest(
+    number: int,
+    taken: Sequence[set[str]],
+    fixed: Sequence[frozenset[str]],
+    runs: Sequence[frozenset[str]],
+    free: Mapping[str, int],
+) -> list[_Step]:
+    """How one pod more of a shard gets a zone at the fewest moves, the last step first; nothing where it gets none.
+
+    Each zone on the way is left by a pod of another shard, which takes the next; the last has room (Bellman-Ford).
+    """
+    wanted = runs[number] - taken[number] or free.keys() - taken[number]
+    if at_once := [zone for zone in free if free[zone] and zone in wanted]:
+        return [(number, max(at_once, key=free.__getitem__), "")]
+    costs = {zone: int(zone not in runs[number]) for zone in free if zone not in taken[number]}
+    last: dict[str, _Step] = {zone: (number, zone, "") for zone in costs}
+    edges = _exchanges(taken, fixed, runs, free)
+    for _ in free:
+        for (out, into), (cost, shard) in edges.items():
+            if out in costs and costs[out] + cost < costs.get(into, len(taken) + 1):
+                costs[into], last[into] = costs[out] + cost, (shard, into, out)
+    ends = [zone for zone in costs if free[zone]]
+    steps, zone = list[_Step](), min(ends, key=costs.__getitem__) if ends else ""
+    while zone:
+        steps.append(last[zone])
+        zone = last[zone][2]
+    return steps
+
+
+def _exchanges(
+    taken: Sequence[set[str]], fixed: Sequence[frozenset[str]], runs: Sequence[frozenset[str]], zones: Iterable[str]
+) -> dict[tuple[str, str], tuple[int, int]]:
+    """By zones out of and into which a pod can go: how many moves more that is for the best shard, and which it is."""
+    found = dict[tuple[str, str], tuple[int, int]]()
+    for number, (has, stays, there) in enumerate(zip(taken, fixed, runs, strict=True)):
+        for out in sorted(has - stays):
+            for into in zones:
+                cost = (out in there) - (into in there)
+                if into not in has and cost < found.get((out, into), (2, 0))[0]:
+                    found[out, into] = (cost, number)
+    return found
 
 
 def _targets(loads: Mapping[str, int], pods: int, most: Mapping[str, int]) -> dict[str, int] | None:

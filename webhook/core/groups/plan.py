@@ -24,7 +24,7 @@ from webhook.core.groups.caps import MIN_DOMAINS_OF_A_CAP, fullest, safe_max_ske
 from webhook.core.groups.fields import derived, exact_cap, max_skew, with_fields
 from webhook.core.groups.group import Fields, Group, Loads, Shard, Standing
 from webhook.core.groups.outlook import EFFORT, Outlook, outlook
-from webhook.core.groups.pins import pin
+from webhook.core.groups.pins import pin, staying
 from webhook.core.groups.rooms import Rooms
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import Party
@@ -240,16 +240,32 @@ def _exact(group: Group, loads: Loads | None = None) -> _Candidate:
 
 
 def _pinned(group: Group, shards: Sequence[Shard], rooms: Rooms) -> _Candidate | None:
-    """Zones for each shard, so that they stay for as many shards more as can be; None if there is no way."""
+    """Zones for each shard, so that they stay for as many shards more as can be; None if there is no way.
+
+    Which pods stay where they are is decided by the caps of the shards that are expected now.
+    """
+    settled, running = [each.zones for each in shards], [each.running for each in shards]
+    first = _loads(group, settled[: group.shards], running, rooms)
+    if first is None:
+        return None
+    settled[: group.shards] = staying(first.of_shards, settled, running)
+    running[: group.shards] = [()] * group.shards
+    top = group.most(group.zone_key)
     for many in range(len(shards), group.shards - 1, -1):
-        most = replace(group, shards=many).most(group.zone_key)
-        open_ = {zone: room if most is None else min(room, most) for zone, room in rooms.of_zones.items()}
-        loads = pin([each.zones for each in shards[:many]], group.pods_per_shard, open_)
-        now = None if loads is None else _of_first(loads, group.shards)
-        top = group.most(group.zone_key)
-        if now is not None and (top is None or max(now.of_zones.values()) <= top):
-            return replace(_exact(group, now), pinned=many)
+        loads = _loads(group, settled[:many], running, rooms)
+        found = None if loads is None else _of_first(loads, group.shards)
+        if found is not None and (top is None or max(found.of_zones.values()) <= top):
+            return replace(_exact(group, found), pinned=many)
     return None
+
+
+def _loads(
+    group: Group, settled: Sequence[Sequence[str]], running: Sequence[Sequence[str]], rooms: Rooms
+) -> Loads | None:
+    """Pins for as many shards as there are settled zones for, within the caps of so many."""
+    most = replace(group, shards=len(settled)).most(group.zone_key)
+    open_ = {zone: room if most is None else min(room, most) for zone, room in rooms.of_zones.items()}
+    return pin(settled, group.pods_per_shard, open_, running)
 
 
 def _of_first(loads: Loads, shards: int) -> Loads:

@@ -1,6 +1,6 @@
 """The workloads of a group as its shards, with the zones that are settled, and the cluster without their pods."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -13,6 +13,8 @@ from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.shards import all_shards
 from webhook.core.index.overlay import without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.label_column import Column
+from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.placement.proofs.pinned_claims import ordinals
 from webhook.core.text import listed, one_line
 from webhook.core.workloads.workload import ClaimTemplates, Workload
@@ -54,7 +56,8 @@ def gathered(
     """The shards of these workloads, and those that are expected beside them.
 
     Shape: ``stored`` are zones of an earlier plan, by the value of the shard label. A shard's volumes settle its zones
-    first, then what is stored, then the pin of its template. Of workloads with one value only the largest is a shard.
+    first, then what is stored, then the pin of its template; where its pods are settles none, and is kept if it can be.
+    Of workloads with one value only the largest is a shard.
     """
     selector, without, running, written = compile_selector(group.selector), index, 0, list[Shard]()
     for each in _largest(members):
@@ -73,6 +76,7 @@ def gathered(
                 pod=each.pod,
                 in_turn=each.workload.traits.ordered and not each.workload.parallel,
                 zones=tuple(dict.fromkeys(settled))[: group.pods_per_shard],
+                running=_zones_of(there, index.view().column(group.zone_key)),
             )
         )
     if len(written) > group.plan_for:
@@ -109,6 +113,15 @@ def _settled(group: Group, shard: Shard, stored: Mapping[str, Sequence[str]]) ->
     if shard.exists or shard.value not in stored:
         return shard
     return replace(shard, zones=tuple(stored[shard.value])[: group.pods_per_shard])
+
+
+def _zones_of(counts: Counts, column: Column) -> tuple[str, ...]:
+    """The zones with pods, the fullest first."""
+    held = Counter[str]()
+    for slot, pods in counts.items():
+        if slot < len(column.of) and column.of[slot] >= 0:  # no node that is gone, or without a zone
+            held[column.values[column.of[slot]]] += pods
+    return tuple(sorted(held, key=lambda zone: (-held[zone], zone)))
 
 
 def _zones_of_volumes(group: Group, member: Member, index: ReadOnlyIndex) -> list[str]:
