@@ -4,20 +4,30 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from build import NAMESPACE, cluster, constraint, index, node, selector
+from build import NAMESPACE, cluster, constraint, index, node, selector, service
 from core.groups.every_order import Orders, hosts_of
 from core.groups.grouped import FIELD, cap, derived, redis, shards_of, zones
 from msgspec.structs import replace
 
-from webhook.core.api.types import Affinity, Container, NodeStatus, PodAffinity, PodAffinityTerm, ResourceRequirements
+from webhook.core.api.types import (
+    Affinity,
+    Container,
+    NodeStatus,
+    PodAffinity,
+    PodAffinityTerm,
+    ResourceRequirements,
+    SpreadConstraint,
+)
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.groups.derive import derive
-from webhook.core.groups.fields import naive
+from webhook.core.groups.derive import derive, derive_standing
+from webhook.core.groups.fields import exact_cap, naive
+from webhook.core.groups.group import Standing
 from webhook.core.groups.outlook import EFFORT, outlook
 from webhook.core.groups.plan import Keeping, Proof, Way, parties
 from webhook.core.placement.crowds import game_of
-from webhook.core.placement.simulation import Outcome, one_order
-from webhook.core.policy.policy import Policy
+from webhook.core.placement.simulation import Outcome, one_order, simulate
+from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride, Policy
+from webhook.core.scheduler.profile import SchedulerProfile
 
 HOSTS = (cap(HOSTNAME, "<1/3"),)
 
@@ -389,3 +399,96 @@ def test_scaling_moves_no_pin(path):
 def test_caps_of_one_key_count_together():
     group = redis(9, caps=(*FIELD, cap(ZONE, "<=7"), cap(ZONE, "<=1", enforced=False)))
     assert group.most(ZONE) == 7
+
+
+HARD = SpreadConstraint(max_skew=1, topology_key=HOSTNAME, when_unsatisfiable="DoNotSchedule")
+SOFT = replace(HARD, when_unsatisfiable="ScheduleAnyway")
+
+
+def scheduled(*constraints):
+    """What kube-scheduler gives pods without constraints (PodTopologySpreadArgs ``defaultConstraints``)."""
+    return Policy(scheduler_profiles=(SchedulerProfile(defaulting_type="List", default_constraints=constraints),))
+
+
+def injected(constraint, **more):
+    return Policy(
+        defaults=Defaults(mode="inject", default_constraints=(DefaultConstraint(constraint=constraint),), **more)
+    )
+
+
+def played(group, text, policy, fields=None):
+    """The plan, and what the engine makes of its pods, or of pods with these fields, in a cluster with a Service."""
+    into = cluster(text)
+    into.apply("ADDED", service("redis", "app=redis"))
+    found = derive(group, shards_of(group), into, policy)
+    of = parties(group, found.plan.shards, fields or found.plan.fields, found.setting)
+    return found.plan, simulate(game_of(of, found.setting.index)).outcome
+
+
+@pytest.mark.parametrize(
+    ("group", "nodes", "constraints", "most"),
+    [
+        pytest.param(redis(3, caps=()), zones(1, 3), [], 6, id="no cap"),
+        pytest.param(redis(3, 3, caps=(cap(HOSTNAME, "<=3"),)), zones(1, 1, 3), [], 3, id="a cap that shards keep"),
+        pytest.param(redis(3, caps=(cap(ZONE, "<1/2"),), plan_for=5), zones(1, 4, 4), [], 10, id="pins"),
+    ],
+)
+def test_default_constraints_of_the_scheduler_are_not_in_the_way(group, nodes, constraints, most):
+    """Without a constraint in their fields the pods would get the scheduler's, and get stuck."""
+    plain, outcome = played(group, nodes, scheduled(SOFT))
+    assert ([*plain.constraints], outcome) == (constraints, Outcome.FITS)
+    assert played(group, nodes, scheduled(HARD), plain.fields)[1] in {Outcome.NO_FIT, Outcome.STUCK}
+    found, outcome = played(group, nodes, scheduled(HARD))
+    assert (found.verdict, outcome) == (Outcome.FITS, Outcome.FITS)
+    assert found.constraints == (exact_cap(group, HOSTNAME, most),)
+    assert (found.keeping, found.loads, found.same_up_to) == (plain.keeping, plain.loads, plain.same_up_to)
+
+
+@pytest.mark.parametrize(
+    ("policy", "needed"),
+    [
+        pytest.param(injected(HARD), True, id="hard"),
+        pytest.param(injected(SOFT), False, id="soft"),
+        pytest.param(Policy(defaults=replace(injected(HARD).defaults, mode="observe")), False, id="none yet"),
+        pytest.param(
+            Policy(
+                defaults=Defaults(
+                    mode="inject",
+                    overrides=(
+                        DefaultsOverride(
+                            name="o", default_constraints=(DefaultConstraint(constraint=SOFT, hard_when_domains=2),)
+                        ),
+                    ),
+                )
+            ),
+            True,
+            id="hard for some pods, from some nodes on",
+        ),
+    ],
+)
+def test_constraints_that_the_webhook_would_inject_are_not_in_the_way(policy, needed):
+    assert bool(played(redis(3, caps=()), zones(1, 3), policy)[0].constraints) is needed
+
+
+def test_templates_with_constraints_and_other_schedulers_get_no_defaults():
+    group = redis(3, caps=())
+    soft = constraint("rack", when="ScheduleAnyway", select="app=redis")
+    for field, value in (("topology_spread_constraints", (soft,)), ("scheduler_name", "other")):
+        template = with_spec(group, **{field: lambda _, value=value: value})
+        assert derived(group, zones(1, 3), template, scheduled(HARD)).plan.constraints == ()
+
+
+def test_a_plan_that_stands_is_judged_with_the_defaults_that_it_gets_now():
+    group, index = redis(3, caps=()), cluster(zones(1, 3))
+    index.apply("ADDED", service("redis", "app=redis"))
+    shards = shards_of(group)
+
+    def stands(constraints, of=group):
+        found = derive_standing(of, shards, Standing(constraints), index, scheduled(HARD)).plan
+        return None if found is None else (found.verdict, found.constraints == constraints)
+
+    assert stands(()) == (Outcome.NO_FIT, True)
+    kept = (exact_cap(group, HOSTNAME, 6),)
+    assert stands(kept) == (Outcome.FITS, True)
+    # Of more pods it is a cap, which nobody asked for.
+    assert stands(kept, redis(4, caps=())) is None

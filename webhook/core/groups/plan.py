@@ -12,7 +12,7 @@ that finds no node leaves a number of pods behind that the group does not reach 
 every order is followed (`outlook`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -29,8 +29,9 @@ from webhook.core.groups.rooms import Rooms
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import Party
 from webhook.core.placement.simulation import Outcome
-from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.policy.policy import Defaults, Policy, profile_for
 from webhook.core.scheduler.problem import take
+from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
 
 # Of more shards the search meets more states than it may, and says nothing.
 _MOST_SEARCHED = 4
@@ -164,18 +165,45 @@ def _rank(of: Plan) -> tuple[int, float]:
 
 def _candidates(group: Group, shards: Sequence[Shard], within: Setting) -> Iterator[_Candidate]:
     pinned = _pinned(group, shards, within.rooms) if group.keeps_zones_apart else None
-    if pinned is None or not within.pins_first:
-        yield _skewed(group, within.rooms)
-        yield _exact(group)
-    if pinned is not None:
-        yield pinned
+    found = [] if pinned is not None and within.pins_first else [_skewed(group, within.rooms), _exact(group)]
+    for each in found if pinned is None else [*found, pinned]:
+        fields = (derived(group, shard, each.constraints) for shard in shards)
+        defaulted = _are_defaulted(shards, fields, within.policy)
+        yield replace(each, constraints=(_no_cap(group, shards),)) if defaulted else each
+
+
+def _are_defaulted(shards: Iterable[Shard], fields: Iterable[Fields], policy: Policy) -> bool:
+    """Whether pods of a shard get hard constraints that no template has: pods without any get those of the cluster."""
+    injected, strict = _injects(policy.defaults), {*map(_strict_name, policy.scheduler_profiles)}
+    return (injected or any(strict)) and any(
+        not each.constraints and (injected or (shard.pod.pod_spec.scheduler_name or DEFAULT_SCHEDULER) in strict)
+        for shard, each in zip(shards, fields, strict=True)
+    )
+
+
+def _strict_name(profile: SchedulerProfile) -> str:
+    """The scheduler's name, if its own constraints are hard."""
+    return profile.name if any(each.hard for each in profile.default_constraints) else ""
+
+
+def _injects(defaults: Defaults) -> bool:
+    """Whether our webhook may add hard constraints to a pod."""
+    given = (*defaults.default_constraints, *(each for of in defaults.overrides for each in of.default_constraints))
+    return defaults.mode == "inject" and any(
+        each.constraint.hard or each.hard_when_domains is not None for each in given
+    )
+
+
+def _no_cap(group: Group, shards: Sequence[Shard]) -> SpreadConstraint:
+    """A constraint that keeps no pod from a node: pods that have one get none of the cluster's."""
+    return exact_cap(group, HOSTNAME, group.most(HOSTNAME) or len(shards) * group.pods_per_shard)
 
 
 def _standing(group: Group, shards: Sequence[Shard], before: Standing, rooms: Rooms) -> _Candidate | None:
     """What stands, judged by the group as it is now."""
     pinned = _pinned(group, shards, rooms) if before.pins and group.keeps_zones_apart else None
-    given = {each.topology_key: each for each in before.constraints}
     capped = dict(_capped_keys(group))
+    given = {each.topology_key: each for each in before.constraints if not _is_no_cap(group, each, capped)}
     others = any(each.selector != group.selector for each in before.constraints) or not given.keys() <= capped.keys()
     if others or (before.pins and pinned is None):
         return None
@@ -198,6 +226,12 @@ def _standing(group: Group, shards: Sequence[Shard], before: Standing, rooms: Ro
             return None
     loads, many = (None, 0) if pinned is None else (pinned.loads, pinned.pinned)
     return _Candidate(constraints=before.constraints, keeping=keeping, tops=tops, loads=loads, pinned=many)
+
+
+def _is_no_cap(group: Group, constraint: SpreadConstraint, capped: Mapping[str, int]) -> bool:
+    """Whether it is one that keeps no pod of the group, as it is now, from a node."""
+    loose = constraint.min_domains == MIN_DOMAINS_OF_A_CAP and (constraint.max_skew or 0) >= group.pods
+    return loose and constraint.topology_key == HOSTNAME and HOSTNAME not in capped
 
 
 def _kept_by_shards(group: Group, key: str, most: int) -> bool:
@@ -280,6 +314,7 @@ def _judged(group: Group, shards: Sequence[Shard], of: _Candidate, within: Setti
     fields = {
         shard.name: derived(group, shard, of.constraints, zones) for shard, zones in zip(shards, pins, strict=True)
     }
+    defaulted = _are_defaulted(shards, fields.values(), within.policy)
     found = Plan(
         group=group,
         shards=tuple(shards),
@@ -287,7 +322,7 @@ def _judged(group: Group, shards: Sequence[Shard], of: _Candidate, within: Setti
         fields=fields,
         keeping=of.keeping,
         verdict=Outcome.UNKNOWN,
-        proof=_proof(group, of, within.rooms),
+        proof=Proof.NONE if defaulted else _proof(group, of, within.rooms),
         loads=of.loads,
     )
     if found.proof is not Proof.NONE:

@@ -62,8 +62,11 @@ def _room(  # noqa: PLR0913, PLR0917 each a fact of its own
     policy: Policy,
 ) -> int:
     """How many of so many equal pods these nodes take; every order places as many."""
-    given = alone(group, pod, constraints)
-    problem = take(index, given, profile=profile_for(policy, pod.pod_spec.scheduler_name))
+    given, profile = alone(group, pod, constraints), profile_for(policy, pod.pod_spec.scheduler_name)
+    if profile is not None:
+        # Defaults are for pods without constraints, and a plan has one wherever they would be in the way.
+        profile = replace(profile, defaulting_type="List", default_constraints=())
+    problem = take(index, given, profile=profile)
     found = simulate(game_of([Party(problem=problem, pods=pods, nodes=nodes)], index))
     return found.fewest or 0
 
