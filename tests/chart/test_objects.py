@@ -43,12 +43,18 @@ def policy(values):
     ("fills", "fallback"), [(False, "annotation"), (True, "annotation"), (False, "off"), (False, "always")]
 )
 def test_the_webhooks_are_those_that_a_terminal_registers(fills, fallback):
-    values = {**EXISTING, "config": {"defaults": {"mode": "inject", "fillNullSelector": fills, "fallback": fallback}}}
+    values = {
+        **EXISTING,
+        "config": {"defaults": {"mode": "inject", "fillNullSelector": fills, "fallback": fallback}},
+        "crds": {"install": True},
+    }
     defaults = Defaults(mode="inject", fill_null_selector=fills, fallback=fallback)
-    expected = configurations("https://x", CA.encode(), defaults)
-    for configuration in expected:
-        (ours,) = one(configuration["kind"], values)["webhooks"]
-        (theirs,) = configuration["webhooks"]
+    expected = configurations("https://x", CA.encode(), defaults, groups=True)
+    pairs = [
+        pair for each in expected for pair in zip(one(each["kind"], values)["webhooks"], each["webhooks"], strict=True)
+    ]
+    assert len(pairs) == 3
+    for ours, theirs in pairs:
         for webhook in (ours, theirs):
             webhook["rules"].sort(key=lambda rule: (rule["apiGroups"], rule["resources"]))
         assert ours["clientConfig"]["caBundle"] == theirs["clientConfig"]["caBundle"]

@@ -5,7 +5,13 @@ import base64
 import pytest
 
 from webhook.cluster.connection import ClusterError
-from webhook.cluster.writing.registration import REGISTRATION_NAME, configurations, register, unregister
+from webhook.cluster.writing.registration import (
+    REGISTRATION_NAME,
+    configurations,
+    has_groups,
+    register,
+    unregister,
+)
 from webhook.core.policy.policy import Defaults
 
 MADE = configurations("https://127.0.0.1:8443", b"the CA", Defaults(mode="inject"))
@@ -60,6 +66,41 @@ def test_both_configurations_fail_open_in_two_seconds_and_leave_the_system_out()
 def test_nothing_mutates_where_nothing_would_be_injected(mode):
     (only,) = configurations("https://127.0.0.1:8443", b"", Defaults(mode=mode))
     assert only["kind"] == "ValidatingWebhookConfiguration"
+
+
+def test_templates_of_groups_are_sent_where_the_cluster_has_groups():
+    """As by the chart with `crds.install`; whatever the defaults are."""
+    off, inject = (
+        configurations("https://127.0.0.1:8443", b"", Defaults(mode=mode), groups=True)[1] for mode in ("off", "inject")
+    )
+    assert [each["name"] for each in off["webhooks"]] == ["groups.evenspread.io"]
+    assert [each["name"] for each in inject["webhooks"]] == ["mutate.evenspread.io", "groups.evenspread.io"]
+    webhook = inject["webhooks"][1]
+    assert webhook == off["webhooks"][0]
+    assert webhook["clientConfig"]["url"] == "https://127.0.0.1:8443/mutate"
+    assert (webhook["failurePolicy"], webhook["timeoutSeconds"], webhook["reinvocationPolicy"]) == (
+        "Ignore",
+        2,
+        "Never",
+    )
+    assert webhook["namespaceSelector"] == inject["webhooks"][0]["namespaceSelector"]
+    assert webhook["rules"][0]["resources"] == ["deployments", "statefulsets"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "has"),
+    [
+        pytest.param({"resources": [{"name": "spreadgroups"}, {"name": "spreadgroups/status"}]}, True, id="groups"),
+        pytest.param({"resources": [{"name": "others"}]}, False, id="others of our group"),
+        pytest.param({"resources": None}, False, id="nothing"),
+        pytest.param(None, False, id="not our group"),
+    ],
+)
+def test_whether_a_cluster_has_groups(answer, has):
+    server = FakeServer()
+    if answer is not None:
+        server.objects["/apis/evenspread.io/v1alpha1"] = answer
+    assert has_groups(server) is has
 
 
 @pytest.mark.parametrize(

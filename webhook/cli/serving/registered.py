@@ -19,7 +19,13 @@ import click
 
 from webhook.cli.exit_codes import CommandError
 from webhook.cluster.connection import Account, ApiServer, ClusterError
-from webhook.cluster.writing.registration import REGISTRATION_NAME, configurations, register, unregister
+from webhook.cluster.writing.registration import (
+    REGISTRATION_NAME,
+    configurations,
+    has_groups,
+    register,
+    unregister,
+)
 from webhook.server.run import Plan, serve
 
 _UNREACHABLE, _OUR_FAULT = 4, 5
@@ -45,8 +51,9 @@ class Cluster:
     def serve(self, plan: Plan, authority: Path, *, port: int, health_port: int, ask: bool) -> NoReturn:
         """Serve the plan, registered, until a signal or the end of the server."""
         url = f"https://{self.advertised}:{port}"
-        made = configurations(url, authority.read_bytes(), plan.engine.policy.defaults)
+        defaults = plan.engine.policy.defaults
         try:
+            made = configurations(url, authority.read_bytes(), defaults, groups=has_groups(self._server))
             register(self._server, made, rehearsed=True)
         except ClusterError as error:
             raise CommandError(str(error), _UNREACHABLE) from error

@@ -6,9 +6,11 @@ be able to block a cluster. If its removal fails, one `kubectl delete` is enough
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.resources import group_path
+from webhook.core.api.spread_group import API_VERSION, RESOURCE
 from webhook.core.api.well_known import (
     APP_MANAGED_BY,
     APP_NAME,
@@ -42,8 +44,18 @@ _VALIDATED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         for group in dict.fromkeys(group for group, _ in _REVIEWED)
     ),
 )
-_MUTATED = (_PODS,)
-_REGISTERED = {"validate": ("Validating", _VALIDATED), "mutate": ("Mutating", _MUTATED)}
+# Kinds of the shards that a SpreadGroup has; their templates get its plan.
+_PLANNED = (("apps", ("deployments", "statefulsets"), _WRITES),)
+
+
+class _Webhook(NamedTuple):
+    """One of a configuration: the route that it is sent to, and what is sent."""
+
+    name: str
+    route: str
+    rules: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]]
+    conditions: Mapping[str, str]
+
 
 # CEL conditions, so that requests that need no answer are not sent. Each must hold, and none may raise on an absent
 # field, which would refuse the request under failurePolicy Fail.
@@ -92,18 +104,38 @@ _TO_MUTATE = {
         f"{_ANNOTATED.format(SKIP_ANNOTATION)} || object.metadata.annotations['{SKIP_ANNOTATION}'] == 'false'"
     ),
 }
+# A changed template restarts the pods: one that its author leaves alone is not touched.
+_TO_PLAN = {
+    "new-or-its-template-changed": "request.operation != 'UPDATE' || object.spec.template != oldObject.spec.template"
+}
+_VALIDATE = _Webhook("validate.evenspread.io", "validate", _VALIDATED, _TO_VALIDATE)
+_GROUPS = _Webhook("groups.evenspread.io", "mutate", _PLANNED, _TO_PLAN)
 
 
-def configurations(url: str, ca: bytes, defaults: Defaults) -> tuple[Mapping[str, Any], ...]:
+def configurations(url: str, ca: bytes, defaults: Defaults, *, groups: bool = False) -> tuple[Mapping[str, Any], ...]:
     """The webhook configurations to register; the mutating one only if anything would be patched.
 
-    Shape: but for how we are reached, those of the chart; a test compares them.
+    Shape: but for how we are reached, those of the chart; a test compares them. ``groups`` says that the cluster has
+    SpreadGroups.
     """
-    validating = _configuration("validate", url, ca, _TO_VALIDATE)
-    if defaults.mode != "inject":
-        return (validating,)
-    conditions = {name: cel for name, cel in _TO_MUTATE.items() if name not in _unneeded(defaults)}
-    return (validating, _configuration("mutate", url, ca, conditions))
+    made = [_configuration("Validating", [_webhook(_VALIDATE, url, ca)])]
+    mutating = list[dict[str, Any]]()
+    if defaults.mode == "inject":
+        conditions = {name: cel for name, cel in _TO_MUTATE.items() if name not in _unneeded(defaults)}
+        of_pods = _Webhook("mutate.evenspread.io", "mutate", (_PODS,), conditions)
+        mutating.append(_webhook(of_pods, url, ca) | {"reinvocationPolicy": "IfNeeded"})
+    if groups:
+        mutating.append(_webhook(_GROUPS, url, ca) | {"reinvocationPolicy": "Never"})
+    return (*made, *([_configuration("Mutating", mutating)] if mutating else []))
+
+
+def has_groups(server: ApiServer) -> bool:
+    """Whether the API server has SpreadGroups.
+
+    Errors: ClusterError if there is no answer.
+    """
+    status, answer = server.request("GET", group_path(API_VERSION))
+    return status == 200 and any(each.get("name") == RESOURCE for each in answer.get("resources") or ())
 
 
 def _unneeded(defaults: Defaults) -> tuple[str, ...]:
@@ -166,11 +198,10 @@ def _path(kind: str) -> str:
     return f"{_GROUP}/{kind.lower()}s/{REGISTRATION_NAME}"
 
 
-def _configuration(route: str, url: str, ca: bytes, conditions: Mapping[str, str]) -> Mapping[str, Any]:
-    family, rules = _REGISTERED[route]
-    webhook: dict[str, Any] = {
-        "name": f"{route}.evenspread.io",
-        "clientConfig": {"url": f"{url}/{route}", "caBundle": base64.b64encode(ca).decode()},
+def _webhook(of: _Webhook, url: str, ca: bytes) -> dict[str, Any]:
+    return {
+        "name": of.name,
+        "clientConfig": {"url": f"{url}/{of.route}", "caBundle": base64.b64encode(ca).decode()},
         "rules": [
             {
                 "apiGroups": [group],
@@ -179,23 +210,24 @@ def _configuration(route: str, url: str, ca: bytes, conditions: Mapping[str, str
                 "resources": list(resources),
                 "scope": "Namespaced",
             }
-            for group, resources, operations in rules
+            for group, resources, operations in of.rules
         ],
         "namespaceSelector": {
             "matchExpressions": [{"key": NAMESPACE_NAME, "operator": "NotIn", "values": list(_SYSTEM)}]
         },
-        "matchConditions": [{"name": name, "expression": cel} for name, cel in conditions.items()],
+        "matchConditions": [{"name": name, "expression": cel} for name, cel in of.conditions.items()],
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": "Ignore",
         "matchPolicy": "Equivalent",
         "timeoutSeconds": _TIMEOUT_SECONDS,
     }
-    if family == "Mutating":
-        webhook["reinvocationPolicy"] = "IfNeeded"
+
+
+def _configuration(family: str, webhooks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": f"{family}WebhookConfiguration",
         "metadata": {"name": REGISTRATION_NAME, "labels": dict(_MANAGER)},
-        "webhooks": [webhook],
+        "webhooks": webhooks,
     }
