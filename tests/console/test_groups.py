@@ -112,7 +112,7 @@ def test_a_group_that_nobody_has_planned_yet_has_a_page(browse):
 
 @pytest.mark.parametrize(
     ("groups", "text"),
-    [((), "There is no SpreadGroup."), (None, "Groups are not looked after here.")],
+    [((), "There is no SpreadGroup."), (None, "Of groups nothing is known.")],
     ids=["none", "a file"],
 )
 def test_an_empty_list_says_why(browse, groups, text):

@@ -211,12 +211,12 @@ def test_a_bug_in_one_group_keeps_no_other_back(api, replica, monkeypatch, caplo
     add_group(api, "bad")
     add_group(api, namespace="bank")
     api.put("namespaces", "bank")
-    assessed = groups.assess
+    assessed = groups.group_status
 
-    def raises(seen, *rest):
-        return 1 / 0 if seen.group.name == "bad" else assessed(seen, *rest)
+    def raises(of, *rest, **more):
+        return 1 / 0 if of.meta.name == "bad" else assessed(of, *rest, **more)
 
-    monkeypatch.setattr(groups, "assess", raises)
+    monkeypatch.setattr(groups, "group_status", raises)
     turns(replica, lambda: conditions(api, "cache", "bank"))
     assert "a group could not be looked at by a bug" in caplog.text
 

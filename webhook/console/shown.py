@@ -28,7 +28,7 @@ class Shown(Struct, frozen=True, kw_only=True):
 
     Shape: ``scan`` is None until the first one has ended, or where it waits for something else, which ``waiting`` says.
     ``moment`` is the timestamp to which ages are counted. ``live`` says that later scans will follow. ``groups`` are
-    None where nobody looks after them, as over a file.
+    None where nothing is known of them, as over a file without that kind.
     """
 
     scan: ClusterScan | None

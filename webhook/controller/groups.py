@@ -15,23 +15,20 @@ from typing import NamedTuple
 
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.feed import Feed
-from webhook.cluster.writing.group_status import MOST_PODS, pods_of, put_status, read_status_of
+from webhook.cluster.writing.group_status import pods_of, put_status, read_status_of
 from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.allowance import Allowance
 from webhook.controller.events import Events
 from webhook.core.api.selectors import compile_selector
-from webhook.core.api.spread_group import API_VERSION, KIND, MOST_GROUPS, SpreadGroup
+from webhook.core.api.spread_group import API_VERSION, KIND, SpreadGroup
 from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.groups.group import Group
-from webhook.core.groups.reading import GroupError, group_of
-from webhook.core.groups.standing.assess import Seen, assess, unreadable
 from webhook.core.groups.standing.forms import Found, Status, as_json, read_status
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.pod_groups import Counts
-from webhook.core.index.tables.pod_table import FINISHED
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.group_members import members_of, workloads_of
+from webhook.core.scan.group_members import group_status, readable, stands, workloads_of
 from webhook.core.workloads.kinds import group_kind
 from webhook.logs import bounded, described
 from webhook.report.grouped import group_notices
@@ -152,29 +149,16 @@ class Groups:
 
     def _assessed(self, of: SpreadGroup, older: tuple[SpreadGroup, ...], before: Status, feed: Feed) -> Status:
         now = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        try:
-            group = group_of(of)
-        except GroupError as error:
-            return unreadable(error.faults, of.generation, before, now)
-        asked = pods_of(self._server, group.namespace, compile_selector(group.selector).text)
-        if asked is None:
-            return unreadable([f"the selector matches more than {MOST_PODS:,} pods"], of.generation, before, now)
-        pods = tuple(filter(_counts, asked))
+        group = readable(of)
+        asked = None if group is None else compile_selector(group.selector).text
+        pods = [] if asked is None else pods_of(self._server, of.meta.namespace, asked)
         policy = self._policy()
         with feed.lock:
-            if _by_node(pods, feed.index) != _counted(group, feed.index):
+            if group is not None and pods is not None and _by_node(pods, feed.index) != _counted(group, feed.index):
                 # The pods that were asked for and those that watches told of are not of one moment: soon again.
                 self._looked[_name(of)] = _Looked(self._clock(), of.generation)
-            seen = Seen(
-                group=group,
-                generation=of.generation,
-                members=tuple(members_of(group, feed.index, policy, feed.version or RECORDED)),
-                pods=pods,
-                older=tuple(map(_readable, older[:MOST_GROUPS])),
-                index=feed.index,
-                policy=policy,
-            )
-            return assess(seen, before, now)
+            version = feed.version or RECORDED
+            return group_status(of, older, pods, before, now, index=feed.index, policy=policy, version=version)
 
     def _write(self, of: SpreadGroup, status: Status) -> None:
         """Errors: ClusterError, but for a refusal of that one object."""
@@ -218,9 +202,8 @@ def _name(of: SpreadGroup) -> _Name:
 
 def _mark(of: SpreadGroup, index: ReadOnlyIndex) -> object:
     """Another one when the group's workloads or pods, or the nodes, are others."""
-    try:
-        group = group_of(of)
-    except GroupError:
+    group = readable(of)
+    if group is None:
         return None
     view, selector = index.view(), compile_selector(group.selector)
     counts = index.count(group.namespace, selector)
@@ -231,7 +214,7 @@ def _mark(of: SpreadGroup, index: ReadOnlyIndex) -> object:
 
 def _by_node(pods: Iterable[Pod], index: ReadOnlyIndex) -> Counts:
     slots = index.view().slots
-    return Counter(slots[node] for each in pods if (node := each.pod_spec.node_name or "") in slots)
+    return Counter(slots[node] for each in filter(stands, pods) if (node := each.pod_spec.node_name or "") in slots)
 
 
 def _counted(group: Group, index: ReadOnlyIndex) -> Counts:
@@ -239,15 +222,3 @@ def _counted(group: Group, index: ReadOnlyIndex) -> Counts:
     live = {*index.view().slots.values()}
     counts = index.count(group.namespace, compile_selector(group.selector))
     return {slot: pods for slot, pods in counts.items() if slot in live}
-
-
-def _counts(pod: Pod) -> bool:
-    finished = pod.status is not None and pod.status.phase in FINISHED
-    return not finished and pod.meta.deletion_timestamp is None
-
-
-def _readable(of: SpreadGroup) -> Group | None:
-    try:
-        return group_of(of)
-    except GroupError:
-        return None

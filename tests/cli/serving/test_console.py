@@ -1,5 +1,6 @@
 """The console over a file and over the controller's scans, as the commands serve it."""
 
+import json
 import os
 import signal
 import socket
@@ -10,13 +11,18 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
+from cli.commands.test_plan import SIX, ZONE, group, running, shard
 from cli.snapshots import snapshot
 from console.scans import LEDGER, NOW, scan
 from manifest import workload
+from msgspec.structs import replace
 
+from webhook.cli.checking.frame import Frame
 from webhook.cli.main import main
-from webhook.cli.serving.console import of_scanner
+from webhook.cli.serving.console import of_scanner, over_file
+from webhook.core.groups.standing.forms import as_json
 from webhook.core.policy.policy import Policy
+from webhook.core.scan import group_members
 
 BESIDE = "This replica stands by: other leads, and scans."
 START = "import sys; from webhook.cli.main import main; sys.exit(main(sys.argv[1:]))"
@@ -47,6 +53,66 @@ def test_a_file_is_shown_until_a_signal_ends_it(file):
             assert process.wait(20) == 0
         finally:
             process.kill()
+
+
+STATEFUL = [shard(number, "zone hard 2 app=redis") for number in range(3)]
+
+
+def looked_at(tmp_path, *objects):
+    """The groups that the console shows of a file."""
+    made = tmp_path / "prod.jsonl"
+    made.write_bytes(snapshot(SIX, *objects))
+    return over_file(str(made), Frame(policy=Policy(), today="2026-11-23")).groups
+
+
+def test_a_file_shows_its_groups_as_the_controller_tells_of_them(tmp_path):
+    asked = group(caps=[{"topologyKey": ZONE, "lessThan": "1/2"}])
+    pods = [
+        running(f"redis-{number}-{each}", on, number)
+        for number, (on, each) in enumerate([("a0", 0), ("a1", 0), ("a0", 1)])
+    ]
+    gone = running("redis-2-0", "a1", 2) | {"status": {"phase": "Succeeded"}}
+    (found,) = looked_at(tmp_path, asked, *STATEFUL, *pods, gone)
+    status = found.status
+    assert {each.type: (each.status, each.reason) for each in status.conditions} == {
+        "Planned": ("True", "Planned"),
+        "Fits": ("True", "EveryOrder"),
+        "CannotGetStuck": ("True", "ZoneByZone"),
+        "CapsHeld": ("False", "CapExceeded"),
+        "Delivered": ("False", "FieldsDiffer"),
+    }
+    assert [dict(each.domains) for each in status.distribution] == [{"a": 3, "b": 0, "c": 0}]
+    assert (len(status.workloads), status.unguarded.count) == (3, 3)
+
+
+def test_what_the_controller_stored_stays_in_a_file(tmp_path):
+    asked = group(caps=[{"topologyKey": ZONE, "lessThan": "1/2"}])
+    (first,) = looked_at(tmp_path, asked, *STATEFUL)
+    stored = [*first.status.workloads]
+    stored[0], stored[2] = (
+        replace(one, zones=two.zones, affinity=two.affinity)
+        for one, two in ((stored[0], stored[2]), (stored[2], stored[0]))
+    )
+    status = as_json(replace(first.status, workloads=tuple(stored), revision="kept"))
+    (again,) = looked_at(tmp_path, asked | {"status": status}, *STATEFUL)
+    assert again.status.revision == "kept"
+    assert [each.zones for each in again.status.workloads] == [each.zones for each in stored]
+
+
+def test_a_group_in_a_file_that_cannot_be_planned_says_why(tmp_path, monkeypatch):
+    bad = group(caps=[{"topologyKey": ZONE, "lessThan": "1/0"}])
+    (found,) = looked_at(tmp_path, bad, running("redis-0-0", "a0", 0))
+    assert found.status.condition("Planned").message == "spec.caps[0].lessThan: 1/0 is no share of the pods such as 1/2"
+    monkeypatch.setattr(group_members, "MOST_PODS", 1)
+    (found,) = looked_at(tmp_path, group(caps=[]), *(running(f"redis-0-{each}", "a0", 0) for each in range(2)))
+    assert found.status.condition("Planned").message == "the selector matches more than 1 pods"
+
+
+def test_a_file_without_groups_and_one_that_says_nothing_of_them(tmp_path):
+    assert looked_at(tmp_path) == ()
+    listed = tmp_path / "web.yaml"
+    listed.write_text(json.dumps(STATEFUL[0]))
+    assert over_file(str(listed), Frame(policy=Policy(), today="2026-11-23")).groups is None
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from webhook.cli.checking.failures import Failure
 from webhook.cli.exit_codes import Exit
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.scan.scanned import ClusterScan
@@ -44,8 +45,8 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     Shape: ``kinds`` counts the objects by kind, ``workloads`` those with a pod template that were examined, ``owned``
     those that were skipped because their controller was examined; ``clean`` has file and title of workloads without
-    findings. ``scan`` is of whole clusters only; ``whole`` says that the input states to be one. ``rules`` are the only
-    ones that were asked about, empty for all.
+    findings. ``scan`` is of whole clusters only, as is the ``index`` that was asked; ``whole`` says that the input
+    states to be one. ``rules`` are the only ones that were asked about, empty for all.
     """
 
     rows: tuple[Row, ...] = ()
@@ -58,6 +59,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
     owned: int = 0
     clean: tuple[tuple[str, str], ...] = ()
     scan: ClusterScan | None = None
+    index: ReadOnlyIndex | None = None
     whole: bool = False
     rules: frozenset[str] = frozenset()
 

@@ -68,7 +68,7 @@ def examine_cluster(
             scanned.append(workload)
         progress(seen.objects)
     scan = cluster_scan(scanned, within)
-    return structs.replace(seen.result(), scan=scan, whole=header is not None, rules=frame.rules)
+    return structs.replace(seen.result(), scan=scan, index=index, whole=header is not None, rules=frame.rules)
 
 
 def _scanned(manifest: Manifest, frame: Frame, within: Surroundings, seen: CheckRun) -> ScannedWorkload | None:

@@ -4,16 +4,18 @@ A file is looked through once: by `controller --snapshot` at its start, by `webh
 asked for.
 """
 
+import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import Raw, structs
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import RunResult
+from webhook.cli.checking.run import CheckRun
 from webhook.cli.checking.whole_cluster import examine_cluster, stated_moment, stated_version
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.terminal import print_faults
@@ -25,9 +27,16 @@ from webhook.console.single_file import single_file
 from webhook.console.what_if import Simulator
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.scan import Scanner
+from webhook.core.api.spread_group import RESOURCE
+from webhook.core.api.types import Pod, TypeMeta
+from webhook.core.groups.standing.forms import Found
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
+from webhook.core.scan.group_members import every_status, is_selected
 from webhook.core.scan.scanned import ClusterScan
-from webhook.manifests.reading.files import read_files
+from webhook.manifests.reading.documents import InputFault
+from webhook.manifests.reading.files import File, read_files
 
 _HOST, _PORT = "127.0.0.1", 8080
 
@@ -52,9 +61,32 @@ def over_file(file: str, frame: Frame) -> Shown:
     read = [*read_files((file,), unpack=True)]
     result = examine_cluster(read, structs.replace(frame, cluster_version=stated_version(read)))
     print_faults(result.faults)
-    if result.scan is None or not result.objects:
+    if result.scan is None or result.index is None or not result.objects:
         raise CommandError(f"{file}: no object in it can be read", Exit.UNREADABLE)
-    return shown(result.scan, frame.policy, f"snapshot {Path(file).name}", stated_moment(read))
+    found = shown(result.scan, frame.policy, f"snapshot {Path(file).name}", stated_moment(read))
+    return structs.replace(found, groups=_groups(read, result.index, frame.policy, found.moment))
+
+
+def _groups(
+    read: Sequence[File | InputFault], index: ReadOnlyIndex, policy: Policy, moment: str
+) -> tuple[Found, ...] | None:
+    """The groups of the file, as the controller would tell of them; None where the file says nothing of groups."""
+    if RESOURCE in index.lacking and not index.every_group():
+        return None
+    pods = [*_selected_pods(read, index)] if index.every_group() else []
+    return tuple(every_status(pods, moment, index=index, policy=policy, version=index.version))
+
+
+def _selected_pods(read: Sequence[File | InputFault], index: ReadOnlyIndex) -> Iterator[Pod]:
+    """The pods of the file that any group selects; of others the index keeps what they count."""
+    groups, of_pods = index.every_group(), TypeMeta(api_version="v1", kind="Pod")
+    for manifest in CheckRun().manifests(read, duplicates=False):
+        if manifest.kind != "Pod" or manifest.namespace not in groups:
+            continue
+        with contextlib.suppress(ValueError, RecursionError):
+            pod = decode_object(Raw(manifest.json_text), of_pods)
+            if isinstance(pod, Pod) and any(is_selected(each, pod) for each in groups[manifest.namespace]):
+                yield pod
 
 
 def once(look: Callable[[], Shown]) -> Callable[[], Shown]:

@@ -16,10 +16,9 @@ from webhook.cluster.wire import read_page
 from webhook.cluster.writing.reports import FIELD_MANAGER, accepted
 from webhook.core.api.spread_group import API_VERSION, KIND, RESOURCE, SpreadGroup
 from webhook.core.api.types import Pod
+from webhook.core.scan.group_members import MOST_PODS
 
 _PODS = Resource(kind="Pod", name="pods")
-# Far more than a group may have planned; of more nothing is said.
-MOST_PODS = 4_000
 _PAGE = 100
 _GONE = 404
 

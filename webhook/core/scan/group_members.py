@@ -1,20 +1,30 @@
-"""The workloads of a group as the index knows them, each with its next pod."""
+"""The workloads of a group as the index knows them, each with its next pod; and what the status of a group comes to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
 
 from webhook.core.api.selectors import compile_selector
+from webhook.core.api.spread_group import MOST_GROUPS, SpreadGroup
+from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.defaulting.next_pod import after_admission, next_pod
 from webhook.core.groups.group import Group
+from webhook.core.groups.reading import GroupError, group_of
+from webhook.core.groups.standing.assess import Seen, assess, unreadable
+from webhook.core.groups.standing.forms import Found, Status, read_status
 from webhook.core.groups.standing.members import Member
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import as_json
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.pod_table import FINISHED
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.reading import read_workload
 
 # Workloads that are compared with the selector; more than a group has shards.
 _MOST_COMPARED = 400
+# Far more than a group may have planned; of more nothing is said.
+MOST_PODS = 4_000
 
 
 def workloads_of(group: Group, index: ReadOnlyIndex) -> tuple[Owner, ...]:
@@ -35,3 +45,75 @@ def members_of(group: Group, index: ReadOnlyIndex, policy: Policy, version: Kube
             sent = next_pod(read, template, group.namespace, index, applied=True).template
             pod = after_admission(sent, group.namespace, policy, index, version).pod
             yield Member(workload=read, shard=value, pod=pod, pods=replicas)
+
+
+def group_status(  # noqa: PLR0913 each a fact of its own, by keyword
+    of: SpreadGroup,
+    older: Sequence[SpreadGroup],
+    pods: Iterable[Pod] | None,
+    before: Status,
+    now: str,
+    *,
+    index: ReadOnlyIndex,
+    policy: Policy,
+    version: KubernetesVersion,
+) -> Status:
+    """What the status of a group comes to; ``now`` is an ISO time.
+
+    Shape: ``older`` are the groups of its namespace that were there first, ``pods`` those that it selects; None where
+    these are more than `MOST_PODS`.
+    """
+    try:
+        group = group_of(of)
+    except GroupError as error:
+        return unreadable(error.faults, of.generation, before, now)
+    if pods is None:
+        return unreadable([f"the selector matches more than {MOST_PODS:,} pods"], of.generation, before, now)
+    seen = Seen(
+        group=group,
+        generation=of.generation,
+        members=tuple(members_of(group, index, policy, version)),
+        pods=tuple(filter(stands, pods)),
+        older=tuple(map(readable, older[:MOST_GROUPS])),
+        index=index,
+        policy=policy,
+    )
+    return assess(seen, before, now)
+
+
+def every_status(
+    pods: Sequence[Pod], now: str, *, index: ReadOnlyIndex, policy: Policy, version: KubernetesVersion
+) -> Iterator[Found]:
+    """All groups of the index with what their status comes to now, ``pods`` being those that any of them selects."""
+    for groups in index.every_group().values():
+        for number, of in enumerate(groups):
+            mine = [each for each in pods if is_selected(of, each)]
+            asked = mine if len(mine) <= MOST_PODS else None
+            before = read_status(msgspec.to_builtins(of.status))
+            yield Found(
+                of, group_status(of, groups[:number], asked, before, now, index=index, policy=policy, version=version)
+            )
+
+
+def is_selected(of: SpreadGroup, pod: Pod) -> bool:
+    """Whether the pod is one of the group's; none is of a group that cannot be planned."""
+    group = readable(of)
+    return (
+        group is not None
+        and pod.meta.namespace == group.namespace
+        and compile_selector(group.selector).matches(pod.labels)
+    )
+
+
+def stands(pod: Pod) -> bool:
+    """Whether a pod counts: it is not finished, nor being deleted."""
+    finished = pod.status is not None and pod.status.phase in FINISHED
+    return not finished and pod.meta.deletion_timestamp is None
+
+
+def readable(of: SpreadGroup) -> Group | None:
+    """What its author wrote; None where it cannot be planned."""
+    try:
+        return group_of(of)
+    except GroupError:
+        return None
