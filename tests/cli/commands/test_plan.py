@@ -150,6 +150,15 @@ def test_a_config_map_beside_its_workloads_takes_their_labels(answer):
     assert found["derived"]["workloads"].keys() == {"redis-0", "redis-1", "redis-2"}
 
 
+def test_a_cluster_without_zones(plan):
+    data = {"available-zones": "", "max-pod-in-zone": None, "max-pod-on-node": "2"}
+    given = {key: value for key, value in config_map(**data)["data"].items() if value is not None}
+    code, out, err = plan(config_map() | {"data": given}, state="n0 n1 n2 n3 n4 n5")
+    assert (code, err) == (0, "")
+    assert out.startswith("group redis: 3 shards of 2 pods, which share no node; 6 pods\n")
+    assert "\n  nodes that take pods: 6\n" in out
+
+
 def test_eighteen_pods_break_the_cap(plan):
     data = {"cluster-size": "18", "max-pod-on-node": "5", "max-pod-in-zone": "8"}
     code, out, _ = plan(config_map(**data), state="a: a0 a1 a2 | b: b0 b1 b2 | c: c0 c1 c2")

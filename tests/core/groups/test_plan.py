@@ -74,6 +74,11 @@ def test_one_zone_keeps_nodes_apart():
     assert (found.proof, ways(found)) == (Proof.ROOM, {"hostname": (Way.EXACT, 5)})
 
 
+def test_a_group_that_names_no_zone_needs_no_label_of_zones():
+    found = derived(redis(9, caps=HOSTS, apart=(HOSTNAME,)), "n0=0 n1=0 n2=0 | a: n3=0 n4=0 n5=0").plan
+    assert (found.proof, ways(found)) == (Proof.ROOM, {"hostname": (Way.EXACT, 5)})
+
+
 def test_two_zones_hold_a_half_each():
     found = derived(redis(9, caps=(cap(ZONE, "<=1/2"),)), zones(3, 3)).plan
     assert (found.verdict, ways(found)) == (Outcome.FITS, {"zone": (Way.NOTHING, 9)})
@@ -190,10 +195,13 @@ def test_eighteen_pods_break_the_cap_of_a_zone():
         ),
         pytest.param(
             redis(2, caps=()),
-            "n0=0 n1=0",
-            "the 2 pods of a shard share no zone, and 0 zones take any (none)",
-            None,
+            "n0=0 n1=0 n2=0",
+            "no node with the label topology.kubernetes.io/zone takes a pod of the group",
+            "pods of a shard that share no node, instead of no zone",
             id="no zone",
+        ),
+        pytest.param(
+            redis(2, caps=(), apart=(HOSTNAME,)), "~n0=0", "no node takes a pod of the group", None, id="no node"
         ),
     ],
 )

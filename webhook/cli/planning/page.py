@@ -54,8 +54,10 @@ def _asked(of: Answer, paint: Paint) -> Iterator[str]:
         seen = "" if cap.enforced else " (observed only)"
         share = f"{cap.text} of the pods: " if cap.of_pods else ""
         yield f"  {on(cap.topology_key)}  {share}at most {cap.most(group.pods)}{seen}\n"
-    zones = listed([f"{one_line(zone, _NAME)}" for zone in rooms.of_zones], _ZONES) or "none"
-    yield f"  {place(group.zone_key)}s that take pods: {zones}; {plural(rooms.nodes, 'node')}\n"
+    zones = listed([one_line(zone, _NAME) for zone in rooms.of_zones], _ZONES) or "none"
+    where = f"{place(group.zone_key)}s that take pods: {zones}; " if group.names_zones else "nodes that take pods: "
+    nodes = plural(rooms.nodes, "node") if group.names_zones else rooms.nodes
+    yield f"  {where}{nodes}\n"
     if of.asked.running:
         run = "pod runs" if of.asked.running == 1 else "pods run"
         yield from _wrapped(f"note: {of.asked.running} {run} already; all are placed anew here", indent="  ")

@@ -107,11 +107,14 @@ def on(key: str) -> str:
 def _in_the_way(group: Group, of: Rooms) -> Iterator[str]:
     """Why no fields can place all pods within the caps."""
     pods, zone, on_zone = group.pods, segment_of(group.zone_key), group.most(group.zone_key)
-    zones = listed([*of.of_zones], _NAMES) or "none"
+    zones = listed([*of.of_zones], _NAMES)
     for cap in group.caps:
         if cap.enforced and cap.most(pods) < 1:
             yield f"{cap.text} of {plural(pods, 'pod')} leaves none for a {place(cap.topology_key)}"
             return
+    if not of.of_zones:
+        yield f"no node{f' with the label {group.zone_key}' * group.names_zones} takes a pod of the group"
+        return
     if group.keeps_zones_apart and group.pods_per_shard > len(of.of_zones):
         yield (
             f"the {group.pods_per_shard} pods of a shard share no {zone}, and {plural(len(of.of_zones), zone)} "

@@ -49,6 +49,12 @@ class Group(Struct, frozen=True, kw_only=True):
         return next((key for key in keys if key != HOSTNAME), ZONE)
 
     @property
+    def names_zones(self) -> bool:
+        """Whether anything that is enforced is about a key above nodes; else nodes need no such label."""
+        enforced = (each.topology_key for each in self.caps if each.enforced)
+        return self.domains is not None or any(key != HOSTNAME for key in (*self.never_share, *enforced))
+
+    @property
     def keeps_zones_apart(self) -> bool:
         """Whether pods of one shard never share a zone."""
         return self.zone_key in self.never_share

@@ -1,6 +1,8 @@
 """How many pods of a group each zone takes, while a node takes no more than its cap."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,13 +18,16 @@ from webhook.core.placement.simulation import simulate
 from webhook.core.policy.policy import Policy, profile_for
 from webhook.core.scheduler.problem import take
 
+THE_CLUSTER = "the cluster"  # the name of all nodes together
+
 
 class Rooms(Struct, frozen=True, kw_only=True):
     """What the nodes take of one pod after the other, if nothing but their cap and the cluster are in the way.
 
-    Shape: ``of_zones`` has the zones that take any, ``nodes`` is how many nodes do. ``on_node`` is the most that one of
-    them takes, None where nothing limits it. ``alike`` says that the pods of all shards are alike to the cluster, and
-    that nothing but a plan and the shard rule is between them, so that the numbers hold for each.
+    Shape: ``of_zones`` has the zones that take any, all nodes as one where some are in none and the group does not
+    care; ``nodes`` is how many nodes do. ``on_node`` is the most that one of them takes, None where nothing limits it.
+    ``alike`` says that the pods of all shards are alike to the cluster, and that nothing but a plan and the shard rule
+    is between them, so that the numbers hold for each.
     """
 
     of_zones: Mapping[str, int]
@@ -39,17 +44,25 @@ def rooms(group: Group, shards: Sequence[Shard], pods: int, index: ReadOnlyIndex
     capped = () if most is None else (exact_cap(group, HOSTNAME, max(1, most)),)
     # So many that no zone is said to take fewer than it does.
     asked = max(pods, (most or 0) * index.view().size)
-    column = index.view().column(group.zone_key)
+    zones = _zones(group, index)
     found = {
-        value: room
-        for value in sorted(column.values)
-        if (room := _room(group, pod, capped, asked, column.with_value(value), index, policy))
+        name: room for name, nodes in zones.items() if (room := _room(group, pod, capped, asked, nodes, index, policy))
     }
     # Of a cap of one pod a node, as many as there are nodes.
     single = (exact_cap(group, HOSTNAME, 1),)
-    nodes = _room(group, pod, single, max(pods, index.view().size), column.present, index, policy)
+    every = reduce(or_, zones.values(), 0)
+    nodes = _room(group, pod, single, max(pods, index.view().size), every, index, policy)
     alike = _are_alike(group, shards, index) and all(_is_measured(group, each, shards) for each in shards)
     return Rooms(of_zones=found, nodes=nodes, on_node=most, alike=alike)
+
+
+def _zones(group: Group, index: ReadOnlyIndex) -> Mapping[str, int]:
+    """The nodes of each zone."""
+    view = index.view()
+    column = view.column(group.zone_key)
+    if not group.names_zones and column.present != view.live:
+        return {THE_CLUSTER: view.live}
+    return {value: column.with_value(value) for value in sorted(column.values)}
 
 
 def _room(  # noqa: PLR0913, PLR0917 each a fact of its own
