@@ -4,6 +4,7 @@ import json
 import shlex
 
 import pytest
+import yaml
 from cli.snapshots import node, snapshot
 from cluster.api import FakeApi
 from manifest import workload
@@ -78,9 +79,9 @@ def test_the_naive_fields_and_their_faults(plan):
     assert "the caps taken for maxSkew (node 1 and zone 2)\n  can get stuck in 16% of the orders, so:" in out
     assert "redis-2-0 -> c0 (c) then no node takes redis-2-1" in flat(out)
     assert "\n  redis-0    #    #    .\n  redis-1    #    .    #\n  redis-2    .    #    #\n" in out
-    assert (
-        "-o patch prints a command for each shard; a changed template restarts its shard, so 3 workloads would"
-        in flat(out)
+    assert flat(out).endswith(
+        "-o patch prints a command for each shard that there is, -o manifest all that there is to apply; a changed "
+        "template restarts its shard, so 3 workloads would"
     )
 
 
@@ -112,11 +113,12 @@ def test_the_promised_shape(answer):
 
 
 def test_the_patches_are_commands_of_kubectl(plan):
-    code, out, _ = plan(group(), shard(0), arguments=("-o", "patch"))
+    code, out, err = plan(group(), shard(0), shard(1), arguments=("-o", "patch"))
     assert code == 0
+    assert err == "there is no patch for shards that nobody has written; -o manifest prints them\n"
     commands = [shlex.split(line) for line in out.splitlines()]
     assert [each[:6] for each in commands] == [
-        ["kubectl", "patch", "statefulset", f"redis-{number}", "-n", "shop"] for number in range(3)
+        ["kubectl", "patch", "statefulset", f"redis-{number}", "-n", "shop"] for number in range(2)
     ]
     assert json.loads(commands[0][-1])["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["maxSkew"] == 1
 
@@ -135,8 +137,19 @@ def test_a_config_map_of_the_field(plan):
     code, out, _ = plan(config_map())
     assert code == 0
     assert out.startswith("group redis: 3 shards of 2 pods, which share no zone; 6 pods\n")
-    assert "note: no workload of the group is known: its pods are made up, and request nothing" in flat(out)
-    assert out.endswith("-o patch prints a command for each shard\n")
+    assert (
+        "note: no workload with the labels app=redis and shard is known: pods are made up, and request nothing"
+        in flat(out)
+    )
+    assert flat(out).endswith(
+        "-o manifest prints the SpreadGroup and a StatefulSet for each shard, to fill in and apply"
+    )
+
+
+def test_what_a_config_map_says_and_nobody_reads(plan):
+    _, out, _ = plan(config_map(**{"max-pods-on-node": "1", "available-zones": "a,b,c,d"}))
+    assert "note: data[max-pods-on-node] is not read" in flat(out)
+    assert "note: no node takes a pod in d, which the group names" in flat(out)
 
 
 def test_a_config_map_beside_its_workloads_takes_their_labels(answer):
@@ -148,6 +161,74 @@ def test_a_config_map_beside_its_workloads_takes_their_labels(answer):
     ]
     found, _ = answer(config_map(), *alike)
     assert found["derived"]["workloads"].keys() == {"redis-0", "redis-1", "redis-2"}
+
+
+def documents(out):
+    return {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(out)}
+
+
+def test_the_manifests_are_the_group_and_its_shards(plan, answer):
+    code, out, err = plan(config_map(), arguments=("-o", "manifest"))
+    assert (code, err) == (0, "")
+    assert out.count("# made up: give it your containers, volumes and Service\n") == 3
+    found = documents(out)
+    assert [*found] == [("SpreadGroup", "redis"), *(("StatefulSet", f"redis-{number}") for number in range(3))]
+    assert {each["metadata"]["namespace"] for each in found.values()} == {"shop"}
+    # What they come to is what was asked for.
+    again, code = answer(*found.values())
+    asked, _ = answer(config_map())
+    assert (code, again["caps"], again["naive"]["verdict"]) == (0, asked["caps"], "fits")
+    assert again["derived"]["workloads"] == asked["derived"]["workloads"]
+
+
+def test_a_shard_that_nobody_has_written_is_as_the_first(plan):
+    first = shard(0, containers=[{"name": "c", "image": "redis:8", "args": ["redis-0", "0"]}])
+    first["spec"]["selector"] = {"matchLabels": {"app": "redis", "shard": "0"}}
+    first["spec"] |= {"serviceName": "redis-0", "volumeClaimTemplates": [{"metadata": {"labels": {"shard": "0"}}}]}
+    code, out, err = plan(group(), first, arguments=("-o", "manifest"))
+    assert (code, err, out.count("# as redis-0; see whether more in it is of that shard alone\n")) == (0, "", 2)
+    found = documents(out)
+    made = found["StatefulSet", "redis-1"]["spec"]
+    assert (made["serviceName"], made["replicas"]) == ("redis-1", 2)
+    assert made["selector"]["matchLabels"] == made["template"]["metadata"]["labels"] == {"app": "redis", "shard": "1"}
+    assert made["volumeClaimTemplates"] == [{"metadata": {"labels": {"shard": "1"}}}]
+    assert made["template"]["spec"]["containers"] == [{"name": "c", "image": "redis:8", "args": ["redis-1", "0"]}]
+    assert made["template"]["spec"]["affinity"]["podAntiAffinity"]
+
+
+def test_a_manifest_has_nothing_that_the_api_server_keeps(plan):
+    kept = {"uid": "u", "resourceVersion": "7", "labels": {"a": "b"}}
+    notes = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "note": "mine"}
+    of = shard(0)
+    of["metadata"] |= kept | {"annotations": notes}
+    made = group() | {"status": {"revision": "7f3a"}}
+    _, out, _ = plan(objects=[made, of], arguments=("-o", "manifest"))
+    found = documents(out)
+    assert found["StatefulSet", "redis-0"]["metadata"] == {
+        "name": "redis-0",
+        "namespace": "shop",
+        "labels": {"a": "b"},
+        "annotations": {"note": "mine"},
+    }
+    assert found["SpreadGroup", "cache"] == group()
+
+
+@pytest.mark.parametrize("output", ["patch", "manifest"])
+@pytest.mark.parametrize(
+    ("of", "state", "said"),
+    [
+        pytest.param(group(9), "a: a0 a1 a2 | b: b0 b1 b2", "no fields can do", id="impossible"),
+        pytest.param(
+            group(9, caps=[], shard={"label": "shard", "neverShare": HOSTNAME}),
+            "a: a0 a1",
+            "the plan is not proven to place all pods",
+            id="not proven",
+        ),
+    ],
+)
+def test_a_plan_that_may_not_do_is_told_to_whoever_applies_it(plan, output, of, state, said):
+    code, _, err = plan(of, state=state, arguments=("-o", output))
+    assert (code, err) == (1, f"group cache: {said}; -o text says more\n")
 
 
 def test_a_cluster_without_zones(plan):
@@ -328,7 +409,7 @@ def test_two_groups_as_yaml(plan):
         ),
         pytest.param(
             config_map(**{"cluster-size": "5"}),
-            "ConfigMap cannot be planned: data[cluster-size]: 5 is odd, and a shard has a master and a replica",
+            "ConfigMap redis cannot be planned: data[cluster-size]: 5 is odd, and a shard has a master and a replica",
             id="a ConfigMap",
         ),
         pytest.param(

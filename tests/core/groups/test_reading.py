@@ -7,7 +7,7 @@ import pytest
 
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group
+from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
 
 SPEC = {
     "selector": {"matchLabels": {"redis.example/cluster": "cache"}},
@@ -191,6 +191,7 @@ def test_one_zone_keeps_nodes_apart():
             {"cluster-size": "17"}, "data[cluster-size]: 17 is odd, and a shard has a master and a replica", id="odd"
         ),
         pytest.param({"cluster-size": "many"}, "data[cluster-size]: many is no number of pods up to 400", id="a word"),
+        pytest.param({"max-pod-on-node": 5}, 'data[max-pod-on-node]: 5 is no string; write "5"', id="not quoted"),
         pytest.param({"max-pod-in-zone": "0"}, "data[max-pod-in-zone]: 0 is no number of pods up to 400", id="none"),
     ],
 )
@@ -198,6 +199,11 @@ def test_a_config_map_that_cannot_be_planned(data, fault):
     with pytest.raises(GroupError) as raised:
         config_map(**data)
     assert raised.value.faults == (fault,)
+
+
+def test_keys_that_say_nothing():
+    assert unread_keys({"data": {**FIELD, "max-pods-on-node": "5"}}) == ("max-pods-on-node",)
+    assert unread_keys({}) == ()
 
 
 def test_which_config_maps_describe_a_cluster():

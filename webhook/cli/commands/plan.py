@@ -13,11 +13,24 @@ from webhook.cli.explaining.as_json import render
 from webhook.cli.live_cluster import Given
 from webhook.cli.planning.as_json import patches, shape
 from webhook.cli.planning.asked import asked, is_group
+from webhook.cli.planning.manifests import manifests
 from webhook.cli.planning.page import render as page
-from webhook.cli.planning.run import answer
-from webhook.cli.terminal import collect_rarely, colored, print_results
+from webhook.cli.planning.run import Answer, answer
+from webhook.cli.terminal import collect_rarely, colored, print_results, say
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
+from webhook.core.text import one_line
 from webhook.core.workloads.reading import has_template
+
+_PRINTED = {"patch": patches, "manifest": manifests}
+
+
+def _say_what_lacks(of: Answer, output: str) -> None:
+    """What somebody who only reads the patches or the manifests would not see."""
+    if not of.fits:
+        why = "no fields can do" if of.derived.plan is None else "the plan is not proven to place all pods"
+        say(f"group {one_line(of.group.name, 63)}: {why}; -o text says more")
+    elif output == "patch" and len(of.asked.written) < of.group.shards:
+        say("there is no patch for shards that nobody has written; -o manifest prints them")
 
 
 @click.command(
@@ -30,10 +43,10 @@ from webhook.core.workloads.reading import has_template
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["text", "json", "yaml", "patch"]),
+    type=click.Choice(["text", "json", "yaml", "patch", "manifest"]),
     default="text",
     show_default=True,
-    help="Format; patch prints kubectl's commands.",
+    help="Format; patch prints commands of kubectl, manifest what there is to apply.",
 )
 @cluster_options
 @frame_options
@@ -64,8 +77,10 @@ def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame:
         for number, each in enumerate(answers):
             print_results(["\n"] * bool(number))
             print_results(page(each, color=colored(sys.stdout)))
-    elif output == "patch":
-        print_results(line for each in answers for line in patches(each))
+    elif output in {"patch", "manifest"}:
+        print_results(part for each in answers for part in _PRINTED[output](each))
+        for each in answers:
+            _say_what_lacks(each, output)
     else:
         shapes = [shape(each) for each in answers]
         print_results(render(shapes[0] if len(shapes) == 1 else shapes, "json" if output == "json" else "yaml"))

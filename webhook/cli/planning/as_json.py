@@ -85,12 +85,14 @@ def fields_as_json(fields: Fields) -> Json:
 
 
 def patches(of: Answer) -> Iterator[str]:
-    """One command of kubectl for each workload that is written already; merge patches, which replace whole lists."""
+    """One command of kubectl for each workload that there is; merge patches, which replace whole lists."""
     plan = of.derived.plan
     for name, fields in plan.fields.items() if plan is not None else ():
+        if (written := of.asked.written.get(name)) is None:
+            continue
         given = fields_as_json(fields)
         spec = {"topologySpreadConstraints": given["constraints"], "affinity": given["affinity"]}
         patch = json.dumps({"spec": {"template": {"spec": spec}}}, separators=(",", ":"))
         quoted = patch.replace("'", "'\\''")
-        kind = of.asked.kinds.get(name, "StatefulSet").lower()
+        kind = written.maker.workload.kind.lower()
         yield f"kubectl patch {kind} {name} -n {of.group.namespace} --type merge -p '{quoted}'\n"

@@ -4,16 +4,18 @@ A file has a SpreadGroup, or a ConfigMap as the field writes it, and any number 
 to them. Without any workload the pods of the group are made up.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cli.explaining.as_json import Json
+from webhook.cli.planning.written import Value, Written, applicable, group_manifest, plain
 from webhook.cli.simulating.pods import Maker, makers, next_of
 from webhook.cli.terminal import print_faults
 from webhook.core.api.selectors import compile_selector
@@ -22,9 +24,10 @@ from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.api.well_known import ZONE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.groups.group import Group, Shard
-from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group
+from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
 from webhook.core.groups.standing.members import Member, gathered, of_one_shard
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.text import one_line
 from webhook.manifests.reading.files import read_files
 from webhook.snapshot.load import Item
 
@@ -34,23 +37,33 @@ _CONFIG_MAP = "ConfigMap"
 class Asked(Struct, frozen=True, kw_only=True):
     """A group, a shard for each that is planned for, and the cluster without their pods.
 
-    Shape: ``running`` are the group's pods that have a node. ``kinds`` are those of the shards' workloads, by name.
+    Shape: ``running`` are the group's pods that have a node. ``written`` are the workloads that there are, by name;
+    ``manifest`` is the SpreadGroup to apply. ``notes`` are what its author should know of the question.
     """
 
     group: Group
     shards: tuple[Shard, ...]
     index: ReadOnlyIndex
     running: int
-    kinds: Mapping[str, str]
-    assumed: str = ""
+    written: Mapping[str, Written]
+    manifest: Json
+    notes: tuple[str, ...] = ()
+
+
+class _Wanted(NamedTuple):
+    """A group, the SpreadGroup to apply, and what its author should know."""
+
+    group: Group
+    manifest: Json
+    notes: tuple[str, ...] = ()
 
 
 class _Read(Struct):
     """What the files and the cluster have of it."""
 
-    groups: list[Group]
+    groups: list[_Wanted]
     configured: list[Mapping[str, object]]
-    makers: list[Maker]
+    workloads: list[Written]
 
 
 def is_group(item: Item) -> bool:
@@ -66,14 +79,10 @@ def asked(files: Sequence[str], name: str, known: ClusterSource, frame: Frame) -
     read = _Read([], [], [])
     for item in _objects(files, known):
         _take(read, item, frame)
-    here = [each for each in read.groups if files or each.namespace == frame.namespace]
-    groups = [each for each in here if not name or each.name == name]
+    here = [each for each in read.groups if files or each.group.namespace == frame.namespace]
+    groups = [each for each in here if not name or each.group.name == name]
     zones = known.index.view().column(ZONE).values
-    for each in read.configured:
-        try:
-            groups.append(_named_by(read_config_map(each, frame.namespace, zones), read.makers))
-        except GroupError as error:
-            raise CommandError(_told(_CONFIG_MAP, error), Exit.UNREADABLE) from error
+    groups += [_configured(each, read, frame, zones) for each in read.configured]
     if not groups and not files and known.server is not None and (why := known.index.lacks(RESOURCE)):
         raise CommandError(f"{known.source}: {why}", Exit.CLUSTER)
     if not groups:
@@ -81,14 +90,14 @@ def asked(files: Sequence[str], name: str, known: ClusterSource, frame: Frame) -
         raise CommandError(
             f"{where}: no {KIND}{f' {name}' * bool(name)}, and no ConfigMap with cluster-size", Exit.UNREADABLE
         )
-    return [_asked(each, read.makers, known, frame) for each in groups]
+    return [_asked(each, read.workloads, known, frame) for each in groups]
 
 
 class _Object(Struct, frozen=True):
     """An object as it was read; ``where`` says in which file, or that it is the cluster's."""
 
     of: TypeMeta
-    value: bytes | Raw | Mapping[str, object]
+    value: Value
     where: str
     applied: bool
 
@@ -115,14 +124,18 @@ def _take(read: _Read, each: _Object, frame: Frame) -> None:
     of = each.of
     try:
         if of.kind == KIND and (of.api_version or "").startswith("evenspread.io/"):
-            read.groups.append(read_group(_plain(each.value), frame.namespace))
+            value = plain(each.value)
+            group = read_group(value, frame.namespace)
+            read.groups.append(_Wanted(group, applicable(of, value, group.namespace)))
         elif of.kind == _CONFIG_MAP:
-            value = _plain(each.value)
+            value = plain(each.value)
             read.configured += [value] if is_cluster(value) else []
         else:
-            known = {maker.title for maker in read.makers}
+            known = {one.maker.title for one in read.workloads}
             found = makers(each.value, of, frame, applied=each.applied)
-            read.makers += [maker for maker in found if maker.title not in known and _is_whole(maker)]
+            read.workloads += [
+                Written(maker, of, each.value) for maker in found if maker.title not in known and _is_whole(maker)
+            ]
     except GroupError as error:
         raise CommandError(_told(each.where, error), Exit.UNREADABLE) from error
     except DecodeError as error:
@@ -134,9 +147,16 @@ def _is_whole(maker: Maker) -> bool:
     return not maker.workload.is_pod and maker.workload.meta.controller is None
 
 
-def _plain(value: bytes | Raw | Mapping[str, object]) -> Mapping[str, object]:
-    decoded = value if isinstance(value, Mapping) else msgspec.json.decode(value)
-    return decoded if isinstance(decoded, Mapping) else {}
+def _configured(value: Mapping[str, object], read: _Read, frame: Frame, zones: Iterable[str]) -> _Wanted:
+    """The group of a ConfigMap. Errors: CommandError."""
+    meta = value.get("metadata")
+    name = one_line(str(meta.get("name", "")), 63) if isinstance(meta, Mapping) else ""
+    try:
+        group = _named_by(read_config_map(value, frame.namespace, zones), [each.maker for each in read.workloads])
+    except GroupError as error:
+        raise CommandError(_told(f"{_CONFIG_MAP} {name}".rstrip(), error), Exit.UNREADABLE) from error
+    notes = tuple(f"data[{one_line(key, 63)}] is not read" for key in unread_keys(value))
+    return _Wanted(group, group_manifest(group), notes)
 
 
 def _told(what: str, error: GroupError) -> str:
@@ -157,29 +177,31 @@ def _named_by(group: Group, found: Sequence[Maker]) -> Group:
     return replace(group, selector=LabelSelector(match_labels=common), shard_label=apart[0])
 
 
-def _asked(group: Group, found: Sequence[Maker], known: ClusterSource, frame: Frame) -> Asked:
-    selector = compile_selector(group.selector)
+def _asked(wanted: _Wanted, found: Sequence[Written], known: ClusterSource, frame: Frame) -> Asked:
+    group, selector = wanted.group, compile_selector(wanted.group.selector)
     mine = [
-        each
-        for each in found
+        one
+        for one in found
+        for each in [one.maker]
         if each.namespace == group.namespace
         and selector.matches(each.template.template.labels)
         and group.shard_label in each.template.template.labels
     ]
     members = []
-    for each in mine:
+    for each in (one.maker for one in mine):
         pod, value = next_of(each, frame, known.index).problem.pod, each.template.template.labels[group.shard_label]
         members.append(Member(workload=each.workload, shard=value, pod=pod, pods=each.replicas))
     if twice := of_one_shard(members):
         raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {twice}", Exit.UNREADABLE)
     of = gathered(group, members, known.index)
-    kinds = {each.workload.meta.name: each.workload.kind for each in mine}
-    assumed = "" if mine else "no workload of the group is known: its pods are made up, and request nothing"
+    labels = f"{one_line(selector.text, 200)} and {one_line(group.shard_label, 63)}"
+    none = f"no workload with the labels {labels} is known: pods are made up, and request nothing"
     return Asked(
         group=of.group,
         shards=of.shards,
         index=of.index,
         running=of.running,
-        kinds=kinds,
-        assumed=assumed,
+        written={each.name: each for each in mine},
+        manifest=wanted.manifest,
+        notes=(*wanted.notes, *([] if mine else [none])),
     )

@@ -61,8 +61,10 @@ def _asked(of: Answer, paint: Paint) -> Iterator[str]:
     if of.asked.running:
         run = "pod runs" if of.asked.running == 1 else "pods run"
         yield from _wrapped(f"note: {of.asked.running} {run} already; all are placed anew here", indent="  ")
-    if of.asked.assumed:
-        yield from _wrapped(f"note: {of.asked.assumed}", indent="  ")
+    if empty := [one_line(each, _NAME) for each in group.domains or () if each not in rooms.of_zones]:
+        yield from _wrapped(f"note: no node takes a pod in {together(empty)}, which the group names", indent="  ")
+    for note in of.asked.notes:
+        yield from _wrapped(f"note: {note}", indent="  ")
 
 
 def _before(of: Answer, paint: Paint) -> Iterator[str]:
@@ -202,9 +204,14 @@ def _fields(of: Answer, plan: Plan, paint: Paint) -> Iterator[str]:
     text = yaml.safe_dump({key: value for key, value in spec.items() if value}, sort_keys=False)
     yield "\n" + paint(f"pod template of {one_line(name, _NAME)}", BOLD) + "\n"
     yield textwrap.indent(text, "  ")
-    written = sum(each.exists for each in plan.shards if each.name in of.asked.kinds)
-    restart = f"; a changed template restarts its shard, so {plural(written, 'workload')} would" if written else ""
-    yield from _wrapped(f"-o patch prints a command for each shard{restart}", paint, DIM)
+    written = sum(each.exists for each in plan.shards if each.name in of.asked.written)
+    how = (
+        "-o patch prints a command for each shard that there is, -o manifest all that there is to apply; a changed "
+        f"template restarts its shard, so {plural(written, 'workload')} would"
+        if written
+        else "-o manifest prints the SpreadGroup and a StatefulSet for each shard, to fill in and apply"
+    )
+    yield from _wrapped(how, paint, DIM)
 
 
 def _wrapped(text: str, paint: Paint | None = None, *codes: str, indent: str = "") -> Iterator[str]:

@@ -37,7 +37,7 @@ class GroupError(Exception):
 
 class _ConfigMap(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
-    data: Mapping[str, str] = {}
+    data: Mapping[str, object] = {}
 
 
 def read_group(value: Mapping[str, object] | bytes, namespace: str) -> Group:
@@ -81,6 +81,12 @@ def is_cluster(value: Mapping[str, object]) -> bool:
     return isinstance(data, Mapping) and SIZE in data
 
 
+def unread_keys(value: Mapping[str, object]) -> tuple[str, ...]:
+    """What else such a ConfigMap says, as a key that is misspelt."""
+    data = value.get("data")
+    return tuple(key for key in data if key not in {SIZE, ON_NODE, IN_ZONE, ZONES}) if isinstance(data, Mapping) else ()
+
+
 def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable[str]) -> Group:
     """The group of such a ConfigMap: shards of a master and a replica, apart as far as the zones allow.
 
@@ -88,9 +94,9 @@ def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable
     Errors: GroupError.
     """
     written = _decoded(value, _ConfigMap)
-    numbers, faults = dict[str, int](), list[str]()
+    data, numbers, faults = _strings(written.data), dict[str, int](), list[str]()
     for key in (SIZE, ON_NODE, IN_ZONE):
-        text = written.data.get(key)
+        text = data.get(key)
         if text is not None and text.strip().isdecimal() and 0 < int(text) <= MOST_SHARDS * _PAIR:
             numbers[key] = int(text)
         elif text is not None:
@@ -99,7 +105,7 @@ def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable
         faults.append(f"data[{SIZE}]: {numbers[SIZE]} is odd, and a shard has a master and a replica")
     if faults:
         raise GroupError(faults)
-    named = tuple(_WORDS.findall(written.data.get(ZONES, "")))
+    named = tuple(_WORDS.findall(data.get(ZONES, "")))
     keys = ((HOSTNAME, ON_NODE), (ZONE, IN_ZONE))
     shards = numbers[SIZE] // _PAIR
     return Group(
@@ -114,6 +120,13 @@ def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable
         caps=tuple(Cap(topology_key=key, amount=Fraction(numbers[name])) for key, name in keys if name in numbers),
         domains=named or None,
     )
+
+
+def _strings(data: Mapping[str, object]) -> dict[str, str]:
+    """The data of a ConfigMap. Errors: GroupError where one is not quoted: kube-apiserver takes nothing else."""
+    if others := [(key, one_line(str(each), 40)) for key, each in data.items() if not isinstance(each, str)]:
+        raise GroupError(f'data[{one_line(key, 40)}]: {text} is no string; write "{text}"' for key, text in others)
+    return {key: str(each) for key, each in data.items()}
 
 
 def _decoded(value: Mapping[str, object] | bytes, form: type[_Form]) -> _Form:
