@@ -231,6 +231,41 @@ def test_a_plan_that_may_not_do_is_told_to_whoever_applies_it(plan, output, of, 
     assert (code, err) == (1, f"group cache: {said}; -o text says more\n")
 
 
+PINNED = {"0": ["b", "c"], "1": ["a", "c"], "2": ["a", "b"]}
+
+
+def planned_before(skew=1):
+    """What the controller stored; other zones than a plan made anew has."""
+    cap = {"maxSkew": skew, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule", "minDomains": 1_000_000}
+    given = [cap | {"labelSelector": {"matchLabels": {"app": "redis"}}}]
+    named = {"kind": "StatefulSet", "topologySpreadConstraints": given}
+    of = [named | {"name": f"redis-{each}", "shard": each, "zones": zones} for each, zones in PINNED.items()]
+    return {"status": {"revision": "7f3a", "workloads": of}}
+
+
+def test_fields_that_are_stored_stay_as_the_controller_keeps_them(plan, answer):
+    there = group() | planned_before()
+    found, code = answer(objects=[there, *map(shard, range(3))])
+    zones = {f"redis-{number}": zones for number, zones in PINNED.items()}
+    assert (code, found["derived"]["zones"]) == (0, zones)
+    # A file that asks for more of the same group.
+    nodes = "a: a0 a1 a2 a3 | b: b0 b1 b2 b3 | c: c0 c1 c2 c3"
+    more, code = answer(group(5), objects=[there, *map(shard, range(3))], state=nodes)
+    constraints = more["derived"]["workloads"]["redis-4"]["constraints"]
+    assert (code, constraints[0]["maxSkew"], constraints[0]["minDomains"]) == (0, 1, 1_000_000)
+    assert more["derived"]["zones"].items() >= zones.items()
+    _, out, _ = plan(group(5), objects=[there], state=nodes)
+    assert "note: the fields that are stored for it keep the caps, and stay" in out
+
+
+def test_fields_that_are_stored_and_break_a_cap_give_way(plan, answer):
+    there = group() | planned_before(skew=2)
+    found, code = answer(objects=[there, *map(shard, range(3))])
+    assert (code, found["derived"]["workloads"]["redis-0"]["constraints"][0]["maxSkew"]) == (0, 1)
+    _, out, _ = plan(objects=[there])
+    assert "stored" not in out
+
+
 def test_a_cluster_without_zones(plan):
     data = {"available-zones": "", "max-pod-in-zone": None, "max-pod-on-node": "2"}
     given = {key: value for key, value in config_map(**data)["data"].items() if value is not None}

@@ -19,14 +19,14 @@ from webhook.cli.planning.written import Value, Written, applicable, group_manif
 from webhook.cli.simulating.pods import Maker, makers, next_of
 from webhook.cli.terminal import print_faults
 from webhook.core.api.selectors import compile_selector
-from webhook.core.api.spread_group import KIND, RESOURCE
+from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
 from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.api.well_known import ZONE
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.groups.group import Group, Shard
+from webhook.core.groups.group import Group
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
-from webhook.core.groups.standing.members import Member, gathered, of_one_shard
-from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.groups.standing.members import Gathered, Member, gathered, of_one_shard
+from webhook.core.groups.standing.stored import Stored, stored_of
 from webhook.core.text import one_line
 from webhook.manifests.reading.files import read_files
 from webhook.snapshot.load import Item
@@ -35,16 +35,14 @@ _CONFIG_MAP = "ConfigMap"
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """A group, a shard for each that is planned for, and the cluster without their pods.
+    """A group and its shards.
 
-    Shape: ``running`` are the group's pods that have a node. ``written`` are the workloads that there are, by name;
-    ``manifest`` is the SpreadGroup to apply. ``notes`` are what its author should know of the question.
+    Shape: ``before`` is the plan that the cluster has stored for it. ``written`` are the workloads that there are, by
+    name; ``manifest`` is the SpreadGroup to apply. ``notes`` are what its author should know of the question.
     """
 
-    group: Group
-    shards: tuple[Shard, ...]
-    index: ReadOnlyIndex
-    running: int
+    known: Gathered
+    before: Stored
     written: Mapping[str, Written]
     manifest: Json
     notes: tuple[str, ...] = ()
@@ -90,7 +88,7 @@ def asked(files: Sequence[str], name: str, known: ClusterSource, frame: Frame) -
         raise CommandError(
             f"{where}: no {KIND}{f' {name}' * bool(name)}, and no ConfigMap with cluster-size", Exit.UNREADABLE
         )
-    return [_asked(each, read.workloads, known, frame) for each in groups]
+    return [_asked(each, read, known, frame) for each in groups]
 
 
 class _Object(Struct, frozen=True):
@@ -177,11 +175,14 @@ def _named_by(group: Group, found: Sequence[Maker]) -> Group:
     return replace(group, selector=LabelSelector(match_labels=common), shard_label=apart[0])
 
 
-def _asked(wanted: _Wanted, found: Sequence[Written], known: ClusterSource, frame: Frame) -> Asked:
+def _asked(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> Asked:
     group, selector = wanted.group, compile_selector(wanted.group.selector)
+    there = known.index.every_group().get(group.namespace, ())
+    status = next((each.status for each in there if each.meta.name == group.name), None) or GroupStatus()
+    before = stored_of(group, status.workloads)
     mine = [
         one
-        for one in found
+        for one in read.workloads
         for each in [one.maker]
         if each.namespace == group.namespace
         and selector.matches(each.template.template.labels)
@@ -193,14 +194,11 @@ def _asked(wanted: _Wanted, found: Sequence[Written], known: ClusterSource, fram
         members.append(Member(workload=each.workload, shard=value, pod=pod, pods=each.replicas))
     if twice := of_one_shard(members):
         raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {twice}", Exit.UNREADABLE)
-    of = gathered(group, members, known.index)
     labels = f"{one_line(selector.text, 200)} and {one_line(group.shard_label, 63)}"
     none = f"no workload with the labels {labels} is known: pods are made up, and request nothing"
     return Asked(
-        group=of.group,
-        shards=of.shards,
-        index=of.index,
-        running=of.running,
+        known=gathered(group, members, known.index, before.zones),
+        before=before,
         written={each.name: each for each in mine},
         manifest=wanted.manifest,
         notes=(*wanted.notes, *([] if mine else [none])),

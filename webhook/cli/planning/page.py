@@ -58,11 +58,13 @@ def _asked(of: Answer, paint: Paint) -> Iterator[str]:
     where = f"{place(group.zone_key)}s that take pods: {zones}; " if group.names_zones else "nodes that take pods: "
     nodes = plural(rooms.nodes, "node") if group.names_zones else rooms.nodes
     yield f"  {where}{nodes}\n"
-    if of.asked.running:
-        run = "pod runs" if of.asked.running == 1 else "pods run"
-        yield from _wrapped(f"note: {of.asked.running} {run} already; all are placed anew here", indent="  ")
+    if of.asked.known.running:
+        run = "pod runs" if of.asked.known.running == 1 else "pods run"
+        yield from _wrapped(f"note: {of.asked.known.running} {run} already; all are placed anew here", indent="  ")
     if empty := [one_line(each, _NAME) for each in group.domains or () if each not in rooms.of_zones]:
         yield from _wrapped(f"note: no node takes a pod in {together(empty)}, which the group names", indent="  ")
+    if of.stands:
+        yield "  note: the fields that are stored for it keep the caps, and stay\n"
     for note in of.asked.notes:
         yield from _wrapped(f"note: {note}", indent="  ")
 
@@ -96,7 +98,7 @@ def _before(of: Answer, paint: Paint) -> Iterator[str]:
 def _left(of: Answer, witness: Sequence[Step]) -> list[str]:
     """The next pod of each shard that has not all of its pods, as far as shards are told apart."""
     made = Counter(step.party for step in witness)
-    shards = of.asked.shards[: of.group.shards] if of.group.never_share else ()
+    shards = of.asked.known.shards[: of.group.shards] if of.group.never_share else ()
     left = [
         f"{one_line(shard.name, _NAME)}-{made[number]}"
         for number, shard in enumerate(shards)
@@ -107,7 +109,7 @@ def _left(of: Answer, witness: Sequence[Step]) -> list[str]:
 
 def _steps(of: Answer, steps: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Pods and their nodes, in the order in which they are placed."""
-    column, slots = of.asked.index.view().column(of.group.zone_key), of.asked.index.view().slots
+    column, slots = of.asked.known.index.view().column(of.group.zone_key), of.asked.known.index.view().slots
     told = []
     for pod, node in steps[:_MOST_STEPS]:
         number = column.of[slots[node]]

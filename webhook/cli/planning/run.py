@@ -12,7 +12,8 @@ from webhook.core.groups.fields import naive
 from webhook.core.groups.group import Fields, Group
 from webhook.core.groups.outlook import EFFORT, Outlook, outlook
 from webhook.core.groups.plan import parties
-from webhook.core.placement.simulation import Effort, Outcome, Step
+from webhook.core.groups.standing.stored import kept
+from webhook.core.placement.simulation import Effort, Step
 from webhook.core.policy.policy import Policy
 
 _FEW = 4  # shards whose orders can all be followed
@@ -22,11 +23,12 @@ class Answer(Struct, frozen=True, kw_only=True):
     """What is said of a group.
 
     Shape: ``naive`` are the fields of its first shard before; ``own`` says that its template has them. ``seen`` is what
-    they come to, None where the group has no enforced cap.
+    they come to, None where the group has no enforced cap. ``stands`` says that the derived fields are those stored.
     """
 
     asked: Asked
     derived: Derived
+    stands: bool
     naive: Fields
     own: bool
     seen: Outlook | None
@@ -34,12 +36,12 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def group(self) -> Group:
         """The group."""
-        return self.asked.group
+        return self.asked.known.group
 
     @property
     def fits(self) -> bool:
         """Whether the derived fields place all pods in every order."""
-        return self.derived.plan is not None and self.derived.plan.verdict is Outcome.FITS
+        return self.derived.fits
 
     @property
     def broken(self) -> Mapping[str, int]:
@@ -49,7 +51,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     def named(self, steps: Sequence[Step]) -> list[tuple[str, str]]:
         """The pods of these steps, each with its node."""
-        of, made, shards = self.group, Counter[int](), self.asked.shards
+        of, made, shards = self.group, Counter[int](), self.asked.known.shards
         found = []
         for step in steps:
             number = made[step.party]
@@ -61,8 +63,10 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 def answer(asked: Asked, policy: Policy) -> Answer:
     """Derive the plan, and play the fields before."""
-    group, shards = asked.group, asked.shards[: asked.group.shards]
-    derived = derive(group, asked.shards, asked.index, policy)
+    group, shards = asked.known.group, asked.known.shards[: asked.known.group.shards]
+    known = asked.known
+    stands = kept(known, asked.before, policy, searches=True) if asked.before.zones else None
+    derived = stands if stands is not None and stands.fits else derive(group, known.shards, known.index, policy)
     before = {each.name: naive(group, each) for each in shards}
     own = shards[0].pod.pod_spec.constraints
     keys = dict.fromkeys(each.topology_key for each in group.caps if each.enforced)
@@ -71,7 +75,8 @@ def answer(asked: Asked, policy: Policy) -> Answer:
     return Answer(
         asked=asked,
         derived=derived,
+        stands=derived is stands,
         naive=first,
         own=bool(own) and first.constraints == own,
-        seen=outlook(parties(group, shards, before, derived.setting), asked.index, keys, effort) if keys else None,
+        seen=outlook(parties(group, shards, before, derived.setting), known.index, keys, effort) if keys else None,
     )

@@ -35,6 +35,11 @@ class Derived(Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     nearest: tuple[str, ...] = ()
 
+    @property
+    def fits(self) -> bool:
+        """Whether the plan is proven to place all pods."""
+        return self.plan is not None and self.plan.verdict is Outcome.FITS
+
 
 def derive(
     group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy, *, searches: bool = True
@@ -46,7 +51,7 @@ def derive(
     """
     shards = _bare(group, shards)
     found = _derived(group, shards, index, policy, searches=searches)
-    if found.plan is not None and found.plan.verdict is Outcome.FITS:
+    if found.fits:
         return found
     return replace(found, nearest=tuple(_nearest(group, shards, index, policy)))
 
@@ -157,5 +162,4 @@ def _loosened(each: Cap, cap: Cap, most: int) -> Cap:
 
 
 def _fits(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy) -> bool:
-    found = _derived(group, shards[: group.shards], index, policy, searches=False).plan
-    return found is not None and found.verdict is Outcome.FITS
+    return _derived(group, shards[: group.shards], index, policy, searches=False).fits

@@ -7,12 +7,11 @@ change.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import (
@@ -24,14 +23,15 @@ from webhook.core.api.spread_group import (
     PLANNED,
     PlannedWorkload,
 )
-from webhook.core.api.types import Pod, SpreadConstraint
-from webhook.core.groups.derive import Derived, derive, derive_standing, on
-from webhook.core.groups.fields import has_fields, ours
-from webhook.core.groups.group import Group, Shard, Standing
+from webhook.core.api.types import Pod
+from webhook.core.groups.derive import Derived, derive, on
+from webhook.core.groups.fields import has_fields
+from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.plan import Plan, Proof, Way
 from webhook.core.groups.standing.distribution import Spread, moves, spreads
 from webhook.core.groups.standing.forms import Dated, Status, Unguarded, dated, distribution_of, move_of
 from webhook.core.groups.standing.members import Gathered, Member, gathered, of_one_shard
+from webhook.core.groups.standing.stored import Stored, keeps_pins, kept, stored_of
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Policy
@@ -67,14 +67,6 @@ class Seen(Struct, frozen=True, kw_only=True):
     policy: Policy
 
 
-class _Stored(NamedTuple):
-    """What each shard gets, by the value of the shard label; the constraints of all, and what none of them shares."""
-
-    constraints: tuple[SpreadConstraint, ...] = ()
-    zones: Mapping[str, tuple[str, ...]] = {}
-    apart: frozenset[str] = frozenset()
-
-
 class _Planned(NamedTuple):
     """The workloads with their fields; what they are known to come to, and what a plan made anew would change."""
 
@@ -95,7 +87,7 @@ def assess(seen: Seen, before: Status, now: str) -> Status:
     group, view = seen.group, seen.index.view()
     refused = _refusal(seen)
     planned = None if refused else _plan(seen, before)
-    stored = _stored(group, planned.workloads if planned else ())
+    stored = stored_of(group, planned.workloads if planned else ())
     unguarded = sorted(each.meta.name for each in seen.pods if not _is_guarded(group, each, stored))
     found = spreads(group, seen.pods, view)
     conditions = [
@@ -139,22 +131,17 @@ def _refusal(seen: Seen) -> tuple[str, str] | None:
 
 def _plan(seen: Seen, before: Status) -> _Planned:
     group = seen.group
-    stored = _stored(group, before.workloads)
+    stored = stored_of(group, before.workloads)
     known = gathered(group, seen.members, seen.index, stored.zones)
     asked = seen.generation != before.observed_generation
     if before.workloads:
-        standing = Standing(stored.constraints, pins=any(stored.zones.values()))
-        kept = derive_standing(
-            known.group, known.shards, standing, known.index, seen.policy, searches=_is_played(group)
-        )
-        if kept.plan is not None and not _keeps_pins(seen, kept, stored):
-            kept = replace(kept, plan=None, reasons=("zones that shards are pinned to take no pods now",))
-        if _fits(kept):
-            return _taken(seen, before, kept)
+        standing = kept(known, stored, seen.policy, searches=_is_played(group))
+        if standing.fits:
+            return _taken(seen, before, standing)
         fresh = _fresh(seen, known, asked=asked)
-        possible = kept.plan is not None and kept.plan.verdict is not Outcome.NO_FIT
-        if not asked and (possible or not _fits(fresh) or not _keeps_pins(seen, fresh, stored)):
-            return _held(seen, before, kept, fresh)
+        possible = standing.plan is not None and standing.plan.verdict is not Outcome.NO_FIT
+        if not asked and (possible or not fresh.fits or not keeps_pins(fresh, stored)):
+            return _held(seen, before, standing, fresh)
         return _taken(seen, before, fresh)
     return _taken(seen, before, _fresh(seen, known, asked=asked))
 
@@ -162,27 +149,17 @@ def _plan(seen: Seen, before: Status) -> _Planned:
 def _fresh(seen: Seen, known: Gathered, *, asked: bool) -> Derived:
     """A plan that moves no pin; where there is none, and somebody asked for another, one that moves pins."""
     found = derive(known.group, known.shards, known.index, seen.policy, searches=_is_played(seen.group))
-    if asked and not _fits(found):
+    if asked and not found.fits:
         free = gathered(seen.group, seen.members, seen.index)
         if free.shards != known.shards:
             other = derive(free.group, free.shards, free.index, seen.policy, searches=_is_played(seen.group))
-            return other if _fits(other) else found
+            return other if other.fits else found
     return found
 
 
 def _is_played(group: Group) -> bool:
     """Whether orders are played out, where nothing else proves that all pods fit: some seconds at most."""
     return group.pods <= _MOST_PODS_PLAYED
-
-
-def _fits(found: Derived) -> bool:
-    return found.plan is not None and found.plan.verdict is Outcome.FITS
-
-
-def _keeps_pins(seen: Seen, found: Derived, stored: _Stored) -> bool:
-    """Whether no shard that had zones gets others."""
-    new = {} if found.plan is None else _stored(seen.group, _workloads(seen, found.plan)).zones
-    return all(zones == new.get(shard, zones) for shard, zones in stored.zones.items())
 
 
 def _taken(seen: Seen, before: Status, found: Derived) -> _Planned:
@@ -192,16 +169,16 @@ def _taken(seen: Seen, before: Status, found: Derived) -> _Planned:
     return _Planned(workloads, _revision(seen.group, workloads, before), found)
 
 
-def _held(seen: Seen, before: Status, kept: Derived, fresh: Derived) -> _Planned:
+def _held(seen: Seen, before: Status, standing: Derived, fresh: Derived) -> _Planned:
     """What stands, beside a plan that would be taken if somebody asked for it."""
     group, plan = seen.group, fresh.plan
     if plan is None or plan.verdict is not Outcome.FITS:
-        return _Planned(before.workloads, before.revision, kept)
+        return _Planned(before.workloads, before.revision, standing)
     workloads = tuple(_workloads(seen, plan))
-    restarts = _lacking(seen, _stored(group, workloads))
+    restarts = _lacking(seen, stored_of(group, workloads))
     revision = _revision(group, workloads, before)
     text = f"revision {revision} would place all pods, and {plural(restarts, 'workload')} would restart; any change of "
-    return _Planned(before.workloads, before.revision, kept, f"{text}the spec takes it")
+    return _Planned(before.workloads, before.revision, standing, f"{text}the spec takes it")
 
 
 def _workloads(seen: Seen, plan: Plan) -> Iterator[PlannedWorkload]:
@@ -220,17 +197,9 @@ def _workloads(seen: Seen, plan: Plan) -> Iterator[PlannedWorkload]:
         )
 
 
-def _stored(group: Group, workloads: Iterable[PlannedWorkload]) -> _Stored:
-    given = [*workloads]
-    constraints = ours(group, given[0].topology_spread_constraints) if given else ()
-    of_pods = given[0].affinity.pod_anti_affinity if given and given[0].affinity is not None else None
-    terms = (of_pods.required if of_pods is not None else None) or ()
-    return _Stored(constraints, {each.shard: each.zones for each in given}, frozenset(it.topology_key for it in terms))
-
-
 def _revision(group: Group, workloads: Sequence[PlannedWorkload], before: Status) -> str:
     """The one before, unless a shard that had fields gets others."""
-    old, new = _stored(group, before.workloads), _stored(group, workloads)
+    old, new = stored_of(group, before.workloads), stored_of(group, workloads)
     common = old.zones.keys() & new.zones.keys()
     same = (old.constraints, old.apart) == (new.constraints, new.apart)
     if before.revision and same and all(old.zones[shard] == new.zones[shard] for shard in common):
@@ -242,14 +211,14 @@ def _revision(group: Group, workloads: Sequence[PlannedWorkload], before: Status
 # -- who has the fields
 
 
-def _is_guarded(group: Group, pod: Pod, stored: _Stored) -> bool:
+def _is_guarded(group: Group, pod: Pod, stored: Stored) -> bool:
     value = pod.labels.get(group.shard_label)
     if value is None or value not in stored.zones:
         return False
     return has_fields(group, Shard(name="", value=value, pod=pod), stored.constraints, stored.zones[value])
 
 
-def _lacking(seen: Seen, stored: _Stored) -> int:
+def _lacking(seen: Seen, stored: Stored) -> int:
     """How many workloads have other fields, and would restart with these."""
     return sum(not _is_guarded(seen.group, each.pod, stored) for each in seen.members if each.shard in stored.zones)
 
@@ -330,7 +299,7 @@ def _caps_held(found: Sequence[Spread]) -> Dated:
     return _condition(CAPS_HELD, _YES, "Held", f"the most pods {', '.join(told)}" if found else "there is no cap")
 
 
-def _delivered(seen: Seen, planned: _Planned | None, stored: _Stored, unguarded: int) -> Dated:
+def _delivered(seen: Seen, planned: _Planned | None, stored: Stored, unguarded: int) -> Dated:
     if planned is None or not planned.workloads:
         return _condition(DELIVERED, _NO, "NoPlan", "there is no plan")
     if not seen.members and not seen.pods:
