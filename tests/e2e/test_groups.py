@@ -93,7 +93,7 @@ def test_a_group_that_is_there_is_listed_and_planned(plane, kubectl, namespace):
         "POST", GROUPS.format(namespace), group(requiredDomains=None, planFor=None, caps=SPEC["caps"][1:])
     )
     head, row = kubectl("get", "sg", "-n", namespace).out.splitlines()
-    assert head.split() == ["NAME", "SHARDS", "PODS", "FITS", "CAPSHELD", "DELIVERED", "AGE"]
+    assert head.split() == ["NAME", "SHARDS", "PODSEACH", "FITS", "CAPSHELD", "DELIVERED", "AGE"]
     assert row.split()[:3] == ["cache", "6", "3"]
     made = workload("StatefulSet", "redis-0")
     made["spec"]["template"]["metadata"]["labels"] |= {"app": "redis", "shard": "0"}
