@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from webhook.console.pictures import bar, column
+from webhook.console.pages.pictures import bar, column
 
 
 def shapes(picture):

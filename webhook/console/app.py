@@ -8,16 +8,16 @@ from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException
 
 from webhook.console import as_json
-from webhook.console.first_screen import first_screen
-from webhook.console.group_pages import find_group, group_list, group_page, in_order
-from webhook.console.health_page import health_page
-from webhook.console.heat_map import heat_map
-from webhook.console.listing import chosen, cut, listing
-from webhook.console.pages import HERE, render
+from webhook.console.pages.first_screen import first_screen
+from webhook.console.pages.groups import find_group, group_list, group_page, in_order
+from webhook.console.pages.health import health_page
+from webhook.console.pages.heat_map import heat_map
+from webhook.console.pages.listing import chosen, cut, listing
+from webhook.console.pages.workload import find, workload_page
 from webhook.console.query import read_query
+from webhook.console.rendering import HERE, render
 from webhook.console.shown import Shown, Source
 from webhook.console.what_if import MOST_NODES, MOST_REPLICAS, Change, NoAnswer, Simulator, outcome, read_change
-from webhook.console.workload_page import find, workload_page
 from webhook.core.scan.as_values import workload_values
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from webhook.console.first_screen import MOST_WORST
-from webhook.console.listing import Page
+from webhook.console.pages.first_screen import MOST_WORST
+from webhook.console.pages.listing import Page
 from webhook.console.shown import Shown
 from webhook.core.groups.standing.forms import Found
 from webhook.core.groups.standing.forms import as_json as status_json

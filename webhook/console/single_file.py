@@ -5,12 +5,12 @@ import hashlib
 
 from markupsafe import Markup
 
-from webhook.console.first_screen import MOST_WORST, first_screen
-from webhook.console.pages import HERE, render
+from webhook.console.pages.first_screen import MOST_WORST, first_screen
+from webhook.console.pages.summary import wrongs
+from webhook.console.pages.workload import workload_page
+from webhook.console.rendering import HERE, render
 from webhook.console.shown import Shown
-from webhook.console.summary import wrongs
 from webhook.console.words import instant
-from webhook.console.workload_page import workload_page
 from webhook.core.scan.scanned import ClusterScan
 
 

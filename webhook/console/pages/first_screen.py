@@ -5,8 +5,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from webhook.console.pages.summary import Summary, above_text, excess, most_pending, summary, worst_loss, wrongs
 from webhook.console.shown import Health, Shown
-from webhook.console.summary import Summary, above_text, excess, most_pending, summary, worst_loss, wrongs
 from webhook.console.words import age, duration, instant, pods, short_names
 from webhook.core.scan.scanned import ClusterScan, PendingCause
 from webhook.core.text import one_line, plural

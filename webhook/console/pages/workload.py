@@ -6,12 +6,12 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from webhook.console import pictures
-from webhook.console.first_screen import Fact, zone_shorts
-from webhook.console.heat_map import limit_of
-from webhook.console.listing import pods_of
+from webhook.console.pages import pictures
+from webhook.console.pages.first_screen import Fact, zone_shorts
+from webhook.console.pages.heat_map import limit_of
+from webhook.console.pages.listing import pods_of
+from webhook.console.pages.summary import summary, wrongs
 from webhook.console.shown import Shown
-from webhook.console.summary import summary, wrongs
 from webhook.console.words import age, instant, pods
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged

@@ -5,10 +5,10 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from webhook.console.first_screen import zone_shorts
+from webhook.console.pages.first_screen import zone_shorts
+from webhook.console.pages.summary import counted_findings, excess, most_pending, summary, worst_loss
 from webhook.console.query import Only, Query, Sort, address
 from webhook.console.shown import Shown
-from webhook.console.summary import counted_findings, excess, most_pending, summary, worst_loss
 from webhook.console.words import instant
 from webhook.core.scan.scanned import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
 from webhook.core.text import plural

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from webhook.console.first_screen import Fact, health_line
+from webhook.console.pages.first_screen import Fact, health_line
 from webhook.console.shown import Shown
 from webhook.console.words import duration, instant, written
 from webhook.core.scan.scanned import ClusterScan

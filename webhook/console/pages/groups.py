@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 import yaml
 
-from webhook.console import pictures
-from webhook.console.first_screen import Fact
+from webhook.console.pages import pictures
+from webhook.console.pages.first_screen import Fact
+from webhook.console.pages.workload import DomainRow
 from webhook.console.query import link
 from webhook.console.shown import Shown
-from webhook.console.workload_page import DomainRow
 from webhook.core.api.selectors import valid_selector
 from webhook.core.api.spread_group import CANNOT_GET_STUCK, CAPS_HELD, DELIVERED, FITS, PLANNED, PlannedWorkload
 from webhook.core.api.well_known import HOSTNAME

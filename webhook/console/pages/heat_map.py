@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from webhook.console.listing import chosen, cut, pager
+from webhook.console.pages.listing import chosen, cut, pager
+from webhook.console.pages.summary import summary
 from webhook.console.query import Query
 from webhook.console.shown import Shown
-from webhook.console.summary import summary
 from webhook.console.words import instant, short_names
 from webhook.core.api.well_known import ZONE
 from webhook.core.scan.scanned import ActualSkew, ClusterScan, ScannedWorkload

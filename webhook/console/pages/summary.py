@@ -6,7 +6,7 @@ from datetime import datetime
 from markupsafe import Markup
 from msgspec import Struct
 
-from webhook.console import pictures
+from webhook.console.pages import pictures
 from webhook.console.query import link
 from webhook.console.words import age
 from webhook.core.api.well_known import ZONE
