@@ -365,7 +365,8 @@ def test_volumes_pin_their_shard(answer):
         pytest.param(
             [group(9)],
             "a: a0 a1 a2 | b: b0 b1 b2",
-            "no fields can do at most 8 in a and 8 in b: 16 of 18 pods the nearest that fits, in every order: "
+            "no fields can do the caps leave room for no more than 8 in a and 8 in b: 16 of 18 pods "
+            "the nearest that fits, in every order: "
             "at most 9 of 18 pods in a zone",
             id="two zones",
         ),

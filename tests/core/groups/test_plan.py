@@ -161,35 +161,35 @@ def test_eighteen_pods_break_the_cap_of_a_zone():
         pytest.param(
             redis(9),
             zones(4, 4),
-            "at most 8 in a and 8 in b: 16 of 18 pods",
+            "the caps leave room for no more than 8 in a and 8 in b: 16 of 18 pods",
             "at most 9 of 18 pods in a zone",
             id="two zones and less than half",
         ),
         pytest.param(
             redis(3, 3, caps=(cap(HOSTNAME, "<=3"),)),
             zones(4, 4),
-            "the 3 pods of a shard share no zone, and 2 zones take any (a, b)",
+            "the 3 pods of a shard share no zone, and only 2 zones take any (a, b)",
             "pods of a shard that share no node, instead of no zone",
             id="three pods, two zones",
         ),
         pytest.param(
             redis(2, 3, apart=(HOSTNAME,), caps=()),
             zones(2),
-            "the 3 pods of a shard share no node, and 2 nodes take any",
+            "the 3 pods of a shard share no node, and only 2 nodes take any",
             None,
             id="three pods, two nodes",
         ),
         pytest.param(
             redis(6),
             zones(1, 1, 1),
-            "the nodes take with at most 3 on a node no more than 3 in a, 3 in b and 3 in c: 9 of 12 pods",
+            "with at most 3 on a node, the nodes take no more than 3 in a, 3 in b and 3 in c: 9 of 12 pods",
             "at most 4 of 12 pods on a node",
             id="three nodes and less than a third",
         ),
         pytest.param(
             redis(1),
             zones(2, 2, 2),
-            "less than 1/3 of 2 pods leaves none for a node",
+            "less than 1/3 of 2 pods is not even one on a node",
             None,
             id="one shard",
         ),
@@ -202,6 +202,27 @@ def test_eighteen_pods_break_the_cap_of_a_zone():
         ),
         pytest.param(
             redis(2, caps=(), apart=(HOSTNAME,)), "~n0=0", "no node takes a pod of the group", None, id="no node"
+        ),
+        pytest.param(
+            redis(2, caps=(), domains=("x", "y")),
+            zones(2, 2),
+            "no node of the required domains x, y takes a pod of the group",
+            None,
+            id="zones that there are not",
+        ),
+        pytest.param(
+            redis(2, caps=()),
+            zones(2),
+            "the 2 pods of a shard share no zone, and only 1 zone takes any (a)",
+            None,
+            id="one zone",
+        ),
+        pytest.param(
+            redis(2, apart=(HOSTNAME,), caps=()),
+            zones(1),
+            "the 2 pods of a shard share no node, and only 1 node takes any",
+            None,
+            id="one node",
         ),
     ],
 )

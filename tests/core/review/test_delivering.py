@@ -5,11 +5,15 @@ import json
 import msgspec
 import pytest
 from build import cluster, index
-from core.groups.grouped import written
+from core.groups.grouped import cap, written, zones
+from core.groups.grouped import redis as asked
+from core.groups.standing.stands import SIX, members, told
+from core.groups.standing.test_assess import REFUSED
 from manifest import request
 
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.groups.standing.forms import as_json
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import mutate
 from webhook.core.rules.frame.subject import Circumstances
@@ -255,6 +259,12 @@ def zoned(operator, *values):
             "no plan of it is proven to place all pods",
             id="it may get stuck",
         ),
+        pytest.param(
+            redis(),
+            group(status=stored(conditions=[{"type": "Planned", "status": "False", "reason": "Overlaps"}])),
+            "it cannot be planned (Overlaps)",
+            id="it cannot be planned",
+        ),
         pytest.param(redis("redis-7"), group(), "its plan has no shard 7", id="a shard more"),
         pytest.param(
             redis(labels={"app": "redis"}),
@@ -402,3 +412,36 @@ def test_a_template_that_changes_gets_the_present_plan_or_keeps_what_it_has():
     assert same["spec"]["template"]["metadata"] == running["spec"]["template"]["metadata"]
     own = redis(topologySpreadConstraints=[HARD])
     assert "a hard constraint of its own over zone" in answer(own, group(status=OTHER), old=running).warnings[0]
+
+
+@pytest.mark.parametrize(("of", "more", "reason", "_message"), REFUSED)
+def test_of_a_group_that_is_refused_nothing_is_delivered(of, more, reason, _message):
+    """What the controller writes of it, read by the webhook; also where an earlier plan is still stored."""
+    status = as_json(told(of, cluster(SIX), **{"of": members()} | more))
+    for stale in ({}, {"workloads": stored()["workloads"]}):
+        decision = answer(redis(), group(status=status | stale))
+        assert decision.patch == ()
+        assert decision.warnings == (
+            f"evenspread: SpreadGroup cache: it cannot be planned ({reason}); its plan is not delivered",
+        )
+
+
+@pytest.mark.parametrize(
+    ("of", "nodes"),
+    [
+        pytest.param(asked(3), zones(3, 3), id="less than half of the pods in each of two zones"),
+        pytest.param(asked(3, caps=(cap(ZONE, "<1/6"),)), SIX, id="a cap below one pod"),
+        pytest.param(asked(3, 3), zones(3, 3), id="three pods of a shard in two zones"),
+    ],
+)
+def test_of_a_group_that_is_impossible_nothing_is_delivered(of, nodes):
+    status = as_json(told(of, cluster(nodes), members()))
+    assert answer(redis(), group(status=status)).warnings == (
+        "evenspread: SpreadGroup cache: it cannot be planned (Impossible); its plan is not delivered",
+    )
+
+
+def test_of_a_group_that_says_nothing_nothing_is_delivered():
+    """It selects no pod, whatever its status says."""
+    decision = answer(redis(), group(caps=[{"topologyKey": ZONE}]))
+    assert (decision.patch, decision.warnings) == ((), ())

@@ -109,6 +109,10 @@ class GroupStatus(_Written, frozen=True):
         true = {each.type for each in self.conditions if each.status == "True"}
         return true.issuperset(types)
 
+    def reason(self, of: str) -> str:
+        """Why the condition of that type is as it is, in one word; empty where nobody says."""
+        return next((each.reason for each in self.conditions if each.type == of), "")
+
 
 class GroupMeta(ObjectMeta, frozen=True, gc=False):
     """Metadata with the number of the spec, which grows with every change of it."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api.label_syntax import value_faults
-from webhook.core.api.spread_group import CANNOT_GET_STUCK, FITS, PLANNED, PlannedWorkload
+from webhook.core.api.spread_group import CANNOT_GET_STUCK, FITS, PLANNED, GroupStatus, PlannedWorkload
 from webhook.core.api.types import (
     Affinity,
     NodeAffinity,
@@ -27,8 +27,10 @@ from webhook.core.explain.obstacles import segment_of
 from webhook.core.groups.fields import is_ours, missing_terms, pin_of, with_plan
 from webhook.core.groups.group import Fields, Group, Shard, ShardPlan
 from webhook.core.groups.membership import Membership
+from webhook.core.text import one_line
 
 NO_PLAN = ShardPlan()
+_NOT_YET = "its plan is not made yet"
 
 
 def stored_plan(
@@ -38,11 +40,9 @@ def stored_plan(
 
     Shape: ``before`` is what an earlier plan added to the template; ``title`` is the workload's kind and name.
     """
-    group, status = of.group, of.written.status
-    if status is None or status.observed_generation != of.written.generation or not status.holds(PLANNED):
-        return "its plan is not made yet"
-    if not status.holds(FITS, CANNOT_GET_STUCK):
-        return "no plan of it is proven to place all pods"
+    group, status = of.group, of.written.status or GroupStatus()
+    if why := _unplanned(status, of.written.generation):
+        return why
     shard = template.labels.get(group.shard_label)
     if shard is None:
         return f"the template has no label {group.shard_label}, which tells the shards apart"
@@ -54,6 +54,16 @@ def stored_plan(
         return "kube-apiserver would refuse its fields"
     own = Shard(name=group.name, value=shard, pod=_pod(group, _without(template, before)))
     return ShardPlan(constraints, pin_of(group, planned.zones), missing_terms(group, own))
+
+
+def _unplanned(status: GroupStatus, generation: int) -> str:
+    """Why there is no plan that could be delivered; empty where there is one."""
+    reason = status.reason(PLANNED)
+    if status.observed_generation != generation or not (reason or status.holds(PLANNED)):
+        return _NOT_YET
+    if not status.holds(PLANNED):
+        return f"it cannot be planned ({one_line(reason, 40)})"
+    return "" if status.holds(FITS, CANNOT_GET_STUCK) else "no plan of it is proven to place all pods"
 
 
 def with_shard_plan(group: Group, template: PodTemplate, plan: ShardPlan, before: ShardPlan) -> Fields | str:

@@ -112,35 +112,37 @@ def on(key: str) -> str:
 def _in_the_way(group: Group, of: Rooms) -> Iterator[str]:
     """Why no fields can place all pods within the caps."""
     pods, zone, on_zone = group.pods, segment_of(group.zone_key), group.most(group.zone_key)
-    zones = listed([*of.of_zones], _NAMES)
     for cap in group.caps:
         if cap.enforced and cap.most(pods) < 1:
-            yield f"{cap.text} of {plural(pods, 'pod')} leaves none for a {place(cap.topology_key)}"
+            yield f"{cap.text} of {plural(pods, 'pod')} is not even one {on(cap.topology_key)}"
             return
     if not of.of_zones:
-        yield f"no node{f' with the label {group.zone_key}' * group.names_zones} takes a pod of the group"
+        among = f" of the required domains {listed(group.domains, _NAMES)}" if group.domains else ""
+        yield f"no node{among or f' with the label {group.zone_key}' * group.names_zones} takes a pod of the group"
         return
     if group.keeps_zones_apart and group.pods_per_shard > len(of.of_zones):
-        yield (
-            f"the {group.pods_per_shard} pods of a shard share no {zone}, and {plural(len(of.of_zones), zone)} "
-            f"{'takes' if len(of.of_zones) == 1 else 'take'} any ({zones})"
-        )
+        there = f"{_only(len(of.of_zones), zone)} ({listed([*of.of_zones], _NAMES)})"
+        yield f"the {group.pods_per_shard} pods of a shard share no {zone}, and {there}"
         return
     if HOSTNAME in group.never_share and group.pods_per_shard > of.nodes:
-        yield f"the {group.pods_per_shard} pods of a shard share no node, and {plural(of.nodes, 'node')} take any"
+        yield f"the {group.pods_per_shard} pods of a shard share no node, and {_only(of.nodes, 'node')}"
         return
     each = group.shards if group.keeps_zones_apart else pods
     limits = {name: min(each, pods if on_zone is None else on_zone) for name in of.of_zones}
     if sum(limits.values()) < pods:
         sums = together(f"{most} in {name}" for name, most in limits.items())
-        yield f"at most {sums}: {sum(limits.values())} of {pods} pods"
+        yield f"the caps leave room for no more than {sums}: {sum(limits.values())} of {pods} pods"
         return
     takes = {name: min(limits[name], room) for name, room in of.of_zones.items()}
     if sum(takes.values()) < pods:
         on_node = group.most(HOSTNAME)
-        why = "" if on_node is None else f" with at most {on_node} on a node"
+        why = "" if on_node is None else f"with at most {on_node} on a node, "
         sums = together(f"{most} in {name}" for name, most in takes.items())
-        yield f"the nodes take{why} no more than {sums}: {sum(takes.values())} of {pods} pods"
+        yield f"{why}the nodes take no more than {sums}: {sum(takes.values())} of {pods} pods"
+
+
+def _only(many: int, domain: str) -> str:
+    return f"only {plural(many, domain)} {'takes' if many == 1 else 'take'} any"
 
 
 def _nearest(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy) -> Iterator[str]:

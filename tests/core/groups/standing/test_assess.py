@@ -207,31 +207,55 @@ def test_a_cap_that_shards_keep_by_themselves_needs_nothing():
 # -- groups that are refused
 
 
-@pytest.mark.parametrize(
-    ("group", "more", "reason"),
-    [
-        pytest.param(redis(1, 1), {}, "OnePod", id="one pod"),
-        pytest.param(redis(3, 2, plan_for=MOST_PODS_PLANNED // 2 + 1), {}, "TooLarge", id="too large"),
-        pytest.param(THREE, {"older": [redis(3)] * 32}, "TooManyGroups", id="too many"),
-        pytest.param(THREE, {"older": [None] * 32}, "TooManyGroups", id="too many that say nothing"),
-        pytest.param(THREE, {"older": [None, redis(3)]}, "Overlaps", id="the same selector"),
+OLDER = structs.replace(THREE, name="older")
+# By reason: a group, what else there is, and what the condition says.
+REFUSED = [
+    pytest.param(
+        redis(1, 1), {}, "OnePod", "one shard of one pod is expected, and one pod cannot be spread", id="one pod"
+    ),
+    pytest.param(
+        redis(3, 2, plan_for=MOST_PODS_PLANNED // 2 + 1),
+        {},
+        "TooLarge",
+        "402 pods are to be planned for; at most 400 are",
+        id="too large",
+    ),
+    *(
         pytest.param(
-            THREE, {"older": [structs.replace(THREE, selector=selector("shard=1"))]}, "Overlaps", id="a pod of both"
-        ),
-    ],
-)
-def test_what_is_not_planned(group, more, reason):
-    index = cluster(SIX)
-    first = told(group, index, members(), **more)
+            THREE,
+            {"older": [each] * 32},
+            "TooManyGroups",
+            "of a namespace the 32 oldest groups are planned, and this one is younger",
+            id=f"too many{say}",
+        )
+        for each, say in ((redis(3), ""), (None, " that say nothing"))
+    ),
+    *(
+        pytest.param(
+            THREE,
+            {"older": [None, structs.replace(OLDER, selector=selector(text))]},
+            "Overlaps",
+            "SpreadGroup older was there first, and selects pods of this one too",
+            id=say,
+        )
+        for text, say in (("app=redis", "the same selector"), ("shard=1", "a pod of both"))
+    ),
+    pytest.param(
+        THREE,
+        {"of": (*members(), member(0, name="old-0"))},
+        "DuplicateShard",
+        "old-0, redis-0 run pods of one shard, 0; each shard is one workload",
+        id="two workloads of a shard",
+    ),
+]
+
+
+@pytest.mark.parametrize(("group", "more", "reason", "message"), REFUSED)
+def test_what_is_not_planned(group, more, reason, message):
+    first = told(group, cluster(SIX), **{"of": members()} | more)
     assert conditions(first) == NO_PLAN | {"Planned": ("False", reason), "CapsHeld": ("True", "Held")}
+    assert first.condition("Planned").message == message
     assert (first.workloads, first.revision) == ((), "")
-
-
-def test_two_workloads_of_one_shard_are_not_planned():
-    two = (*members(), member(0, name="old-0"))
-    status = told(THREE, cluster(SIX), two)
-    assert conditions(status)["Planned"] == ("False", "DuplicateShard")
-    assert status.condition("Planned").message == "old-0, redis-0 run pods of one shard, 0"
 
 
 def test_a_workload_without_pods_takes_no_place_of_a_shard():
@@ -256,7 +280,8 @@ def test_what_cannot_be_planned_says_the_nearest_that_can():
         "Delivered": ("False", "NoPlan"),
     }
     assert status.condition("Planned").message == (
-        "at most 2 in a and 2 in b: 4 of 6 pods; the nearest that fits: at most 3 of 6 pods in a zone"
+        "the caps leave room for no more than 2 in a and 2 in b: 4 of 6 pods; "
+        "the nearest that fits: at most 3 of 6 pods in a zone"
     )
     assert status.workloads == ()
 
@@ -266,6 +291,16 @@ def test_what_becomes_impossible_by_a_change_is_delivered_no_more():
     first = told(THREE, index, members())
     narrow = redis(3, caps=(cap(ZONE, "<=1"),))
     assert told(narrow, index, members(), before=first, generation=2).workloads == ()
+
+
+def test_a_selector_that_selects_nothing_is_said_though_there_is_a_plan():
+    """Its workloads may be yet to come."""
+    status = told(redis(3), cluster(SIX))
+    assert conditions(status)["Planned"] == ("True", "Planned")
+    assert conditions(status)["Delivered"] == ("False", "NothingSelected")
+    assert status.condition("Delivered").message == (
+        "no workload and no pod of this namespace has the labels of the selector and of the shard"
+    )
 
 
 def test_a_spec_that_says_nothing_has_a_status_too():
@@ -313,7 +348,9 @@ def test_pods_that_no_plan_knows_are_unguarded():
     bare = structs.replace(pods[0], metadata=structs.replace(pods[0].meta, name="bare", labels={"app": "redis"}))
     found = told(THREE, index, members(status=status), [*pods, bare], before=status)
     assert found.unguarded.pods == ("bare", "redis-9-0")
-    assert found.condition("Delivered").message == "2 pods are without the fields of the plan"
+    assert found.condition("Delivered").message == (
+        "2 pods are without the fields of the plan, 1 for want of the label shard, which tells the shards apart"
+    )
 
 
 def test_with_injection_templates_get_the_fields_when_they_are_written():

@@ -111,18 +111,21 @@ def _refusal(seen: Seen) -> tuple[str, str] | None:
     group = seen.group
     most = group.plan_for * group.pods_per_shard
     if group.pods == 1:
-        return "OnePod", "one pod cannot be spread"
+        return "OnePod", "one shard of one pod is expected, and one pod cannot be spread"
     if most > MOST_PODS_PLANNED:
         return "TooLarge", f"{most:,} pods are to be planned for; at most {MOST_PODS_PLANNED} are"
     if len(seen.older) >= MOST_GROUPS:
-        return "TooManyGroups", f"of a namespace the {MOST_GROUPS} oldest groups are planned"
+        return "TooManyGroups", f"of a namespace the {MOST_GROUPS} oldest groups are planned, and this one is younger"
     if twice := of_one_shard(seen.members):
         return "DuplicateShard", twice
     labels = [*(each.pod.labels for each in seen.members), *(each.labels for each in seen.pods)]
     for other in filter(None, seen.older):
         selector = compile_selector(other.selector)
         if other.selector == group.selector or any(map(selector.matches, labels)):
-            return "Overlaps", f"{one_line(other.name, 63)} was there first, and selects pods of this group"
+            return (
+                "Overlaps",
+                f"SpreadGroup {one_line(other.name, 63)} was there first, and selects pods of this one too",
+            )
     return None
 
 
@@ -305,12 +308,15 @@ def _delivered(seen: Seen, planned: _Planned | None, stored: Stored, unguarded: 
     if not seen.members and not seen.pods:
         text = "no workload and no pod of this namespace has the labels of the selector and of the shard"
         return _condition(DELIVERED, _NO, "NothingSelected", text)
-    lacking = _lacking(seen, stored)
+    group, lacking = seen.group, _lacking(seen, stored)
     if lacking:
-        when = "when they are written next" if seen.group.inject else "with these"
+        when = "when they are written next" if group.inject else "with these"
         text = f"{lacking} of {plural(len(seen.members), 'workload')} have other fields, and restart {when}"
         return _condition(DELIVERED, _NO, "FieldsDiffer", text)
     if unguarded:
+        strays = sum(group.shard_label not in each.labels for each in seen.pods)
         text = f"{plural(unguarded, 'pod')} {'is' if unguarded == 1 else 'are'} without the fields of the plan"
+        label = f", {strays} for want of the label {one_line(group.shard_label, 80)}, which tells the shards apart"
+        text += label if strays else ""
         return _condition(DELIVERED, _NO, "UnguardedPods", text)
     return _condition(DELIVERED, _YES, "Delivered", "all pods have the fields of the plan")

@@ -92,7 +92,7 @@ def of_one_shard(members: Iterable[Member]) -> str:
         names[each.shard] += [each.name] if each.pods else []
     return next(
         (
-            f"{listed(sorted(found), _NAMES)} run pods of one shard, {one_line(shard, 63)}"
+            f"{listed(sorted(found), _NAMES)} run pods of one shard, {one_line(shard, 63)}; each shard is one workload"
             for shard, found in names.items()
             if len(found) > 1
         ),
