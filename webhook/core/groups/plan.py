@@ -285,12 +285,12 @@ def _pinned(group: Group, shards: Sequence[Shard], rooms: Rooms) -> _Candidate |
     settled[: group.shards] = staying(first.of_shards, settled, running)
     running[: group.shards] = [()] * group.shards
     top = group.most(group.zone_key)
-    for many in range(len(shards), group.shards - 1, -1):
+    for many in range(len(shards), group.shards, -1):
         loads = _loads(group, settled[:many], running, rooms)
         found = None if loads is None else _of_first(loads, group.shards)
         if found is not None and (top is None or max(found.of_zones.values()) <= top):
             return replace(_exact(group, found), pinned=many)
-    return None
+    return replace(_exact(group, first), pinned=group.shards)
 
 
 def _loads(
