@@ -85,6 +85,20 @@ def test_the_naive_fields_and_their_faults(plan):
     )
 
 
+def test_fields_with_which_every_order_that_is_tried_gets_stuck(plan):
+    cap = {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule", "minDomains": 1_000_000}
+    own = cap | {"labelSelector": {"matchLabels": {"app": "redis"}}}
+    nodes = "a: a0 a1 a2 | b: b0 b1 b2 | c: c0 c1 c2"
+    _, out, _ = plan(group(9), *(shard(number, own) for number in range(9)), state=nodes)
+    assert "the fields of the templates (node 1)\n  can get stuck in every order that was tried, so:\n" in out
+    lone = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "redis"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [lone]}}
+    code, out, _ = plan(group(9), *(shard(number, affinity=apart) for number in range(9)), state=nodes)
+    assert code == 1
+    assert "can get stuck, though no cap can be broken" in out
+    assert "100% of the orders that were tried get stuck" in out
+
+
 def test_the_promised_shape(answer):
     found, code = answer(group(), *map(shard, range(3)))
     assert code == 0

@@ -78,9 +78,10 @@ def _before(of: Answer, paint: Paint) -> Iterator[str]:
     said = together(f"{place(each.topology_key or '')} {each.max_skew}" for each in of.naive.constraints if each.hard)
     yield from _wrapped(f"{what} ({said})", paint, BOLD)
     fine = True
-    if seen.outcome in {Outcome.STUCK, Outcome.NO_FIT}:
+    if seen.gets_stuck:
         fine = False
         odds = f" in {seen.stuck:.0%} of the orders" if seen.stuck is not None and not seen.sampled else ""
+        odds = odds or " in every order that was tried" * (seen.stuck == 1)
         yield from _wrapped(f"can get stuck{odds}, so:", paint, RED, indent="  ")
         yield from _steps(of, of.named(seen.witness))
         yield from _wrapped(f"then no node takes {together(_left(of, seen.witness))}", indent="    ")
@@ -137,10 +138,12 @@ def _after(of: Answer, plan: Plan, paint: Paint) -> Iterator[str]:
     yield paint("what keeps the caps", BOLD) + "\n"
     for key, each in plan.keeping.items():
         yield from _wrapped(f"{place(key)}: {_way(of.group, plan, key, each)}", indent="  ")
-    yield from _wrapped(_VERDICTS[plan.verdict], paint, _COLORS.get(plan.verdict, YELLOW), indent="  ")
+    stuck = plan.outlook.stuck if plan.outlook is not None and plan.outlook.gets_stuck else None
+    verdict = Outcome.STUCK if stuck and plan.verdict is Outcome.UNKNOWN else plan.verdict
+    yield from _wrapped(_VERDICTS[verdict], paint, _COLORS.get(verdict, YELLOW), indent="  ")
     yield from _wrapped(_proof(of, plan), indent="  ")
-    if plan.outlook is not None and plan.outlook.stuck and plan.verdict is Outcome.STUCK:
-        yield from _wrapped(f"{plan.outlook.stuck:.0%} of the orders that were tried get stuck", indent="  ")
+    if stuck and verdict is Outcome.STUCK:
+        yield from _wrapped(f"{stuck:.0%} of the orders that were tried get stuck", indent="  ")
     if plan.verdict is Outcome.FITS and of.group.plan_for > of.group.shards:
         yield from _wrapped(f"these fields keep the caps of up to {plan.same_up_to} shards", indent="  ")
     if plan.loads is not None:

@@ -47,6 +47,11 @@ class Outlook(Struct, frozen=True, kw_only=True):
     worst: Mapping[str, Worst]
     exact: bool
 
+    @property
+    def gets_stuck(self) -> bool:
+        """Whether an order is known that leaves a pod without a node; of an unknown outcome it may be all of them."""
+        return bool(self.witness) or self.outcome in {Outcome.STUCK, Outcome.NO_FIT}
+
 
 def outlook(parties: Sequence[Party], index: ReadOnlyIndex, keys: Iterable[str], effort: Effort = EFFORT) -> Outlook:
     """What becomes of these pods, and how full domains of the keys get."""

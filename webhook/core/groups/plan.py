@@ -160,7 +160,9 @@ def parties(group: Group, shards: Sequence[Shard], fields: Mapping[str, Fields],
 def _rank(of: Plan) -> tuple[int, float]:
     """What nothing is known against goes before what gets stuck, and what gets stuck rarely before the rest."""
     order = (Outcome.FITS, Outcome.UNKNOWN, Outcome.STUCK, Outcome.NO_FIT)
-    return order.index(of.verdict), 0.0 if of.outlook is None else of.outlook.stuck or 0.0
+    never = of.verdict is Outcome.UNKNOWN and of.outlook is not None and of.outlook.gets_stuck
+    verdict = Outcome.NO_FIT if never else of.verdict
+    return order.index(verdict), 0.0 if of.outlook is None else of.outlook.stuck or 0.0
 
 
 def _candidates(group: Group, shards: Sequence[Shard], within: Setting) -> Iterator[_Candidate]:

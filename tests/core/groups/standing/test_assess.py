@@ -19,7 +19,9 @@ from core.groups.standing.stands import (
 from core.scheduler.plugins.test_volume_filters import claim, in_zone, volume
 from msgspec import structs
 
+from webhook.core.api.types import Affinity, PodAffinity, PodAffinityTerm
 from webhook.core.api.well_known import HOSTNAME, NODE_POOL, ZONE
+from webhook.core.groups.group import Fields
 from webhook.core.groups.standing.assess import MOST_PODS_PLANNED, unreadable
 from webhook.core.groups.standing.forms import Status, as_json, read_status
 
@@ -105,7 +107,7 @@ def test_a_node_that_is_lost_changes_no_field():
     assert conditions(later) == {
         "Planned": ("True", "Kept"),
         "Fits": ("False", "DoesNotFit"),
-        "CannotGetStuck": ("Unknown", "DoesNotFit"),
+        "CannotGetStuck": ("False", "DoesNotFit"),
         "CapsHeld": ("True", "Held"),
         "Delivered": ("True", "Delivered"),
     }
@@ -270,12 +272,27 @@ def test_another_group_of_other_pods_is_no_overlap():
     assert conditions(told(THREE, cluster(SIX), members(), older=[other]))["Planned"] == ("True", "Planned")
 
 
+def test_what_gets_stuck_in_every_order_that_was_tried_is_not_said_to_be_free_of_it():
+    # A node for each of eighteen pods, on nine.
+    alone = PodAffinityTerm(topology_key=HOSTNAME, label_selector=selector("app=redis"))
+    fields = Fields((), Affinity(pod_anti_affinity=PodAffinity(required=(alone,))))
+    status = told(redis(9), cluster(zones(3, 3, 3)), [member(number, fields=fields) for number in range(9)])
+    assert conditions(status) == {
+        "Planned": ("True", "Planned"),
+        "Fits": ("Unknown", "NotProven"),
+        "CannotGetStuck": ("False", "CanGetStuck"),
+        "CapsHeld": ("True", "Held"),
+        "Delivered": ("False", "FieldsDiffer"),
+    }
+    assert status.condition("Fits").message == "every order that was tried leaves a pod without a node"
+
+
 def test_what_cannot_be_planned_says_the_nearest_that_can():
     status = told(redis(3), cluster(zones(3, 3)), members())
     assert conditions(status) == {
         "Planned": ("False", "Impossible"),
         "Fits": ("False", "DoesNotFit"),
-        "CannotGetStuck": ("Unknown", "DoesNotFit"),
+        "CannotGetStuck": ("False", "DoesNotFit"),
         "CapsHeld": ("True", "Held"),
         "Delivered": ("False", "NoPlan"),
     }

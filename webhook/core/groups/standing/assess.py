@@ -257,7 +257,7 @@ def _said(of: _Planned, group: Group) -> list[Dated]:
         return [
             planned,
             _condition(FITS, _NO, "DoesNotFit", f"{why}{nearest}"),
-            _condition(CANNOT_GET_STUCK, _UNKNOWN, "DoesNotFit", "not all pods fit in any order"),
+            _condition(CANNOT_GET_STUCK, _NO, "DoesNotFit", "not all pods fit in any order"),
         ]
     how = (
         together(f"{on(key)} {_way(each.way, each.worst)}" for key, each in plan.keeping.items())
@@ -289,6 +289,9 @@ def _verdicts(plan: Plan) -> Iterator[Dated]:
     elif plan.verdict is Outcome.STUCK:
         yield _condition(FITS, _YES, "SomeOrders", "some orders place all pods")
         yield _condition(CANNOT_GET_STUCK, _NO, "CanGetStuck", "some orders leave a pod without a node")
+    elif plan.outlook is not None and plan.outlook.gets_stuck:
+        yield _condition(FITS, _UNKNOWN, "NotProven", "every order that was tried leaves a pod without a node")
+        yield _condition(CANNOT_GET_STUCK, _NO, "CanGetStuck", "every order that was tried leaves a pod without a node")
     else:
         yield _condition(FITS, _UNKNOWN, "NotProven", "no order was found that leaves a pod out, and no proof")
         yield _condition(CANNOT_GET_STUCK, _UNKNOWN, "NotProven", "no order was found that gets stuck, and no proof")
