@@ -272,6 +272,16 @@ def test_fields_that_are_stored_stay_as_the_controller_keeps_them(plan, answer):
     assert "note: the fields that are stored for it keep the caps, and stay" in out
 
 
+def test_who_restarts(plan):
+    _, out, _ = plan(group(), shard(0), shard(1), arguments=("-o", "manifest"))
+    first, second, third = list(yaml.safe_load_all(out))[1:]
+    _, out, _ = plan(group(), first, second, third)
+    assert flat(out).endswith("-o manifest all that there is to apply; no template that there is changes")
+    second["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["maxSkew"] = 2
+    _, out, _ = plan(group(), first, second)
+    assert flat(out).endswith("a changed template restarts its shard, so 1 workload would")
+
+
 def test_fields_that_are_stored_and_break_a_cap_give_way(plan, answer):
     there = group() | planned_before(skew=2)
     found, code = answer(objects=[there, *map(shard, range(3))])

@@ -209,11 +209,12 @@ def _fields(of: Answer, plan: Plan, paint: Paint) -> Iterator[str]:
     text = yaml.safe_dump({key: value for key, value in spec.items() if value}, sort_keys=False)
     yield "\n" + paint(f"pod template of {one_line(name, _NAME)}", BOLD) + "\n"
     yield textwrap.indent(text, "  ")
-    written = sum(each.exists for each in plan.shards if each.name in of.asked.written)
+    restarts = of.restarts(plan)
+    restart = f"; a changed template restarts its shard, so {plural(restarts, 'workload')} would"
     how = (
-        "-o patch prints a command for each shard that there is, -o manifest all that there is to apply; a changed "
-        f"template restarts its shard, so {plural(written, 'workload')} would"
-        if written
+        "-o patch prints a command for each shard that there is, -o manifest all that there is to apply"
+        f"{restart if restarts else '; no template that there is changes'}"
+        if of.asked.written
         else "-o manifest prints the SpreadGroup and a StatefulSet for each shard, to fill in and apply"
     )
     yield from _wrapped(how, paint, DIM)

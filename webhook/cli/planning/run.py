@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from webhook.cli.planning.asked import Asked
 from webhook.core.groups.derive import Derived, derive
-from webhook.core.groups.fields import naive
+from webhook.core.groups.fields import has_fields, naive
 from webhook.core.groups.group import Fields, Group
 from webhook.core.groups.outlook import EFFORT, Outlook, outlook
-from webhook.core.groups.plan import parties
+from webhook.core.groups.plan import Plan, parties
 from webhook.core.groups.standing.stored import kept
 from webhook.core.placement.simulation import Effort, Step
 from webhook.core.policy.policy import Policy
@@ -48,6 +48,13 @@ class Answer(Struct, frozen=True, kw_only=True):
         """By topology key: how full a domain was seen to get with the fields before, where that is above the cap."""
         worst = self.seen.worst if self.seen is not None else {}
         return {key: each.pods for key, each in worst.items() if each.pods > (self.group.most(key) or 0)}
+
+    def restarts(self, plan: Plan) -> int:
+        """How many workloads that there are get other fields by the derived plan than their templates have."""
+        pins = plan.loads.of_shards if plan.loads is not None else ((),) * len(plan.shards)
+        shards = {each.name: each for each in self.asked.known.shards}
+        there = [(each.name, zones) for each, zones in zip(plan.shards, pins, strict=True) if each.exists]
+        return sum(not has_fields(self.group, shards[name], plan.constraints, zones) for name, zones in there)
 
     def named(self, steps: Sequence[Step]) -> list[tuple[str, str]]:
         """The pods of these steps, each with its node."""
