@@ -239,6 +239,8 @@ class _WithoutPods(Overlay):
 
 
 def _less(counts: Counts, others: Counts) -> Counts:
+    if counts == others:  # mostly a workload's pods are all that its selector counts
+        return {}
     left = {slot: pods - others.get(slot, 0) for slot, pods in counts.items()}
     return {slot: pods for slot, pods in left.items() if pods > 0}
 

@@ -58,7 +58,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
 
     def _cells_of_hosts(self) -> Mapping[Cell, int]:
         """As `cells`, if each domain is one node: only hosts with pods are looked at one by one."""
-        pods, counting = self.domains.match_num, self.domains.counting
+        pods, counting, of = self.domains.match_num, self.domains.counting, self.column.of
         single = 0
         for column in self.apart:
             single |= column.present
@@ -67,8 +67,8 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         # Thousands of hosts without pods differ in nothing but this, and are counted without being looked at.
         for room, hosts in ((0, counting & ~self.open), (1, self.open & single), (None, self.open & ~single)):
             cells[Cell(0, room)] = (hosts & ~used).bit_count()
-            for slot in node_sets.to_slots(hosts & used):
-                cells[Cell(pods[self.column.of[slot]], room)] += 1
+            for number, alike in Counter(pods[of[slot]] for slot in node_sets.to_slots(hosts & used)).items():
+                cells[Cell(number, room)] += alike
         return {cell: hosts for cell, hosts in cells.items() if hosts}
 
     def count(self, number: int) -> int:

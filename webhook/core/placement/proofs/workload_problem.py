@@ -165,11 +165,13 @@ def _freed(
 
     They may have been made from another template, so what they free is bounded by what the node has.
     """
-    with_all = [(column, index.amounts(name)[1], amount) for name, column, amount in columns]
-    return {
-        slot: tuple(min(has[slot], free[slot] + pods * amount) for free, has, amount in with_all)
-        for slot, pods in running.items()
-    }
+    # Resource by resource: a workload may run on thousands of nodes.
+    freed = []
+    for name, free, amount in columns:
+        has = index.amounts(name)[1]
+        left = [free[slot] + pods * amount for slot, pods in running.items()]
+        freed.append(list(map(min, left, map(has.__getitem__, running))))
+    return dict(zip(running, zip(*freed, strict=True), strict=True))
 
 
 def _own_in(term: Term, own: Selector | None, index: ReadOnlyIndex, namespace: str) -> Counts:

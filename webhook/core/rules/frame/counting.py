@@ -49,6 +49,8 @@ def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ReadO
 
 def counts_without(counts: Counts, *parts: Counts) -> Counts:
     """The counts less those of the parts; a node without a pod is left out. Unit: pods by slot."""
+    if parts == (counts,):  # mostly a workload's pods are all that its selector counts
+        return {}
     rest = dict(counts)
     for slot, number in chain.from_iterable(part.items() for part in parts):
         rest[slot] = rest.get(slot, 0) - number
