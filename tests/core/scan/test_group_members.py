@@ -11,6 +11,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.group_members import members_of, workloads_of
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 GROUP = redis(3)
 
@@ -41,3 +42,17 @@ def test_those_that_the_group_selects_and_that_name_their_shard(index):
 def test_one_that_says_too_much_is_no_member(index):
     put(index, "StatefulSet", "long", {"app": "redis", "shard": "7"} | {f"l{each}": "x" * 60 for each in range(150)})
     assert "long" not in {each.meta.name for each in workloads_of(GROUP, index)}
+
+
+def test_an_object_of_a_custom_kind_is_no_shard_and_what_its_operator_makes_is(index):
+    kind = EmbeddedKind(
+        api_version="db.example.com/v1", kind="Redis", template_path="spec.template", replicas_path="spec.replicas"
+    )
+    template = {"metadata": {"labels": {"app": "redis", "shard": "7"}}, "spec": {"containers": [{"name": "c"}]}}
+    made = {"metadata": {"name": "seven", "namespace": NAMESPACE}, "spec": {"replicas": 2, "template": template}}
+    of = TypeMeta(api_version=kind.api_version, kind=kind.kind)
+    index.apply("ADDED", decode_object(json.dumps(made).encode(), of, (kind,)))
+    assert "seven" not in {each.name for each in members_of(GROUP, index, Policy(workloads=(kind,)), RECORDED)}
+    put(index, "StatefulSet", "seven-0", template["metadata"]["labels"], replicas=2)
+    members = {each.name: each for each in members_of(GROUP, index, Policy(workloads=(kind,)), RECORDED)}
+    assert (members["seven-0"].shard, members["seven-0"].pods) == ("7", 2)
