@@ -1,19 +1,23 @@
 """Caps of SpreadGroups: those that are broken, and those that pods to come can break."""
 
+import json
 from collections import Counter
 
 import pytest
 from build import ROOMY, index, node, pod, running
 from core.groups.grouped import written
+from core.scheduler.plugins.test_volume_filters import claim, in_zone, volume
 from manifest import PLAIN, RECENT, examined, request, said, workload
 from msgspec.structs import replace
 
 from webhook.core.api.storage import Claim, ClaimSpec
-from webhook.core.api.types import NodeStatus, ObjectMeta
+from webhook.core.api.types import NodeStatus, ObjectMeta, TypeMeta
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Messages
 from webhook.core.review.review import review
 from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 RULE = "group-cap"
 HALF = {"topologyKey": ZONE, "lessThan": "1/2"}
@@ -203,3 +207,146 @@ def test_in_a_review_a_game_of_many_nodes_is_left_to_those_who_have_time():
     here = Circumstances(policy=PLAIN, index=index(*of), version=RECENT, elsewhere=True)
     assert review(request(made), here).costly
     assert not review(request(made), replace(here, elsewhere=False)).costly
+
+
+def declared(*constraints, shard="1", claims=(), **more):
+    """A workload of the group that is in the cluster, with the pods that run or without."""
+    templates = [{"metadata": {"name": each}, "spec": {"storageClassName": "fast"}} for each in claims]
+    made = redis(*constraints, shard=shard, spec={"volumeClaimTemplates": templates} if claims else None, **more)
+    return decode_object(json.dumps(made).encode(), TypeMeta(api_version=made["apiVersion"], kind=made["kind"]))
+
+
+def beside(text, *others):
+    found = town(text)
+    for each in others:
+        found.apply("ADDED", each)
+    return found
+
+
+ONE = redis(replicas=1)
+LATER = "a: n1=1 | b: n2"  # one of the two pods of the other shard runs
+
+
+@pytest.mark.parametrize(
+    ("text", "made", "others", "expected"),
+    [
+        pytest.param(LATER, ONE, [declared()], can(3), id="the other pod comes first"),
+        pytest.param(LATER, ONE, [declared(replicas=1)], [], id="no other comes"),
+        pytest.param(LATER, ONE, [declared(replicas=1), declared(shard="2", replicas=1)], can(3), id="of a third"),
+        pytest.param(LATER, ONE, [declared(kind="Deployment")], can(3), id="of a Deployment"),
+        pytest.param(
+            "a: n1 | b: n2", redis(), [declared()], can(4), id="two of each, where either alone is what may be"
+        ),
+        pytest.param("a: n1 | b: n2", ONE, [declared(replicas=1)], [], id="both together are what may be"),
+        pytest.param(
+            LATER, redis("zone hard 2 app=redis minDomains:9", replicas=1), [declared()], [], id="it has an exact cap"
+        ),
+        pytest.param(LATER, ONE, [declared("zone hard 1 app=redis minDomains:9")], [], id="the other has one"),
+        pytest.param(LATER, ONE, [declared(nodeSelector={ZONE: "b"})], [], id="the other goes to another zone"),
+        pytest.param(LATER, redis(replicas=1, nodeSelector={ZONE: "b"}), [declared()], [], id="it goes to another"),
+        pytest.param(LATER, ONE, [declared(shard="0", replicas=9)], [], id="it is itself, as it was"),
+        pytest.param(LATER, redis(kind="Pod"), [declared()], [], id="for a pod nothing is said"),
+        pytest.param(
+            LATER,
+            ONE,
+            [declared(schedulerName="own")],
+            ["not evaluated: unknown: where another scheduler puts pods of the group"],
+            id="another scheduler",
+        ),
+        pytest.param(
+            LATER, redis(replicas=2), [declared(schedulerName="own")], can(3), id="it breaks the cap by itself"
+        ),
+        pytest.param(
+            "a: n1 | b: n2", ONE, [declared(schedulerName="own", replicas=1)], [], id="unknown, and too few to decide"
+        ),
+        pytest.param(
+            LATER,
+            redis(replicas=1, nodeSelector={ZONE: "c"}),
+            [declared(schedulerName="own")],
+            [],
+            id="unknown, and nothing to it",
+        ),
+        pytest.param(
+            "a: n1=1 | b: n2=2",
+            ONE,
+            [declared(schedulerName="own", replicas=2), declared(shard="2", nodeSelector={ZONE: "b"}, replicas=2)],
+            can(3, "in zone b"),
+            id="unknown in one zone, and known in another",
+        ),
+        pytest.param(
+            "a: n1 | b: n2",
+            ONE,
+            [declared(shard=str(shard), replicas=1, nodeSelector={ZONE: "c"}) for shard in range(1, 18)],
+            ["not evaluated: unknown: more than 16 workloads of the group lack pods"],
+            id="more workloads than are looked at",
+        ),
+    ],
+)
+def test_pods_that_other_workloads_lack(text, made, others, expected):
+    assert said(RULE, made, index=beside(text, *others)) == expected
+
+
+def test_how_many_of_the_pods_are_still_to_come_is_told():
+    found = examined(ONE, PLAIN, index=beside(LATER, declared())).findings
+    (told,) = [each.finding for each in found if each.finding.rule == RULE]
+    assert told.detail.endswith(
+        "3 pods can come to be in zone a, those of other workloads of the group included, 1 of them still to come"
+    )
+    assert told.fix == "take the fields of its plan: kubectl evenspread plan -n shop --group cache -o patch"
+
+
+def test_volumes_of_other_workloads():
+    """Where they are known, pods go there, in the order of their numbers; else it is not known where they go."""
+    other = declared(claims=["data"])
+    found = beside("a: n1=2 | b: n2", other)
+    unbound = ["not evaluated: unknown: of another workload of the group, where the volumes of its claims will be"]
+    for number, zone in enumerate("ab"):
+        made = claim(f"data-redis-1-{number}", f"v{number}")
+        found.apply("ADDED", made)
+        assert said(RULE, ONE, index=found) == unbound
+        found.apply("ADDED", volume(f"v{number}", affinity=in_zone(zone)))
+    assert said(RULE, ONE, index=found) == can(3)
+    for number, zone in enumerate("bb"):
+        found.apply("ADDED", volume(f"v{number}", affinity=in_zone(zone)))
+    assert said(RULE, ONE, index=found) == can(3, "in zone b")
+
+
+def test_which_workloads_there_are_is_not_known():
+    found = town(LATER)
+    found.lack("statefulsets", "403 Forbidden")
+    assert said(RULE, ONE, index=found) == ["not evaluated: statefulsets: 403 Forbidden"]
+    assert said(RULE, redis(), index=found) == can(3)
+    assert said(RULE, redis("zone hard 1 app=redis minDomains:9", nodeSelector={ZONE: "b"}), index=found) == [
+        "not evaluated: statefulsets: 403 Forbidden"
+    ]
+
+
+def test_more_pods_of_others_than_are_placed():
+    found = town("a: n1 | b: n2", written(caps=({"topologyKey": ZONE, "atMost": 70},)))
+    found.apply("ADDED", declared(replicas=100))
+    assert said(RULE, ONE, index=found) == [
+        "not evaluated: unknown: 70 pods of other workloads are too many to place one after the other"
+    ]
+
+
+def test_what_an_operator_has_is_no_workload_with_pods_of_its_own():
+    found = town(LATER)
+    template = {"metadata": {"labels": {"app": "redis"}}, "spec": {"containers": [{"name": "c"}]}}
+    kind = EmbeddedKind(api_version="db.example.com/v1", kind="Redis", template_path="spec.template")
+    made = {"metadata": {"name": "r", "namespace": "shop"}, "spec": {"template": template}}
+    of = TypeMeta(api_version=kind.api_version, kind=kind.kind)
+    found.apply("ADDED", decode_object(json.dumps(made).encode(), of, (kind,)))
+    assert said(RULE, ONE, index=found) == []
+
+
+def test_in_a_review_a_game_of_many_nodes_is_left_for_other_workloads_too():
+    of = [
+        written(caps=({"topologyKey": ZONE, "atMost": 215},)),
+        declared("hostname hard 1 app=redis", kind="Deployment", replicas=400),
+    ]
+    for number in range(210):
+        of.append(replace(node(f"n{number}", "a"), status=NodeStatus(allocatable=ROOMY)))
+        if number:
+            of.append(running(f"redis-1-{number}", f"n{number}", "app=redis shard=1"))
+    here = Circumstances(policy=PLAIN, index=index(*of), version=RECENT, elsewhere=True)
+    assert review(request(ONE), here).costly

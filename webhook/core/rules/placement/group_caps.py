@@ -1,6 +1,6 @@
 """The rule about caps of SpreadGroups: those that are broken, and those that pods to come can break."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from webhook.core.groups.membership import Membership, memberships
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.label_column import Column
 from webhook.core.index.tables.pod_groups import Counts
-from webhook.core.placement.crowds import game_of, small_game_of
+from webhook.core.placement.crowds import ClusterGame, Party, game_of, small_game_of
 from webhook.core.placement.simulation import one_order
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.own_pods import own_selector
@@ -29,6 +29,7 @@ from webhook.core.rules.frame.rule import (
     Severity,
 )
 from webhook.core.rules.frame.subject import Subject, noun_of
+from webhook.core.rules.placement.frame.group_pods import Lacking, lacking
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.workload import Template
@@ -38,11 +39,12 @@ _MOST_LED, _MOST_DOMAINS = 64, 8
 
 
 class _Fullest(NamedTuple):
-    """A domain, the pods that are there, and those that it can come to hold."""
+    """A domain, the pods that are there, and those that it can come to hold; among these, pods that others lack."""
 
     domain: str
     there: int
     pods: int
+    lacked: int = 0
 
 
 class _Limit(NamedTuple):
@@ -83,18 +85,20 @@ GROUP_CAP = Rule(
         "A SpreadGroup says how much of a group one zone or node may hold: more of it would be lost at once than the "
         "group can do without. A cap counts the pods of all its workloads. It is broken by pods that are older than "
         "the fields that keep it, after a scale-in, or where a template lacks these fields; the pods that a workload "
-        "still lacks are placed into each of the fullest domains first, beside those that run."
+        "still lacks are placed into each of the fullest domains first, beside those that run; and where that breaks "
+        "no cap, after pods that other workloads of the group still lack."
     ),
     silent=(
         "about workloads that no SpreadGroup of their namespace selects, and groups that cannot be planned; about a "
-        "broken cap where the domain holds none of the workload's own pods; about a cap that can only be broken by "
-        "pods of several workloads together, which `evenspread plan` tells; and about what moves after it was placed. "
-        "For a cap that is only observed it is audit. It is not evaluated for more than 64 pods to come, nor where it "
-        "is not known where their volumes will be."
+        "broken cap where the domain holds none of the workload's own pods; about a cap that no pod of the workload "
+        "itself goes beyond, though pods of others may; about workloads that are yet to be made, and for a Pod all "
+        "that others lack, which `evenspread plan` tells; and about what moves after it was placed. For a cap that is "
+        "only observed it is audit. It is not evaluated for more than 64 pods to come, nor where it is not known where "
+        "their volumes will be, or where pods go that others lack, if that can decide."
     ),
     ask=evaluate,
     needs=(Need.NODES, Need.PODS, Need.DRY_RUN),
-    uses=(Need.VOLUMES,),
+    uses=(Need.VOLUMES, Need.WORKLOADS),
     without_constraints=True,
     highest_on_pods=Mode.WARN,
 )
@@ -105,6 +109,7 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
     if isinstance(coming, str):
         yield NotEvaluated(GROUP_CAP.id, coming)
         coming = None
+    others = () if coming is None else tuple(subject.timely(lacking(of.selector, subject, index)))
     for cap in of.group.caps:
         column, selector = index.view().column(cap.topology_key), _counted(of, cap)
         counts = index.count(of.group.namespace, selector)
@@ -115,7 +120,8 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
             if _has_own(broken.domain, column, subject, index):
                 yield _finding(of, limit, broken, template, subject)
         elif cap.enforced and coming is not None:
-            for worst in subject.timely(_led(coming, column, there, subject)):
+            beside = others if cap.selector is None else ()  # nobody knows which of those a narrower cap will count
+            for worst in subject.timely(_led(coming, beside, limit, column, there, subject)):
                 if isinstance(worst, str):
                     yield NotEvaluated(GROUP_CAP.id, worst)
                 elif worst.pods > limit.most:
@@ -156,14 +162,74 @@ def _fullest(pods: Mapping[str, int], there: Mapping[str, int]) -> _Fullest | No
     return _Fullest(domain, there.get(domain, 0), pods[domain])
 
 
-def _led(coming: ToCome, column: Column, there: Mapping[str, int], subject: Subject) -> Iterator[_Fullest | str]:
-    """The fullest domains, each with as many of the pods to come as it takes if they go there first."""
-    for name in sorted(column.values, key=lambda each: (-there.get(each, 0), each))[:_MOST_DOMAINS]:
-        nodes = column.with_value(name)
-        parties = [replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in coming.parties]
-        make = small_game_of if subject.circumstances.elsewhere else game_of
-        game, held = make(parties, coming.index), there.get(name, 0)
+def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
+    coming: ToCome, others: Sequence[Lacking], limit: _Limit, column: Column, there: Mapping[str, int], subject: Subject
+) -> Iterator[_Fullest | str]:
+    """The fullest domains, each with as many of the pods to come as it takes if they go there first.
+
+    Shape: the workload's own pods alone, then those that ``others`` lack before them, where that can decide.
+    """
+    names = sorted(column.values, key=lambda each: (-there.get(each, 0), each))[:_MOST_DOMAINS]
+    for name in names:
+        game, held = _game_in(column.with_value(name), coming, (), subject), there.get(name, 0)
         yield SEARCH if game is None else _Fullest(name, held, held + len(one_order(game)))
+    together = sum(each.pods for each in coming.parties) + sum(each.pods for each in others)
+    doubts = list[str]()
+    for name in names if others else ():
+        if there.get(name, 0) + together > limit.most:
+            for each in _beside(coming, others, limit.most, name, column, there.get(name, 0), subject):
+                if isinstance(each, str):
+                    doubts.append(each)
+                else:
+                    yield each
+    yield from doubts[:1]  # what is known goes before
+
+
+def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
+    coming: ToCome, others: Sequence[Lacking], most: int, name: str, column: Column, held: int, subject: Subject
+) -> Iterator[_Fullest | str]:
+    """The domain with pods that others lack, up to the cap, and after them the workload's own."""
+    if most - held > _MOST_LED:
+        yield f"unknown: {plural(most - held, 'pod')} of other workloads are too many to place one after the other"
+    elif game := _game_in(column.with_value(name), coming, _following(coming.parties, others), subject):
+        before, own = _after_others(game, len(coming.parties), most - held)
+        yield _Fullest(name, held, held + before + own if own else held, before)
+        unknown = next((each.unknown for each in others if each.unknown), "")
+        if own and unknown and held + before + own <= most:
+            yield unknown
+    else:
+        yield SEARCH
+
+
+def _after_others(of: ClusterGame, own: int, room: int) -> tuple[int, int]:
+    """How many pods of later crowds find a node, up to so many, and how many of the first ``own`` crowds after them."""
+    game, state, placed = of.game, of.game.start, [0, 0]
+    for number, most in ((0, room), (1, _MOST_LED)):
+        while placed[number] < most:
+            move = next((each for each in game.moves(state) if (each.crowd < own) == bool(number)), None)
+            if move is None:
+                break
+            state = game.after(state, move)
+            placed[number] += 1
+    return placed[0], placed[1]
+
+
+def _following(own: Sequence[Party], others: Sequence[Lacking]) -> list[Party]:
+    """The parties of the others, as they are numbered after the workload's own."""
+    found = list[Party]()
+    for each in others:
+        first = len(own) + len(found)
+        found += [replace(one, behind=None if one.behind is None else one.behind + first) for one in each.parties]
+    return found
+
+
+def _game_in(nodes: int, coming: ToCome, others: Sequence[Party], subject: Subject) -> ClusterGame | None:
+    """The game of these pods on some nodes alone; None where other reviews would wait for it."""
+    parties = [
+        replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*coming.parties, *others)
+    ]
+    make = small_game_of if subject.circumstances.elsewhere else game_of
+    return make(parties, coming.index)
 
 
 def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex) -> bool:
@@ -210,6 +276,7 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
     take = f"take the fields of its plan: kubectl evenspread plan -n {group.namespace} --group {group.name} -o patch"
     again = f"then delete {excess} of the pods there: a pod is placed once, when it is made"
     counted = "" if cap.selector is None else " of those that the cap selects"
+    lacked = f", {full.lacked} of them still to come" if full.lacked else ""
     return Finding(
         rule=GROUP_CAP.id,
         path=f"{template.path}spec.topologySpreadConstraints",
@@ -217,7 +284,7 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
         remedy=f"move {excess} of them" if broken else "take the fields of its plan",
         detail=(
             f"the cap of SpreadGroup {group.name} is {cap.text} of {plural(limit.of_pods, 'pod')} by {noun}, which is "
-            f"{most}: {held}{counted}, those of other workloads of the group included"
+            f"{most}: {held}{counted}, those of other workloads of the group included{lacked}"
         ),
         fix=f"{take}, {again}" if broken else take,
         key=f"{template.path} {group.name} {cap.topology_key} {cap.text}",

@@ -1,0 +1,80 @@
+"""The pods that other workloads of a SpreadGroup still lack: declared replicas without a pod that has a node."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from webhook.core.api.selectors import Selector
+from webhook.core.defaulting.next_pod import namespace_of
+from webhook.core.defaulting.pods_to_come import Setting, to_come
+from webhook.core.index.objects import Owner
+from webhook.core.index.owners import as_json
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.crowds import Party
+from webhook.core.rules.frame.subject import Subject
+from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
+from webhook.core.workloads.kinds import group_kind
+from webhook.core.workloads.own_selector import compiled
+from webhook.core.workloads.reading import read_workload
+
+_KINDS = ("statefulsets", "deployments", "replicasets")
+_MOST_COMPARED = 400  # more than a group has shards
+_MOST = 16  # each is placed as its controller would; of more nothing is said
+_ANY_NUMBER = 2**31 - 1
+
+
+class Lacking(Struct, frozen=True):
+    """Pods that another workload lacks, as many as there can be; ``unknown`` says why nobody knows where they go."""
+
+    pods: int
+    parties: tuple[Party, ...] = ()
+    unknown: str = ""
+
+
+def lacking(selector: Selector, subject: Subject, index: ReadOnlyIndex) -> Iterator[Lacking]:
+    """What each other workload lacks whose template the selector of a group matches; of those that lack none, nothing.
+
+    Shape: none for a pod, whose own controller is among the others.
+    """
+    workload, found = subject.workload, 0
+    if workload.is_pod:
+        return
+    if missing := index.lacks(*_KINDS):
+        yield Lacking(_ANY_NUMBER, unknown=missing)
+    mine, namespace = (*workload.group_kind, workload.meta.name), namespace_of(workload.meta.namespace)
+    for owner in index.workloads(namespace, selector, _MOST_COMPARED):
+        # Of a custom resource it is its operator that says which pods it gets, by workloads that are here too.
+        if owner.spec and (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:
+            pods = _missing(owner, namespace, index)
+            found += pods > 0
+            if found > _MOST:
+                yield Lacking(_ANY_NUMBER, unknown=f"unknown: more than {_MOST} workloads of the group lack pods")
+                return
+            if pods:
+                yield from _of(owner, pods, subject, index)
+
+
+def _missing(owner: Owner, namespace: str, index: ReadOnlyIndex) -> int:
+    """The replicas without a running pod, as far as its selector says which are its own."""
+    replicas, own = 1 if owner.replicas is None else owner.replicas, compiled(owner.selector)
+    return replicas if own is None else max(0, replicas - sum(index.count(namespace, own).values()))
+
+
+def _of(owner: Owner, pods: int, subject: Subject, index: ReadOnlyIndex) -> Iterator[Lacking]:
+    written = as_json(owner, 1 if owner.replicas is None else owner.replicas) or b"{}"
+    read = read_workload(written, api_version=owner.api_version, kind=owner.kind)
+    for workload, template in [(read, each) for each in read.templates] if read is not None else []:
+        if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names:
+            yield Lacking(pods, unknown="unknown: where another scheduler puts pods of the group")
+            continue
+        within = Setting(
+            index=index,
+            policy=subject.policy,
+            version=subject.version,
+            namespace=namespace_of(owner.meta.namespace),
+            own=compiled(owner.selector),
+            applied=True,
+        )
+        found = to_come(workload, template, template.replicas or 0, within)
+        why = f"unknown: of another workload of the group, {found.unknown}" if found.unknown else ""
+        yield Lacking(pods, found.parties, why)
