@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from conformance.claims.worlds import HOSTNAME
-from conformance.readers.__main__ import read
+from conformance.readers.__main__ import read, table_of_evictions
 from conformance.readers.__main__ import table as karpenter_table
 from conformance.readers.questions import FAMILIES, next_pod
-from conformance.readers.said import of_karpenter
+from conformance.readers.rounds import EVICTED, VERDICT, course, together
+from conformance.readers.said import of_descheduler, of_karpenter
 from webhook.conformance.validate_cases import members
 from webhook.conformance.verdict_cases import read_scenario
 from webhook.core.scheduler.cycle import decide
@@ -66,6 +67,47 @@ def test_where_the_rule_is_silent_only_the_pods_of_the_moment_decide(cases):
                 assert each["solved"]["pending"] == 0
 
 
-def test_the_page_has_the_table(cases):
+def test_where_the_descheduler_does_not_come_to_an_end_the_rule_speaks(cases):
+    """But for one that counts pods of others alone, of which `selector-not-self` speaks."""
+    endless = [each["asked"] for each in cases if each["evicting"]["evicted"][-1]]
+    assert [each["id"] for each in endless if not of_descheduler(each)] == ["15/selectors without conditions/43"]
+    assert len(endless) == 9
+
+
+@pytest.mark.parametrize("table", [karpenter_table, table_of_evictions])
+def test_the_page_has_the_tables(cases, table):
     page = (Path(__file__).parents[1] / "docs" / "exactness.md").read_text(encoding="utf-8")
-    assert "\n".join(karpenter_table(cases)) in page
+    assert "\n".join(table(cases)) in page
+
+
+class Program:
+    """One that answers at once, with whatever `answer` makes of a question; it is asked for all courses together."""
+
+    def __init__(self, answer):
+        self.answer, self.asked = answer, []
+
+    def __call__(self, questions):
+        self.asked.append(len(questions))
+        return [self.answer(each) for each in questions]
+
+
+def test_a_course_ends_when_nothing_is_evicted():
+    """Two pods on n1, and a scheduler that puts each on n2 while the descheduler takes one from n1 once."""
+    spread = {"topologySpreadConstraints": [{"maxSkew": 1}], "nodeName": "n1"}
+    pods = [{"metadata": {"name": name}, "spec": spread} for name in ("a", "b")]
+    out = {"code": "Unschedulable", "plugin": "PodTopologySpread"}
+    scheduler = Program(
+        lambda asked: {"nodes": {"n1": out, "n2": {}}, "best": ["n2"] if len(asked["pods"]) == 1 else []}
+    )
+    descheduler = Program(lambda asked: {"evicted": [each["metadata"]["name"] for each in asked["pods"][:1]]})
+    asked = {"id": "x", "nodes": [], "pods": pods}
+    gentle = Program(lambda _: {"evicted": []})
+
+    [found, other] = together([course(asked), course(asked)], {VERDICT: scheduler, EVICTED: descheduler})
+    assert found == other
+    assert found["outOfPlace"] == ["a", "b"]
+    assert found["evicted"] == [1] * 10
+    assert found["pending"] == 0
+    assert set(scheduler.asked) == set(descheduler.asked) == {2}
+    [found] = together([course(asked)], {VERDICT: scheduler, EVICTED: gentle})
+    assert (found["evicted"], found["first"], found["still"]) == ([0], [], 2)

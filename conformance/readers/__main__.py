@@ -1,9 +1,10 @@
-"""What Karpenter makes of constraints, beside kube-scheduler; both are their own code.
+"""What Karpenter and the descheduler make of constraints, beside kube-scheduler; each of the three is its own code.
 
-usage: python -m conformance.readers ORACLE KARPENTER SEED COUNT [FILE]
+usage: python -m conformance.readers ORACLE KARPENTER DESCHEDULER SEED COUNT [FILE]
 
-COUNT random clusters of each family (`questions.py`): which nodes of today take the Deployment's next pod. Prints the table of
-docs/exactness.md; with FILE, writes the answers for `make test`.
+COUNT random clusters of each family (`questions.py`). Of Karpenter: which nodes of today take the Deployment's next pod. Of the
+descheduler: whom a run evicts, and whether that comes to an end (`rounds.py`). Prints the two tables of docs/exactness.md; with
+FILE, writes the answers for `make test`.
 """
 
 import gzip
@@ -14,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from conformance.readers.questions import FAMILIES, next_pod, question
+from conformance.readers.rounds import EVICTED, ROUNDS, VERDICT, course, together
 from conformance.readers.said import of_karpenter
 
 _COLUMNS = ("clusters", "alike", "said of alike", "fewer", "more", "said")
@@ -29,8 +31,8 @@ def ask(command, questions):
     return answers
 
 
-def cases(oracle, karpenter, seed, count):
-    """The questions, each with the nodes that take the next pod: of kube-scheduler, and of Karpenter."""
+def cases(oracle, karpenter, descheduler, seed, count):
+    """The questions, each with the nodes that take the next pod, of kube-scheduler and of Karpenter, and the descheduler's runs."""
     asked = [question(seed, family, number) for family in FAMILIES for number in range(count)]
     posted = [next_pod(each) for each in asked]
     scenarios = ({"id": each["id"], "nodes": each["nodes"], "pods": each["pods"], "pod": pod, "podTopologySpreadArgs": None}
@@ -38,9 +40,12 @@ def cases(oracle, karpenter, seed, count):
     verdicts = ask([oracle, "verdict"], scenarios)
     admitted = ask([oracle, "validate"], ({"id": each["id"], "object": pod} for each, pod in zip(asked, posted)))
     found = ask([karpenter], (of_karpenter_alone(*each) for each in zip(asked, posted, admitted)))
-    for each, verdict, said in zip(asked, verdicts, found):
+    programs = {VERDICT: lambda questions: ask([oracle, "verdict"], questions), EVICTED: lambda questions: ask([descheduler], questions)}
+    runs = together([course(each) for each in asked], programs)
+    for each, verdict, said, evicting in zip(asked, verdicts, found, runs):
         kube = sorted(name for name, status in verdict["nodes"].items() if status["code"] == "Success")
-        yield {"asked": each, "kube": kube, "first": said["first"], "relaxed": said["relaxed"], "solved": said["solved"]}
+        placing = {"kube": kube, "first": said["first"], "relaxed": said["relaxed"], "solved": said["solved"]}
+        yield {"asked": each, **placing, "evicting": evicting}
 
 
 def of_karpenter_alone(asked, pod, admitted):
@@ -67,6 +72,26 @@ def table(found):
         yield f"| {family} | " + " | ".join(f"{counts[family, each]:,}" for each in _COLUMNS) + " |"
 
 
+def table_of_evictions(found):
+    """By family, whether a first run evicts where a pod is out of place, and whether runs come to an end."""
+    counts = Counter()
+    for case in found:
+        family, evicting = case["asked"]["family"], case["evicting"]
+        out, evicts = bool(evicting["outOfPlace"]), bool(evicting["first"])
+        counts[family, "clusters"] += 1
+        counts[family, "right"] += out and evicts
+        counts[family, "needless"] += evicts and not out
+        counts[family, "left"] += out and not evicts
+        counts[family, "endless"] += bool(evicting["evicted"][-1])
+        counts[family, "pending"] += bool(evicting["pending"])
+    names = f"evicts, and a pod is out of place | evicts, and none is | leaves pods out of place | evicts in run {ROUNDS} too | pods stay Pending"
+    yield f"| constraints | clusters | {names} |"
+    yield "|---|---|---|---|---|---|---|"
+    for family in FAMILIES:
+        numbers = (counts[family, each] for each in ("clusters", "right", "needless", "left", "endless", "pending"))
+        yield f"| {family} | " + " | ".join(f"{each:,}" for each in numbers) + " |"
+
+
 def write(path, found):
     """Equal content gives an equal file."""
     text = "".join(json.dumps(each, sort_keys=True) + "\n" for each in found)
@@ -79,9 +104,9 @@ def read(path=RECORDED):
         return [json.loads(line) for line in lines]
 
 
-def main(oracle, karpenter, seed, count, path=""):
-    found = list(cases(oracle, karpenter, seed, int(count)))
-    print("\n".join(table(found)))
+def main(oracle, karpenter, descheduler, seed, count, path=""):
+    found = list(cases(oracle, karpenter, descheduler, seed, int(count)))
+    print("\n".join([*table(found), "", *table_of_evictions(found)]))
     if path:
         write(path, found)
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# build.sh: builds the program that asks Karpenter unless its sources are unchanged, and prints where it is: in the user's cache folder.
+# build.sh NAME: builds the program that asks karpenter or the descheduler unless its sources are unchanged, and prints where it
+# is: in the user's cache folder.
 set -euo pipefail
-name=karpenter
+name=$1
 here=$(cd "$(dirname "$0")" && pwd)
 asked=$(awk '$1 == "go" { print $2; exit }' "$here/go.mod")
 if ! command -v go >/dev/null || ! (cd "$here" && go list -m >/dev/null 2>&1); then
-  echo "make readers builds the code of Karpenter, which needs Go $asked or later (https://go.dev/dl)" >&2
+  echo "make readers builds the code of $name, which needs Go $asked or later (https://go.dev/dl)" >&2
   exit 1
 fi
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/evenspread

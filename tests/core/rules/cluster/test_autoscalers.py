@@ -277,6 +277,12 @@ def test_hosts_that_are_full_to_karpenter(constraint, pods, expected):
     assert told(unreadable, found) == []
 
 
+def test_of_full_hosts_nothing_is_said_where_more_are_asked_for():
+    found = cluster("a: n1=4 | b: n2=2", labelled=KARPENTER)
+    said = ["warn hostname[0]: Karpenter asks for 3 nodes, 2 exist; use maxSkew: 2"]
+    assert told(asked("hostname hard 1 app=web"), found) == said
+
+
 @pytest.mark.parametrize(
     ("constraints", "expected"),
     [
@@ -288,14 +294,47 @@ def test_hosts_that_are_full_to_karpenter(constraint, pods, expected):
         (["zone hard 1 app=web", "zone hard 2 app=web"], []),
         (["zone soft 1 app=web", "hostname soft 1 app=web"], []),
         (["zone hard 1 app=web"], []),
+        (
+            ["zone hard 1 {}"],
+            ["audit zone[0]: the descheduler counts every pod of the namespace; set its labelSelector"],
+        ),
+        (["zone hard 1 null"], []),
+        (["zone hard 1 {} keys:pod-template-hash"], []),
+        (["zone soft 1 {}"], []),
     ],
-    ids=["hard on both", "hard on zones", "twice on zones", "soft on both", "one"],
+    ids=[
+        *("hard on both", "hard on zones", "twice on zones", "soft on both", "one"),
+        *("an empty selector", "no selector", "one revision", "softly an empty selector"),
+    ],
 )
 def test_the_descheduler_balances_one_constraint_at_a_time(constraints, expected):
     plain = index(node("n1", "a"), node("n2", "b"), DESCHEDULER)
     assert told(asked(*constraints), plain) == expected
+    assert not [
+        each for each in told(asked(*constraints), plain, version=KubernetesVersion(1, 38)) if "every pod" in each
+    ]
     plain.apply("DELETED", DESCHEDULER)
     assert told(asked(*constraints), plain) == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([node("n1", "a", rack="r"), node("n2", "b", rack="r")], ""),
+        ([node("n1", "a", rack="r"), node("n2", "b")], "; it counts 1 node that lacks one of the two keys"),
+        ([node("n1", "a"), node("n2", None, rack="r")], "; it counts 2 nodes that lack one of the two keys"),
+    ],
+)
+def test_the_descheduler_counts_nodes_that_lack_another_key(nodes, expected):
+    found = examined(
+        asked("zone hard 1 app=web", "rack hard 1 app=web"), DENY, index=index(*nodes, DESCHEDULER)
+    ).findings
+    [detail] = [each.finding.detail for each in found if each.finding.rule == RULE]
+    assert detail.removeprefix(
+        "the descheduler evicts pods for zone[0] and rack[1] one after the other, whether or not kube-scheduler has a"
+        " place for them that satisfies both"
+    ).startswith(expected)
+    assert bool(expected) == ("run after run" in detail)
 
 
 def test_each_template_is_asked_by_itself():

@@ -6,15 +6,17 @@ Source: descheduler v0.36.0 removepodsviolatingtopologyspreadconstraint; kuberne
 
 from collections.abc import Iterable, Iterator
 
+from webhook.core.api import gates
+from webhook.core.api.written_selector import has_conditions
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.cluster.frame.karpenter import Difference, differences
-from webhook.core.rules.frame.edits import softening
+from webhook.core.rules.frame.edits import Fix, softening
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
-from webhook.core.text import one_line
+from webhook.core.text import one_line, plural
 from webhook.core.workloads.kinds import DEPLOYMENT, native_version
 
 # Deployments as the project's own manifests and charts name them. A CronJob of its is not watched.
@@ -39,17 +41,17 @@ def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     if subject.lacks("nodes"):
         return
     view = index.view()
-    karpenter = has_karpenter(view)
+    karpenter, descheduler = has_karpenter(view), _has_descheduler(index)
     for template in subject.workload.templates:
         placed = [each for each in subject.placed if each.template is template]
-        if karpenter and placed:
-            ground = UsableNodes(template, subject.policy, view)
-            for each in subject.timely(placed):
-                for difference in differences(each, placed, ground, subject, index):
-                    yield _finding(each, difference)
-        apart = _over_two_keys(placed)
-        if apart and _has_descheduler(index):
-            yield _one_at_a_time(*apart, placed)
+        ground = UsableNodes(template, subject.policy, view)
+        for each in subject.timely(placed) if karpenter else ():
+            for difference in differences(each, placed, ground, subject, index):
+                yield _finding(each, difference)
+        if descheduler:
+            yield from (_counting_all(each) for each in placed if _is_empty(each, subject))
+            if (apart := _over_two_keys(placed)) is not None:
+                yield _one_at_a_time(*apart, placed, ground)
 
 
 AUTOSCALER = Rule(
@@ -66,7 +68,9 @@ AUTOSCALER = Rule(
         "key; it leaves matchFields out, tries the terms of a required node affinity one after the other, and skips "
         "nodes of today with a PreferNoSchedule taint that the pods do not tolerate ([how "
         "often](../exactness.md#who-else-reads-the-constraint)). The descheduler evicts pods for one constraint "
-        "after the other, so that what it does for one may undo what it did for another."
+        "after the other: kube-scheduler may have no place for them that satisfies both. It counts every pod of the "
+        "namespace for an empty selector, and nodes that lack the key of another hard constraint: for such pods and "
+        "nodes it evicts run after run."
     ),
     silent=(
         "unless a node carries a label of Karpenter's, or a Deployment of the descheduler's usual name exists; about "
@@ -96,7 +100,7 @@ def _finding(placed: Placed, difference: Difference) -> Finding:
         detail=difference.detail,
         fix=difference.fix.text,
         edits=difference.fix.edits,
-        key=f"{placed.key} {difference.field}",
+        key=f"{placed.key} {difference.field or difference.remedy}",
         warns=difference.warns,
     )
 
@@ -109,17 +113,45 @@ def _over_two_keys(every: list[Placed]) -> tuple[Placed, Placed] | None:
     return None if other is None else (hard[0], other)
 
 
-def _one_at_a_time(first: Placed, other: Placed, every: list[Placed]) -> Finding:
+def _one_at_a_time(first: Placed, other: Placed, every: list[Placed], ground: UsableNodes) -> Finding:
     names = one_line(f"{first.name} and {other.name}", 60)
     keys = one_line(f"{first.short_name} and {other.short_name}", 60)
+    detail = (
+        f"the descheduler evicts pods for {names} one after the other, whether or not kube-scheduler has a place for"
+        " them that satisfies both"
+    )
+    one, another = (ground.view.column(each.constraint.topology_key or "").present for each in (first, other))
+    if lacking := ((one ^ another) & ground.open).bit_count():
+        lacks = "lacks" if lacking == 1 else "lack"
+        detail += (
+            f"; it counts {plural(lacking, 'node')} that {lacks} one of the two keys, to which kube-scheduler brings no"
+            " pod, and may evict for them run after run"
+        )
+    fix = softening(other, every)
     return _finding(
         other,
         Difference(
-            f"the descheduler handles {keys} separately",
-            "use ScheduleAnyway",
-            f"the descheduler evicts pods for {names} one after the other: what it does for one may undo what it did"
-            " for the other",
-            softening(other, every),
-            ".whenUnsatisfiable",
+            f"the descheduler handles {keys} separately", "use ScheduleAnyway", detail, fix, ".whenUnsatisfiable"
+        ),
+    )
+
+
+def _is_empty(placed: Placed, subject: Subject) -> bool:
+    """Whether the constraint is hard and has an empty selector that kube-scheduler takes to match no pod."""
+    constraint, counted = placed.constraint, gates.COUNTS_EMPTY_SELECTOR.holds(subject.version)
+    selector = constraint.selector
+    empty = selector is not None and not has_conditions(selector) and not constraint.match_label_keys
+    return constraint.hard and empty and not counted
+
+
+def _counting_all(placed: Placed) -> Finding:
+    return _finding(
+        placed,
+        Difference(
+            f"{placed.name}: the descheduler counts every pod of the namespace",
+            "set its labelSelector",
+            "with labelSelector {} kube-scheduler counts no pod, and the descheduler every pod of the namespace: it"
+            " evicts pods run after run, which kube-scheduler may put back",
+            Fix("select the pods' own labels"),
         ),
     )

@@ -97,8 +97,8 @@ def _full_hosts(placed: Placed, ground: UsableNodes, subject: Subject, index: Re
         return None
     counts = index.count(namespace_of(subject.workload.meta.namespace), selector)
     on_each = [counts.get(slot, 0) for slot in to_slots(ground.open)]
-    # As many pods as replicas are this workload's own, at rest: what Karpenter asks for them is said by `_hosts`.
-    if not on_each or min(on_each) < max_skew or sum(on_each) <= replicas:
+    # As many pods as replicas are this workload's own, at rest; what Karpenter asks for these is said by `_hosts`.
+    if not on_each or min(on_each) < max_skew or not replicas <= len(on_each) * max_skew or sum(on_each) <= replicas:
         return None
     enough = sum(on_each) // len(on_each) + 1
     return Difference(
