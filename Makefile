@@ -120,9 +120,10 @@ TOWN := tests/e2e/test_attacks.py
 attack-short: $(READY) image
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q --tb line
 
-transcript: $(READY) image  ## install the chart, throw its switches, take it out; writes what is seen into docs/first-install.md (needs Go)
+transcript: $(READY) image  ## install the chart, throw its switches, take it out; a Redis cluster from its ConfigMap on; writes what is seen into docs/first-install.md and docs/redis-walk.md (needs Go)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e/first_install.py -q
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e/redis_walk.py -q
 
 attack: $(READY) image  ## everything hostile that is known, for long, beside a large cluster; prints a table (needs Go, and root or cgroups)
 	@tests/e2e/controlplane/build.sh >/dev/null

@@ -3,20 +3,13 @@
 `make transcript` writes docs/first-install.md; nothing in it is by hand. Commands run as a person would type them.
 """
 
-import os
-import re
-import subprocess
-from pathlib import Path
-
 import pytest
-from chart.rendered import CHART
-from e2e.helm import quiet
 from e2e.kubelet import Kubelet
 from e2e.objects import path, workload
+from e2e.terminal import PAGES, Terminal, open_namespaces
 from e2e.test_switches import DENIED, NAMESPACE, SWITCHES
 from e2e.waiting import eventually
 
-PAGE = Path(__file__).parents[2] / "docs" / "first-install.md"
 HEAD = """\
 # A first install, as it went
 
@@ -42,54 +35,14 @@ spec:
 TRY = "kubectl -n shop apply --dry-run=server -f web.yaml"
 
 
-def changed(notes):
-    """What an upgrade says that another does not."""
-    told = re.findall(r"^  (?:denies|patches|sees|if down) .*\n|^Nothing is asked.*\n", notes, re.MULTILINE)
-    return "".join([notes.partition("\n")[0], "\n…\n", *told, "…\n"])
-
-
-class Terminal:
-    """Types commands and keeps what is seen."""
-
-    def __init__(self, plane, home):
-        self._home = home
-        self._environment = {"HOME": str(home), "KUBECONFIG": str(plane.admin), "NAMESPACE": "shop"}
-        self._environment["PATH"] = f"{plane.binaries}:{os.environ['PATH']}"
-        self.seen = [HEAD]
-
-    def say(self, text):
-        self.seen.append(f"\n{text}\n")
-
-    def type(self, *commands):
-        self.seen.append("\n```console\n")
-        for command in commands:
-            done = subprocess.run(
-                ["bash", "-c", f"{command} 2>&1"],  # noqa: S607 the machine's
-                cwd=self._home,
-                env=self._environment,
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
-            )
-            printed = quiet(done.stdout)
-            self.seen.append(f"$ {command}\n{changed(printed) if command.startswith('helm upgrade') else printed}")
-        self.seen.append("```\n")
-
-
 @pytest.fixture(name="terminal")
 def _terminal(plane, tmp_path):
-    for name in (NAMESPACE, "shop"):
-        plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-        eventually(
-            lambda name=name: plane.api.send("GET", f"/api/v1/namespaces/{name}/serviceaccounts/default").status == 200
-        )
-    (tmp_path / "charts").symlink_to(CHART.parent)
+    open_namespaces(plane, NAMESPACE, "shop")
     (tmp_path / "web.yaml").write_text(MANIFEST)
     kubelet = Kubelet(plane, NAMESPACE, tmp_path / "kubelet")
     try:
         with kubelet.at_work():
-            yield Terminal(plane, tmp_path)
+            yield Terminal(plane, tmp_path, HEAD)
     finally:
         kubelet.stop()
 
@@ -136,4 +89,4 @@ def test_a_first_install(plane, terminal):
         " -l app.kubernetes.io/name=evenspread",
         TRY,
     )
-    PAGE.write_text(re.sub(r"[ \t]+$", "", "".join(terminal.seen), flags=re.MULTILINE))
+    terminal.write(PAGES / "first-install.md")

@@ -1,8 +1,11 @@
 """SpreadGroups in a real API server: what its definition takes and refuses, and the plan of one that is there."""
 
+import json
 import subprocess
+from collections import Counter
 
 import pytest
+import yaml
 from chart.rendered import objects
 from e2e.injected import RECORD, create, running
 from e2e.objects import path, workload
@@ -102,6 +105,21 @@ def test_a_group_that_is_there_is_listed_and_planned(plane, kubectl, namespace):
     command = [PROGRAM, "plan", "--kubeconfig", plane.admin, "-n", namespace]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ran.stdout.startswith("group cache: 6 shards of 3 pods, which share no zone; 18 pods\n"), ran.stderr
+
+
+@pytest.mark.usefixtures("definition")
+def test_what_is_printed_for_a_config_map_is_applied_and_its_pods_stand_by_it(plane, kubectl, namespace):
+    data = {"cluster-size": "6", "max-pod-on-node": "1", "max-pod-in-zone": "2", "available-zones": "a,b,c"}
+    asked = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "redis"}, "data": data})
+    command = [PROGRAM, "plan", "-", "-o", "manifest", "--kubeconfig", plane.admin, "-n", namespace]
+    ran = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    printed = {"apiVersion": "v1", "kind": "List", "items": [*yaml.safe_load_all(ran.stdout)]}
+    applied = kubectl("apply", "-f", "-", stdin=printed)
+    assert (applied.code, applied.out.count(" created\n")) == (0, 4), applied.err
+    on = [each["spec"]["nodeName"] for each in running(plane, namespace, 6)]
+    assert len({*on}) == 6
+    assert Counter(each.split("-")[1] for each in on) == {"a": 2, "b": 2, "c": 2}
 
 
 ON_NODES = {
