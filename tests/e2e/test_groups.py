@@ -9,8 +9,7 @@ import yaml
 from chart.rendered import objects
 from e2e.injected import RECORD, create, running
 from e2e.objects import path, workload
-from e2e.registration import registered
-from e2e.served import PROGRAM, certified, serving
+from e2e.served import PROGRAM, serving
 from e2e.waiting import eventually
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -158,12 +157,16 @@ def planned(plane, namespace):
 
 @pytest.mark.usefixtures("definition")
 def test_templates_get_the_plan_that_is_stored_and_their_pods_stand_by_it(plane, namespace, tmp_path):
-    flags = ("--no-register", f"--kubeconfig={plane.admin}", *certified(tmp_path, plane.authority))
     planned(plane, namespace)
-    with (
-        serving(tmp_path, {"defaults": {"mode": "off"}}, *flags) as webhook,
-        registered(plane, namespace, webhook.server, routes=("mutate",)),
-    ):
+    with serving(tmp_path, {"defaults": {"mode": "off"}}, f"--kubeconfig={plane.admin}", "--yes"):
+        # It registers itself for templates of groups, as the cluster has groups.
+        dry = f"{path('StatefulSet', namespace)}?dryRun=All"
+        eventually(
+            lambda: (
+                RECORD
+                in plane.api.request("POST", dry, shard("0"))["spec"]["template"]["metadata"].get("annotations", {})
+            )
+        )
         made = [create(plane, namespace, shard(each)) for each in PINS]
         for each in made:
             template = each["spec"]["template"]
