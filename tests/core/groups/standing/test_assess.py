@@ -178,6 +178,20 @@ def test_a_plan_that_can_get_stuck_says_so_and_stays():
     assert again.workloads == first.workloads
 
 
+def test_a_plan_that_is_not_proven_gives_way_to_one_that_is_where_nobody_restarts():
+    index = cluster(SIX)
+    first = told(redis(3), index, with_volumes(index))
+    # Volumes, or whatever was in the way for a moment, are gone.
+    held = told(redis(3), cluster(SIX), members(status=first), before=first)
+    assert conditions(held)["Planned"] == ("True", "RevisionHeld")
+    assert held.workloads == first.workloads
+    made = told(redis(3), cluster(SIX), members())
+    for of in ((), members(), members(status=made)):
+        taken = told(redis(3), cluster(SIX), of, before=first, now=LATER)
+        assert {key: conditions(taken)[key] for key in PROVEN} == PROVEN
+        assert pins(taken) == pins(made)
+
+
 def test_what_is_not_proven_is_unknown():
     """Four nodes for nine shards: five pods a node leave too little room for a shard's second pod."""
     status = told(redis(9, caps=(cap(HOSTNAME, "<1/3"),), apart=(HOSTNAME,)), cluster(zones(4)))

@@ -2,8 +2,8 @@
 
 The plan that is stored stays as long as it keeps the caps and is proven to place all pods. One that is not proven any
 more, as after a node was lost, stays too, until the group's author changes the group, or until no order at all places
-its pods: a template that changes restarts its shard. The condition `Planned` says meanwhile what a plan made anew would
-change.
+its pods: a template that changes restarts its shard. Fields that no workload has change freely. The condition `Planned`
+says meanwhile what a plan made anew would change.
 """
 
 import hashlib
@@ -142,11 +142,22 @@ def _plan(seen: Seen, before: Status) -> _Planned:
         if standing.fits:
             return _taken(seen, before, standing)
         fresh = _fresh(seen, known, asked=asked)
-        possible = standing.plan is not None and standing.plan.verdict is not Outcome.NO_FIT
-        if not asked and (possible or not fresh.fits or not keeps_pins(fresh, stored)):
+        if not asked and _stays(seen, stored, standing, fresh):
             return _held(seen, before, standing, fresh)
         return _taken(seen, before, fresh)
     return _taken(seen, before, _fresh(seen, known, asked=asked))
+
+
+def _stays(seen: Seen, stored: Stored, standing: Derived, fresh: Derived) -> bool:
+    """Whether fields that are not proven stay: those that no workload has restart nothing when they change."""
+    if fresh.plan is None or not fresh.fits:
+        return True
+    new = stored_of(seen.group, _workloads(seen, fresh.plan))
+    pods = [each.pod for each in seen.members]
+    if not any(_is_guarded(seen.group, each, stored) and not _is_guarded(seen.group, each, new) for each in pods):
+        return False
+    possible = standing.plan is not None and standing.plan.verdict is not Outcome.NO_FIT
+    return possible or not keeps_pins(fresh, stored)
 
 
 def _fresh(seen: Seen, known: Gathered, *, asked: bool) -> Derived:
