@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test browser pictures conformance fuzz fuzz-rules fuzz-inputs claims placing readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-steady e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint docs lock FORCE
+.PHONY: help install run test browser pictures conformance fuzz fuzz-rules fuzz-inputs claims placing readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -72,7 +72,7 @@ claims: $(READY)  ## every claim about a random cluster, every fix and silence, 
 placing: $(READY)  ## what our search of all orders says of random whole workloads, against Kubernetes' own filters; SEED=n COUNT=n (needs Go)
 	@conformance/placing.sh $(SEED) $(COUNT) $(CURDIR)/$(BIN)/python
 
-readers: $(READY)  ## how Karpenter reads random constraints, beside kube-scheduler; SEED=n EACH=n (needs Go)
+readers: $(READY)  ## how Karpenter and the descheduler read random constraints, beside kube-scheduler; SEED=n EACH=n (needs Go)
 	@conformance/readers.sh $(SEED) $(or $(EACH),100) $(CURDIR)/$(BIN)/python
 
 e2e: $(READY) image  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
@@ -85,7 +85,7 @@ e2e: $(READY) image  ## a real API server around the webhook (needs Go; the firs
 ATTACKS := tests/e2e/test_hostile.py
 APART := tests/e2e/test_image.py tests/e2e/test_release.py tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py tests/e2e/test_group_plans.py
 e2e-cluster: $(READY)
-	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(SCAN) $(ATTACKS) $(STEADY) $(SOAK) $(TOWN) $(CERT_MANAGER) $(ALERTS),--ignore $(file)) -v --durations 5
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(SCAN) $(ATTACKS) $(STEADY) $(SOAK) $(TOWN) $(CERT_MANAGER) $(ALERTS) $(OLDER),--ignore $(file)) -v --durations 5
 
 # Beside the rest: each has a control plane of its own, and waits for it most of the time.
 e2e-apart: $(READY)
@@ -104,6 +104,12 @@ e2e-attacks: $(READY)
 STEADY := tests/e2e/test_certificates.py tests/e2e/test_restarts.py tests/e2e/test_upgrade.py tests/e2e/test_hang.py
 e2e-steady: $(READY) image
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(STEADY) -q --durations 5
+
+# Not in CI: the control plane of an older release takes some minutes to build.
+OLDER := tests/e2e/test_older_release.py
+e2e-release: $(READY)  ## denials, refusals and 100 random pods at a control plane of an older release: RELEASE=1.34 (needs Go)
+	@tests/e2e/controlplane/older.sh $(RELEASE) >/dev/null
+	@EVENSPREAD_RELEASE=$(RELEASE) EVENSPREAD_PODS=100 tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(OLDER) tests/e2e/test_denials.py tests/e2e/test_random.py tests/e2e/test_verdicts.py -q
 
 # Not in CI: cert-manager takes some minutes to build.
 CERT_MANAGER := tests/e2e/test_cert_manager.py

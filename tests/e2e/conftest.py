@@ -126,7 +126,10 @@ def _denying(plane, tmp_path_factory):
 def _strict(plane, tmp_path_factory):
     """The webhook with the ceiling on deny: what the API server itself would refuse is denied, the rest warned of."""
     folder = tmp_path_factory.mktemp("strict")
-    with serving(folder, {"ceiling": "deny"}, *certified(folder, plane.authority)) as webhook:
+    # It does not watch: without the flag it would take the cluster for one of the newest release.
+    release = plane.api.request("GET", "/version")["gitVersion"]
+    flags = (f"--kube-version={release}", *certified(folder, plane.authority))
+    with serving(folder, {"ceiling": "deny"}, *flags) as webhook:
         yield webhook
 
 
