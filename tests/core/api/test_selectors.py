@@ -12,7 +12,7 @@ from webhook.core.api.selectors import (
     selector_from_labels,
     tolerates,
 )
-from webhook.core.api.types import LabelSelector, Taint, Toleration
+from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, Taint, Toleration
 
 
 def labels(text):
@@ -198,3 +198,23 @@ def test_the_first_untolerated_taint(taints, tolerations, first):
         ("NoSchedule", "NoExecute"),
     )
     assert found == (taint(first) if first else None)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "contradicts"),
+    [
+        pytest.param("app=web x=1", "x=2", True, id="two values of a key"),
+        pytest.param("app=web x=1", "x=1", False, id="one value twice"),
+        pytest.param("app=web", "x=1", False, id="other keys"),
+        pytest.param("", "", False, id="nothing asked"),
+    ],
+)
+def test_a_selector_that_wants_two_values_of_a_label_contradicts_itself(one, other, contradicts):
+    joined = selector_from_labels(labels(one)).joined(selector_from_labels(labels(other)).requirements)
+    assert joined.contradicts_itself is contradicts
+
+
+def test_values_of_a_set_are_no_contradiction():
+    asked = LabelSelectorRequirement(key="x", operator="In", values=("1", "2"))
+    own = selector_from_labels({"x": "3"}).requirements
+    assert not compile_selector(LabelSelector(match_expressions=(asked,))).joined(own).contradicts_itself

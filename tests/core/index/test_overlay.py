@@ -239,3 +239,17 @@ def test_what_is_free_besides():
     assert overlay.short_of("cpu", 3000) is None
     assert overlay.short_of("cpu", 3001) == (4000, 3000)
     assert overlay.short_of("example.com/gpu", 2) == below.short_of("example.com/gpu", 2)
+
+
+def test_many_workloads_without_their_pods_are_counted_in_time():
+    """Each of 200 layers asked all below it for pods of two workloads at once, of which there are none."""
+    below = index(*NODES, *(running(f"s-{each}-0", "n0", f"app=web shard={each}") for each in range(200)))
+    without = below
+    for each in range(199):
+        own, like = compile_selector(selector(f"app=web shard={each}")), running("s", "n0", f"app=web shard={each}")
+        without = without_pods(without, like, own, {0: 1})
+    asked = []
+    counted = below.count
+    below.count = lambda *given, **more: asked.append(given) or counted(*given, **more)
+    assert without.count("shop", compile_selector(selector("app=web"))) == {0: 1}
+    assert len(asked) == 200

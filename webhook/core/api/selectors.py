@@ -10,6 +10,7 @@ scheduling/corev1; k8s.io/api core/v1/toleration.go.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from operator import attrgetter
 
 from msgspec import Struct
@@ -112,6 +113,14 @@ class Selector(Struct, frozen=True):
     def empty(self) -> bool:
         """Whether it matches every set of labels."""
         return not self.requirements and not self.nothing
+
+    @property
+    def contradicts_itself(self) -> bool:
+        """Whether conditions that follow one another want different values of one key, so that nothing meets both."""
+        return any(
+            one.key == two.key and one.operator == two.operator == EQUALS and one.values != two.values
+            for one, two in pairwise(self.requirements)
+        )
 
     @property
     def text(self) -> str:

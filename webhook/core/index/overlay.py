@@ -199,8 +199,11 @@ class _WithoutPods(Overlay):
         counts = self._below.count(namespace, selector, leaving=leaving)
         if namespace != self._namespace or selector.nothing or not counts:
             return counts
+        both = selector.joined(self._own.requirements)
+        if both.contradicts_itself:  # of many workloads laid over one another, each would ask all below it
+            return counts
         # Terminating pods are not among those that run, and stay.
-        return _less(counts, self._below.count(namespace, selector.joined(self._own.requirements)))
+        return _less(counts, self._below.count(namespace, both))
 
     def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
         if self._below.short_of(resource, amount) is None:
