@@ -9,11 +9,11 @@ from webhook.cli.explaining.as_json import Json
 from webhook.cli.simulating.pods import Maker
 from webhook.core.api.spread_group import API_VERSION, KIND
 from webhook.core.api.types import TypeMeta
+from webhook.core.api.well_known import LAST_APPLIED_ANNOTATION
 from webhook.core.groups.group import Group
 
 Value = bytes | Raw | Mapping[str, object]
 _META = ("labels", "annotations")
-_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Written(Struct, frozen=True):
@@ -44,8 +44,8 @@ def applicable(of: TypeMeta, value: Mapping[str, object], namespace: str) -> Jso
     meta = value.get("metadata")
     given = meta if isinstance(meta, Mapping) else {}
     kept = {key: given[key] for key in _META if given.get(key)}
-    if isinstance(notes := kept.get("annotations"), Mapping) and _APPLIED in notes:
-        kept["annotations"] = {key: each for key, each in notes.items() if key != _APPLIED}
+    if isinstance(notes := kept.get("annotations"), Mapping) and LAST_APPLIED_ANNOTATION in notes:
+        kept["annotations"] = {key: each for key, each in notes.items() if key != LAST_APPLIED_ANNOTATION}
     named = {"name": given.get("name"), "namespace": namespace}
     return {"apiVersion": of.api_version, "kind": of.kind, "metadata": named | kept, "spec": value.get("spec")}
 

@@ -144,6 +144,9 @@ GCE_PD = "kubernetes.io/gce-pd"
 PORTWORX = "kubernetes.io/portworx-volume"
 VSPHERE = "kubernetes.io/vsphere-volume"
 
+# Of kubectl: the object as `kubectl apply` sent it last. Source: k8s.io/api core/v1/annotation_key_constants.go.
+LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+
 # Ours: the label of a namespace, annotations of objects and pods, one of reports, and who tells of events.
 CEILING_LABEL = "evenspread.io/ceiling"
 SKIP_ANNOTATION = "evenspread.io/skip"
