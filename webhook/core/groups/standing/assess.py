@@ -157,7 +157,7 @@ def _stays(seen: Seen, stored: Stored, standing: Derived, fresh: Derived) -> boo
     if not any(_is_guarded(seen.group, each, stored) and not _is_guarded(seen.group, each, new) for each in pods):
         return False
     possible = standing.plan is not None and standing.plan.verdict is not Outcome.NO_FIT
-    return possible or not keeps_pins(fresh, stored)
+    return possible or not keeps_pins(fresh.plan, stored)
 
 
 def _fresh(seen: Seen, known: Gathered, *, asked: bool) -> Derived:

@@ -10,6 +10,7 @@ from webhook.core.api.types import SpreadConstraint
 from webhook.core.groups.derive import Derived, derive_standing
 from webhook.core.groups.fields import ours
 from webhook.core.groups.group import Group, Standing
+from webhook.core.groups.plan import Plan
 from webhook.core.groups.standing.members import Gathered
 from webhook.core.policy.policy import Policy
 
@@ -35,15 +36,13 @@ def kept(known: Gathered, stored: Stored, policy: Policy, *, searches: bool) -> 
     """The plan with what is stored: None where this does not keep the caps, or no pin of it would stay."""
     standing = Standing(stored.constraints, pins=any(stored.zones.values()))
     found = derive_standing(known.group, known.shards, standing, known.index, policy, searches=searches)
-    if found.plan is not None and not keeps_pins(found, stored):
+    if found.plan is not None and not keeps_pins(found.plan, stored):
         return replace(found, plan=None, reasons=("zones that shards are pinned to take no pods now",))
     return found
 
 
-def keeps_pins(found: Derived, stored: Stored) -> bool:
+def keeps_pins(plan: Plan, stored: Stored) -> bool:
     """Whether no shard that had zones gets others."""
-    plan, new = found.plan, dict[str, tuple[str, ...]]()
-    if plan is not None:
-        pins = plan.loads.of_shards if plan.loads is not None else ((),) * len(plan.shards)
-        new = {shard.value: zones for shard, zones in zip(plan.shards, pins, strict=True)}
+    pins = plan.loads.of_shards if plan.loads is not None else ((),) * len(plan.shards)
+    new = {shard.value: zones for shard, zones in zip(plan.shards, pins, strict=True)}
     return all(zones == new.get(shard, zones) for shard, zones in stored.zones.items())
