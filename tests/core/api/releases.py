@@ -47,7 +47,10 @@ TESTS = {
     "LABEL_KEYS_IN_BYTES": ("test_the_words_changed_in_1_35",),
     "SCORES_CHANGE_OF_BALANCE": ("test_balance",),
     "RESIZES_POD_LEVEL": ("test_what_a_pod_as_a_whole_holds_counts_since_1_36",),
-    "FILLS_POD_LEVEL_REQUESTS": ("test_pod_level_requests_are_filled_in",),
+    "FILLS_POD_LEVEL_REQUESTS": (
+        "test_pod_level_requests_are_filled_in",
+        "test_the_limits_of_the_pod_as_a_whole_since_1_37",
+    ),
     "NEEDS_THE_DRIVER": ("test_a_driver_may_insist_on_being_installed_since_1_37",),
     "ORDINALS_UNAVAILABLE": ("test_before_1_37_one_pod_is_missing_at_most",),
     "NODE_NAME_BEFORE_FILTERS": (

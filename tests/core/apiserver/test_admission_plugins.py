@@ -183,8 +183,33 @@ def test_a_runtime_adds_overhead_and_chooses_nodes():
     assert "nodeSelector" not in created(pod(), runtime_class=runtime_class({"cpu": "1"}, tolerations=[SPOT]))
 
 
+@pytest.mark.parametrize(
+    ("whole", "containers", "limit"),
+    [
+        pytest.param({"requests": {"cpu": "6"}}, [{"cpu": "2"}], "6", id="no lower than the request"),
+        pytest.param(
+            {"requests": {"cpu": "1"}}, [{"cpu": "2"}, {"cpu": "500m"}], "2500000000n", id="what the containers have"
+        ),
+        pytest.param({"requests": {"cpu": "6"}}, [{"cpu": "2"}, {}], None, id="a container without"),
+        pytest.param({"limits": {"cpu": "7"}}, [{"cpu": "2"}], "7", id="written"),
+    ],
+)
+def test_the_limits_of_the_pod_as_a_whole_since_1_37(whole, containers, limit):
+    made = pod(*({"limits": each} for each in containers), resources=whole)
+    found = {version: as_created(made, KubernetesVersion(1, version)).pod_spec.resources.limits for version in (36, 37)}
+    assert (found[37] or {}).get("cpu") == limit
+    assert (found[36] or {}).get("cpu") == whole.get("limits", {}).get("cpu")
+
+
+def test_a_range_of_pods_looks_at_what_was_filled_in():
+    made = pod({"limits": {"cpu": "2"}}, resources={"requests": {"cpu": "6"}})
+    assert refused(made, limit_ranges=(limit_range({"type": "Pod", "min": {"cpu": "3"}}),)) == []
+    [text] = refused(made, limit_ranges=(limit_range({"type": "Pod", "min": {"cpu": "7"}}),))
+    assert text == "minimum cpu usage per Pod is 7, but request is 6"
+
+
 def refused(made, **facts):
-    return list(refusals(as_decoded(made, NOW), AdmissionFacts(**facts)))
+    return list(refusals(as_decoded(made, NOW), AdmissionFacts(**facts), NOW))
 
 
 @pytest.mark.parametrize(

@@ -199,9 +199,10 @@ RESIZES_POD_LEVEL = Gate(
 )
 FILLS_POD_LEVEL_REQUESTS = Gate(
     _1_37,
-    "missing pod-level requests are filled in without pod-level limits too",
+    "missing pod-level requests are filled in without pod-level limits too, and limits where all containers have one;"
+    " both after the admission plugins that change the pod, and before those that validate it",
     "gate PodLevelResourcesFixDefaulting",
-    case="1.33/answers.jsonl.gz#admit-904-124",
+    case="1.35/answers.jsonl.gz#admit-906-272",
 )
 NEEDS_THE_DRIVER = Gate(
     _1_37,

@@ -16,12 +16,14 @@ from webhook.core.api.admission_objects import (
 )
 from webhook.core.api.resources import compare_amounts, container_requests, pod_level_resource
 from webhook.core.api.types import Container, Pod, ResourceRequirements, WrittenQuantity
+from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.admission_plugins import PRIORITY_CLASS, RUNTIME_CLASS, AdmissionFacts, admitted
+from webhook.core.apiserver.pod_defaults import prepared
 
 _ONE = 10**9  # in the unit of `_number`
 
 
-def refusals(pod: Pod, facts: AdmissionFacts) -> tuple[str, ...]:
+def refusals(pod: Pod, facts: AdmissionFacts, version: KubernetesVersion) -> tuple[str, ...]:
     """Why the plugins refuse the pod; empty where they do not, as far as is known.
 
     Shape: ``pod`` is as it is posted, with kube-apiserver's defaults. Each text is one of upstream's; what follows of
@@ -29,7 +31,7 @@ def refusals(pod: Pod, facts: AdmissionFacts) -> tuple[str, ...]:
     Source: plugin/pkg/admission limitranger/admission.go ``Validate``, and the same of priority and runtimeclass.
     """
     early = (*_of_priority(pod, facts), *_of_runtime(pod, facts))
-    return early or tuple(_of_ranges(admitted(pod, facts), facts.limit_ranges))
+    return early or tuple(_of_ranges(prepared(admitted(pod, facts), version), facts.limit_ranges))
 
 
 def _of_priority(pod: Pod, facts: AdmissionFacts) -> Iterator[str]:

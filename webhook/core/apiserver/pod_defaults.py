@@ -7,7 +7,7 @@ Source: k8s.io/kubernetes pkg/apis/core/v1 defaults.go; pkg/registry/core/pod st
 pkg/api/pod util.go ``DefaultPodLevelResources``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from webhook.core.api import gates
 from webhook.core.api.resources import (
     HUGE_PAGES_PREFIX,
     ResourceList,
+    compare_amounts,
     container_requests,
     pod_level_resource,
     to_milli,
@@ -47,7 +48,7 @@ def as_created(pod: Pod, version: KubernetesVersion, facts: AdmissionFacts | Non
     Source: core/v1/defaults.go ``SetDefaults_Pod``; core/pod/strategy.go ``PrepareForCreate``.
     """
     pod = as_decoded(pod, version)
-    return _prepared(pod if facts is None else admitted(pod, facts), version)
+    return prepared(pod if facts is None else admitted(pod, facts), version)
 
 
 def as_decoded(pod: Pod, version: KubernetesVersion) -> Pod:
@@ -70,8 +71,8 @@ def as_decoded(pod: Pod, version: KubernetesVersion) -> Pod:
     return replace(pod, metadata=replace(meta, namespace=meta.namespace or DEFAULT_NAMESPACE), spec=spec)
 
 
-def _prepared(pod: Pod, version: KubernetesVersion) -> Pod:
-    """Source: core/pod/strategy.go ``PrepareForCreate``."""
+def prepared(pod: Pod, version: KubernetesVersion) -> Pod:
+    """The pod as the admission plugins that validate get it. Source: core/pod/strategy.go ``PrepareForCreate``."""
     spec = pod.pod_spec
     if gates.FILLS_POD_LEVEL_REQUESTS.holds(version):
         spec = _with_pod_level(spec, version)
@@ -147,7 +148,24 @@ def _pod_level(
     for name, limit in limits.items():
         if pod_level_resource(name):
             requests.setdefault(name, limit)
+    if gates.FILLS_POD_LEVEL_REQUESTS.holds(version):
+        limits = _limits_of_all((*containers, *init_containers), total_limits, requests) | limits
     return ResourceRequirements(requests=requests or None, limits=limits or None)
+
+
+def _limits_of_all(
+    containers: Sequence[Container], total: Mapping[str, int], requests: Mapping[str, WrittenQuantity]
+) -> dict[str, WrittenQuantity]:
+    """The limits of what every container limits and the pod as a whole requests: no lower than the request.
+
+    Source: pkg/api/pod/util.go ``defaultPodLevelLimits``.
+    """
+    sums = {
+        name: written_nanos(nanos)
+        for name, nanos in total.items()
+        if name in requests and pod_level_resource(name) and all(name in (_limits(each) or ()) for each in containers)
+    }
+    return {name: requests[name] if compare_amounts(requests, sums, name) > 0 else sums[name] for name in sums}
 
 
 def _limits(container: Container) -> ResourceList:

@@ -25,4 +25,4 @@ def facts_for(pod: Pod, index: ReadOnlyIndex) -> AdmissionFacts:
 def refused_by_admission(pod: Pod, index: ReadOnlyIndex, version: KubernetesVersion) -> tuple[str, ...]:
     """Why kube-apiserver's admission plugins refuse a pod that is posted; empty where they do not, as far as known."""
     decoded = as_decoded(pod, version)
-    return refusals(decoded, facts_for(decoded, index))
+    return refusals(decoded, facts_for(decoded, index), version)
