@@ -498,6 +498,31 @@ def test_two_workloads_of_one_shard_cannot_be_planned(plan):
     assert "group shop/cache cannot be planned: old-0, redis-0 run pods of one shard, 0" in err
 
 
+def test_what_an_operator_made_is_the_shard(plan):
+    mine = {"apiVersion": "db.example.com/v1", "kind": "Redis", "name": "x", "uid": "u-x", "controller": True}
+    sets = [shard(number, containers=[{"name": "c", "image": "redis:8"}]) for number in range(3)]
+    for each in sets:
+        each["metadata"]["ownerReferences"] = [mine]
+    _, out, _ = plan(objects=[group(), *sets], arguments=("-o", "manifest"))
+    made = [each for (kind, _), each in documents(out).items() if kind == "StatefulSet"]
+    assert [each["spec"]["template"]["spec"]["containers"][0]["image"] for each in made] == ["redis:8"] * 3
+    assert "made up" not in out
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("CronJob", {}), ("Job", {}), ("DaemonSet", {}), ("ReplicaSet", {"controller": "Deployment"}), ("Pod", {})],
+)
+def test_what_is_no_shard_stops_no_plan(plan, kind, more):
+    other = workload(kind, "app=redis shard=0", meta={"name": "other", "namespace": "shop"})
+    if of := more.get("controller"):
+        owner = {"apiVersion": "apps/v1", "kind": of, "name": "x", "uid": "u", "controller": True}
+        other["metadata"]["ownerReferences"] = [owner]
+    code, out, err = plan(objects=[group(), other, *map(shard, range(3))])
+    assert (code, err) == (0, "")
+    assert "so 3 workloads would" in flat(out)
+
+
 def test_a_file_that_cannot_be_read(run, tmp_path):
     (tmp_path / "cluster.jsonl").write_bytes(snapshot(SIX))
     (tmp_path / "bad.yaml").write_text("a: [")

@@ -28,6 +28,7 @@ from webhook.core.groups.reading import GroupError, is_cluster, read_config_map,
 from webhook.core.groups.standing.members import Gathered, Member, gathered, of_one_shard
 from webhook.core.groups.standing.stored import Stored, stored_of
 from webhook.core.text import one_line
+from webhook.core.workloads.kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET, group_kind
 from webhook.manifests.reading.files import read_files
 from webhook.snapshot.load import Item
 
@@ -132,7 +133,7 @@ def _take(read: _Read, each: _Object, frame: Frame) -> None:
             known = {one.maker.title for one in read.workloads}
             found = makers(each.value, of, frame, applied=each.applied)
             read.workloads += [
-                Written(maker, of, each.value) for maker in found if maker.title not in known and _is_whole(maker)
+                Written(maker, of, each.value) for maker in found if maker.title not in known and _may_be_shard(maker)
             ]
     except GroupError as error:
         raise CommandError(_told(each.where, error), Exit.UNREADABLE) from error
@@ -140,9 +141,11 @@ def _take(read: _Read, each: _Object, frame: Frame) -> None:
         raise CommandError(f"{each.where}: {error.message}", Exit.UNREADABLE) from error
 
 
-def _is_whole(maker: Maker) -> bool:
-    """Whether it is a workload of its own: no pod, and nothing that a controller made of another."""
-    return not maker.workload.is_pod and maker.workload.meta.controller is None
+def _may_be_shard(maker: Maker) -> bool:
+    """Whether the controller would take it for one: what an operator made too, but no revision of a Deployment."""
+    of = maker.workload
+    kind = group_kind(of.api_version, of.kind)
+    return kind in {STATEFUL_SET, DEPLOYMENT} or (kind == REPLICA_SET and of.meta.controller is None)
 
 
 def _configured(value: Mapping[str, object], read: _Read, frame: Frame, zones: Iterable[str]) -> _Wanted:
