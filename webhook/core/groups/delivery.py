@@ -24,7 +24,7 @@ from webhook.core.api.types import (
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.explain.obstacles import segment_of
-from webhook.core.groups.fields import is_ours, missing_terms, pin_of, with_plan
+from webhook.core.groups.fields import has_fields, is_ours, missing_terms, ours, pin_of, with_plan
 from webhook.core.groups.group import Fields, Group, Shard, ShardPlan
 from webhook.core.groups.membership import Membership
 from webhook.core.text import one_line
@@ -49,11 +49,27 @@ def stored_plan(
     planned = _planned(status.workloads, shard, title)
     if planned is None:
         return f"its plan has no shard {shard}"
-    constraints = tuple(each for each in planned.topology_spread_constraints if is_ours(group, each))
+    constraints = ours(group, planned.topology_spread_constraints)
     if validate_constraints(constraints, template.labels, "", version) or any(map(value_faults, planned.zones)):
         return "kube-apiserver would refuse its fields"
     own = Shard(name=group.name, value=shard, pod=_pod(group, _without(template, before)))
     return ShardPlan(constraints, pin_of(group, planned.zones), missing_terms(group, own))
+
+
+def has_stored_plan(of: Membership, template: PodTemplate, title: tuple[str, str]) -> bool:
+    """Whether the template has what is stored for its shard, so that the plan changes nothing in it.
+
+    Shape: ``title`` is the workload's kind and name.
+    """
+    group, status = of.group, of.written.status or GroupStatus()
+    shard = template.labels.get(group.shard_label)
+    if shard is None or status.observed_generation != of.written.generation:
+        return False
+    planned = _planned(status.workloads, shard, title)
+    own = Shard(name=group.name, value=shard, pod=_pod(group, template))
+    return planned is not None and has_fields(
+        group, own, ours(group, planned.topology_spread_constraints), planned.zones
+    )
 
 
 def _unplanned(status: GroupStatus, generation: int) -> str:

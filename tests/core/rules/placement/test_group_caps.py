@@ -292,7 +292,9 @@ def test_how_many_of_the_pods_are_still_to_come_is_told():
     assert told.detail.endswith(
         "3 pods can come to be in zone a, those of other workloads of the group included, 1 of them still to come"
     )
-    assert told.fix == "take the fields of its plan: kubectl evenspread plan -n shop --group cache -o patch"
+    assert told.fix == (
+        "take the fields of its plan, in redis-1 too: kubectl evenspread plan -n shop --group cache -o patch"
+    )
 
 
 def test_volumes_of_other_workloads():
@@ -350,3 +352,61 @@ def test_in_a_review_a_game_of_many_nodes_is_left_for_other_workloads_too():
             of.append(running(f"redis-1-{number}", f"n{number}", "app=redis shard=1"))
     here = Circumstances(policy=PLAIN, index=index(*of), version=RECENT, elsewhere=True)
     assert review(request(ONE), here).costly
+
+
+def planned(**changed):
+    """The group with a stored plan: the pods of shard 0 in zones a and b."""
+    entry = {"kind": "StatefulSet", "name": "redis-0", "shard": "0", "zones": ["a", "b"]}
+    return written(generation=3, status={"observedGeneration": 3, "workloads": [entry]} | changed)
+
+
+def with_plan(*domains, **more):
+    """A workload of shard 0 whose pods share no zone, with a pin to these."""
+    apart = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "redis", "shard": "0"}}}
+    wanted = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [*domains]}]}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    pin = {"nodeAffinity": {required: {"nodeSelectorTerms": [wanted]}}}
+    return redis(affinity={"podAntiAffinity": {required: [apart]}} | pin, **more)
+
+
+@pytest.mark.parametrize(
+    ("of", "made", "expected"),
+    [
+        pytest.param(planned(), with_plan("a", "b"), [], id="it has the fields of its plan"),
+        pytest.param(planned(), with_plan("a", "c"), can(3), id="it has other zones"),
+        pytest.param(planned(), redis(replicas=1), can(3), id="it has none"),
+        pytest.param(planned(observedGeneration=2), with_plan("a", "b"), can(3), id="the plan is an older one"),
+        pytest.param(planned(workloads=[]), with_plan("a", "b"), can(3), id="the plan has no such shard"),
+        pytest.param(written(), with_plan("a", "b"), can(3), id="there is none"),
+        pytest.param(
+            planned(),
+            redis(replicas=1, template={"metadata": {"labels": {"app": "redis"}}}),
+            can(3),
+            id="it has no shard",
+        ),
+    ],
+)
+def test_what_others_lack_is_not_for_a_workload_that_has_the_plan(of, made, expected):
+    found = town("a: n1=1 | b: n2 | c: n3", of)
+    found.apply("ADDED", declared())
+    assert said(RULE, made, index=found) == expected
+
+
+def test_workloads_without_the_plan_are_named():
+    def fix(made, text, of, *others):
+        found = town(text, of)
+        for each in others:
+            found.apply("ADDED", each)
+        (told,) = [each.finding for each in examined(made, PLAIN, index=found).findings if each.finding.rule == RULE]
+        return told.remedy, told.fix.partition(":")[0]
+
+    here = "a: n1 | b: n2 | c: n3"
+    others = declared(), declared(shard="2")
+    take = "take the fields of its plan"
+    assert fix(with_plan("a", "b"), here, written(), *others) == (take, f"{take}, in redis-1, redis-2 too")
+    has_plan = decode_object(
+        json.dumps(with_plan("a", "b")).encode(), TypeMeta(api_version="apps/v1", kind="StatefulSet")
+    )
+    assert fix(redis(shard="1"), here, planned(), has_plan, others[1]) == (take, f"{take}, in redis-2 too")
+    theirs = "let the other workloads take the fields of the plan"
+    assert fix(with_plan("a", "b"), "a: n1=1,2 | b: n2 | c: n3", planned(), *others) == (theirs, theirs)

@@ -10,6 +10,7 @@ from webhook.core.api.spread_group import RESOURCE
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.defaulting.pods_to_come import Setting, ToCome, to_come
 from webhook.core.groups.caps import Cap
+from webhook.core.groups.delivery import has_stored_plan
 from webhook.core.groups.membership import Membership, memberships
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.label_column import Column
@@ -31,7 +32,7 @@ from webhook.core.rules.frame.rule import (
 from webhook.core.rules.frame.subject import Subject, noun_of
 from webhook.core.rules.placement.frame.group_pods import Lacking, lacking
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
-from webhook.core.text import plural, quoted
+from webhook.core.text import listed, plural, quoted
 from webhook.core.workloads.workload import Template
 
 # Each is placed in several domains, while others wait; a shard has no more than 20 pods.
@@ -39,12 +40,16 @@ _MOST_LED, _MOST_DOMAINS = 64, 8
 
 
 class _Fullest(NamedTuple):
-    """A domain, the pods that are there, and those that it can come to hold; among these, pods that others lack."""
+    """A domain, the pods that are there, and those that it can come to hold; among these, pods that others lack.
+
+    Shape: ``unplanned`` are the names of the others without the fields of the plan.
+    """
 
     domain: str
     there: int
     pods: int
     lacked: int = 0
+    unplanned: tuple[str, ...] = ()
 
 
 class _Limit(NamedTuple):
@@ -91,10 +96,11 @@ GROUP_CAP = Rule(
     silent=(
         "about workloads that no SpreadGroup of their namespace selects, and groups that cannot be planned; about a "
         "broken cap where the domain holds none of the workload's own pods; about a cap that no pod of the workload "
-        "itself goes beyond, though pods of others may; about workloads that are yet to be made, and for a Pod all "
-        "that others lack, which `evenspread plan` tells; and about what moves after it was placed. For a cap that is "
-        "only observed it is audit. It is not evaluated for more than 64 pods to come, nor where it is not known where "
-        "their volumes will be, or where pods go that others lack, if that can decide."
+        "itself goes beyond, though pods of others may; about workloads that are yet to be made, and all that others "
+        "lack for a Pod, or for a template that has what is stored of the group's plan, which `evenspread plan` tells; "
+        "and about what moves after it was placed. For a cap that is only observed it is audit. It is not evaluated "
+        "for more than 64 pods to come, nor where it is not known where their volumes will be, or where pods go that "
+        "others lack, if that can decide."
     ),
     ask=evaluate,
     needs=(Need.NODES, Need.PODS, Need.DRY_RUN),
@@ -109,7 +115,9 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
     if isinstance(coming, str):
         yield NotEvaluated(GROUP_CAP.id, coming)
         coming = None
-    others = () if coming is None else tuple(subject.timely(lacking(of.selector, subject, index)))
+    # What others do after it is theirs to mend, where it has its part of the plan.
+    placed_after = coming is not None and not _is_planned(of, template, subject)
+    others = tuple(subject.timely(lacking(of, subject, index))) if placed_after else ()
     for cap in of.group.caps:
         column, selector = index.view().column(cap.topology_key), _counted(of, cap)
         counts = index.count(of.group.namespace, selector)
@@ -129,6 +137,10 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
                 else:
                     continue
                 break
+
+
+def _is_planned(of: Membership, template: Template, subject: Subject) -> bool:
+    return has_stored_plan(of, template.template, (subject.workload.kind, subject.workload.meta.name))
 
 
 def _counted(of: Membership, cap: Cap) -> Selector:
@@ -193,7 +205,8 @@ def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
         yield f"unknown: {plural(most - held, 'pod')} of other workloads are too many to place one after the other"
     elif game := _game_in(column.with_value(name), coming, _following(coming.parties, others), subject):
         before, own = _after_others(game, len(coming.parties), most - held)
-        yield _Fullest(name, held, held + before + own if own else held, before)
+        unplanned = tuple(sorted(each.unplanned for each in others if each.unplanned))
+        yield _Fullest(name, held, held + before + own if own else held, before, unplanned)
         unknown = next((each.unknown for each in others if each.unknown), "")
         if own and unknown and held + before + own <= most:
             yield unknown
@@ -273,7 +286,13 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
     broken = full.there == full.pods
     held = f"{plural(full.pods, 'pod')} {'are' if broken else 'can come to be'} {where}"
     excess = full.pods - most
-    take = f"take the fields of its plan: kubectl evenspread plan -n {group.namespace} --group {group.name} -o patch"
+    remedy = (
+        "let the other workloads take the fields of the plan"
+        if _is_planned(of, template, subject)
+        else "take the fields of its plan"
+    )
+    too = f", in {listed([quoted(each, 40) for each in full.unplanned], 3)} too" if full.unplanned else ""
+    take = f"{remedy}{too}: kubectl evenspread plan -n {group.namespace} --group {group.name} -o patch"
     again = f"then delete {excess} of the pods there: a pod is placed once, when it is made"
     counted = "" if cap.selector is None else " of those that the cap selects"
     lacked = f", {full.lacked} of them still to come" if full.lacked else ""
@@ -281,7 +300,7 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
         rule=GROUP_CAP.id,
         path=f"{template.path}spec.topologySpreadConstraints",
         summary=f"SpreadGroup {quoted(group.name, 32)}: {held}, where {most} may be",
-        remedy=f"move {excess} of them" if broken else "take the fields of its plan",
+        remedy=f"move {excess} of them" if broken else remedy,
         detail=(
             f"the cap of SpreadGroup {group.name} is {cap.text} of {plural(limit.of_pods, 'pod')} by {noun}, which is "
             f"{most}: {held}{counted}, those of other workloads of the group included{lacked}"

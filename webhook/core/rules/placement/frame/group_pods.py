@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from webhook.core.api.selectors import Selector
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.defaulting.pods_to_come import Setting, to_come
+from webhook.core.groups.delivery import has_stored_plan
+from webhook.core.groups.membership import Membership
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import as_json
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -24,15 +25,19 @@ _ANY_NUMBER = 2**31 - 1
 
 
 class Lacking(Struct, frozen=True):
-    """Pods that another workload lacks, as many as there can be; ``unknown`` says why nobody knows where they go."""
+    """Pods that another workload lacks, as many as there can be; ``unknown`` says why nobody knows where they go.
+
+    Shape: ``unplanned`` is the workload's name where its template has not what is stored of the group's plan.
+    """
 
     pods: int
     parties: tuple[Party, ...] = ()
+    unplanned: str = ""
     unknown: str = ""
 
 
-def lacking(selector: Selector, subject: Subject, index: ReadOnlyIndex) -> Iterator[Lacking]:
-    """What each other workload lacks whose template the selector of a group matches; of those that lack none, nothing.
+def lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[Lacking]:
+    """What each other workload lacks whose template the group selects; of those that lack none, nothing.
 
     Shape: none for a pod, whose own controller is among the others.
     """
@@ -42,7 +47,7 @@ def lacking(selector: Selector, subject: Subject, index: ReadOnlyIndex) -> Itera
     if missing := index.lacks(*_KINDS):
         yield Lacking(_ANY_NUMBER, unknown=missing)
     mine, namespace = (*workload.group_kind, workload.meta.name), namespace_of(workload.meta.namespace)
-    for owner in index.workloads(namespace, selector, _MOST_COMPARED):
+    for owner in index.workloads(namespace, of.selector, _MOST_COMPARED):
         # Of a custom resource it is its operator that says which pods it gets, by workloads that are here too.
         if owner.spec and (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:
             pods = _missing(owner, namespace, index)
@@ -51,7 +56,7 @@ def lacking(selector: Selector, subject: Subject, index: ReadOnlyIndex) -> Itera
                 yield Lacking(_ANY_NUMBER, unknown=f"unknown: more than {_MOST} workloads of the group lack pods")
                 return
             if pods:
-                yield from _of(owner, pods, subject, index)
+                yield from _of(owner, pods, of, subject, index)
 
 
 def _missing(owner: Owner, namespace: str, index: ReadOnlyIndex) -> int:
@@ -60,7 +65,7 @@ def _missing(owner: Owner, namespace: str, index: ReadOnlyIndex) -> int:
     return replicas if own is None else max(0, replicas - sum(index.count(namespace, own).values()))
 
 
-def _of(owner: Owner, pods: int, subject: Subject, index: ReadOnlyIndex) -> Iterator[Lacking]:
+def _of(owner: Owner, pods: int, of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[Lacking]:
     written = as_json(owner, 1 if owner.replicas is None else owner.replicas) or b"{}"
     read = read_workload(written, api_version=owner.api_version, kind=owner.kind)
     for workload, template in [(read, each) for each in read.templates] if read is not None else []:
@@ -77,4 +82,5 @@ def _of(owner: Owner, pods: int, subject: Subject, index: ReadOnlyIndex) -> Iter
         )
         found = to_come(workload, template, template.replicas or 0, within)
         why = f"unknown: of another workload of the group, {found.unknown}" if found.unknown else ""
-        yield Lacking(pods, found.parties, why)
+        planned = has_stored_plan(of, template.template, (owner.kind, owner.meta.name))
+        yield Lacking(pods, found.parties, "" if planned else owner.meta.name, why)
