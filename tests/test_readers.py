@@ -56,15 +56,25 @@ def test_where_karpenter_takes_other_nodes_the_rule_speaks(cases):
 
 
 def test_where_the_rule_is_silent_only_the_pods_of_the_moment_decide(cases):
-    """A soft constraint, for which there is a place at last; or hosts that are unequally full."""
+    """A soft constraint, for which there is a place at last; or hosts that have maxSkew pods already."""
     for each in cases:
         if other_nodes(each) and not of_karpenter(each["asked"]):
             constraints = each["asked"]["deployment"]["spec"]["template"]["spec"]["topologySpreadConstraints"]
-            soft = any(one["whenUnsatisfiable"] == "ScheduleAnyway" for one in constraints)
-            assert soft or constraints[0]["topologyKey"] == HOSTNAME
-            if soft:
+            if any(one["whenUnsatisfiable"] == "ScheduleAnyway" for one in constraints):
                 assert each["relaxed"]
                 assert each["solved"]["pending"] == 0
+            else:
+                (constraint,) = (one for one in constraints if one["topologyKey"] == HOSTNAME)
+                on_hosts = hosts(each["asked"], constraint["labelSelector"].get("matchLabels", {}))
+                assert constraint["maxSkew"] <= max(on_hosts)
+
+
+def hosts(asked, labels):
+    """How many pods with these labels each node has."""
+    counted = Counter(
+        pod["spec"]["nodeName"] for pod in asked["pods"] if labels.items() <= pod["metadata"]["labels"].items()
+    )
+    return [counted[node["metadata"]["name"]] for node in asked["nodes"]]
 
 
 def test_where_the_descheduler_does_not_come_to_an_end_the_rule_speaks(cases):

@@ -70,12 +70,12 @@ AUTOSCALER = Rule(
         "often](../exactness.md#who-else-reads-the-constraint)). The descheduler evicts pods for one constraint "
         "after the other: kube-scheduler may have no place for them that satisfies both. It counts every pod of the "
         "namespace for an empty selector, and nodes that lack the key of another hard constraint: for such pods and "
-        "nodes it evicts run after run."
+        "nodes it can evict run after run."
     ),
     silent=(
         "unless a node carries a label of Karpenter's, or a Deployment of the descheduler's usual name exists; about "
         "hosts as long as Karpenter would need no more nodes than these pods can use today; about which nodes "
-        "Karpenter tries first for a ScheduleAnyway constraint, or takes of hosts that are unequally full: that is "
+        "Karpenter tries first for a ScheduleAnyway constraint, or takes of hosts that the workload's own pods have filled: that is "
         "decided by where pods are at the moment, and changes with each of them; about the Cluster "
         "Autoscaler, which runs kube-scheduler's own filters; and about default constraints of kube-scheduler, which "
         "the descheduler does not see, and Karpenter (1.15) only where its --scheduler-config has them: that is a "
@@ -151,7 +151,7 @@ def _counting_all(placed: Placed) -> Finding:
             f"{placed.name}: the descheduler counts every pod of the namespace",
             "set its labelSelector",
             "with labelSelector {} kube-scheduler counts no pod, and the descheduler every pod of the namespace: it"
-            " evicts pods run after run, which kube-scheduler may put back",
+            " may evict pods run after run, which kube-scheduler puts back",
             Fix("select the pods' own labels"),
         ),
     )
