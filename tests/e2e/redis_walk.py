@@ -143,8 +143,9 @@ def resized(size: int, node: int, zone: int) -> str:
 
 def grown(terminal: Terminal, cluster: Cluster) -> None:
     terminal.say(
-        "## Growing: five shards\n\nThe fields that are stored keep the new caps too, so that none of the old shards"
-        " restarts; new ones are printed as the first that is there:"
+        "## Growing: five shards\n\nThe fields that are stored keep the new caps too, so that none of the old"
+        " shards restarts; those"
+        " that are missing are printed as copies of the first:"
     )
     terminal.type(
         resized(10, 3, 4),
@@ -154,7 +155,12 @@ def grown(terminal: Terminal, cluster: Cluster) -> None:
     cluster.runs(10)
     cluster.says("ZoneByZone", "Held", "Delivered")
     terminal.type(TEMPLATES, STATUS, WHY.format("redis"))
-    terminal.say("## Growing: ten shards\n\nTwenty pods have no node each, so that this time the templates change:")
+    terminal.say(
+        "## Growing: ten shards\n\nThere are fewer nodes than twenty, so that this time the templates change. The"
+        " five shards that"
+        " run restart at the same time, each pod after pod: apply them one by one where the database does"
+        " not bear that."
+    )
     terminal.type(
         resized(20, 6, 9),
         "evenspread plan redis.yaml -n shop | head -22",
@@ -168,8 +174,10 @@ def grown(terminal: Terminal, cluster: Cluster) -> None:
 
 def shrunk(terminal: Terminal, cluster: Cluster) -> None:
     terminal.say(
-        "## Shrinking: five shards\n\nShards go before the numbers do. The other way round is no harm, but an alarm:"
-        " twenty pods under caps for ten."
+        "## Shrinking: five shards\n\nShards go before the numbers do, and before a shard goes its slots are"
+        " moved to others:"
+        " evenspread knows pods and zones, no data. The other way round, numbers first, is no harm, but an"
+        " alarm: twenty pods under caps for ten."
     )
     terminal.type(
         "kubectl -n shop delete sts redis-5 redis-6 redis-7 redis-8 redis-9",
@@ -231,8 +239,9 @@ def mistaken(terminal: Terminal, cluster: Cluster, change: Callable[[str, str], 
 
 def injected(terminal: Terminal, cluster: Cluster) -> None:
     terminal.say(
-        "## Delivered by the webhook\n\nAnother cluster, whose StatefulSets say nothing of spreading, and a group that"
-        " has them get the fields as they are created:"
+        "## Delivered by the webhook\n\nA second Redis, whose StatefulSets say nothing of spreading, and a group"
+        " that has them get the"
+        " fields as they are created:"
     )
     terminal.type("cat cache.yaml", "kubectl -n cache apply -f cache.yaml")
     cluster.says("ZoneByZone", name="cache", namespace="cache")
