@@ -509,6 +509,24 @@ def test_what_an_operator_made_is_the_shard(plan):
     assert "made up" not in out
 
 
+def test_no_shard_is_printed_over_another_workload(plan):
+    other = workload("StatefulSet", "app=web", meta={"name": "redis-1", "namespace": "shop"})
+    idle = shard(0, replicas=0)  # the shard is redis-0
+    idle["metadata"]["name"] = "redis-2"
+    there = [group(), shard(0), other, idle]
+    _, out, err = plan(objects=there, arguments=("-o", "manifest"))
+    assert [*documents(out)] == [("SpreadGroup", "cache"), ("StatefulSet", "redis-0")]
+    assert err == "".join(
+        f"redis-{number} is there already, and no shard of the group: -o manifest prints none of that name\n"
+        for number in (1, 2)
+    )
+    _, out, err = plan(objects=there)
+    assert (err, "note: redis-1 is there already, and no shard of the group" in flat(out)) == ("", True)
+    away = shard(1, namespace="away")
+    _, out, err = plan(objects=[group(), shard(0), away], arguments=("-o", "manifest"))
+    assert (err, [*documents(out)][1:]) == ("", [("StatefulSet", f"redis-{number}") for number in range(3)])
+
+
 @pytest.mark.parametrize(
     ("kind", "more"),
     [("CronJob", {}), ("Job", {}), ("DaemonSet", {}), ("ReplicaSet", {"controller": "Deployment"}), ("Pod", {})],

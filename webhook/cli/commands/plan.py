@@ -12,7 +12,7 @@ from webhook.cli.exit_codes import Exit
 from webhook.cli.explaining.as_json import render
 from webhook.cli.live_cluster import Given
 from webhook.cli.planning.as_json import patches, shape
-from webhook.cli.planning.asked import asked, is_group
+from webhook.cli.planning.asked import asked, is_group, no_shard
 from webhook.cli.planning.manifests import manifests
 from webhook.cli.planning.page import render as page
 from webhook.cli.planning.run import Answer, answer
@@ -26,6 +26,8 @@ _PRINTED = {"patch": patches, "manifest": manifests}
 
 def _say_what_lacks(of: Answer, output: str) -> None:
     """What somebody who only reads the patches or the manifests would not see."""
+    for name in of.asked.taken if output == "manifest" else ():
+        say(no_shard(name))
     if not of.fits:
         why = "no fields can do" if of.derived.plan is None else "the plan is not proven to place all pods"
         say(f"group {one_line(of.group.name, 63)}: {why}; -o text says more")

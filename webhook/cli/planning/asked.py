@@ -39,13 +39,15 @@ class Asked(Struct, frozen=True, kw_only=True):
     """A group and its shards.
 
     Shape: ``before`` is the plan that the cluster has stored for it. ``written`` are the workloads that there are, by
-    name; ``manifest`` is the SpreadGroup to apply. ``notes`` are what its author should know of the question.
+    name; ``manifest`` is the SpreadGroup to apply. ``taken`` are names that expected shards would get, and that other
+    workloads of the namespace have. ``notes`` are what its author should know of the question.
     """
 
     known: Gathered
     before: Stored
     written: Mapping[str, Written]
     manifest: Json
+    taken: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -197,12 +199,22 @@ def _asked(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> 
         members.append(Member(workload=each.workload, shard=value, pod=pod, pods=each.replicas))
     if twice := of_one_shard(members):
         raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {twice}", Exit.UNREADABLE)
+    found = gathered(group, members, known.index, before.zones)
+    shards = {each.name for each in found.shards if each.exists}
+    others = {each.name for each in read.workloads if each.maker.namespace == group.namespace} - shards
+    taken = tuple(each.name for each in found.shards[: group.shards] if each.name in others)
     labels = f"{one_line(selector.text, 200)} and {one_line(group.shard_label, 63)}"
     none = f"no workload with the labels {labels} is known: pods are made up, and request nothing"
     return Asked(
-        known=gathered(group, members, known.index, before.zones),
+        known=found,
         before=before,
-        written={each.name: each for each in mine},
+        written={each.name: each for each in mine if each.name in shards},
         manifest=wanted.manifest,
-        notes=(*wanted.notes, *([] if mine else [none])),
+        taken=taken,
+        notes=(*wanted.notes, *([] if mine else [none]), *map(no_shard, taken)),
     )
+
+
+def no_shard(name: str) -> str:
+    """What is said of a name that a workload has which is no shard."""
+    return f"{one_line(name, 63)} is there already, and no shard of the group: -o manifest prints none of that name"

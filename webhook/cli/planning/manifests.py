@@ -16,12 +16,14 @@ _MADE_UP = "made up: give it your containers, volumes and Service"
 
 
 def manifests(of: Answer) -> Iterator[str]:
-    """A YAML document for the SpreadGroup, and one for each shard; none without a plan."""
+    """A YAML document for the SpreadGroup, and one for each shard; none without a plan, nor over another workload."""
     plan = of.derived.plan
     if plan is None:
         return
     yield _document(of.asked.manifest)
     for shard in plan.shards:
+        if shard.name in of.asked.taken:
+            continue
         yield from _shard(of, shard, plan.fields[shard.name])
 
 
