@@ -206,8 +206,42 @@ def test_a_shard_that_nobody_has_written_is_as_the_first(plan):
     assert (made["serviceName"], made["replicas"]) == ("redis-1", 2)
     assert made["selector"]["matchLabels"] == made["template"]["metadata"]["labels"] == {"app": "redis", "shard": "1"}
     assert made["volumeClaimTemplates"] == [{"metadata": {"labels": {"shard": "1"}}}]
-    assert made["template"]["spec"]["containers"] == [{"name": "c", "image": "redis:8", "args": ["redis-1", "0"]}]
+    assert made["template"]["spec"]["containers"] == [{"name": "c", "image": "redis:8", "args": ["redis-0", "0"]}]
     assert made["template"]["spec"]["affinity"]["podAntiAffinity"]
+
+
+def test_of_a_shard_that_is_as_the_first_only_name_label_and_pods_are_its_own(plan):
+    labels = {"app": "redis", "shard": "0"}
+    first = shard(0, replicas=1, containers=[{"name": "redis", "image": "redis"}])
+    first["metadata"] |= {"name": "redis", "namespace": "redis", "labels": labels}
+    first["spec"]["template"]["metadata"]["annotations"] = {"evenspread.io/injected": "{}", "note": "redis"}
+    first["spec"] |= {"selector": {"matchLabels": labels}, "serviceName": "all-redis"}
+    of = group()
+    of["metadata"]["namespace"] = "redis"
+    _, out, _ = plan(of, first, arguments=("-n", "redis", "-o", "manifest"))
+    made = documents(out)["StatefulSet", "redis-1"]
+    assert made["metadata"] == {"name": "redis-1", "namespace": "redis", "labels": labels | {"shard": "1"}}
+    assert (made["spec"]["serviceName"], made["spec"]["replicas"]) == ("all-redis", 2)
+    template = made["spec"]["template"]
+    assert template["metadata"] == {"labels": labels | {"shard": "1"}, "annotations": {"note": "redis"}}
+    assert template["spec"]["containers"] == [{"name": "redis", "image": "redis"}]
+
+
+def test_a_shard_that_is_as_the_first_selects_its_own_pods(plan, answer):
+    own = {"matchExpressions": [{"key": "shard", "operator": "In", "values": ["0"]}]}
+    term = {"topologyKey": HOSTNAME, "labelSelector": own}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    first = shard(0, affinity=apart)
+    first["spec"]["selector"] = own
+    first["spec"]["template"]["metadata"]["annotations"] = {"evenspread.io/injected": "{}"}
+    _, out, _ = plan(group(), first, arguments=("-o", "manifest"))
+    made = documents(out)["StatefulSet", "redis-2"]["spec"]
+    of_two = {"matchExpressions": [{"key": "shard", "operator": "In", "values": ["2"]}]}
+    kept = made["template"]["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert (made["selector"], kept[0]["labelSelector"]) == (of_two, of_two)
+    assert "annotations" not in made["template"]["metadata"]
+    again, code = answer(*documents(out).values())
+    assert (code, again["derived"]["verdict"]) == (0, "fits")
 
 
 def test_a_manifest_has_nothing_that_the_api_server_keeps(plan):

@@ -16,7 +16,7 @@ from webhook.core.api.types import (
     PodAffinityTerm,
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.groups.fields import derived, exact_cap, has_fields, naive, unpinned, with_fields
+from webhook.core.groups.fields import derived, exact_cap, has_fields, naive, unpinned, with_fields, with_value
 from webhook.core.groups.group import Shard
 from webhook.core.groups.shards import all_shards
 
@@ -97,6 +97,17 @@ def test_shards_to_come_are_like_the_first():
     assert found[1].pod.labels == {"app": "redis", "shard": "1"}
     assert found[1].pod.pod_spec.affinity == apart(term(ZONE, "shard=1"), term(HOSTNAME, "app=web"))
     assert all_shards(group, [])[2].pod.labels == {"app": "redis", "shard": "2"}
+
+
+def test_another_value_of_the_label_stands_in_labels_and_selectors_alone():
+    def of(value):
+        one, any_ = ({"key": "shard", "operator": "In", "values": values} for values in ([value], ["0", "1"]))
+        selector = {"matchLabels": {"shard": value, "app": "0"}, "matchExpressions": [one, any_]}
+        return {"labels": {"shard": value}, "items": [{"labelSelector": selector}]}
+
+    node = {"nodeAffinity": {"terms": [{"matchExpressions": [{"key": "shard", "operator": "In", "values": ["0"]}]}]}}
+    rest = {"nodeSelector": {"shard": "0"}, "affinity": node, "args": ["0"], "replicas": 0}
+    assert with_value(of("0") | rest, "shard", "0", "7") == of("7") | rest
 
 
 def test_shards_are_in_the_order_of_their_names():

@@ -9,8 +9,10 @@ from webhook.cli.explaining.as_json import Json
 from webhook.cli.planning.as_json import fields_as_json
 from webhook.cli.planning.run import Answer
 from webhook.cli.planning.written import Written
+from webhook.core.api.well_known import INJECTED_ANNOTATION
+from webhook.core.groups.fields import with_value
 from webhook.core.groups.group import Fields, Group, Shard
-from webhook.core.json_edits import Edit, applied
+from webhook.core.json_edits import Edit, applied, value_at
 
 _MADE_UP = "made up: give it your containers, volumes and Service"
 
@@ -37,7 +39,7 @@ def _shard(of: Answer, shard: Shard, fields: Fields) -> Iterator[str]:
     else:
         value, path, note = first.manifest(group.namespace), first.maker.template.path, ""
     if first is not None and own is None:
-        value = _renamed(value, first, group.shard_label, shard)
+        value = _renamed(value, first, group, shard)
         note = f"as {first.name}; see whether more in it is of that shard alone"
     given = fields_as_json(fields)
     edits = (
@@ -65,18 +67,18 @@ def _made_up(group: Group, shard: Shard) -> Json:
     }
 
 
-def _renamed(value: Json, of: Written, label: str, shard: Shard) -> Json:
-    """The workload of another shard: its name and its value of the label, wherever they stand."""
-    old = of.maker.template.template.labels[label]
-
-    def other(each: object) -> object:
-        if isinstance(each, Mapping):
-            return {key: shard.value if (key, one) == (label, old) else other(one) for key, one in each.items()}
-        if isinstance(each, list):
-            return [other(one) for one in each]
-        return shard.name if each == of.name else each
-
-    return {key: other(each) for key, each in value.items()}
+def _renamed(value: Json, of: Written, group: Group, shard: Shard) -> Json:
+    """The workload of another shard: with its name, its value of the label, and the pods that a shard is to have."""
+    path, label = of.maker.template.path, group.shard_label
+    value = with_value(value, label, of.maker.template.template.labels[label], shard.value)
+    edits = [Edit("metadata.name", shard.name), Edit("spec.replicas", group.pods_per_shard)]
+    if value_at(value, "spec.serviceName") == of.name:
+        edits.append(Edit("spec.serviceName", shard.name))
+    notes = value_at(value, f"{path}metadata.annotations")
+    if isinstance(notes, Mapping):
+        own = {key: each for key, each in notes.items() if key != INJECTED_ANNOTATION}  # what the first was given
+        edits.append(Edit(f"{path}metadata.annotations", own or None))
+    return applied(value, edits)
 
 
 def _document(value: Mapping[str, object], note: str = "") -> str:

@@ -3,7 +3,8 @@
 What a template has besides stays: soft constraints, constraints over other keys, every affinity.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -26,6 +27,7 @@ from webhook.core.api.well_known import HOSTNAME
 from webhook.core.groups.caps import MIN_DOMAINS_OF_A_CAP
 from webhook.core.groups.group import Fields, Group, Shard, ShardPlan
 
+Json = Any
 _NO_AFFINITY = Affinity()
 _NO_NODES = NodeAffinity()
 _NO_PODS = PodAffinity()
@@ -87,6 +89,23 @@ def with_fields(pod: Pod, fields: Fields) -> Pod:
     """The pod with these fields in place of its own."""
     spec = replace(pod.pod_spec, topology_spread_constraints=fields.constraints or None, affinity=fields.affinity)
     return replace(pod, spec=spec)
+
+
+def with_value(written: Json, label: str, old: str, new: str) -> Json:
+    """An object as it is written, with another value of a label: in labels, and in selectors of this value alone."""
+
+    def other(each: Json, field: str) -> Json:
+        if isinstance(each, list):
+            return [other(one, field) for one in each]
+        if not isinstance(each, Mapping) or field == "nodeAffinity":  # the labels of nodes are their own
+            return each
+        if field in {"labels", "matchLabels"}:
+            return {key: new if (key, one) == (label, old) else one for key, one in each.items()}
+        if field == "matchExpressions" and each.get("key") == label and each.get("values") == [old]:
+            return {**each, "values": [new]}
+        return {key: other(one, key) for key, one in each.items()}
+
+    return other(written, "")
 
 
 def alone(group: Group, pod: Pod, constraints: Iterable[SpreadConstraint]) -> Pod:

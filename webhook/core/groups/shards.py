@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+import msgspec
 from msgspec.structs import replace
 
-from webhook.core.api.types import LabelSelector, ObjectMeta, Pod, PodAffinityTerm, PodSpec
-from webhook.core.groups.group import Group, Shard
+from webhook.core.api.types import ObjectMeta, Pod, PodSpec
+from webhook.core.groups.fields import with_fields, with_value
+from webhook.core.groups.group import Fields, Group, Shard
+from webhook.core.yaml_flow import plain
 
 
 def all_shards(group: Group, written: Sequence[Shard]) -> tuple[Shard, ...]:
@@ -30,20 +33,9 @@ def _bare(group: Group) -> Shard:
 
 def _like(group: Group, of: Shard, name: str, value: str) -> Shard:
     """A shard as that one, with a value of its own wherever its pods are told apart by it."""
-    labels = {**of.pod.labels, group.shard_label: value}
-    spec = of.pod.pod_spec
-    apart = spec.affinity.pod_anti_affinity if spec.affinity is not None else None
-    if spec.affinity is not None and apart is not None and apart.required:
-        terms = tuple(_of_shard(group, each, value) for each in apart.required)
-        spec = replace(spec, affinity=replace(spec.affinity, pod_anti_affinity=replace(apart, required=terms)))
-    meta = replace(of.pod.meta, name=f"{name}-0", labels=labels)
-    return Shard(
-        name=name, value=value, pod=replace(of.pod, metadata=meta, spec=spec), in_turn=of.in_turn, exists=False
-    )
-
-
-def _of_shard(group: Group, term: PodAffinityTerm, value: str) -> PodAffinityTerm:
-    pairs = (term.label_selector or LabelSelector()).match_labels or {}
-    if term.label_selector is None or group.shard_label not in pairs:
-        return term
-    return replace(term, label_selector=replace(term.label_selector, match_labels={**pairs, group.shard_label: value}))
+    old = of.pod.labels.get(group.shard_label, "")
+    fields = Fields(of.pod.pod_spec.constraints, of.pod.pod_spec.affinity)
+    written = with_value(plain(fields), group.shard_label, old, value)
+    meta = replace(of.pod.meta, name=f"{name}-0", labels={**of.pod.labels, group.shard_label: value})
+    pod = with_fields(replace(of.pod, metadata=meta), msgspec.convert(written, Fields))
+    return Shard(name=name, value=value, pod=pod, in_turn=of.in_turn, exists=False)
