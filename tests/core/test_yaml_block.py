@@ -4,7 +4,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.core.yaml_block import block_lines, block_scalar
+from webhook.core.yaml_block import block, block_lines, block_scalar
 from webhook.manifests.reading.go_yaml import read_document
 
 PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")) | st.sampled_from(" :#-'\"\\"))
@@ -32,6 +32,8 @@ TOPS = st.lists(VALUES, min_size=1, max_size=3) | st.dictionaries(PRINTABLE, VAL
         ("a #b", '"a #b"'),
         ("a ", '"a "'),
         ("é", '"é"'),
+        ("set -e\nls", r'"set -e\nls"'),
+        ("\x7f\u2028", r'"\u007f\u2028"'),
         ({}, "{}"),
         ([], "[]"),
         (True, "true"),
@@ -48,6 +50,11 @@ def test_lists_stand_where_the_file_has_them(indent, margin):
     lines = block_lines({"a": [{"b": 1, "c": ["x"]}, "y z"]}, indent=indent)
     nested = [f"{margin}- b: 1", f"{margin}  c:", f"{margin}  {margin}- x", f"{margin}- y z"]
     assert [*lines] == ["a:", *nested]
+
+
+def test_a_block_ends_with_a_line_break():
+    assert block({"a": [], "b": {"c": "08"}}) == 'a: []\nb:\n  c: "08"\n'
+    assert block([]) == "[]\n"
 
 
 @given(TOPS, st.integers(0, 4))

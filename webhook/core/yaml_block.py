@@ -4,12 +4,11 @@ PyYAML's dumper quotes only what PyYAML itself would misread; it leaves ``1e3`` 
 to kubectl.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.core.yaml_flow import NO_TEXT
+from webhook.core.yaml_flow import NO_TEXT, flow_scalar
 
 Json = Any
 
@@ -39,6 +38,11 @@ def block_lines(value: Json, *, indent: int = 0) -> Iterator[str]:
         yield from (f"  {line}" for line in lines)
 
 
+def block(value: Json) -> str:
+    """A mapping or a list as a text with its line breaks."""
+    return "".join(f"{line}\n" for line in block_lines(value)) if _nested(value) else f"{block_scalar(value)}\n"
+
+
 def _nested(item: object) -> bool:
     return isinstance(item, Mapping | list | tuple) and bool(item)
 
@@ -47,4 +51,4 @@ def block_scalar(value: object) -> str:
     """A text, number, boolean or null on one line, or an empty mapping or list."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in NO_TEXT:
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return flow_scalar(value)

@@ -45,6 +45,6 @@ def flow_scalar(value: object) -> str:
 
 
 def _escaped(letter: str) -> str:
-    if letter.isprintable():
+    if letter.isprintable() or letter < " ":
         return json.dumps(letter, ensure_ascii=False)[1:-1]
     return f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}"

@@ -586,3 +586,13 @@ def test_a_file_that_cannot_be_read(run, tmp_path):
 def test_a_group_that_is_not_there(plan):
     code, _, err = plan(arguments=("--group", "nope"))
     assert (code, "no SpreadGroup nope, and no ConfigMap with cluster-size" in err) == (3, True)
+
+
+@pytest.mark.parametrize("output", ["text", "yaml", "manifest"])
+def test_no_value_of_a_shard_is_printed_as_a_number(plan, output):
+    sets = [shard(value) for value in ("08", "1e3", "0o7")]
+    _, out, _ = plan(group(), *sets, arguments=("-o", output))
+    told = {line.strip() for line in out.splitlines() if line.strip().startswith("shard: ") and '"' in line}
+    assert told >= {'shard: "08"'}
+    assert told <= {'shard: "08"', 'shard: "1e3"', 'shard: "0o7"'}
+    assert "shard: 0" not in out

@@ -5,7 +5,6 @@ from itertools import zip_longest
 from typing import Literal
 
 import msgspec
-import yaml
 
 from webhook.cli.explaining.replicas import Replicas
 from webhook.cli.explaining.words import AnsweredQuestion, not_evaluated_lines, relief_text
@@ -16,6 +15,7 @@ from webhook.core.explain.fixes import PodFix
 from webhook.core.index import node_sets
 from webhook.core.scheduler.plugins.status import OK
 from webhook.core.scheduler.verdict import Verdict
+from webhook.core.yaml_block import block
 
 Json = dict[str, object]
 
@@ -92,7 +92,7 @@ def render(value: object, output: Literal["json", "yaml"]) -> Iterator[str]:
     if output == "json":
         yield msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
     else:
-        yield yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=2**31)
+        yield block(value)
 
 
 def one_or_all(answers: Sequence[AnsweredQuestion]) -> object:

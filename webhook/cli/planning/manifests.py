@@ -2,9 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 
-import msgspec
-import yaml
-
 from webhook.cli.explaining.as_json import Json
 from webhook.cli.planning.as_json import fields_as_json
 from webhook.cli.planning.run import Answer
@@ -13,6 +10,7 @@ from webhook.core.api.well_known import INJECTED_ANNOTATION
 from webhook.core.groups.fields import with_value
 from webhook.core.groups.group import Fields, Group, Shard
 from webhook.core.json_edits import Edit, applied, value_at
+from webhook.core.yaml_block import block
 
 _MADE_UP = "made up: give it your containers, volumes and Service"
 
@@ -82,6 +80,4 @@ def _renamed(value: Json, of: Written, group: Group, shard: Shard) -> Json:
 
 
 def _document(value: Mapping[str, object], note: str = "") -> str:
-    # Through JSON: the same labels in two places would else be an alias of each other.
-    plain = msgspec.json.decode(msgspec.json.encode(value))
-    return f"---\n{f'# {note}' + chr(10) if note else ''}{yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)}"
+    return f"---\n{f'# {note}' + chr(10) if note else ''}{block(value)}"

@@ -4,8 +4,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-import yaml
-
 from webhook.cli.explaining.page import WIDTH
 from webhook.cli.planning.as_json import fields_as_json
 from webhook.cli.planning.run import Answer
@@ -16,6 +14,7 @@ from webhook.core.groups.group import Group, Loads
 from webhook.core.groups.plan import Keeping, Plan, Proof, Way
 from webhook.core.placement.simulation import Outcome, Step
 from webhook.core.text import listed, one_line, plural, together
+from webhook.core.yaml_block import block
 
 _MOST_ROWS = 12
 _MOST_STEPS = 24
@@ -206,7 +205,7 @@ def _fields(of: Answer, plan: Plan, paint: Paint) -> Iterator[str]:
     name, fields = next(iter(plan.fields.items()))
     given = fields_as_json(fields)
     spec = {"topologySpreadConstraints": given["constraints"], "affinity": given["affinity"]}
-    text = yaml.safe_dump({key: value for key, value in spec.items() if value}, sort_keys=False)
+    text = block({key: value for key, value in spec.items() if value})
     yield "\n" + paint(f"pod template of {one_line(name, _NAME)}", BOLD) + "\n"
     yield textwrap.indent(text, "  ")
     restarts = of.restarts(plan)

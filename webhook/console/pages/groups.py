@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
-import yaml
 
 from webhook.console.pages import pictures
 from webhook.console.pages.first_screen import Fact
@@ -17,6 +16,7 @@ from webhook.core.groups.caps import fullest
 from webhook.core.groups.derive import on, place
 from webhook.core.groups.standing.forms import Dated, Distribution, Found
 from webhook.core.text import one_line, plural
+from webhook.core.yaml_block import block
 
 _MOST_LINES = 500
 _MOST_SHARDS = 60
@@ -156,7 +156,7 @@ def _fields(of: PlannedWorkload) -> dict[str, str]:
     template = {key: given[key] for key in ("topologySpreadConstraints", "affinity") if given.get(key)}
     return {
         "name": f"{one_line(of.kind)} {one_line(of.name)}",
-        "yaml": yaml.safe_dump({"spec": {"template": {"spec": template}}}, sort_keys=False),
+        "yaml": block({"spec": {"template": {"spec": template}}}),
     }
 
 

@@ -135,7 +135,7 @@ def test_what_is_said_is_what_is_edited(fix, text, edits):
         ({"1": "", "on": "No", "a b": "x:"}, '{"1": "", "on": "No", "a b": "x:"}'),
         (["true", True, None, 1, "null"], '["true", true, null, 1, "null"]'),
         ({}, "{}"),
-        ("é\x7f\n\U000e0001", r'"é\u007f\u000a\U000e0001"'),
+        ("é\x7f\n\U000e0001", r'"é\u007f\n\U000e0001"'),
         ('"', r'"\""'),
         ('"\x00', r'"\"\u0000"'),
         ("-a", '"-a"'),
