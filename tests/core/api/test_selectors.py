@@ -214,6 +214,12 @@ def test_a_selector_that_wants_two_values_of_a_label_contradicts_itself(one, oth
     assert joined.contradicts_itself is contradicts
 
 
+@pytest.mark.parametrize(("value", "contradicts"), [("2", True), ("1", False)])
+def test_conditions_between_two_that_contradict_one_another_hide_nothing(value, contradicts):
+    between = Requirement("x", "Exists"), Requirement("x", "=", (value,))
+    assert selector_from_labels({"x": "1"}).joined(between).contradicts_itself is contradicts
+
+
 def test_values_of_a_set_are_no_contradiction():
     asked = LabelSelectorRequirement(key="x", operator="In", values=("1", "2"))
     own = selector_from_labels({"x": "3"}).requirements

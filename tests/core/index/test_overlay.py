@@ -5,7 +5,7 @@ from build import cluster, index, node, owner, running, selector
 from msgspec.structs import replace
 
 from webhook.core.api.resources import PODS
-from webhook.core.api.selectors import compile_selector
+from webhook.core.api.selectors import EXISTS, Requirement, compile_selector
 from webhook.core.api.storage import CsiDriverOnNode, CsiNode, CsiNodeSpec, DriverAllocatable
 from webhook.core.api.types import (
     Affinity,
@@ -241,7 +241,8 @@ def test_what_is_free_besides():
     assert overlay.short_of("example.com/gpu", 2) == below.short_of("example.com/gpu", 2)
 
 
-def test_many_workloads_without_their_pods_are_counted_in_time():
+@pytest.mark.parametrize("further", [(), (Requirement("shard", EXISTS),)], ids=["as it is", "with any shard"])
+def test_many_workloads_without_their_pods_are_counted_in_time(further):
     """Each of 200 layers asked all below it for pods of two workloads at once, of which there are none."""
     below = index(*NODES, *(running(f"s-{each}-0", "n0", f"app=web shard={each}") for each in range(200)))
     without = below
@@ -251,5 +252,5 @@ def test_many_workloads_without_their_pods_are_counted_in_time():
     asked = []
     counted = below.count
     below.count = lambda *given, **more: asked.append(given) or counted(*given, **more)
-    assert without.count("shop", compile_selector(selector("app=web"))) == {0: 1}
+    assert without.count("shop", compile_selector(selector("app=web")).joined(further)) == {0: 1}
     assert len(asked) == 200

@@ -10,7 +10,6 @@ scheduling/corev1; k8s.io/api core/v1/toleration.go.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from operator import attrgetter
 
 from msgspec import Struct
@@ -116,10 +115,11 @@ class Selector(Struct, frozen=True):
 
     @property
     def contradicts_itself(self) -> bool:
-        """Whether conditions that follow one another want different values of one key, so that nothing meets both."""
+        """Whether two conditions want different values of one key, so that nothing meets both."""
+        wanted = dict[str, tuple[str, ...]]()
         return any(
-            one.key == two.key and one.operator == two.operator == EQUALS and one.values != two.values
-            for one, two in pairwise(self.requirements)
+            each.operator == EQUALS and wanted.setdefault(each.key, each.values) != each.values
+            for each in self.requirements
         )
 
     @property
