@@ -130,6 +130,19 @@ def test_a_zone_that_is_lost_moves_no_pin_until_the_group_is_changed():
     assert message.startswith(f"revision {taken.revision} ")
 
 
+@pytest.mark.parametrize(("with_fields", "stays"), [(True, True), (False, False)])
+def test_a_plan_that_pods_have_stays_where_nobody_knows_who_made_them(with_fields, stays):
+    index = cluster(zones(2, 2, 2, 2, 2), labelled=f"{NODE_POOL}=main")
+    group = redis(3, caps=(cap(HOSTNAME, "<=1"), cap(ZONE, "<=2")))
+    first = told(group, index)
+    pods = placed(index, first if with_fields else Status(), b0="0")
+    lose(index, "a0", "a1")
+    later = told(group, index, pods=pods, before=first)
+    assert (pins(later) == pins(first)) is stays
+    assert conditions(later)["Planned"] == ("True", "RevisionHeld" if stays else "Planned")
+    assert ("1 pod would be without its fields; any change" in later.condition("Planned").message) is stays
+
+
 def test_a_stricter_cap_is_a_new_revision():
     index = cluster(zones(3, 3, 3))
     loose = redis(3, caps=(cap(HOSTNAME, "<=2"), cap(ZONE, "<=3")))

@@ -149,11 +149,14 @@ def _plan(seen: Seen, before: Status) -> _Planned:
 
 
 def _stays(seen: Seen, stored: Stored, standing: Derived, fresh: Derived) -> bool:
-    """Whether fields that are not proven stay: those that no workload has restart nothing when they change."""
+    """Whether fields that are not proven stay: those that nothing has can change freely.
+
+    Pods count too: whoever made them may be no workload that is known here.
+    """
     if fresh.plan is None or not fresh.fits:
         return True
     new = stored_of(seen.group, _workloads(seen, fresh.plan))
-    pods = [each.pod for each in seen.members]
+    pods = [*(each.pod for each in seen.members), *seen.pods]
     if not any(_is_guarded(seen.group, each, stored) and not _is_guarded(seen.group, each, new) for each in pods):
         return False
     possible = standing.plan is not None and standing.plan.verdict is not Outcome.NO_FIT
@@ -189,9 +192,13 @@ def _held(seen: Seen, before: Status, standing: Derived, fresh: Derived) -> _Pla
     if plan is None or plan.verdict is not Outcome.FITS:
         return _Planned(before.workloads, before.revision, standing)
     workloads = tuple(_workloads(seen, plan))
-    restarts = _lacking(seen, stored_of(group, workloads))
+    new = stored_of(group, workloads)
+    restarts = f"{plural(_lacking(seen, new), 'workload')} would restart"
+    if not seen.members:
+        others = sum(not _is_guarded(group, each, new) for each in seen.pods)
+        restarts = f"{plural(others, 'pod')} would be without its fields"
     revision = _revision(group, workloads, before)
-    text = f"revision {revision} would place all pods, and {plural(restarts, 'workload')} would restart; any change of "
+    text = f"revision {revision} would place all pods, and {restarts}; any change of "
     return _Planned(before.workloads, before.revision, standing, f"{text}the spec takes it")
 
 
