@@ -286,15 +286,21 @@ def test_pods_that_other_workloads_lack(text, made, others, expected):
     assert said(RULE, made, index=beside(text, *others)) == expected
 
 
-def test_how_many_of_the_pods_are_still_to_come_is_told():
-    found = examined(ONE, PLAIN, index=beside(LATER, declared())).findings
+@pytest.mark.parametrize(
+    ("text", "lacked"),
+    [
+        pytest.param(LATER, "1 of them a pod that another workload still lacks", id="one"),
+        pytest.param("a: n1 | b: n2", "2 of them pods that other workloads still lack", id="two"),
+        pytest.param("a: n1=2,2 | b: n2", "", id="none before its own"),
+    ],
+)
+def test_how_many_of_the_pods_other_workloads_still_lack_is_told(text, lacked):
+    found = examined(ONE, PLAIN, index=beside(text, declared())).findings
     (told,) = [each.finding for each in found if each.finding.rule == RULE]
-    assert told.detail.endswith(
-        "3 pods can come to be in zone a, those of other workloads of the group included, 1 of them still to come"
-    )
-    assert told.fix == (
-        "take the fields of its plan, in redis-1 too: kubectl evenspread plan -n shop --group cache -o patch"
-    )
+    held = "3 pods can come to be in zone a, those of other workloads of the group included"
+    assert told.detail.partition(": ")[2] == ", ".join(filter(None, (held, lacked)))
+    too = ", in redis-1 too" if lacked else ""
+    assert told.fix == f"take the fields of its plan{too}: kubectl evenspread plan -n shop --group cache -o patch"
 
 
 def test_volumes_of_other_workloads():

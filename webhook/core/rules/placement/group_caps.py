@@ -295,7 +295,9 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
     take = f"{remedy}{too}: kubectl evenspread plan -n {group.namespace} --group {group.name} -o patch"
     again = f"then delete {excess} of the pods there: a pod is placed once, when it is made"
     counted = "" if cap.selector is None else " of those that the cap selects"
-    lacked = f", {full.lacked} of them still to come" if full.lacked else ""
+    lacked = f", {full.lacked} of them pods that other workloads still lack" if full.lacked else ""
+    if full.lacked == 1:
+        lacked = ", 1 of them a pod that another workload still lacks"
     return Finding(
         rule=GROUP_CAP.id,
         path=f"{template.path}spec.topologySpreadConstraints",
