@@ -329,12 +329,33 @@ def test_which_workloads_there_are_is_not_known():
     ]
 
 
-def test_more_pods_of_others_than_are_placed():
-    found = town("a: n1 | b: n2", written(caps=({"topologyKey": ZONE, "atMost": 70},)))
-    found.apply("ADDED", declared(replicas=100))
-    assert said(RULE, ONE, index=found) == [
-        "not evaluated: unknown: 70 pods of other workloads are too many to place one after the other"
-    ]
+@pytest.mark.parametrize(
+    ("most", "lack", "told"),
+    [
+        pytest.param(70, [100], 70, id="as many as may be are too many"),
+        pytest.param(100, [70, 25], 95, id="all that they lack are too many"),
+    ],
+)
+def test_more_pods_of_others_than_are_placed(most, lack, told):
+    found = town("a: n1 | b: n2", written(caps=({"topologyKey": ZONE, "atMost": most},)))
+    for shard, pods in enumerate(lack, start=1):
+        found.apply("ADDED", declared(shard=str(shard), replicas=pods))
+    why = f"unknown: {told} of the pods that other workloads lack are too many to place one after the other"
+    assert said(RULE, redis(replicas=10), index=found) == [f"not evaluated: {why}"]
+
+
+@pytest.mark.parametrize(
+    ("most", "own", "lack"),
+    [
+        pytest.param(70, 10, 64, id="just as many as are placed"),
+        pytest.param(100, 64, 40, id="they lack fewer than may be"),
+    ],
+)
+def test_as_many_pods_of_others_as_are_placed(most, own, lack):
+    found = town("a: n1 | b: n2", written(caps=({"topologyKey": ZONE, "atMost": most},)))
+    found.apply("ADDED", declared(replicas=lack))
+    told = f"SpreadGroup cache: {own + lack} pods can come to be in zone a, where {most} may be"
+    assert said(RULE, redis(replicas=own), index=found) == [told]
 
 
 def test_what_an_operator_has_is_no_workload_with_pods_of_its_own():

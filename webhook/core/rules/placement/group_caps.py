@@ -201,8 +201,9 @@ def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
     coming: ToCome, others: Sequence[Lacking], most: int, name: str, column: Column, held: int, subject: Subject
 ) -> Iterator[_Fullest | str]:
     """The domain with pods that others lack, up to the cap, and after them the workload's own."""
-    if most - held > _MOST_LED:
-        yield f"unknown: {plural(most - held, 'pod')} of other workloads are too many to place one after the other"
+    before = min(most - held, sum(one.pods for each in others for one in each.parties))
+    if before > _MOST_LED:
+        yield f"unknown: {before} of the pods that other workloads lack are too many to place one after the other"
     elif game := _game_in(column.with_value(name), coming, _following(coming.parties, others), subject):
         before, own = _after_others(game, len(coming.parties), most - held)
         unplanned = tuple(sorted(each.unplanned for each in others if each.unplanned))
