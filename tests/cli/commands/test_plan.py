@@ -532,6 +532,13 @@ def test_two_workloads_of_one_shard_cannot_be_planned(plan):
     assert "group shop/cache cannot be planned: old-0, redis-0 run pods of one shard, 0" in err
 
 
+def test_two_workloads_of_one_name_cannot_be_planned(plan):
+    other = workload("Deployment", "app=redis shard=1", meta={"name": "redis-0", "namespace": "shop"})
+    code, out, err = plan(group(), shard(0), other)
+    assert (code, out) == (3, "")
+    assert "Deployment redis-0, StatefulSet redis-0 have one name; each shard has a name of its own" in err
+
+
 def test_what_an_operator_made_is_the_shard(plan):
     mine = {"apiVersion": "db.example.com/v1", "kind": "Redis", "name": "x", "uid": "u-x", "controller": True}
     sets = [shard(number, containers=[{"name": "c", "image": "redis:8"}]) for number in range(3)]

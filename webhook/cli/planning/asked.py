@@ -25,7 +25,7 @@ from webhook.core.api.well_known import ZONE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.groups.group import Group
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
-from webhook.core.groups.standing.members import Gathered, Member, gathered, of_one_shard
+from webhook.core.groups.standing.members import Gathered, Member, gathered, not_told_apart
 from webhook.core.groups.standing.stored import Stored, stored_of
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET, group_kind
@@ -197,7 +197,7 @@ def _asked(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> 
     for each in (one.maker for one in mine):
         pod, value = next_of(each, frame, known.index).problem.pod, each.template.template.labels[group.shard_label]
         members.append(Member(workload=each.workload, shard=value, pod=pod, pods=each.replicas))
-    if twice := of_one_shard(members):
+    if twice := not_told_apart(members):
         raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {twice}", Exit.UNREADABLE)
     found = gathered(group, members, known.index, before.zones)
     shards = {each.name for each in found.shards if each.exists}

@@ -18,12 +18,12 @@ SIX = zones(2, 2, 2)
 THREE = redis(3, plan_for=10)
 
 
-def member(number, pods=2, fields=None, claims=(), name=""):
-    """The StatefulSet of a shard, without fields of a plan unless they are given."""
+def member(number, pods=2, fields=None, claims=(), *, name="", kind="StatefulSet"):
+    """The workload of a shard, without fields of a plan unless they are given."""
     templates = [{"metadata": {"name": each}} for each in claims]
     value = {
         "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
+        "kind": kind,
         "metadata": {"name": name or f"redis-{number}", "namespace": NAMESPACE},
         "spec": {"replicas": pods, "volumeClaimTemplates": templates, "template": {"spec": {"containers": []}}},
     }

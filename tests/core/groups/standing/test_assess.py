@@ -276,6 +276,13 @@ REFUSED = [
         "old-0, redis-0 run pods of one shard, 0; each shard is one workload",
         id="two workloads of a shard",
     ),
+    pytest.param(
+        THREE,
+        {"of": (*members(2), member(2, name="redis-1", kind="Deployment"))},
+        "DuplicateShard",
+        "Deployment redis-1, StatefulSet redis-1 have one name; each shard has a name of its own",
+        id="two workloads of a name",
+    ),
 ]
 
 

@@ -30,7 +30,7 @@ from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.plan import Plan, Proof, Way
 from webhook.core.groups.standing.distribution import Spread, moves, spreads
 from webhook.core.groups.standing.forms import Dated, Status, Unguarded, dated, distribution_of, move_of
-from webhook.core.groups.standing.members import Gathered, Member, gathered, of_one_shard
+from webhook.core.groups.standing.members import Gathered, Member, gathered, not_told_apart
 from webhook.core.groups.standing.stored import Stored, keeps_pins, kept, stored_of
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Outcome
@@ -116,7 +116,7 @@ def _refusal(seen: Seen) -> tuple[str, str] | None:
         return "TooLarge", f"{most:,} pods are to be planned for; at most {MOST_PODS_PLANNED} are"
     if len(seen.older) >= MOST_GROUPS:
         return "TooManyGroups", f"of a namespace the {MOST_GROUPS} oldest groups are planned, and this one is younger"
-    if twice := of_one_shard(seen.members):
+    if twice := not_told_apart(seen.members):
         return "DuplicateShard", twice
     labels = [*(each.pod.labels for each in seen.members), *(each.labels for each in seen.pods)]
     for other in filter(None, seen.older):

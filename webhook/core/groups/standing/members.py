@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -85,19 +86,28 @@ def gathered(
     return Gathered(group=group, shards=shards, index=without, running=running)
 
 
-def of_one_shard(members: Iterable[Member]) -> str:
-    """Which workloads run pods of one shard, so that it has more than it is planned with; empty where none do."""
-    names = defaultdict[str, list[str]](list)
-    for each in members:
+def not_told_apart(members: Iterable[Member]) -> str:
+    """Which workloads run pods of one shard, so that it has more than it is planned with, or are shards of one name.
+
+    Shape: empty where none do. Fields are by the name of a shard.
+    """
+    given = [*members]
+    names, kinds = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for each in given:
         names[each.shard] += [each.name] if each.pods else []
-    return next(
-        (
-            f"{listed(sorted(found), _NAMES)} run pods of one shard, {one_line(shard, 63)}; each shard is one workload"
-            for shard, found in names.items()
-            if len(found) > 1
-        ),
-        "",
+    for each in _largest(given):
+        kinds[each.name].append(f"{each.workload.kind} {each.name}")
+    of_one_shard = (
+        f"{listed(sorted(found), _NAMES)} run pods of one shard, {one_line(shard, 63)}; each shard is one workload"
+        for shard, found in names.items()
+        if len(found) > 1
     )
+    of_one_name = (
+        f"{listed(sorted(found), _NAMES)} have one name; each shard has a name of its own"
+        for found in kinds.values()
+        if len(found) > 1
+    )
+    return next(chain(of_one_shard, of_one_name), "")
 
 
 def _largest(members: Iterable[Member]) -> Iterable[Member]:
