@@ -324,6 +324,17 @@ def test_fields_that_are_stored_and_break_a_cap_give_way(plan, answer):
     assert "stored" not in out
 
 
+def test_stored_zones_that_leave_no_way_give_way_as_the_controller_has_it(plan, answer):
+    there = group() | planned_before()
+    for each, zones in zip(there["status"]["workloads"], (["a", "b"], ["a", "b"], ["a", "c"]), strict=True):
+        each["zones"] = zones
+    found, code = answer(objects=[there, *map(shard, range(3))])
+    assert (code, found["derived"]["verdict"], found["derived"]["nearest"]) == (0, "fits", [])
+    assert sorted("".join(each) for each in found["derived"]["zones"].values()) == ["ab", "ac", "bc"]
+    _, out, _ = plan(objects=[there])
+    assert "stored" not in out
+
+
 def test_a_cluster_without_zones(plan):
     data = {"available-zones": "", "max-pod-in-zone": None, "max-pod-on-node": "2"}
     given = {key: value for key, value in config_map(**data)["data"].items() if value is not None}

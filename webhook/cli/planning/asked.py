@@ -38,12 +38,14 @@ _CONFIG_MAP = "ConfigMap"
 class Asked(Struct, frozen=True, kw_only=True):
     """A group and its shards.
 
-    Shape: ``before`` is the plan that the cluster has stored for it. ``written`` are the workloads that there are, by
-    name; ``manifest`` is the SpreadGroup to apply. ``taken`` are names that expected shards would get, and that other
-    workloads of the namespace have. ``notes`` are what its author should know of the question.
+    Shape: ``before`` is the plan that the cluster has stored for it, and ``freed`` what is known without its zones.
+    ``written`` are the workloads that there are, by name; ``manifest`` is the SpreadGroup to apply. ``taken`` are names
+    that expected shards would get, and that other workloads of the namespace have. ``notes`` are what its author should
+    know of the question.
     """
 
     known: Gathered
+    freed: Gathered
     before: Stored
     written: Mapping[str, Written]
     manifest: Json
@@ -181,38 +183,47 @@ def _named_by(group: Group, found: Sequence[Maker]) -> Group:
 
 
 def _asked(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> Asked:
-    group, selector = wanted.group, compile_selector(wanted.group.selector)
+    group = wanted.group
     there = known.index.every_group().get(group.namespace, ())
     status = next((each.status for each in there if each.meta.name == group.name), None) or GroupStatus()
     before = stored_of(group, status.workloads)
-    mine = [
-        one
-        for one in read.workloads
-        for each in [one.maker]
-        if each.namespace == group.namespace
-        and selector.matches(each.template.template.labels)
-        and group.shard_label in each.template.template.labels
-    ]
-    members = []
-    for each in (one.maker for one in mine):
-        pod, value = next_of(each, frame, known.index).problem.pod, each.template.template.labels[group.shard_label]
-        members.append(Member(workload=each.workload, shard=value, pod=pod, pods=each.replicas))
+    mine = _mine(group, read.workloads)
+    members = [_member(each.maker, group, known, frame) for each in mine]
     if twice := not_told_apart(members):
         raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {twice}", Exit.UNREADABLE)
     found = gathered(group, members, known.index, before.zones)
     shards = {each.name for each in found.shards if each.exists}
     others = {each.name for each in read.workloads if each.maker.namespace == group.namespace} - shards
     taken = tuple(each.name for each in found.shards[: group.shards] if each.name in others)
-    labels = f"{one_line(selector.text, 200)} and {one_line(group.shard_label, 63)}"
+    labels = f"{one_line(compile_selector(group.selector).text, 200)} and {one_line(group.shard_label, 63)}"
     none = f"no workload with the labels {labels} is known: pods are made up, and request nothing"
     return Asked(
         known=found,
+        freed=gathered(group, members, known.index) if before.zones else found,
         before=before,
         written={each.name: each for each in mine if each.name in shards},
         manifest=wanted.manifest,
         taken=taken,
         notes=(*wanted.notes, *([] if mine else [none]), *map(no_shard, taken)),
     )
+
+
+def _mine(group: Group, workloads: Iterable[Written]) -> list[Written]:
+    """Those whose pods are of a shard of the group."""
+    selector = compile_selector(group.selector)
+    return [
+        one
+        for one in workloads
+        for each in [one.maker]
+        if each.namespace == group.namespace
+        and selector.matches(each.template.template.labels)
+        and group.shard_label in each.template.template.labels
+    ]
+
+
+def _member(of: Maker, group: Group, known: ClusterSource, frame: Frame) -> Member:
+    pod, value = next_of(of, frame, known.index).problem.pod, of.template.template.labels[group.shard_label]
+    return Member(workload=of.workload, shard=value, pod=pod, pods=of.replicas)
 
 
 def no_shard(name: str) -> str:

@@ -7,12 +7,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.cli.planning.asked import Asked
-from webhook.core.groups.derive import Derived, derive
+from webhook.core.groups.derive import Derived
 from webhook.core.groups.fields import has_fields, naive
 from webhook.core.groups.group import Fields, Group
 from webhook.core.groups.outlook import EFFORT, Outlook, outlook
 from webhook.core.groups.plan import Plan, parties
-from webhook.core.groups.standing.stored import kept
+from webhook.core.groups.standing.stored import anew, kept
 from webhook.core.placement.simulation import Effort, Step
 from webhook.core.policy.policy import Policy
 
@@ -73,7 +73,7 @@ def answer(asked: Asked, policy: Policy) -> Answer:
     group, shards = asked.known.group, asked.known.shards[: asked.known.group.shards]
     known = asked.known
     stands = kept(known, asked.before, policy, searches=True) if asked.before.zones else None
-    derived = stands if stands is not None and stands.fits else derive(group, known.shards, known.index, policy)
+    derived = stands if stands is not None and stands.fits else anew(known, asked.freed, policy, searches=True)
     before = {each.name: naive(group, each) for each in shards}
     own = shards[0].pod.pod_spec.constraints
     keys = dict.fromkeys(each.topology_key for each in group.caps if each.enforced)

@@ -24,14 +24,14 @@ from webhook.core.api.spread_group import (
     PlannedWorkload,
 )
 from webhook.core.api.types import Pod
-from webhook.core.groups.derive import Derived, derive, on
+from webhook.core.groups.derive import Derived, on
 from webhook.core.groups.fields import has_fields
 from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.plan import Plan, Proof, Way
 from webhook.core.groups.standing.distribution import Spread, moves, spreads
 from webhook.core.groups.standing.forms import Dated, Status, Unguarded, dated, distribution_of, move_of
 from webhook.core.groups.standing.members import Gathered, Member, gathered, not_told_apart
-from webhook.core.groups.standing.stored import Stored, keeps_pins, kept, stored_of
+from webhook.core.groups.standing.stored import Stored, anew, keeps_pins, kept, stored_of
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Policy
@@ -164,14 +164,9 @@ def _stays(seen: Seen, stored: Stored, standing: Derived, fresh: Derived) -> boo
 
 
 def _fresh(seen: Seen, known: Gathered, *, asked: bool) -> Derived:
-    """A plan that moves no pin; where there is none, and somebody asked for another, one that moves pins."""
-    found = derive(known.group, known.shards, known.index, seen.policy, searches=_is_played(seen.group))
-    if asked and not found.fits:
-        free = gathered(seen.group, seen.members, seen.index)
-        if free.shards != known.shards:
-            other = derive(free.group, free.shards, free.index, seen.policy, searches=_is_played(seen.group))
-            return other if other.fits else found
-    return found
+    """A plan made anew, whose pins only move where somebody asked for another."""
+    freed = gathered(seen.group, seen.members, seen.index) if asked else known
+    return anew(known, freed, seen.policy, searches=_is_played(seen.group))
 
 
 def _is_played(group: Group) -> bool:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.spread_group import PlannedWorkload
 from webhook.core.api.types import SpreadConstraint
-from webhook.core.groups.derive import Derived, derive_standing
+from webhook.core.groups.derive import Derived, derive, derive_standing
 from webhook.core.groups.fields import ours
 from webhook.core.groups.group import Group, Standing
 from webhook.core.groups.plan import Plan
@@ -39,6 +39,18 @@ def kept(known: Gathered, stored: Stored, policy: Policy, *, searches: bool) -> 
     if found.plan is not None and not keeps_pins(found.plan, stored):
         return replace(found, plan=None, reasons=("zones that shards are pinned to take no pods now",))
     return found
+
+
+def anew(known: Gathered, freed: Gathered, policy: Policy, *, searches: bool) -> Derived:
+    """A plan that moves no pin; where none of these is proven, one that moves pins.
+
+    Shape: ``freed`` is the same group without stored zones; ``known`` again, where no pin may move.
+    """
+    found = derive(known.group, known.shards, known.index, policy, searches=searches)
+    if found.fits or freed.shards == known.shards:
+        return found
+    other = derive(freed.group, freed.shards, freed.index, policy, searches=searches)
+    return other if other.fits else found
 
 
 def keeps_pins(plan: Plan, stored: Stored) -> bool:
