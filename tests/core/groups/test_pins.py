@@ -1,6 +1,7 @@
 """Zones of shards: what every zone gets, in which order, and when there is no way."""
 
 import random
+import time
 from collections import Counter
 from itertools import combinations, product
 
@@ -47,6 +48,16 @@ def test_a_settled_zone_that_is_not_known_is_given_anew():
 )
 def test_no_way(settled, pods, rooms):
     assert pin(settled, pods, rooms) is None
+
+
+def test_that_there_is_too_little_room_is_seen_in_time():
+    """Before pods that run are looked at: a group is asked about for many numbers of shards, and for many caps."""
+    zones = [f"z{number:02}" for number in range(16)]
+    running = [(zones[number % 16],) for number in range(200)]
+    assert pin(ANY * 200, 2, dict.fromkeys(zones, 25), running) is not None
+    began = time.process_time()
+    assert not any(pin(ANY * 200, 2, dict.fromkeys(zones, 24), running) for _ in range(100))
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("zones", [2, 3, 4])

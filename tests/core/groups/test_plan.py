@@ -370,6 +370,13 @@ def test_volumes_that_break_a_cap_leave_no_pins():
     assert (found.loads, found.verdict) == (None, Outcome.STUCK)
 
 
+@pytest.mark.parametrize("zones_of_pods", [(), ("a",), ("a", "b")])
+def test_pods_that_run_change_nothing_about_the_nearest_that_can(zones_of_pods):
+    group = redis(9, caps=(cap(ZONE, "<=4"),))
+    found = derived(group, zones(4, 4, 4), shards_of(group, running=zones_of_pods))
+    assert found.nearest == ("at most 6 of 18 pods in a zone",)
+
+
 def test_only_required_domains_are_used():
     group = redis(4, caps=(cap(ZONE, "<=1/2"),), domains=("a", "b"))
     found = derived(group, zones(2, 2, 2))

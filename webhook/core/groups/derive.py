@@ -164,4 +164,6 @@ def _loosened(each: Cap, cap: Cap, most: int) -> Cap:
 
 
 def _fits(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy) -> bool:
-    return _derived(group, shards[: group.shards], index, policy, searches=False).fits
+    # Whether there are pins does not depend on pods that run; to move few of these is a search, and caps are many.
+    anew = [replace(each, running=()) for each in shards[: group.shards]]
+    return _derived(group, anew, index, policy, searches=False).fits

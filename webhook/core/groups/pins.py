@@ -27,13 +27,16 @@ def pin(
     taken. A shard's zones depend on the shards before it, the rooms, the number of shards and what runs alone, and
     every beginning of the list is about as even as the whole.
     """
+    most = {zone: min(room, len(shards)) for zone, room in rooms.items()}
+    if pods > len(rooms) or sum(most.values()) < pods * len(shards):
+        return None  # a search would take long to find no way
     settled = [tuple(zone for zone in each if zone in rooms)[:pods] for each in shards]
     if any(running[: len(shards)]) and len(rooms) <= _MOST_ZONES:
         whole = _fewest_moves(settled, running, pods, rooms)
         settled = settled if whole is None else staying(whole, settled, running)
     loads = _loads(settled, rooms)
-    targets = _targets(loads, pods * len(shards), {zone: min(room, len(shards)) for zone, room in rooms.items()})
-    if targets is None or pods > len(rooms):
+    targets = _targets(loads, pods * len(shards), most)
+    if targets is None:
         return None
     found = _evenly(settled, pods, targets) or _fewest_moves(settled, ((),) * len(shards), pods, rooms)
     return None if found is None else Loads(tuple(tuple(sorted(each)) for each in found), _loads(found, rooms))
@@ -135,9 +138,9 @@ def _exchanges(
 
 
 def _targets(loads: Mapping[str, int], pods: int, most: Mapping[str, int]) -> dict[str, int] | None:
-    """How many of so many pods each zone gets, as evenly as can be; None if these zones do not take them all."""
+    """How many of so many pods each zone gets, as evenly as can be; None where one has more than it may."""
     targets = dict(loads)
-    if sum(most.values()) < pods or any(targets[zone] > most[zone] for zone in targets):
+    if any(targets[zone] > most[zone] for zone in targets):
         return None
     for _ in range(pods - sum(loads.values())):
         open_ = [zone for zone in targets if targets[zone] < most[zone]]
