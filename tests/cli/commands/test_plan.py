@@ -1,5 +1,6 @@
 """``evenspread plan``: the page, the JSON, the patches, and what is said of groups that cannot be planned."""
 
+import importlib
 import json
 import shlex
 
@@ -8,6 +9,9 @@ import yaml
 from cli.snapshots import node, snapshot
 from cluster.api import FakeApi
 from manifest import workload
+from msgspec.structs import replace
+
+from webhook.cli.planning import run
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 SIX = "a: a0 a1 | b: b0 b1 | c: c0 c1"
@@ -97,6 +101,20 @@ def test_fields_with_which_every_order_that_is_tried_gets_stuck(plan):
     assert code == 1
     assert "can get stuck, though no cap can be broken" in out
     assert "100% of the orders that were tried get stuck" in out
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [(0.0004, "less than 1%"), (0.0099, "less than 1%"), (0.014, "1%"), (0.9999, "more than 99%"), (1.0, "100%")],
+)
+def test_few_orders_are_not_none_and_most_are_not_all(plan, monkeypatch, share, told):
+    def found(*given):
+        real = run.answer(*given)
+        return replace(real, seen=replace(real.seen, stuck=share))
+
+    monkeypatch.setattr(importlib.import_module("webhook.cli.commands.plan"), "answer", found)
+    _, out, _ = plan(group(), *map(shard, range(3)))
+    assert f"can get stuck in {told} of the orders, so:\n" in out
 
 
 def test_the_promised_shape(answer):

@@ -20,6 +20,7 @@ _MOST_ROWS = 12
 _MOST_STEPS = 24
 _ZONES = 8
 _NAME = 40
+_LEAST = 0.01
 
 
 def render(of: Answer, *, color: bool) -> Iterator[str]:
@@ -79,7 +80,7 @@ def _before(of: Answer, paint: Paint) -> Iterator[str]:
     fine = True
     if seen.gets_stuck:
         fine = False
-        odds = f" in {seen.stuck:.0%} of the orders" if seen.stuck is not None and not seen.sampled else ""
+        odds = f" in {_share(seen.stuck)} of the orders" if seen.stuck is not None and not seen.sampled else ""
         odds = odds or " in every order that was tried" * (seen.stuck == 1)
         yield from _wrapped(f"can get stuck{odds}, so:", paint, RED, indent="  ")
         yield from _steps(of, of.named(seen.witness))
@@ -93,6 +94,13 @@ def _before(of: Answer, paint: Paint) -> Iterator[str]:
     if fine:
         sure = "no order gets stuck or breaks a cap" if seen.exact else "nothing wrong was found in some hundred orders"
         yield from _wrapped(sure, paint, GREEN, indent="  ")
+
+
+def _share(of: float) -> str:
+    """A share of the orders in percent, that are none or all of them only if it says so."""
+    if 0 < of < _LEAST:
+        return f"less than {_LEAST:.0%}"
+    return f"more than {1 - _LEAST:.0%}" if 1 - _LEAST < of < 1 else f"{of:.0%}"
 
 
 def _left(of: Answer, witness: Sequence[Step]) -> list[str]:
@@ -142,7 +150,7 @@ def _after(of: Answer, plan: Plan, paint: Paint) -> Iterator[str]:
     yield from _wrapped(_VERDICTS[verdict], paint, _COLORS.get(verdict, YELLOW), indent="  ")
     yield from _wrapped(_proof(of, plan), indent="  ")
     if stuck and verdict is Outcome.STUCK:
-        yield from _wrapped(f"{stuck:.0%} of the orders that were tried get stuck", indent="  ")
+        yield from _wrapped(f"{_share(stuck)} of the orders that were tried get stuck", indent="  ")
     if plan.verdict is Outcome.FITS and of.group.plan_for > of.group.shards:
         yield from _wrapped(f"these fields keep the caps of up to {plan.same_up_to} shards", indent="  ")
     if plan.loads is not None:
