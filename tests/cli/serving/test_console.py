@@ -108,6 +108,23 @@ def test_a_group_in_a_file_that_cannot_be_planned_says_why(tmp_path, monkeypatch
     assert found.status.condition("Planned").message == "the selector matches more than 1 pods"
 
 
+def test_a_group_that_fails_by_a_bug_hides_no_other(tmp_path, monkeypatch):
+    assessed = group_members.assess
+
+    def fails(seen, *given):
+        if seen.group.name == "cache":
+            raise IndexError
+        return assessed(seen, *given)
+
+    other = group(caps=[], name="other", selector={"matchLabels": {"app": "other"}})
+    monkeypatch.setattr(group_members, "assess", fails)
+    found = {each.group.meta.name: each.status for each in looked_at(tmp_path, group(caps=[]), other)}
+    assert found["other"].condition("Planned").status == "True"
+    assert {(each.status, each.message) for each in found["cache"].conditions} == {
+        ("Unknown", "not evaluated: failed by a bug: IndexError")
+    }
+
+
 def test_a_file_without_groups_and_one_that_says_nothing_of_them(tmp_path):
     assert looked_at(tmp_path) == ()
     listed = tmp_path / "web.yaml"

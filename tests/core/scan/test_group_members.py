@@ -3,14 +3,17 @@
 import json
 
 import pytest
-from build import NAMESPACE, cluster
-from core.groups.grouped import redis, zones
+from build import NAMESPACE, cluster, running
+from build import index as index_of
+from core.groups.grouped import redis, written, zones
+from msgspec.structs import replace
 
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.group_members import members_of, workloads_of
+from webhook.core.scan import group_members
+from webhook.core.scan.group_members import every_group, members_of, workloads_of
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 GROUP = redis(3)
@@ -56,3 +59,29 @@ def test_an_object_of_a_custom_kind_is_no_shard_and_what_its_operator_makes_is(i
     put(index, "StatefulSet", "seven-0", template["metadata"]["labels"], replicas=2)
     members = {each.name: each for each in members_of(GROUP, index, Policy(workloads=(kind,)), RECORDED)}
     assert (members["seven-0"].shard, members["seven-0"].pods) == ("7", 2)
+
+
+def test_each_group_gets_the_pods_of_its_namespace_that_it_selects(monkeypatch):
+    """Its selector is compiled once, however many pods there are."""
+    asked, compiled = [], group_members.compile_selector
+    monkeypatch.setattr(group_members, "compile_selector", lambda of: asked.append(of) or compiled(of))
+    monkeypatch.setattr(group_members, "MOST_PODS", 2)
+    mine = written()
+    other = replace(mine, metadata=replace(mine.metadata, namespace="other"))
+    unreadable = written("unreadable", caps=({"topologyKey": "zone"},))
+    pods = [running("redis-0", "n1", "app=redis"), running("redis-1", "n1", "app=redis"), running("web", "n1")]
+    crowd = [running(f"redis-{each}", "n1", "app=redis", namespace="other") for each in range(3)]
+    found = every_group([*pods, *crowd], index_of(mine, unreadable, other))
+    assert sorted(
+        (each.group.meta.namespace, each.group.meta.name, len(each.older), each.pods and [*map(_name, each.pods)])
+        for each in found
+    ) == [
+        ("other", "cache", 0, None),
+        ("shop", "cache", 0, ["redis-0", "redis-1"]),
+        ("shop", "unreadable", 1, []),
+    ]
+    assert len(asked) == 2
+
+
+def _name(of):
+    return of.meta.name

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from msgspec import Raw, structs
+from msgspec import Raw, structs, to_builtins
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import RunResult
@@ -29,11 +29,12 @@ from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.scan import Scanner
 from webhook.core.api.spread_group import RESOURCE
 from webhook.core.api.types import Pod, TypeMeta
-from webhook.core.groups.standing.forms import Found
+from webhook.core.groups.standing.assess import not_evaluated
+from webhook.core.groups.standing.forms import Found, Status, read_status
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.group_members import every_status, is_selected
+from webhook.core.scan.group_members import Looked, every_group, group_status, selector_of
 from webhook.core.scan.scanned import ClusterScan
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File, read_files
@@ -73,19 +74,29 @@ def _groups(
     """The groups of the file, as the controller would tell of them; None where the file says nothing of groups."""
     if RESOURCE in index.lacking and not index.every_group():
         return None
-    pods = [*_selected_pods(read, index)] if index.every_group() else []
-    return tuple(every_status(pods, moment, index=index, policy=policy, version=index.version))
+    looked = every_group(_selected_pods(read, index), index)
+    return tuple(Found(each.group, _status(each, index, policy, moment)) for each in looked)
+
+
+def _status(of: Looked, index: ReadOnlyIndex, policy: Policy, moment: str) -> Status:
+    group, version = of.group, index.version
+    before = read_status(to_builtins(group.status))
+    try:
+        return group_status(group, of.older, of.pods, before, moment, index=index, policy=policy, version=version)
+    except Exception as error:  # noqa: BLE001 whatever one group does to us, the others are shown
+        return not_evaluated(f"failed by a bug: {type(error).__name__}", group.generation, before, moment)
 
 
 def _selected_pods(read: Sequence[File | InputFault], index: ReadOnlyIndex) -> Iterator[Pod]:
     """The pods of the file that any group selects; of others the index keeps what they count."""
-    groups, of_pods = index.every_group(), TypeMeta(api_version="v1", kind="Pod")
-    for manifest in CheckRun().manifests(read, duplicates=False):
-        if manifest.kind != "Pod" or manifest.namespace not in groups:
+    selectors = {namespace: [*map(selector_of, groups)] for namespace, groups in index.every_group().items()}
+    of_pods = TypeMeta(api_version="v1", kind="Pod")
+    for manifest in CheckRun().manifests(read, duplicates=False) if selectors else ():
+        if manifest.kind != "Pod" or manifest.namespace not in selectors:
             continue
         with contextlib.suppress(ValueError, RecursionError):
             pod = decode_object(Raw(manifest.json_text), of_pods)
-            if isinstance(pod, Pod) and any(is_selected(each, pod) for each in groups[manifest.namespace]):
+            if isinstance(pod, Pod) and any(each.matches(pod.labels) for each in selectors[manifest.namespace]):
                 yield pod
 
 

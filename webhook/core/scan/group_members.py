@@ -1,10 +1,10 @@
 """The workloads of a group as the index knows them, each with its next pod; and what the status of a group comes to."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-import msgspec
-
-from webhook.core.api.selectors import compile_selector
+from webhook.core.api.selectors import NOTHING, Selector, compile_selector
 from webhook.core.api.spread_group import MOST_GROUPS, SpreadGroup
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
@@ -12,7 +12,7 @@ from webhook.core.defaulting.next_pod import after_admission, next_pod
 from webhook.core.groups.group import Group
 from webhook.core.groups.reading import GroupError, group_of
 from webhook.core.groups.standing.assess import Seen, assess, unreadable
-from webhook.core.groups.standing.forms import Found, Status, read_status
+from webhook.core.groups.standing.forms import Status
 from webhook.core.groups.standing.members import Member
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import as_json
@@ -81,28 +81,30 @@ def group_status(  # noqa: PLR0913 each a fact of its own, by keyword
     return assess(seen, before, now)
 
 
-def every_status(
-    pods: Sequence[Pod], now: str, *, index: ReadOnlyIndex, policy: Policy, version: KubernetesVersion
-) -> Iterator[Found]:
-    """All groups of the index with what their status comes to now, ``pods`` being those that any of them selects."""
-    for groups in index.every_group().values():
+class Looked(NamedTuple):
+    """What `group_status` asks for a group, its ``older`` ones and its ``pods``."""
+
+    group: SpreadGroup
+    older: Sequence[SpreadGroup]
+    pods: Sequence[Pod] | None
+
+
+def every_group(pods: Iterable[Pod], index: ReadOnlyIndex) -> Iterator[Looked]:
+    """All groups of the index, ``pods`` being those that any of them selects."""
+    there = defaultdict[str, list[Pod]](list)
+    for each in pods:
+        there[each.meta.namespace].append(each)
+    for namespace, groups in index.every_group().items():
         for number, of in enumerate(groups):
-            mine = [each for each in pods if is_selected(of, each)]
-            asked = mine if len(mine) <= MOST_PODS else None
-            before = read_status(msgspec.to_builtins(of.status))
-            yield Found(
-                of, group_status(of, groups[:number], asked, before, now, index=index, policy=policy, version=version)
-            )
+            selector = selector_of(of)
+            mine = [each for each in there[namespace] if selector.matches(each.labels)]
+            yield Looked(of, groups[:number], mine if len(mine) <= MOST_PODS else None)
 
 
-def is_selected(of: SpreadGroup, pod: Pod) -> bool:
-    """Whether the pod is one of the group's; none is of a group that cannot be planned."""
+def selector_of(of: SpreadGroup) -> Selector:
+    """What selects the pods of the group in its namespace; nothing for one that cannot be planned."""
     group = readable(of)
-    return (
-        group is not None
-        and pod.meta.namespace == group.namespace
-        and compile_selector(group.selector).matches(pod.labels)
-    )
+    return NOTHING if group is None else compile_selector(group.selector)
 
 
 def stands(pod: Pod) -> bool:

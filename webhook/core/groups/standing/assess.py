@@ -82,6 +82,13 @@ def unreadable(faults: Sequence[str], generation: int, before: Status, now: str)
     return Status(observed_generation=generation, conditions=dated(conditions, before, generation, now))
 
 
+def not_evaluated(why: str, generation: int, before: Status, now: str) -> Status:
+    """The status of a group of which nothing is known."""
+    of = PLANNED, FITS, CANNOT_GET_STUCK, CAPS_HELD, DELIVERED
+    conditions = [_condition(each, _UNKNOWN, "NotEvaluated", f"not evaluated: {why}") for each in of]
+    return Status(observed_generation=generation, conditions=dated(conditions, before, generation, now))
+
+
 def assess(seen: Seen, before: Status, now: str) -> Status:
     """The status of the group; ``now`` is an ISO time."""
     group, view = seen.group, seen.index.view()
