@@ -59,6 +59,9 @@ def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame:
     the workloads of the group, as far as the cluster does not have them. Without FILE, the SpreadGroups of the
     namespace are planned. Without --snapshot the kubeconfig's current cluster is asked. Nothing is changed in it.
 
+    Fields that the controller has stored for a group stay as long as they keep the caps and are proven to place all
+    pods; a note says so.
+
       kubectl evenspread plan cache.yaml -n shop
     """
     collect_rarely()
