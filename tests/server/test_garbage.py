@@ -91,11 +91,11 @@ def storm(server, count):
 
 
 def test_bodies_stay_within_their_budget_and_are_given_back():
-    """64 MiB, what two threads make of a body each, and what 40 connections have on their way."""
+    """32 MiB, what two threads make of a body each, and what 40 connections have on their way."""
     with serving() as server:
         reviews(server, 5)
         before = server.resident()
-        assert storm(server, 40) - before < 64 + 32 + 40 * 2
+        assert storm(server, 40) - before < 32 + 32 + 40 * 2
         eventually(lambda: server.resident() - before < 20)
 
 

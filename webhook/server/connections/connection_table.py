@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import nlargest
 from typing import Literal, Protocol
 
-# With the largest body allowed, nine of them.
-MAX_HELD_BYTES = 64 * 1024 * 1024
+# With the largest body allowed, four of them. A body costs up to three times its size while it arrives and is read:
+# twice as many took replicas past their limit that had been attacked otherwise before (docs/reliability.md).
+MAX_HELD_BYTES = 32 * 1024 * 1024
 # Bodies up to this size may take a quarter more, so that no long ones, of whomever, keep them out.
 SHORT_BODY_BYTES = 256 * 1024
 # Sources whose connections have ended, and that are no strangers when they come back.
