@@ -229,7 +229,7 @@ def test_a_cap_that_shards_keep_by_themselves_needs_nothing():
     index = cluster(SIX)
     group = redis(3, caps=(cap(HOSTNAME, "<=5"), cap(ZONE, "<=2")))
     first = told(group, index)
-    assert "on a node at most 3 pods nothing is needed" in first.condition("Planned").message
+    assert "on a node at most 3 pods without a constraint" in first.condition("Planned").message
     assert told(group, index, before=first).revision == first.revision
 
 
@@ -402,6 +402,30 @@ def test_pods_that_no_plan_knows_are_unguarded():
     assert found.condition("Delivered").message == (
         "2 pods are without the fields of the plan, 1 for want of the label shard, which tells the shards apart"
     )
+
+
+@pytest.mark.parametrize(
+    ("inject", "when"), [(False, "restarts with these"), (True, "restarts when it is written next")]
+)
+def test_of_one_workload_with_other_fields_one_is_spoken_of(inject, when):
+    group, index = structs.replace(THREE, inject=inject), cluster(SIX)
+    status = told(group, index, members())
+    given = (*members(status=status)[:2], member(2))
+    found = told(group, index, given, before=status)
+    assert found.condition("Delivered").message == f"1 of 3 workloads has other fields, and {when}"
+
+
+@pytest.mark.parametrize(
+    ("shards", "clause"),
+    [
+        pytest.param(3, "", id="as many as are expected"),
+        pytest.param(4, "; 1 shard more than expected is not planned", id="one more"),
+        pytest.param(5, "; 2 shards more than expected are not planned", id="two more"),
+    ],
+)
+def test_shards_that_run_beside_the_expected_ones_are_told_of(shards, clause):
+    message = told(redis(3, caps=(cap(ZONE, "<=2"),)), cluster(SIX), members(shards)).condition("Planned").message
+    assert message == f"3 shards of 2 pods; in a zone at most 2 pods by pins; the same up to 3 shards{clause}"
 
 
 def test_with_injection_templates_get_the_fields_when_they_are_written():

@@ -98,7 +98,7 @@ def assess(seen: Seen, before: Status, now: str) -> Status:
     unguarded = sorted(each.meta.name for each in seen.pods if not _is_guarded(group, each, stored))
     found = spreads(group, seen.pods, view)
     conditions = [
-        *(_said(planned, group) if planned else _refused(*refused or ("", ""))),
+        *(_said(planned, seen) if planned else _refused(*refused or ("", ""))),
         _caps_held(found),
         _delivered(seen, planned, stored, len(unguarded)),
     ]
@@ -261,8 +261,8 @@ def _refused(reason: str, message: str) -> list[Dated]:
     ]
 
 
-def _said(of: _Planned, group: Group) -> list[Dated]:
-    plan = of.derived.plan
+def _said(of: _Planned, seen: Seen) -> list[Dated]:
+    group, plan = seen.group, of.derived.plan
     if not of.workloads or plan is None or plan.verdict is Outcome.NO_FIT:
         why = "; ".join(of.derived.reasons) or (
             "no order places all pods" if plan else "its fields do not keep the caps"
@@ -285,14 +285,21 @@ def _said(of: _Planned, group: Group) -> list[Dated]:
         else ""
     )
     told = f"{plural(group.shards, 'shard')} of {plural(group.pods_per_shard, 'pod')}"
-    text = "; ".join(filter(None, (told, how, f"the same up to {plan.same_up_to} shards" * bool(plan.same_up_to))))
+    up_to = f"the same up to {plan.same_up_to} shards" if plan.same_up_to else ""
+    text = "; ".join(filter(None, (told, how, up_to, _unexpected(of.workloads, seen.members))))
     reason = "RevisionHeld" if of.held else "Planned"
     return [_condition(PLANNED, _YES, reason, of.held or text), *_verdicts(plan)]
 
 
+def _unexpected(planned: Sequence[PlannedWorkload], members: Sequence[Member]) -> str:
+    """That shards which run beside the expected ones are not planned; empty where there are none."""
+    more = len({each.shard for each in members} - {each.shard for each in planned})
+    return f"{plural(more, 'shard')} more than expected {'is' if more == 1 else 'are'} not planned" if more else ""
+
+
 def _way(way: Way, worst: int) -> str:
     by = {
-        Way.NOTHING: "nothing is needed",
+        Way.NOTHING: "without a constraint",
         Way.MAX_SKEW: "by maxSkew",
         Way.EXACT: "by an exact cap",
         Way.PINS: "by pins",
@@ -333,8 +340,9 @@ def _delivered(seen: Seen, planned: _Planned | None, stored: Stored, unguarded: 
         return _condition(DELIVERED, _NO, "NothingSelected", text)
     group, lacking = seen.group, _lacking(seen, stored)
     if lacking:
-        when = "when they are written next" if group.inject else "with these"
-        text = f"{lacking} of {plural(len(seen.members), 'workload')} have other fields, and restart {when}"
+        has, restart, they = ("has", "restarts", "it is") if lacking == 1 else ("have", "restart", "they are")
+        when = f"when {they} written next" if group.inject else "with these"
+        text = f"{lacking} of {plural(len(seen.members), 'workload')} {has} other fields, and {restart} {when}"
         return _condition(DELIVERED, _NO, "FieldsDiffer", text)
     if unguarded:
         strays = sum(group.shard_label not in each.labels for each in seen.pods)
