@@ -110,7 +110,7 @@ def test_what_is_told_follows_what_happens(  # noqa: PLR0917 fixtures
         # Drift: the zone opens, and is empty.
         cordon(plane, "c", closed=False)
         eventually(lambda: "spread-drift" in reported(plane, namespace, reports).get("db", ([],))[0], 60, 0.2)
-        assert ("SpreadDrift", "db") in told(plane, namespace)
+        eventually(lambda: ("SpreadDrift", "db") in told(plane, namespace), 30, 0.2)  # the event follows the report
         assert "SpreadDrift" in kubectl("describe", "statefulset", "db", "-n", namespace).out
         eventually(lambda: leader.metric("evenspread_skew", f'namespace="{namespace}"'), 30, 0.2)
 
