@@ -15,7 +15,7 @@ from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining.as_json import Json
-from webhook.cli.planning.written import Value, Written, applicable, group_manifest, plain
+from webhook.cli.planning.written import Value, Written, applicable, group_manifest, object_of
 from webhook.cli.simulating.pods import Maker, makers, next_of
 from webhook.cli.terminal import print_faults
 from webhook.core.api.selectors import compile_selector
@@ -127,11 +127,11 @@ def _take(read: _Read, each: _Object, frame: Frame) -> None:
     of = each.of
     try:
         if of.kind == KIND and (of.api_version or "").startswith("evenspread.io/"):
-            value = plain(each.value)
+            value = object_of(each.value)
             group = read_group(value, frame.namespace)
             read.groups.append(_Wanted(group, applicable(of, value, group.namespace)))
         elif of.kind == _CONFIG_MAP:
-            value = plain(each.value)
+            value = object_of(each.value)
             read.configured += [value] if is_cluster(value) else []
         else:
             known = {one.maker.title for one in read.workloads}

@@ -11,6 +11,7 @@ from webhook.core.api.spread_group import API_VERSION, KIND
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.well_known import LAST_APPLIED_ANNOTATION
 from webhook.core.groups.group import Group
+from webhook.core.workloads.reading import parsed
 
 Value = bytes | Raw | Mapping[str, object]
 _META = ("labels", "annotations")
@@ -30,12 +31,12 @@ class Written(Struct, frozen=True):
 
     def manifest(self, namespace: str) -> Json:
         """The object to apply."""
-        return applicable(self.of, plain(self.value), namespace)
+        return applicable(self.of, object_of(self.value), namespace)
 
 
-def plain(value: Value) -> Mapping[str, object]:
-    """The object; empty for anything else."""
-    decoded = value if isinstance(value, Mapping) else msgspec.json.decode(value)
+def object_of(value: Value) -> Mapping[str, object]:
+    """The object; empty for anything else. Errors: DecodeError."""
+    decoded = parsed(value)
     return decoded if isinstance(decoded, Mapping) else {}
 
 
