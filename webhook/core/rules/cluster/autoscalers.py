@@ -41,16 +41,19 @@ def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     if subject.lacks("nodes"):
         return
     view = index.view()
-    karpenter, descheduler = has_karpenter(view), _has_descheduler(index)
+    karpenter = has_karpenter(view)
     for template in subject.workload.templates:
         placed = [each for each in subject.placed if each.template is template]
         ground = UsableNodes(template, subject.policy, view)
         for each in subject.timely(placed) if karpenter else ():
             for difference in differences(each, placed, ground, subject, index):
                 yield _finding(each, difference)
-        if descheduler:
-            yield from (_counting_all(each) for each in placed if _is_empty(each, subject))
-            if (apart := _over_two_keys(placed)) is not None:
+        empty = [each for each in placed if _is_empty(each, subject)]
+        apart = _over_two_keys(placed)
+        # Of most constraints the descheduler is of no matter, and it need not be looked for.
+        if (empty or apart is not None) and _has_descheduler(index):
+            yield from map(_counting_all, empty)
+            if apart is not None:
                 yield _one_at_a_time(*apart, placed, ground)
 
 
