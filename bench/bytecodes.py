@@ -3,13 +3,13 @@
     python -m bench.bytecodes
 
 The cases are those of `bench.static_review`, each a call of the server's own short way from the bytes of a body to the
-bytes of the response, without a cluster and beside 5,000 nodes. What C code does is not counted: decoding, matching of
-regular expressions, operations on sets of nodes.
+bytes of the response, without a cluster, beside 5,000 nodes, and there with a scan. What C code does is not counted:
+decoding, matching of regular expressions, operations on sets of nodes.
 """
 
 import sys
 
-from bench.static_review import CASES, ENGINE, beside_nodes
+from bench.static_review import CASES, ENGINE, beside_nodes, scanned
 from webhook.metrics import Metrics
 from webhook.server.asgi import AdmissionApp
 from webhook.server.state import State
@@ -41,11 +41,12 @@ def counted(app, body):
 
 
 def main():
-    print(f"{'case':30} {'bytecodes':>10} {'functions':>10} {'beside 5,000 nodes':>20} {'functions':>10}")
-    apps = [AdmissionApp(State(engine, Metrics()), None) for engine in (ENGINE, beside_nodes(0))]
+    print(f"{'bytecodes (functions)':30} {'alone':>16} {'beside 5,000 nodes':>20} {'and scanned':>20}")
+    cluster = beside_nodes(0)
+    apps = [AdmissionApp(State(engine, Metrics()), None) for engine in (ENGINE, cluster, scanned(cluster))]
     for case, body in CASES.items():
-        alone, beside = (counted(app, body) for app in apps)
-        print(f"{case:30} {alone[0]:10,} {alone[1]:10,} {beside[0]:20,} {beside[1]:10,}")
+        alone, beside, left = ("{:,} ({:,})".format(*counted(app, body)) for app in apps)
+        print(f"{case:30} {alone:>16} {beside:>20} {left:>20}")
 
 
 if __name__ == "__main__":

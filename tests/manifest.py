@@ -138,13 +138,19 @@ def request(new, old=None, **fields):
     return AdmissionRequest(**{**asked, **fields})
 
 
-def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, remaining=2.0, age=0.0, waited=True, **fields):
+def ending_after(looks):
+    """A clock that shows 0 until somebody has looked at it so many times, and then 1."""
+    shown = iter([0.0] * looks)
+    return lambda: next(shown, 1.0)
+
+
+def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, until=2.0, age=0.0, waited=True, **fields):
     circumstances = Circumstances(
         policy=policy,
         index=index,
         version=version,
         today=TODAY,
-        remaining=lambda: remaining,
+        until=until,
         age=lambda: age,
     )
     return review(request(new, old, **fields), circumstances, waited=waited)

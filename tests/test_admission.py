@@ -7,10 +7,13 @@ import logging
 from pathlib import Path
 
 import pytest
-from manifest import DENY
+from build import cluster
+from manifest import DENY, PLAIN
+from msgspec.structs import replace
 
 from webhook.admission import Engine, ReviewError, _encode, answer, decode_review
 from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import AdmissionRequest, Decision
 
 REVIEWS = Path(__file__).parent / "testdata" / "reviews" / "reviews.jsonl.gz"
@@ -45,7 +48,7 @@ def review(**request):
 
 
 def told(body, route="validate", engine=ENGINE):
-    made = answer(route, decode_review(body), engine, today="2026-11-21", remaining=lambda: 1.0)
+    made = answer(route, decode_review(body), engine, today="2026-11-21")
     return json.loads(made.body)
 
 
@@ -293,7 +296,7 @@ def test_a_bug_is_logged_with_the_requests_fields_and_allowed(caplog):
     engine = Engine(policy=DENY, version=RECORDED, index=Broken())
     faulty = decode_review(rollout(maxSkew="1"))
     with caplog.at_level(logging.ERROR):
-        made = answer("validate", faulty, engine, today="2026-11-21", remaining=lambda: 1.0)
+        made = answer("validate", faulty, engine, today="2026-11-21")
     assert made.failed
     assert json.loads(made.body)["response"] == {
         "uid": "e2296",
@@ -319,3 +322,34 @@ def test_every_recorded_review_is_answered_and_only_the_broken_rollout_denied():
             denied.append((route, request["operation"], reply["response"]["status"]["message"].splitlines()[0]))
     assert len(lines) == 231
     assert denied == [("validate", "CREATE", BROKEN)]
+
+
+LOSS = "zone-loss-strands-pods"
+
+
+@pytest.mark.parametrize(
+    ("scanned", "mode", "told"),
+    [
+        pytest.param(False, Mode.AUDIT, True, id="nobody else tells"),
+        pytest.param(True, Mode.AUDIT, False, id="a scan tells"),
+        pytest.param(True, Mode.WARN, True, id="the user is told"),
+    ],
+)
+def test_the_engine_leaves_what_is_only_audited_to_a_scan(scanned, mode, told):
+    """As its policy says now: a configuration that is loaded later counts at once."""
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "c"}], "topologySpreadConstraints": [constraint()]},
+    }
+    spec = {"replicas": 6, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    body = review(kind={"group": "apps", "version": "v1", "kind": "Deployment"}, object=web)
+    engine = Engine(policy=PLAIN, version=RECORDED, index=cluster("a: n1 n2 | b: n3 n4 | c: n5 n6"), scanned=scanned)
+    assert any(LOSS in note for note in notes(body, engine)) is not scanned
+    engine = replace(engine, policy=replace(PLAIN, rules={LOSS: mode}))
+    assert any(LOSS in note for note in notes(body, engine)) is told
+
+
+def notes(body, engine):
+    """The audit annotations' texts."""
+    return told(body, engine=engine)["response"].get("auditAnnotations", {}).values()

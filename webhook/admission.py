@@ -12,8 +12,11 @@ Source: k8s.io/api/admission/v1; k8s.io/apiserver admission/plugin/webhook and f
 import base64
 import logging
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from math import inf
 from typing import Literal
 
 import msgspec
@@ -27,6 +30,7 @@ from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.review import mutate, review
 from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.rules.rule_set import unheard
 from webhook.logs import bounded, described
 
 Route = Literal["validate", "mutate"]
@@ -64,10 +68,11 @@ class ReviewError(Exception):
         self.status = status
 
 
-class Engine(Struct, frozen=True, kw_only=True):
+class Engine(Struct, frozen=True, kw_only=True, dict=True):
     """What a request is judged by. Replaced as a whole when the configuration changes.
 
-    Shape: ``index`` is None where nothing of the cluster is known; whoever reads it holds ``lock``.
+    Shape: ``index`` is None where nothing of the cluster is known; whoever reads it holds ``lock``. Where the cluster
+    is ``scanned``, reports tell what is only audited.
     Unit: ``age`` says how many seconds ago the cluster was last known to be as the index has it.
     """
 
@@ -76,6 +81,12 @@ class Engine(Struct, frozen=True, kw_only=True):
     index: ReadOnlyIndex | None = None
     lock: AbstractContextManager[object] = nullcontext()
     age: Callable[[], float] = lambda: 0.0
+    scanned: bool = False
+
+    @cached_property
+    def unheard(self) -> frozenset[str]:
+        """The rules that no review asks."""
+        return unheard(self.policy, scanned=self.scanned)
 
 
 class ReviewAnswer(Struct, frozen=True, kw_only=True):
@@ -197,7 +208,8 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
     engine: Engine,
     *,
     today: str,
-    remaining: Callable[[], float],
+    clock: Callable[[], float] = time.perf_counter,
+    until: float = inf,
     waited: bool = True,
     now: str = "",
     elsewhere: bool = False,
@@ -205,8 +217,8 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
 ) -> ReviewAnswer:
     """Judge a request and encode the answer. Never raises.
 
-    Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time; ``remaining`` says how many seconds the caller still
-    waits; ``elsewhere`` and ``unlooked`` as in `Circumstances`. Without ``waited`` the decision may name what it
+    Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time; the caller waits until the ``clock`` shows ``until``;
+    ``elsewhere`` and ``unlooked`` as in `Circumstances`. Without ``waited`` the decision may name what it
     awaits, and with ``elsewhere`` it may be that the object is costly; then the answer is not one to send.
     """
 
@@ -219,9 +231,11 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
                 today=today,
                 now=now,
                 age=engine.age,
-                remaining=remaining,
+                clock=clock,
+                until=until,
                 elsewhere=elsewhere,
                 unlooked=unlooked,
+                unheard=engine.unheard,
             )
             return (review if route == "validate" else mutate)(request, here, waited=waited)
 

@@ -250,6 +250,20 @@ def test_the_controller_does_what_it_is_told_to(values):
     assert ("--ca-secret" in flags()) == (values == ZERO)
 
 
+@pytest.mark.parametrize(
+    ("scan", "left"),
+    [
+        pytest.param({}, True, id="reports tell"),
+        pytest.param({"audits": False}, False, id="admission is to tell too"),
+        pytest.param({"reports": False}, False, id="no reports"),
+        pytest.param({"enabled": False}, False, id="no scan"),
+    ],
+)
+def test_what_is_only_audited_is_left_to_a_scan_that_reports_it(scan, left):
+    values = {**ZERO, "controller": {"scan": scan}}
+    assert ("--leave-audit-to-scan" in container(values, "webhook")["args"]) is left
+
+
 def test_a_role_may_change_objects_that_are_named_and_nothing_else():
     """None may create, delete or list Secrets; each object is one that the chart renders."""
     secret = {"secrets": (["evenspread-ca"], ["get", "update"])}

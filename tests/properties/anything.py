@@ -303,7 +303,6 @@ def faults(number):
             version=world.version,
             today="2026-11-22",
             now=world.now,
-            remaining=lambda: 10.0,
         )
         seen += [each for each in review(request, circumstances).not_evaluated if each.fault]
         mutate(request, circumstances, waited=True)

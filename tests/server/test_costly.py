@@ -9,7 +9,7 @@ import time
 
 import pytest
 from build import node
-from core.review.test_costly import CLUSTER, COSTLY, STRICT, WEB, reviewed
+from core.review.test_costly import CLUSTER, COSTLY, STRICT, WEB, WIDE, reviewed
 from manifest import RECENT, TODAY, request
 
 from webhook.core.index.facts import Direct
@@ -23,8 +23,8 @@ from webhook.server.costly.pool import MOST_JOBS, SHARE, Judges
 pytestmark = pytest.mark.slow
 
 
-def job(manifest=COSTLY, policy=STRICT, **fields):
-    return Job(request(manifest, **fields), policy, RECENT, TODAY, "", 0.0, waited=True)
+def job(manifest=COSTLY, policy=STRICT, *, unheard=frozenset(), **fields):
+    return Job(request(manifest, **fields), policy, RECENT, TODAY, "", 0.0, waited=True, unheard=unheard)
 
 
 def soon(seconds=20.0):
@@ -66,10 +66,10 @@ def lives(pid):
     return True
 
 
-async def as_here(judges, manifest=COSTLY):
+async def as_here(judges, manifest=COSTLY, **given):
     """Whether the decision is the one of the event loop, where both have the time for it; the machine may be busy."""
     for _ in range(10):
-        if await judges.decide(job(manifest), soon()) == reviewed(manifest):
+        if await judges.decide(job(manifest, **given), soon()) == reviewed(manifest, **given):
             return True
     return False
 
@@ -81,6 +81,14 @@ def test_the_decision_is_the_one_of_the_event_loop():
     made, counted = judged(act)
     assert made == [True, True]
     assert counted.keys() == {"judged"}
+
+
+def test_rules_that_nobody_would_hear_are_not_asked_there_either():
+    async def act(judges):
+        return await as_here(judges, unheard=frozenset({WIDE}))
+
+    assert judged(act)[0] is True
+    assert reviewed(COSTLY, unheard=frozenset({WIDE})) != reviewed(COSTLY)
 
 
 def test_nodes_that_changed_are_told():

@@ -71,7 +71,6 @@ class Cluster:
             replace(REQUEST, namespace=namespace),
             self.engine,
             today="2026-01-01",
-            remaining=lambda: 1.0,
             waited=waited,
         )
 
@@ -164,9 +163,7 @@ def test_a_finding_waits_for_the_label_of_a_namespace_made_in_the_same_instant(k
     request = replace(REQUEST, object=json.dumps(broken).encode())
 
     async def judge(*, waited):
-        return admission.answer(
-            "validate", request, cluster.engine, today="2026-01-01", remaining=lambda: 1.0, waited=waited
-        )
+        return admission.answer("validate", request, cluster.engine, today="2026-01-01", waited=waited)
 
     async def play():
         loop = asyncio.get_running_loop()

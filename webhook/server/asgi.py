@@ -166,7 +166,9 @@ class AdmissionApp:
     def _job(self, request: AdmissionRequest, *, waited: bool) -> Job:
         state = self._state
         engine = state.engine
-        return Job(request, engine.policy, engine.version, state.today(), state.now(), engine.age(), waited)
+        return Job(
+            request, engine.policy, engine.version, state.today(), state.now(), engine.age(), waited, engine.unheard
+        )
 
     def _judge(  # noqa: PLR0913 what differs from one request to the next
         self, route: Route, body: bytes, deadline: float, *, waited: bool, elsewhere: bool = True, unlooked: str = ""
@@ -178,7 +180,7 @@ class AdmissionApp:
             state.engine,
             today=state.today(),
             now=state.now(),
-            remaining=lambda: deadline - time.perf_counter(),
+            until=deadline,
             waited=waited,
             elsewhere=elsewhere,
             unlooked=unlooked,

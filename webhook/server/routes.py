@@ -33,7 +33,7 @@ def create_admission(state: State) -> Flask:
             state.engine,
             today=state.today(),
             now=state.now(),
-            remaining=lambda: began + CALLER_SECONDS - time.perf_counter(),
+            until=began + CALLER_SECONDS,
         )
         state.account(route, answer, time.perf_counter() - began)
         return Response(answer.body, mimetype="application/json")

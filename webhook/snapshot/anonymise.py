@@ -23,6 +23,7 @@ from webhook.core.api.well_known import (
     NODE_NAME_FIELD,
     NODE_STATES,
     OS,
+    OUR_PREFIX,
     POD_INDEX,
     WORKER_INDEX,
 )
@@ -156,7 +157,7 @@ class Names:
 
     def value(self, key: str, value: Json) -> Json:
         """The value of a label or a taint with this key."""
-        if not isinstance(value, str) or key in _PLAIN_VALUES or key.startswith("evenspread.io/"):
+        if not isinstance(value, str) or key in _PLAIN_VALUES or key.startswith(OUR_PREFIX):
             return value
         if key in self._compared and value.lstrip("+-").isdigit():
             return value

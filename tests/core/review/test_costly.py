@@ -4,7 +4,7 @@ import time
 
 import pytest
 from core.rules.shop import deployed, shop
-from manifest import FIXED, RECENT, TODAY, request, workload
+from manifest import FIXED, RECENT, TODAY, ending_after, request, workload
 from msgspec.structs import replace
 
 from webhook.core.policy.policy import Mode
@@ -119,8 +119,7 @@ def test_time_that_the_new_object_took_is_no_way_round_either():
     worse = web("hostname hard 1 app=web", **LARGE)
     denied = set()
     for looks in range(2, 160):
-        left = iter([1.0] * looks)
-        denied.add(told(reviewed(worse, RIGHT, remaining=lambda left=left: next(left, 0.0)))[0])
+        denied.add(told(reviewed(worse, RIGHT, until=1.0, clock=ending_after(looks)))[0])
     assert denied == {False}
 
 
@@ -129,8 +128,8 @@ def test_what_is_ordinary_is_looked_at_whoever_is_busy():
 
 
 def test_time_that_ran_out_is_no_way_round_a_rule_on_deny():
-    assert told(reviewed(COSTLY, remaining=lambda: 0.0)) == (False, {WIDE}, TOO_COSTLY)
-    assert told(reviewed(WEB, remaining=lambda: 0.0)) == (True, set(), "no time left")
+    assert told(reviewed(COSTLY, until=0.0)) == (False, {WIDE}, TOO_COSTLY)
+    assert told(reviewed(WEB, until=0.0)) == (True, set(), "no time left")
 
 
 @pytest.mark.parametrize("written", ["1e999999999", "9" * 900 + "e2147483647", "1E99999999999"])

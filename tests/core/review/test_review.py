@@ -314,7 +314,7 @@ def recorded():
 
 
 def test_of_all_recorded_requests_only_the_broken_rollout_is_denied():
-    circumstances = Circumstances(policy=DENY, version=RECENT, today=TODAY, remaining=lambda: 2.0)
+    circumstances = Circumstances(policy=DENY, version=RECENT, today=TODAY)
     assert {headline(review(asked, circumstances)) for asked in recorded()} == {
         None,
         BROKEN,
@@ -325,9 +325,7 @@ def test_nothing_recorded_that_was_there_before_is_ever_denied():
     for asked in recorded():
         if asked.old_object is not None and asked.object is not None:
             unchanged = request(None, json.loads(asked.old_object), object=asked.old_object)
-            decision = review(
-                unchanged, Circumstances(policy=EVERYTHING, version=RECENT, today=TODAY, remaining=lambda: 2.0)
-            )
+            decision = review(unchanged, Circumstances(policy=EVERYTHING, version=RECENT, today=TODAY))
             assert decision.allowed
             assert decision.warnings == ()
 

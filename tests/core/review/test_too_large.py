@@ -79,9 +79,7 @@ def test_where_nothing_is_denied_nobody_hears_of_the_size(policy):
     assert not [line for line in decision.warnings if "too large" in line]
 
 
-@pytest.mark.parametrize(
-    "given", [pytest.param({"age": 61.0}, id="stale"), pytest.param({"remaining": 0.0}, id="no time")]
-)
+@pytest.mark.parametrize("given", [pytest.param({"age": 61.0}, id="stale"), pytest.param({"until": 0.0}, id="no time")])
 def test_what_is_unknown_of_ordinary_objects_denies_nothing(given):
     assert told(decide(web(), policy=STRICT, index=CLUSTER, **given)) == (True, [])
 

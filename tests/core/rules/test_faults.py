@@ -50,7 +50,8 @@ def test_other_families_answer(monkeypatch):
     found = workload("Deployment", "app=web", {"maxSkew": 0, "topologyKey": "x", "whenUnsatisfiable": "DoNotSchedule"})
     subject = subject_of(found)
     whole = evaluate(subject)
-    monkeypatch.setattr(rule_set, "_FAMILIES", (*_families((replace(OTHER, ask=at_once),)), *_FAMILIES))
+    families = (*_families((replace(OTHER, ask=at_once),)), *_FAMILIES)
+    monkeypatch.setattr(rule_set, "_asked", lambda _unheard: (families, families))
     broken = evaluate(subject)
     assert broken.findings == whole.findings
     assert broken.missing == (NotEvaluated(OTHER.id, FAILED, BOOM), *whole.missing)
@@ -93,9 +94,15 @@ def test_what_nobody_could_see_in_the_old_object_is_not_denied():
 
     narrow = workload("Deployment", "app=cart part=shop", "zone soft 1 app=cart", selector="app=cart")
     assert waived(denying, narrow) == (False, [""])
-    assert waived(denying, cart) == (True, ["the old object had it"])
-    once = replace(denying, messages=Raising(readable=1))  # for the new object, which is looked at first
-    assert waived(once, cart) == (True, ["the old object could not be looked at"])
+    more = {**cart, "spec": {**cart["spec"], "replicas": 9}}
+    assert waived(denying, more) == (True, ["the old object had it"])
+
+    def once():
+        """The policy for the new object, which is looked at first, and for no other."""
+        return replace(denying, messages=Raising(readable=1))
+
+    assert waived(once(), more) == (True, ["the old object could not be looked at"])
+    assert waived(once(), cart) == (True, ["the old object had it"]), "rules cannot tell them apart"
 
 
 def test_a_dry_run_that_raises_is_a_rule_that_raises():

@@ -3,7 +3,7 @@
 import pytest
 from core.rules.pages import NEED_CLUSTER
 from core.rules.shop import deployed, shop
-from manifest import FIXED, RECENT, TODAY, decide, examined, headline, request, template, workload
+from manifest import FIXED, RECENT, TODAY, decide, ending_after, examined, headline, request, template, workload
 from msgspec.structs import replace
 
 from webhook.core.policy.policy import Mode
@@ -22,11 +22,10 @@ WEB = workload("Deployment", STABLE, *SPREAD, selector=STABLE, replicas=9)
 WIDE = "selector-too-wide"
 
 
-def reviewed(manifest, old=None, *, remaining):
+def reviewed(manifest, old=None, *, clock, until=1.0):
     asked = request(manifest, old)
-    return review(
-        asked, Circumstances(policy=EVERYTHING, index=CLUSTER, version=RECENT, today=TODAY, remaining=remaining)
-    )
+    here = Circumstances(policy=EVERYTHING, index=CLUSTER, version=RECENT, today=TODAY, clock=clock, until=until)
+    return review(asked, here)
 
 
 def of_the_cluster(decision):
@@ -50,16 +49,10 @@ def test_a_cluster_that_was_not_heard_of_denies_nothing():
     assert not of_the_cluster(decide(WEB, policy=EVERYTHING, index=CLUSTER, age=60.0))[0] ^ FOUND
 
 
-def ending_after(looks):
-    """A clock that has a second left until somebody has looked at it so many times."""
-    left = iter([1.0] * looks)
-    return lambda: next(left, 0.0)
-
-
 def test_what_there_is_no_time_for_is_not_evaluated():
     stopped = set()
     for looks in range(2, 120):
-        found, missing = of_the_cluster(reviewed(WEB, remaining=ending_after(looks)))
+        found, missing = of_the_cluster(reviewed(WEB, clock=ending_after(looks)))
         late = {rule for rule, why in missing.items() if why == NO_TIME}
         assert found | late >= FOUND, looks
         # Where there was no time for the rule that says why, this one says that.
@@ -71,24 +64,49 @@ def test_what_there_is_no_time_for_is_not_evaluated():
 
 @pytest.mark.parametrize(("seconds", "late"), [(0.4, False), (0.6, True)])
 def test_a_request_gets_a_part_of_the_time_there_is(seconds, late):
-    left = iter([9.0])
-    _, missing = of_the_cluster(reviewed(WEB, remaining=lambda: next(left, 9.0 - seconds)))
+    began = iter([0.0])
+    _, missing = of_the_cluster(reviewed(WEB, clock=lambda: next(began, seconds), until=9.0))
     assert (missing.get(WIDE) == NO_TIME) is late
 
 
 def test_what_nobody_had_time_to_see_in_the_old_object_denies_nothing():
     """An update that changes nothing of it may not fail because the machine was busy in between."""
     before, after = WEB, {**WEB, "spec": {**WEB["spec"], "replicas": 8}}
-    assert headline(reviewed(after, remaining=lambda: 1.0)) == (
+    assert headline(reviewed(after, clock=lambda: 0.0)) == (
         "Deployment shop/web: zone[0], hostname[1] and rack[2] also count pods of other workloads; "
         "narrow them to track=stable (1 of 7 problems)"
     )
     outcomes = set()
     for looks in range(2, 240):
-        decision = reviewed(after, before, remaining=ending_after(looks))
+        decision = reviewed(after, before, clock=ending_after(looks))
         assert decision.allowed, looks
         outcomes |= {each.waived for each in decision.findings}
     assert outcomes == {"the old object had it", "the old object could not be looked at"}
+
+
+NOTED = {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}
+SKIPPED = {"annotations": {"evenspread.io/skip": "true"}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "looked_at_again"),
+    [
+        pytest.param({}, False, id="nothing changed"),
+        pytest.param(NOTED, False, id="what kubectl notes"),
+        pytest.param({"resourceVersion": "2"}, False, id="the version"),
+        pytest.param({"labels": {"tier": "front"}}, True, id="a label"),
+        pytest.param(SKIPPED, True, id="an annotation that counts"),
+    ],
+)
+def test_an_old_object_that_rules_cannot_tell_from_the_new_one_takes_no_time(changed, looked_at_again):
+    after = {**WEB, "metadata": {**WEB["metadata"], **changed}}
+    outcomes = set()
+    for looks in range(2, 240):
+        decision = reviewed(after, WEB, clock=ending_after(looks))
+        assert decision.allowed, looks
+        outcomes |= {each.waived for each in decision.findings}
+    assert ("the old object could not be looked at" in outcomes) is looked_at_again
+    assert "the old object had it" in outcomes
 
 
 RACKS = {f"rack-{number}": "r" for number in range(_MAX_COUNTED_TERMS + 1)}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from build import cluster
 from core.rules.pages import PAGES
-from manifest import DENY, RECENT, decide, examined, headline, request, workload
+from manifest import DENY, PLAIN, RECENT, decide, ending_after, examined, headline, request, workload
 from msgspec.structs import replace
 
 from webhook.core import rules
@@ -18,7 +18,7 @@ from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import NotEvaluated, Rule
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.placement.frame.each_template import PlacementRule
-from webhook.core.rules.rule_set import _FAMILIES, _OF_ANY_OBJECT, RULES
+from webhook.core.rules.rule_set import _FAMILIES, RULES, unheard
 from webhook.core.workloads.kinds import BUILT_IN_KINDS
 
 FILE = """
@@ -102,9 +102,8 @@ def test_and_guarded(made_up):
 
 def test_and_out_of_time_where_it_needs_the_cluster(made_up):
     def missing(looks):
-        left = iter([1.0] * looks)  # a second, until somebody has looked at the clock so many times
         circumstances = Circumstances(
-            policy=DENY, version=RECENT, index=cluster("a: n1 | b: n2"), remaining=lambda: next(left, 0.0)
+            policy=DENY, version=RECENT, index=cluster("a: n1 | b: n2"), clock=ending_after(looks), until=1.0
         )
         return review.review(request(WEB), circumstances).not_evaluated
 
@@ -155,6 +154,72 @@ def test_rules_that_are_not_asked_of_objects_without_constraints_have_no_word_fo
     for offline in (True, False):
         here = Circumstances(policy=DENY, version=RECENT, index=index, offline=offline)
         subject = Subject(workload=found, placed=place(found), circumstances=here)
-        silent = [each for each in _FAMILIES if each not in _OF_ANY_OBJECT]
-        assert len(silent) > len(_OF_ANY_OBJECT)
+        silent = [each for each in _FAMILIES if not each.of_any]
+        assert len(silent) > len(_FAMILIES) / 2
         assert [answer for each in silent for answer in each.ask(subject)] == []
+
+
+OFF_BY_DEFAULT = {"spread-required"}
+ONLY_AUDITED = {
+    "min-domains-unreachable",
+    "zone-loss-strands-pods",
+    "all-in-one-domain",
+    "system-defaults-lost",
+    "spread-without-effect",
+    "constraints-differ-in-group",
+}
+
+
+@pytest.mark.parametrize(
+    ("rules", "alone", "scanned"),
+    [
+        pytest.param({}, OFF_BY_DEFAULT, OFF_BY_DEFAULT | ONLY_AUDITED, id="the defaults"),
+        pytest.param(
+            {"zone-loss-strands-pods": Mode.WARN},
+            OFF_BY_DEFAULT,
+            OFF_BY_DEFAULT | ONLY_AUDITED - {"zone-loss-strands-pods"},
+            id="one is to warn",
+        ),
+        pytest.param(
+            {"replicas-do-not-fit": Mode.AUDIT},
+            OFF_BY_DEFAULT,
+            OFF_BY_DEFAULT | ONLY_AUDITED | {"replicas-do-not-fit"},
+            id="one is not to warn",
+        ),
+        pytest.param(
+            {"replicas-do-not-fit": Mode.OFF, "spread-required": Mode.AUDIT},
+            {"replicas-do-not-fit"},
+            ONLY_AUDITED | {"replicas-do-not-fit", "spread-required"},
+            id="one is off and another on",
+        ),
+    ],
+)
+def test_rules_of_which_nobody_would_hear(rules, alone, scanned):
+    policy = replace(DENY, rules=rules)
+    assert unheard(policy, scanned=False) == alone
+    assert unheard(policy, scanned=True) == scanned
+
+
+STRANDED = workload("Deployment", "app=web", "zone hard 1 app=web", selector="app=web", replicas=6)
+
+
+@pytest.mark.parametrize(
+    ("scanned", "rules", "told"),
+    [
+        pytest.param(False, {}, {"zone-loss-strands-pods": "audit"}, id="nobody else would tell"),
+        pytest.param(True, {}, {}, id="the scan tells"),
+        pytest.param(
+            True, {"zone-loss-strands-pods": Mode.WARN}, {"zone-loss-strands-pods": "warn"}, id="users are told"
+        ),
+        pytest.param(False, {"zone-loss-strands-pods": Mode.OFF}, {}, id="nobody wants to know"),
+    ],
+)
+def test_what_is_only_audited_is_left_to_the_scan(scanned, rules, told):
+    policy = replace(PLAIN, rules=rules)
+    index = cluster("a: n1 n2 | b: n3 n4 | c: n5 n6")
+    here = Circumstances(policy=policy, version=RECENT, index=index, unheard=unheard(policy, scanned=scanned))
+    decision = review.review(request(STRANDED), here)
+    found = {each.finding.rule: each.mode for each in decision.findings}
+    assert {rule: mode for rule, mode in found.items() if rule == "zone-loss-strands-pods"} == told
+    # The scan asks all rules, whatever admission leaves to it.
+    assert "zone-loss-strands-pods" in {each.finding.rule for each in examined(STRANDED, PLAIN, index=index).findings}

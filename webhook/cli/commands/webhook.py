@@ -60,6 +60,7 @@ class Options(Struct, frozen=True, kw_only=True):
     kube_version: KubernetesVersion | None
     drain_seconds: float
     log_level: str | None
+    leave_audit_to_scan: bool
     example: bool
     kubeconfig: str | None
     context: str | None
@@ -124,6 +125,11 @@ def _version(_context: click.Context, _parameter: click.Parameter, text: str | N
     type=click.Choice(logs.LEVELS),
     help="Least severe lines of the log. [default: info; warning with --example]",
 )
+@_option(
+    "--leave-audit-to-scan",
+    is_flag=True,
+    help="Ask no rule that is only audited: a controller scans the same cluster and reports it.",
+)
 @click.option(
     "--example",
     is_flag=True,
@@ -175,7 +181,7 @@ def _run(options: Options, workshop: Path) -> NoReturn:
     health_port = health.getsockname()[1]
     place = example.ServerAddress(host=_reachable(host), port=port, health_port=health_port, authority=served.authority)
     plan = Plan(
-        engine=_engine(policy, known),
+        engine=_engine(options, policy, known),
         certificate=served.certificate,
         key=served.key,
         own=served.own,
@@ -258,9 +264,11 @@ def _cluster(options: Options, policy: Policy) -> _Known:
     return _Known(version=asked or snapshot.version or RECORDED, index=snapshot.index)
 
 
-def _engine(policy: Policy, known: _Known) -> Engine:
+def _engine(options: Options, policy: Policy, known: _Known) -> Engine:
     feed = known.feed
-    engine = Engine(policy=policy, version=known.version, index=known.index, lock=known.lock)
+    engine = Engine(
+        policy=policy, version=known.version, index=known.index, lock=known.lock, scanned=options.leave_audit_to_scan
+    )
     return engine if feed is None else structs.replace(engine, age=lambda: feed.age)
 
 

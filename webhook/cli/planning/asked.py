@@ -21,7 +21,7 @@ from webhook.cli.terminal import print_faults
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
 from webhook.core.api.types import LabelSelector, TypeMeta
-from webhook.core.api.well_known import ZONE
+from webhook.core.api.well_known import OUR_PREFIX, ZONE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.groups.group import Group
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
@@ -71,7 +71,7 @@ class _Read(Struct):
 
 def is_group(item: Item) -> bool:
     """Whether an object of the cluster is a SpreadGroup."""
-    return item.of.kind == KIND and (item.of.api_version or "").startswith("evenspread.io/")
+    return item.of.kind == KIND and (item.of.api_version or "").startswith(OUR_PREFIX)
 
 
 def asked(files: Sequence[str], name: str, known: ClusterSource, frame: Frame) -> list[Asked]:
@@ -126,7 +126,7 @@ def _take(read: _Read, each: _Object, frame: Frame) -> None:
     """Put an object where it belongs; workloads of the files go before those of the cluster."""
     of = each.of
     try:
-        if of.kind == KIND and (of.api_version or "").startswith("evenspread.io/"):
+        if of.kind == KIND and (of.api_version or "").startswith(OUR_PREFIX):
             value = object_of(each.value)
             group = read_group(value, frame.namespace)
             read.groups.append(_Wanted(group, applicable(of, value, group.namespace)))

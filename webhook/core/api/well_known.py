@@ -148,6 +148,7 @@ VSPHERE = "kubernetes.io/vsphere-volume"
 LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 
 # Ours: the label of a namespace, annotations of objects and pods, one of reports, and who tells of events.
+OUR_PREFIX = "evenspread.io/"
 CEILING_LABEL = "evenspread.io/ceiling"
 SKIP_ANNOTATION = "evenspread.io/skip"
 INJECTED_ANNOTATION = "evenspread.io/injected"

@@ -155,8 +155,9 @@ def judge(
 
 
 def _default(finding: Finding) -> Mode:
-    if finding.warns is None:
-        return BY_ID[finding.rule].mode
+    rule = BY_ID[finding.rule]
+    if finding.warns is None or rule.only_audits:
+        return rule.mode
     return Mode.WARN if finding.warns else Mode.AUDIT
 
 

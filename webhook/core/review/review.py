@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, TypeMeta
+from webhook.core.api.well_known import OUR_PREFIX
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import constraint_warnings
 from webhook.core.defaulting.fallback import Fallback, fall_back, is_wanted
@@ -78,7 +79,7 @@ def review(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
         return Decision(reason=reason)
     here = replace(
         circumstances,
-        remaining=_briefly(circumstances.remaining),
+        until=min(circumstances.until, circumstances.clock() + _MAX_JUDGING_SECONDS),
         namespace=asked.namespace,
         creating=asked.operation == "CREATE",
         fixes=False,
@@ -96,7 +97,8 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Circumstances,
         awaits = Awaited(api_version="v1", kind="Namespace", namespace="", name=request.namespace)
         return Decision(reason="too-early", awaits=awaits)
     before = _old(request, here)
-    old = None if before is None else _looked_at(before, here)
+    # What no rule can tell apart needs to be looked at once.
+    old = None if before is None else new if _are_alike(before, given) else _looked_at(before, here)
     if before is not None and old is None:
         return _COSTLY
     meta = new.workload.meta if new.workload else _NO_META
@@ -153,12 +155,6 @@ def _comes_too_early(namespace: str, circumstances: Circumstances) -> bool:
     if index is None or not namespace or circumstances.policy.ceiling is Mode.OFF:
         return False
     return index.namespace_labels(namespace) is None and not index.lacks("namespaces")
-
-
-def _briefly(remaining: Callable[[], float]) -> Callable[[], float]:
-    """The remaining seconds, of at most `_MAX_JUDGING_SECONDS` from now."""
-    spare = max(0.0, remaining() - _MAX_JUDGING_SECONDS)
-    return lambda: remaining() - spare
 
 
 def _with_fixes(
@@ -324,6 +320,19 @@ def _old(request: AdmissionRequest, circumstances: Circumstances) -> ReadObject 
         return None
     # The old object is evaluated even if it had a reviewed owner: garbage collection may orphan it in this request.
     return read_object(request.old_object, request.stated, circumstances.policy)
+
+
+def _are_alike(one: ReadObject, other: ReadObject) -> bool:
+    """Whether rules say the same of both: at most versions and other people's annotations of the object differ."""
+    if one.workload is None or other.workload is None:
+        return False
+    return _without_annotations(one.workload) == _without_annotations(other.workload)
+
+
+def _without_annotations(workload: Workload) -> Workload:
+    meta = workload.meta
+    ours = {key: text for key, text in (meta.annotations or {}).items() if key.startswith(OUR_PREFIX)}
+    return replace(workload, meta=replace(meta, resource_version="", annotations=ours))
 
 
 def _is_read(new: Evaluation, old: Evaluation | None) -> bool:

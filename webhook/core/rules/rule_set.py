@@ -4,9 +4,10 @@ A rule is registered by one line in `RULES`; everything else about it is in its 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
+from webhook.core.policy.policy import Mode, Policy, mode_for
 from webhook.core.rules.cluster import (
     all_in_one_domain,
     autoscalers,
@@ -137,7 +138,15 @@ def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
 
 
 _FAMILIES = _families(RULES)
-_OF_ANY_OBJECT = tuple(each for each in _FAMILIES if each.of_any)
+
+
+@lru_cache(maxsize=8)
+def _asked(unheard: frozenset[str]) -> tuple[tuple[_Family, ...], tuple[_Family, ...]]:
+    """The families to ask about objects with constraints, and about others."""
+    families = _families([rule for rule in RULES if rule.id not in unheard])
+    return families, tuple(each for each in families if each.of_any)
+
+
 _ASKED_AGAIN: Mapping[AskedAgain, tuple[_Family, ...]] = {
     when: tuple(each for each in _FAMILIES if all(rule.asked_again is when for rule in each.rules))
     for when in AskedAgain
@@ -155,6 +164,22 @@ class _Evaluated(NamedTuple):
     findings: tuple[Finding, ...]
     missing: tuple[NotEvaluated, ...]
     pod_fits: Feasibility | None = None
+
+
+def unheard(policy: Policy, *, scanned: bool) -> frozenset[str]:
+    """The rules of which nobody would hear at admission, so that no request waits for them.
+
+    Shape: these are rules that are off, and, where the cluster is ``scanned`` and reports tell what is found, those
+    that are only audited whatever they find.
+    """
+    silent = set()
+    for rule in RULES:
+        mode = mode_for(policy, rule.id, rule.mode, rule.since)
+        # A configured mode holds for all findings; else each may ask for a warning.
+        audits = mode is Mode.AUDIT and (rule.only_audits or rule.id in policy.rules)
+        if mode is Mode.OFF or (scanned and audits):
+            silent.add(rule.id)
+    return frozenset(silent)
 
 
 def evaluate(subject: Subject) -> _Evaluated:
@@ -242,7 +267,8 @@ def _answers(subject: Subject) -> list[RuleAnswer]:
     """The answers of the families, and of rules for which time ran out, that it did."""
     answers: list[RuleAnswer] = []
     timely = bool(subject.placed) and subject.index is not None and not subject.late
-    for family in _FAMILIES if subject.placed else _OF_ANY_OBJECT:
+    of_constraints, of_any = _asked(subject.circumstances.unheard)
+    for family in of_constraints if subject.placed else of_any:
         try:
             answers.extend(family.ask(subject))
         except Exception as error:  # noqa: BLE001 as `guarded`, which would cost each review a call for each family

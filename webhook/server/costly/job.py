@@ -39,6 +39,7 @@ class Job(NamedTuple):
     now: str
     age: float
     waited: bool
+    unheard: frozenset[str]
 
 
 class Ready(NamedTuple):

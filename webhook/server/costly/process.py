@@ -79,14 +79,15 @@ class Server:
 
 def decided(job: Job, server: Server) -> Decision:
     """What `review` decides, by what the server answers."""
-    until = time.process_time() + _WORK_SECONDS
     circumstances = Circumstances(
         policy=job.policy,
         version=job.version,
         today=job.today,
         now=job.now,
         age=lambda: job.age,
-        remaining=lambda: until - time.process_time(),
+        clock=time.process_time,
+        until=time.process_time() + _WORK_SECONDS,
+        unheard=job.unheard,
     )
 
     def judge(index: ReadOnlyIndex) -> Decision:

@@ -208,7 +208,7 @@ def test_the_webhook_leaves_it_to_kube_apiserver():
         kind="Pod",
         object=json.dumps(pod(RIGHT | {"weight": 1})).encode(),
     )
-    decision = review(request, Circumstances(policy=PLAIN, version=RECORDED, today="2026-01-01", remaining=lambda: 9.0))
+    decision = review(request, Circumstances(policy=PLAIN, version=RECORDED, today="2026-01-01"))
     assert RULE not in {each.finding.rule for each in decision.findings}
 
 

@@ -173,7 +173,7 @@ def test_an_update_is_not_tried():
         pytest.param(None, {}, "no cluster", id="no cluster"),
         pytest.param("", {}, "no nodes known", id="no nodes"),
         pytest.param(TAINTED, {"age": 61.0}, "what is known of the cluster is older than maxStaleness", id="stale"),
-        pytest.param(TAINTED, {"remaining": 0.001}, "no time left", id="no time"),
+        pytest.param(TAINTED, {"until": 0.001}, "no time left", id="no time"),
     ],
 )
 def test_what_nobody_knows_is_no_finding(index, asked, missing):

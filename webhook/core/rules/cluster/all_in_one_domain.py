@@ -70,6 +70,7 @@ ALL_IN_ONE = Rule(
     title="all pods of the workload are in one zone or on one node",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
+    only_audits=True,
     why=(
         "The loss of that zone or node takes the whole workload down. It happens without constraints, with soft ones, "
         "and where a constraint came after the pods."

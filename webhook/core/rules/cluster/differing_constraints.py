@@ -81,6 +81,7 @@ DIFFER = Rule(
     title="workloads that count each other carry different constraints",
     severity=Severity.LOW,
     mode=Mode.AUDIT,
+    only_audits=True,
     why="Each pod is placed by its own constraints; pods that are counted together and judged differently drift apart.",
     silent=(
         "about workloads of which only one counts the other, workloads whose constraints differ in nothing but whom "

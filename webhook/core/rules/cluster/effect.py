@@ -64,6 +64,7 @@ DEFAULTS_LOST = Rule(
     title="pods with constraints of their own lose the scheduler's default spreading",
     severity=Severity.LOW,
     mode=Mode.AUDIT,
+    only_audits=True,
     why=(
         "kube-scheduler spreads pods that have no constraints over nodes and zones by itself, softly. A pod with one "
         "constraint of its own gets neither: if it names zones alone, all pods of a zone may be on one node."
@@ -81,6 +82,7 @@ NO_EFFECT = Rule(
     title="the constraint cannot have an effect",
     severity=Severity.LOW,
     mode=Mode.AUDIT,
+    only_audits=True,
     why=(
         "A constraint that never changes where a pod goes suggests a safety that is not there, and pods that have one "
         "still lose the scheduler's default spreading."

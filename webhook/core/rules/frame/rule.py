@@ -117,7 +117,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     Objects without constraints are nothing to a rule, unless it speaks of them too (``without_constraints``).
     ``of_a_part`` rules need no more of an object than its constraints and some labels of its pods, which is all that is
     known of resources of operators. A fix of a rule that ``recounts`` changes which pods a constraint counts.
-    ``highest_on_pods`` is the highest mode for Pods, and for whatever the accounts of kube-system create.
+    Unless it is configured, no finding of a rule that ``only_audits`` warns. ``highest_on_pods`` is the highest mode
+    for Pods, and for whatever the accounts of kube-system create.
     """
 
     id: str
@@ -136,6 +137,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     without_constraints: bool = False
     asked_again: AskedAgain = AskedAgain.NEVER
     recounts: bool = False
+    only_audits: bool = False
     highest_on_pods: Mode = Mode.DENY
 
     @property

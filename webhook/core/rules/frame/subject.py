@@ -74,9 +74,9 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     unknown. Objects that cost much (`cost`) are not judged if they can be ``elsewhere``, and rules do not look at the
     cluster for them if ``unlooked`` says why not. ``namespace`` is where the object would be created if it names none.
     ``scalers`` are autoscalers that come with it. ``offline`` says that no kube-apiserver sees the object now, so that
-    we give its warnings. ``creating`` is false if the object exists already. ``fixes`` says whether the fix of each
-    finding is tried.
-    Unit: both in seconds, ``age`` since the index was last known to be current, ``remaining`` until the answer is due.
+    we give its warnings. Rules that are ``unheard`` are not asked. ``creating`` is false if the object exists already.
+    ``fixes`` says whether the fix of each finding is tried. The answer is due when the ``clock`` shows ``until``.
+    Unit: all in seconds, ``age`` since the index was last known to be current.
     """
 
     policy: Policy
@@ -85,12 +85,14 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     today: str = ""
     now: str = ""
     age: Callable[[], float] = lambda: 0.0
-    remaining: Callable[[], float] = lambda: inf
+    clock: Callable[[], float] = lambda: 0.0
+    until: float = inf
     unlooked: str = ""
     elsewhere: bool = False
     namespace: str = ""
     scalers: tuple[Autoscaler, ...] = ()
     offline: bool = False
+    unheard: frozenset[str] = frozenset()
     creating: bool = True
     fixes: bool = True
 
@@ -166,7 +168,8 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def late(self) -> bool:
         """Whether there is no time left to look at the cluster."""
-        return self.circumstances.remaining() < _LEAST_SECONDS
+        here = self.circumstances
+        return here.clock() > here.until - _LEAST_SECONDS
 
     def once(self, compute: Callable[["Subject"], _Item]) -> _Item:
         """What the function makes of this subject, computed once however many ask for it."""

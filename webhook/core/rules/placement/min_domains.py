@@ -40,6 +40,7 @@ MIN_DOMAINS_UNREACHABLE = PlacementRule(
     title="minDomains is above the number of eligible domains, and caps the replicas",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
+    only_audits=True,
     why=(
         "With fewer domains than minDomains the minimum is 0, so that maxSkew is a cap on the pods of each domain: the "
         "replicas above it stay Pending. No order of placing pods passes the number, if pods that run stay where they "

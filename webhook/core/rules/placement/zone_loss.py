@@ -33,6 +33,7 @@ ZONE_LOSS = PlacementRule(
     title="replacements stay Pending if one zone is lost",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
+    only_audits=True,
     why=(
         "The nodes of a lost zone stay in the cluster, tainted and not ready, until somebody removes them. Under "
         "nodeTaintsPolicy Ignore, the default, their zone counts with 0 pods, and the other zones may not take the "
@@ -70,7 +71,6 @@ def _finding(case: TemplateUnderRule, loss: Loss) -> Finding:
         fix=remedy.fix.text,
         edits=remedy.fix.edits,
         key=placed.key,
-        warns=False,
     )
 
 

@@ -50,7 +50,7 @@ def test_what_is_missing():
     [
         pytest.param({"age": 60.0}, set(), id="heard of a minute ago"),
         pytest.param({"age": 61.0}, {_STALE}, id="heard of too long ago"),
-        pytest.param({"remaining": 0.001}, {NO_TIME}, id="no time"),
+        pytest.param({"until": 0.001}, {NO_TIME}, id="no time"),
     ],
 )
 def test_a_cluster_that_nobody_knows_for_sure(moment, expected):
