@@ -130,6 +130,9 @@ def test_requirements_join_a_selector_but_not_the_null_one():
         pytest.param(" 7", None, id="a space"),
         pytest.param("\u0667", None, id="a digit of another script"),
         pytest.param("9" * 5000, None, id="more digits than Python would convert"),
+        pytest.param("-" + "0" * 5000 + "7", -7, id="as many zeros before a digit"),
+        pytest.param("0" * 5000, 0, id="nothing but zeros"),
+        pytest.param("+", None, id="no digit"),
     ],
 )
 def test_integers_are_read_as_go_reads_them(text, number):

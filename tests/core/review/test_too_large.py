@@ -5,6 +5,7 @@ from core.rules.shop import deployed, shop
 from manifest import FIXED, RECENT, decide, template, workload
 from msgspec.structs import replace
 
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.policy.policy import Exemption, Match, Mode
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.limits.size import (
@@ -19,6 +20,7 @@ from webhook.core.rules.limits.size import (
     exceeded,
     immense,
 )
+from webhook.core.rules.placement.pod_fits import DO_NOT_FIT
 from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES
 from webhook.core.workloads.reading import read_workload
 
@@ -245,3 +247,16 @@ def test_rules_are_not_given_the_cluster_for_it(spec, known):
     subject = Subject(workload=read, placed=place(read), circumstances=here)
     assert (subject.index is CLUSTER) == known
     assert replace(subject, circumstances=replace(here, offline=True)).index is CLUSTER
+
+
+@pytest.mark.parametrize("zeros", [0, 5000])
+@pytest.mark.parametrize(("key", "allowed"), [("rack", False), ("zone", True)])
+def test_a_number_with_more_zeros_than_python_reads_is_no_way_round_either(zeros, key, allowed):
+    """Go reads it, so that such a condition on nodes is one like any other; a rule that fails denies nothing."""
+    above = {"key": "generation", "operator": "Gt", "values": ["0" * zeros + "1"]}
+    terms = [{"matchExpressions": [each]} for each in (above, {"key": HOSTNAME, "operator": "Exists"})]
+    asked = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    made = workload("Deployment", STABLE, f"{key} hard 1 {STABLE}", selector=STABLE, affinity={"nodeAffinity": asked})
+    decision = decide(made, policy=replace(FIXED, rules={DO_NOT_FIT.id: Mode.DENY}), index=CLUSTER)
+    assert decision.allowed is allowed
+    assert not [each for each in decision.not_evaluated if each.fault is not None]

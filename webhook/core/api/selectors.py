@@ -239,9 +239,11 @@ def parse_integer(text: str) -> int | None:
 
     Source: strconv/atoi.go ``ParseInt``.
     """
-    if not _INTEGER.fullmatch(text) or len(text.lstrip("+-").lstrip("0")) > 19:
+    digits = text.lstrip("+-").lstrip("0")
+    if not _INTEGER.fullmatch(text) or len(digits) > 19:
         return None
-    number = int(text)
+    # Without the zeros before it: Python reads no number of more than 4,300 digits.
+    number = int(f"{text[0] if text[0] == '-' else ''}{digits or '0'}")
     return number if -MAX_INT64 - 1 <= number <= MAX_INT64 else None
 
 
