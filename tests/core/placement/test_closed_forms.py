@@ -1,9 +1,11 @@
 """How many pods every order places; `test_brute_force` compares the same with all orders."""
 
 import random
+import time
 
 import pytest
-from build import cluster, constraint, pod
+from build import ROOMY, cluster, constraint, pod
+from msgspec.structs import replace
 
 from conformance.placing import worlds
 from conformance.placing.ours import game_in
@@ -12,6 +14,7 @@ from webhook.core.placement.closed_forms import Ends, possible_ends, same_in_eve
 from webhook.core.placement.crowds import Party, game_of
 from webhook.core.placement.game import Crowd, DomainSpread, Game, Gate, Limit, NodeClass, NodeSpread
 from webhook.core.placement.search import search
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT as FIT
 from webhook.core.scheduler.problem import take
 
 ONE_POD_A_NODE = {"cpu": "4", "memory": "8Gi", "pods": "1"}
@@ -148,6 +151,28 @@ def test_of_other_games_ends_are_not_known(constraints):
     assert possible_ends(by_hand(on_nodes=(Limit(0, 0),), on_domains=(Limit(0, 0),))) is None
 
 
+EQUAL = "a: a0=0 a1=0 | b: b0=0 b1=0"
+
+
+@pytest.mark.parametrize("of_hosts", [1, 2])
+@pytest.mark.parametrize("text", [EQUAL, UNEQUAL])
+def test_pods_without_end_take_no_time(text, of_hosts):
+    """Without limits of resources, as `causes.cause` asks, a host takes any number, and an author writes how many."""
+    index, constraints = cluster(text), (spread(ZONE), spread(HOSTNAME, of_hosts))
+    problem = take(index, pod(constraints=constraints))
+    party = Party(problem=replace(problem, filters=tuple(each for each in problem.filters if each != FIT)), pods=1)
+    began = time.process_time()
+    few, many = (same_in_every_order(game_of([replace(party, pods=pods)], index).game) for pods in (40, 4_000))
+    assert time.process_time() - began < 0.5
+    assert (few, many) == ((40, None) if text == EQUAL else ({1: 3, 2: 5}[of_hosts],) * 2)
+
+
+def test_as_many_pods_as_a_host_takes_are_looked_at():
+    roomy = ROOMY | {"pods": "200"}
+    assert placed(EQUAL, 900, spread(ZONE), spread(HOSTNAME), resources=roomy) == 800
+    assert placed(EQUAL, 800, spread(ZONE), spread(HOSTNAME), resources=roomy) == 800
+
+
 def test_no_order_ends_otherwise():
     seen = reached = 0
     for number in range(150):
@@ -162,7 +187,7 @@ def test_no_order_ends_otherwise():
         known = possible_ends(game)
         if known is None:
             continue
-        found, wanted = search(game, 20_000), game.crowds[0].pods
+        found, wanted = search(game, 4_000), game.crowds[0].pods
         ended = {sum(end.placed) for end in found.ends}
         assert found.exact
         assert ended <= {*known.stuck, *[wanted] * known.fits}, number

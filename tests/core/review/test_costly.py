@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from build import cluster
 from core.rules.shop import deployed, shop
 from manifest import FIXED, RECENT, TODAY, ending_after, request, workload
 from msgspec.structs import replace
@@ -139,3 +140,16 @@ def test_a_number_that_no_computer_can_write_out_takes_no_time(written):
     began = time.process_time()
     assert reviewed(workload("Rollout", STABLE, "zone hard 1 track=stable", containers=[container])).allowed
     assert time.process_time() - began < 1.0
+
+
+@pytest.mark.parametrize(("replicas", "found"), [(4_000, ["audit"]), (6, [])])
+@pytest.mark.parametrize("of_hosts", [1, 2])
+def test_replicas_without_end_take_no_time(of_hosts, replicas, found):
+    """What is in their way is asked by placing them where nothing else limits them, one after the other."""
+    constraints = "zone hard 1 app=web", f"hostname hard {of_hosts} app=web"
+    made = workload("Deployment", "app=web", *constraints, selector="app=web", replicas=replicas)
+    began = time.process_time()
+    decision = reviewed(made, cluster=cluster("a: a0 a1 | b: b0 b1"), elsewhere=True)
+    assert time.process_time() - began < 0.5
+    assert not decision.costly
+    assert [str(each.mode) for each in decision.findings if each.finding.rule == "replicas-do-not-fit"] == found

@@ -17,6 +17,8 @@ from webhook.core.placement.proofs.bounds import Cell, addable
 from webhook.core.placement.proofs.bounds import Limit as Bound
 
 _NO_LEVEL = 2**31
+# Of pods on one host, looked at one after the other. Where no resource limits them an author's replicas do: billions.
+_MOST_LEVELS = 256
 
 
 def same_in_every_order(game: Game) -> int | None:
@@ -140,7 +142,10 @@ class _Zone(Struct):
         self.pods += pods
         for cell, many in [each for each in self.hosts.items() if each[0].pods <= level and each[0].room != 0]:
             taken = min(many, pods)
-            self.hosts[cell] -= taken
+            if taken == many:
+                del self.hosts[cell]  # else each level is looked through for all those below
+            else:
+                self.hosts[cell] -= taken
             self.hosts[Cell(cell.pods + 1, None if cell.room is None else cell.room - 1)] += taken
             pods -= taken
 
@@ -155,7 +160,7 @@ class Ends(NamedTuple):
 def possible_ends(game: Game) -> Ends | None:
     """How orders may end under one constraint over zones and one over hosts; not all of that need come about.
 
-    Shape: None for any other game.
+    Shape: None for any other game, and where hosts would take more pods than are looked at.
     """
     if len(game.crowds) != 1 or game.rollout is not None:
         return None
@@ -184,15 +189,16 @@ def _zones(game: Game, zone: Limit, host: Limit) -> list[_Zone] | None:
     return list(inside.values())
 
 
-def _ends(zones: Sequence[_Zone], hosts: NodeSpread, of_zones: Bound, max_skew: int, wanted: int) -> Ends:
+def _ends(zones: Sequence[_Zone], hosts: NodeSpread, of_zones: Bound, max_skew: int, wanted: int) -> Ends | None:
     """Raise the minimum over hosts level by level.
 
     In an end each host of a zone is full or maxSkew above that minimum, or the zone is maxSkew above the minimum over
     zones. The zone with the fewest pods is of the first kind, so the level tells how many pods each zone has. It can
-    be left once every zone may have the pods that bring all of its hosts to the next one.
+    be left once every zone may have the pods that bring all of its hosts to the next one. None where there are more
+    levels than are looked at.
     """
     level, highest, stuck = _level(zones, hosts), _highest_level(zones, hosts), list[int]()
-    while True:
+    for _ in range(_MOST_LEVELS):
         blocked = [_filled_up(each, level + max_skew) for each in zones]
         filled = (each.pods + room for each, room in zip(zones, blocked, strict=True))
         top = (min(filled, default=0) if of_zones.enough else 0) + of_zones.max_skew
@@ -207,6 +213,7 @@ def _ends(zones: Sequence[_Zone], hosts: NodeSpread, of_zones: Bound, max_skew: 
         level += 1
         if level > highest or any(_filled_up(each, level) > pods for each, pods in zip(zones, placed, strict=True)):
             return Ends(tuple(stuck), fits=False)
+    return None
 
 
 def _filled_up(zone: _Zone, level: int) -> int:
@@ -243,16 +250,18 @@ def _over_both(game: Game, zone: Limit, host: Limit) -> int | None:
     zones, hosts = game.domain_spreads[zone.spread], game.node_spreads[host.spread]
     if host.over:
         found = _ends(every, hosts, Bound(zone.over + 1, zones.enough), host.over + 1, left)
+        if found is None:
+            return None
         if found.fits:
             return None if found.stuck else left
         return found.stuck[0] if len(found.stuck) == 1 else None
     level = _level(every, hosts)
-    while left:
+    for _ in range(_MOST_LEVELS):
         placed = _filled(every, level, zones, zone.over, left)
         left -= placed
-        if not placed or level == (level := _level(every, hosts)):
-            break
-    return game.crowds[0].pods - left
+        if not (left and placed) or level == (level := _level(every, hosts)):
+            return game.crowds[0].pods - left
+    return None
 
 
 def _level(zones: Sequence[_Zone], hosts: NodeSpread) -> int:

@@ -126,9 +126,12 @@ def always_fits(of: ClusterGame, effort: Effort = _EFFORT) -> bool:
     Shape: quicker than `simulate` with a no, which takes one order.
     """
     game = of.game
-    same = same_in_every_order(game)
+    same, wanted = same_in_every_order(game), sum(each.pods for each in game.crowds)
     if same is not None:
-        return same == sum(each.pods for each in game.crowds)
+        return same == wanted
+    # One order alone would take more moves; without limits of resources it takes as many as there are replicas.
+    if wanted > effort.moves:
+        return False
     numbers = _numbers()
     for number in range(_TRIED_FIRST):
         end, _ = _order(game, number, numbers)
