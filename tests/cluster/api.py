@@ -454,6 +454,21 @@ def refuse(code, message="", **headers):
     return fault
 
 
+def raw(text):
+    """A body of one's own, such as no encoder writes."""
+
+    def fault(handler, _):
+        body = text.encode()
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+        return True
+
+    return fault
+
+
 def cut(handler, _):
     handler.cut()
     return True

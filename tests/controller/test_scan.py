@@ -1,16 +1,20 @@
 """The scan beside the fake API server: what it looks at, what it writes, and how it goes on after faults."""
 
+import copy
 import json
 import re
 from pathlib import Path
 
 import pytest
-from cluster.api import KINDS, FakeApi, cut, refuse
+from cluster.api import KINDS, FakeApi, cut, raw, refuse
 from cluster.following import eventually
 from controller.town import HARD, Replica, add_deployment, add_nodes, add_pods, add_set, add_workload
+from msgspec import Raw
 
+from webhook.cluster.listing import ListedPage
 from webhook.controller import gathering, scan
 from webhook.controller.figures import ScanFigures
+from webhook.core.api.types import TypeMeta
 from webhook.core.scan.scanned import PendingCause
 
 EXAMPLE = Path(scan.__file__).parents[1] / "example" / "cluster.jsonl"
@@ -189,6 +193,33 @@ def test_a_pod_that_is_gone_meanwhile_is_none(api, replica):
     add_pods(api, ["n-a"], app="bare")
     api.strike("any", refuse(404, "not found"), resource="bare-0")
     assert titles(replica.scans()) == []
+
+
+DEEP = '{"f:a":' * 3000 + "{}" + "}" * 3000  # more than Python's decoder follows; the API server keeps them
+
+
+def test_a_pod_with_deep_fields_that_nobody_reads_keeps_no_scan_from_its_end(api, replica):
+    add_pods(api, ["n-a"], app="deep", constraint=WRONG)
+    add_pods(api, ["n-a"], app="flat", constraint=WRONG)
+    pod = copy.deepcopy(api.objects["pods"]["shop", "deep-0"])
+    pod["metadata"]["managedFields"] = "DEEP"
+    api.strike("any", raw(json.dumps(pod).replace('"DEEP"', f'[{{"fieldsV1": {DEEP}}}]')), resource="deep-0", times=9999)
+    assert titles(replica.scans()) == ["Pod/deep-0", "Pod/flat-0"]
+    assert [*results(api)] == ["deep-0", "flat-0"]
+
+
+def test_nor_do_they_hide_a_workload(api, replica, monkeypatch):
+    """A page is decoded a few calls above its objects: what the decoder just follows there it may not follow here."""
+    made = add_workload(api, constraint=WRONG)
+    made["metadata"]["managedFields"] = "DEEP"
+    item, of = Raw(json.dumps(made).replace('"DEEP"', DEEP).encode()), TypeMeta("apps/v1", "Deployment")
+    listed, pages = ListedPage("deployments", (item,), of, first=True), gathering.list_pages
+    monkeypatch.setattr(
+        gathering,
+        "list_pages",
+        lambda server, each, pause: iter([listed]) if each.kind == of.kind else pages(server, each, pause=pause),
+    )
+    assert titles(replica.scans()) == ["Deployment/web"]
 
 
 def test_what_is_no_object_is_left_out(api, replica):

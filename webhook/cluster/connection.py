@@ -15,8 +15,10 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 from msgspec import Struct
 
+from webhook.core.nesting import read_nested
 from webhook.logs import bounded
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -193,7 +195,7 @@ class ApiServer:
         return answer.status, answer.content
 
     def ask(self, method: str, path: str, body: object = None, *, media: str = "application/json") -> Answer:
-        """Send a request.
+        """Send a request. What the answer has too deep for a decoder is left out, as `read_nested` does.
 
         Errors: ClusterError if there was no answer.
         """
@@ -201,8 +203,8 @@ class ApiServer:
         with self._send(method, path, data, {"Content-Type": media}, _SECONDS) as response, _told(self.url):
             received = response.read(_PAGE_BYTES)
         try:
-            answer = json.loads(received)
-        except ValueError:
+            answer = read_nested(msgspec.json.decode, received)
+        except (msgspec.DecodeError, UnicodeDecodeError):
             answer = {}
         return Answer(
             status=response.status,

@@ -17,6 +17,7 @@ from webhook.cluster.listing import NotListedError, Pause, list_pages
 from webhook.cluster.resources import Resource
 from webhook.cluster.strays import Stray
 from webhook.core.api.types import Named, TypeMeta
+from webhook.core.nesting import read_nested
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.surroundings import stands_for
 from webhook.core.workloads.kinds import POD, GroupKind, group_kind
@@ -31,7 +32,7 @@ _MOST_STRAYS = 1000
 _PAGE = 50
 _FOUND, _FORBIDDEN, _GONE = 200, 403, 404
 _NODE: GroupKind = ("", "Node")  # the owner of static pods, which each node has
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 _NAMED = msgspec.json.Decoder(Named)
 _POD = TypeMeta(api_version="v1", kind="Pod")
 
@@ -92,12 +93,12 @@ class Gathering:
     def _taken(self, item: Raw, of: TypeMeta) -> Gathered | None:
         """The object, unless another one that is listed made it, or it is no object."""
         try:
-            meta = _NAMED.decode(item).meta
+            meta = read_nested(_NAMED.decode, bytes(item)).meta
             version = of.api_version or ""
             owner = stands_for(group_kind(version, of.kind or ""), version, meta, self._embedded)
             if owner is not None and group_kind(owner.api_version, owner.kind) in self._kinds:
                 return None
-            return project(item, of, self._embedded)
+            return read_nested(lambda text: project(text, of, self._embedded), bytes(item))
         except _UNREADABLE:
             return None
 
