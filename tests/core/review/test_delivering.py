@@ -1,6 +1,7 @@
 """What a workload's pod template gets of the plan that is stored for its SpreadGroup."""
 
 import json
+import time
 
 import msgspec
 import pytest
@@ -445,3 +446,57 @@ def test_of_a_group_that_says_nothing_nothing_is_delivered():
     """It selects no pod, whatever its status says."""
     decision = answer(redis(), group(caps=[{"topologyKey": ZONE}]))
     assert (decision.patch, decision.warnings) == ((), ())
+
+
+def softened(number):
+    return {"maxSkew": number + 1, "topologyKey": f"rack-{number}", "whenUnsatisfiable": "ScheduleAnyway"}
+
+
+def recorded(**fields):
+    """The metadata of a template of which somebody says that a plan was delivered."""
+    record = {"revision": "1", "group": "cache"} | fields
+    return {"annotations": {INJECTED: json.dumps(record)}}
+
+
+@pytest.mark.parametrize(
+    ("constraints", "told"),
+    [
+        pytest.param([softened(each) for each in range(16)], "", id="as many as rules look at"),
+        pytest.param([softened(each) for each in range(1500)], "the template has more than 16 constraints", id="more"),
+    ],
+)
+@pytest.mark.parametrize("earlier", [[], [softened(-each - 2) for each in range(1500)]])
+def test_a_template_that_says_more_than_people_do_is_not_compared_with_a_plan(constraints, earlier, told):
+    """Each with each takes seconds, in the event loop; the record too is the author's to write."""
+    made = redis(meta=recorded(constraints=earlier), topologySpreadConstraints=constraints)
+    began = time.process_time()
+    decision = answer(made)
+    assert time.process_time() - began < 0.1
+    assert [told in each for each in decision.warnings] == [True] * bool(told)
+    assert bool(decision.patch) is not bool(told)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"constraints": [HARD] * 17}, id="constraints"),
+        pytest.param({"constraints": [HARD], "apart": [{"topologyKey": ZONE}] * 16}, id="terms"),
+        pytest.param(
+            {"constraints": [HARD], "pin": {"key": ZONE, "operator": "In", "values": ["a"] * 65}}, id="zones of a pin"
+        ),
+        pytest.param(
+            {
+                "constraints": [
+                    HARD | {"labelSelector": {"matchLabels": {f"k{each}": "" for each in range(1025)}}},
+                    HARD,
+                ]
+            },
+            id="labels",
+        ),
+    ],
+)
+def test_a_record_that_is_longer_than_any_of_ours_is_none(fields):
+    """So what it says was delivered is the author's own: a hard constraint over zones, which contradicts the plan."""
+    own = {"topologySpreadConstraints": [HARD]}
+    assert "a hard constraint of its own" in answer(redis(meta=recorded(**fields), **own)).warnings[0]
+    assert answer(redis(meta=recorded(constraints=[HARD]), **own)).patch

@@ -22,6 +22,7 @@ from webhook.core.groups.membership import Membership, memberships
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.rules.limits.size import exceeded, immense
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import DEPLOYMENT, STATEFUL_SET, group_kind
 from webhook.core.workloads.reading import parsed, read_workload
@@ -32,6 +33,8 @@ _DELIVERED = frozenset({STATEFUL_SET, DEPLOYMENT})
 _WRITES = frozenset({"CREATE", "UPDATE"})
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NO_AFFINITY = Affinity()
+# A record of ours has three constraints at most, two terms, and zones of a group; anybody may write a longer one.
+_MOST_RECORDED, _MOST_PINNED = 16, 64
 Json = Any
 
 
@@ -57,6 +60,9 @@ def delivered(request: AdmissionRequest, circumstances: Circumstances) -> Decisi
 
 def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, circumstances: Circumstances) -> Decision:
     template, name = workload.templates[0].template, of.group.name
+    # What there is is compared with what there is to be, each with each, while others wait.
+    if too_large := exceeded(workload) or immense(template.pod_spec.constraints):
+        return _nothing(f"SpreadGroup {name}: the template has {too_large}")
     old = _read(request.old_object, request)
     there = _record(template)
     before = NO_PLAN if there is None else _plan(there)
@@ -93,9 +99,13 @@ def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, circu
 
 
 def _record(template: PodTemplate) -> InjectionRecord | None:
-    """What was delivered to the template, by whichever group."""
+    """What was delivered to the template, by whichever group; None too for what is longer than any plan."""
     found = record_of(template)
-    return found if found is not None and found.group is not None else None
+    if found is None or found.group is None:
+        return None
+    pinned = () if found.pin is None else found.pin.values or ()
+    long = len(found.constraints) + len(found.apart) > _MOST_RECORDED or len(pinned) > _MOST_PINNED
+    return None if long or immense(found.constraints) else found
 
 
 def _plan(record: InjectionRecord) -> ShardPlan:
