@@ -15,7 +15,10 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import constraint_warnings
 from webhook.core.defaulting.fallback import Fallback, fall_back, is_wanted
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
+from webhook.core.defaulting.next_pod import namespace_of
+from webhook.core.groups.membership import memberships
 from webhook.core.index.owners import Awaited
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest, Decision, Examination
 from webhook.core.review.delivering import delivered, takes_plans
@@ -43,6 +46,7 @@ from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
 from webhook.core.rules.limits.cost import is_costly, weigh
+from webhook.core.rules.limits.size import MAX_TEMPLATES
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, evaluate_written, noted, with_tried_fixes
 from webhook.core.text import one_line
@@ -145,8 +149,22 @@ def _believed(before: ReadObject, old: Evaluation, given: ReadObject, new: Evalu
 
 def _weighed(given: ReadObject, circumstances: Circumstances) -> tuple[bool, str]:
     """Whether looking at the object takes longer than others may wait, and the limit beyond which no rule looks."""
-    index = circumstances.index
-    return (False, "") if given.workload is None else weigh(given.workload, 0 if index is None else len(index.view()))
+    workload, index = given.workload, circumstances.index
+    if workload is None:
+        return False, ""
+    nodes = 0 if index is None else len(index.view())
+    namespace = circumstances.namespace or namespace_of(workload.meta.namespace)
+    if index is None or not index.groups(namespace):
+        return weigh(workload, nodes)
+    # Of what is ordinary either way it need not be known whether a group selects it.
+    found = weigh(workload, nodes, grouped=True)
+    return found if found == (False, "") or _is_grouped(workload, namespace, index) else weigh(workload, nodes)
+
+
+def _is_grouped(workload: Workload, namespace: str, index: ReadOnlyIndex) -> bool:
+    """Whether a SpreadGroup selects one of its templates; of more than rules look at, nobody asks."""
+    templates = workload.templates[:MAX_TEMPLATES]
+    return any(any(memberships(namespace, each.template.labels, index)) for each in templates)
 
 
 def _comes_too_early(namespace: str, circumstances: Circumstances) -> bool:

@@ -7,16 +7,17 @@ import pytest
 from build import ROOMY, index, node, pod, running
 from core.groups.grouped import written
 from core.scheduler.plugins.test_volume_filters import claim, in_zone, volume
-from manifest import PLAIN, RECENT, examined, request, said, workload
+from manifest import PLAIN, RECENT, ending_after, examined, request, said, workload
 from msgspec.structs import replace
 
 from webhook.core.api.storage import Claim, ClaimSpec
 from webhook.core.api.types import NodeStatus, ObjectMeta, TypeMeta
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index.readers import decode_object
-from webhook.core.policy.policy import Messages
+from webhook.core.policy.policy import Messages, Mode
 from webhook.core.review.review import review
-from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.rules.frame.subject import NO_TIME, Circumstances
+from webhook.core.rules.limits.size import BUSY
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 RULE = "group-cap"
@@ -437,3 +438,56 @@ def test_workloads_without_the_plan_are_named():
     assert fix(redis(shard="1"), here, planned(), has_plan, others[1]) == (take, f"{take}, in redis-2 too")
     theirs = "let the other workloads take the fields of the plan"
     assert fix(with_plan("a", "b"), "a: n1=1,2 | b: n2 | c: n3", planned(), *others) == (theirs, theirs)
+
+
+MANY = [{"topologyKey": key, "atMost": each} for each in range(2, 6) for key in (ZONE, HOSTNAME)]
+
+
+@pytest.mark.parametrize(
+    ("groups", "costly"),
+    [
+        pytest.param([written(caps=(HALF, TWO))], False, id="two caps over three zones and three nodes"),
+        pytest.param([written(caps=MANY)], True, id="eight caps"),
+        pytest.param([written(f"cache-{each}", caps=(HALF, TWO)) for each in range(3)], True, id="three groups"),
+        pytest.param([written(caps=MANY, selector={"matchLabels": {"app": "other"}})], False, id="of other pods"),
+    ],
+)
+def test_many_caps_are_left_to_those_who_have_time(groups, costly):
+    """Whoever may create groups makes many, and each review of a workload that they select places its pods for each."""
+    here = Circumstances(policy=PLAIN, index=town("a: n1 | b: n2 | c: n3", *groups), version=RECENT, elsewhere=True)
+    assert review(request(redis()), here).costly is costly
+    assert not review(request(redis()), replace(here, elsewhere=False)).costly
+
+
+STRICT = replace(PLAIN, ceiling=Mode.DENY, rules={RULE: Mode.DENY})
+ABOVE = {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["1"]}]}
+ANYWHERE = {"matchExpressions": [{"key": "size", "operator": "DoesNotExist"}]}
+MANY_NODES = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [ANYWHERE, *[ABOVE] * 100]}}
+COSTLY = redis(affinity={"nodeAffinity": MANY_NODES})
+NODES = " ".join(f"m{each}" for each in range(60))
+
+
+@pytest.mark.parametrize(
+    ("made", "group", "costly"),
+    [
+        pytest.param(COSTLY, written(), True, id="selected by a group"),
+        pytest.param(COSTLY, written(selector={"matchLabels": {"app": "other"}}), False, id="by none"),
+        pytest.param(redis(), written(), False, id="an ordinary one"),
+    ],
+)
+def test_what_a_template_without_constraints_costs_is_known_before(made, group, costly):
+    found = town(f"a: n1=1,2 {NODES} | b: n2 | c: n3", group)
+    here = Circumstances(policy=STRICT, index=found, version=RECENT, elsewhere=True)
+    assert review(request(made), here).costly is costly
+    busy = review(request(made), replace(here, elsewhere=False, unlooked=BUSY))
+    assert (BUSY in busy.message) is costly
+
+
+def test_time_that_runs_out_is_told():
+    found, told = town("a: n1=1,2 | b: n2 | c: n3"), set()
+    for looks in range(1, 60):
+        here = Circumstances(policy=STRICT, index=found, version=RECENT, until=1.0, clock=ending_after(looks))
+        decision = review(request(redis()), here)
+        missing = {each.missing for each in decision.not_evaluated if each.rule == RULE}
+        told.add("found" if not decision.allowed else NO_TIME if missing == {NO_TIME} else "nothing")
+    assert told == {"found", NO_TIME}

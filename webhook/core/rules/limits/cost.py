@@ -48,22 +48,26 @@ def is_costly(workload: Workload, nodes: int) -> bool:
     return weigh(workload, nodes)[0]
 
 
-def weigh(workload: Workload, nodes: int) -> tuple[bool, str]:
-    """Whether rules look at the object for longer than others may wait, and beyond which limit none looks at all."""
-    if cost(workload, nodes) <= MOST_IN_LINE:
+def weigh(workload: Workload, nodes: int, *, grouped: bool = False) -> tuple[bool, str]:
+    """Whether rules look at the object for longer than others may wait, and beyond which limit none looks at all.
+
+    Shape: ``grouped`` as in `cost`.
+    """
+    if cost(workload, nodes, grouped=grouped) <= MOST_IN_LINE:
         return False, ""
     # Whatever is immense costs more than that by what is written alone.
     limit = immense([each for template in workload.templates for each in template.template.pod_spec.constraints])
-    return not limit and (not exceeded(workload) or cost(workload, 0) > MOST_IN_LINE), limit
+    return not limit and (not exceeded(workload) or cost(workload, 0, grouped=grouped) > MOST_IN_LINE), limit
 
 
-def cost(workload: Workload, nodes: int) -> float:
+def cost(workload: Workload, nodes: int, *, grouped: bool = False) -> float:
     """An upper bound, of objects that are within the limits, of how long all rules look at it.
 
+    Shape: ``grouped`` says that a SpreadGroup selects a template: its pods are placed without constraints too.
     Unit: milliseconds, beside 5,000 nodes if there are more: what is ordinary stays so.
     """
-    # Rules that cost something are about constraints.
-    if not any(each.template.pod_spec.constraints for each in workload.templates):
+    # Rules that cost something are about constraints, or about caps of a group.
+    if not grouped and not any(each.template.pod_spec.constraints for each in workload.templates):
         return 0
     written, beside = 0.0, 0.0
     once = _POD if workload.is_pod else _TEMPLATE

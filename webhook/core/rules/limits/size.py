@@ -19,14 +19,14 @@ _MAX_TOLERATIONS = 128
 # Each is compared with the labels of every kind of pod that there is.
 _MAX_LABEL_REQUIREMENTS = 256
 # Each is placed by itself.
-_MAX_TEMPLATES = 64
+MAX_TEMPLATES = 64
 
 _TOO_MANY_COUNTED = f"more than {_MAX_COUNTED_TERMS} constraints and required pod affinity terms"
 _TOO_MANY_RESOURCES = f"more than {_MAX_RESOURCES} resources"
 _TOO_MANY_NODE_REQUIREMENTS = f"more than {_MAX_NODE_REQUIREMENTS} requirements on nodes"
 _TOO_MANY_TOLERATIONS = f"more than {_MAX_TOLERATIONS} tolerations"
 _TOO_MANY_LABEL_REQUIREMENTS = f"more than {_MAX_LABEL_REQUIREMENTS} labels in selectors"
-_TOO_MANY_TEMPLATES = f"more than {_MAX_TEMPLATES} pod templates"
+_TOO_MANY_TEMPLATES = f"more than {MAX_TEMPLATES} pod templates"
 
 _OF_A_TEMPLATE = (
     (_MAX_COUNTED_TERMS, _TOO_MANY_COUNTED),
@@ -79,7 +79,7 @@ def labels_in(selector: LabelSelector | None) -> int:
 
 def exceeded(workload: Workload) -> str:
     """The first limit that the object exceeds, one of `TOO_LARGE`; empty if it is small enough."""
-    if len(workload.templates) > _MAX_TEMPLATES:
+    if len(workload.templates) > MAX_TEMPLATES:
         return _TOO_MANY_TEMPLATES
     for template in workload.templates:
         for (most, text), size in zip(_OF_A_TEMPLATE, _sizes(template.template.pod_spec), strict=True):
