@@ -281,3 +281,46 @@ def test_a_pod_of_a_node_that_is_gone_is_no_news(api, replica, monkeypatch):
         replica.now += 6
         replica.scanner.turn()
     assert looks == []
+
+
+def test_a_group_that_takes_for_ever_keeps_no_other_back(api, replica, monkeypatch, caplog):
+    add_group(api, "slow")
+    add_group(api, namespace="bank")
+    api.put("namespaces", "bank")
+    assessed, asked = groups.group_status, []
+
+    def endless(of, *rest, **more):
+        asked.append(of.meta.name)
+        while of.meta.name == "slow":
+            sum(range(1000))
+        return assessed(of, *rest, **more)
+
+    monkeypatch.setattr(groups, "_MOST_SECONDS", 0.5)
+    monkeypatch.setattr(groups, "group_status", endless)
+    turns(replica, lambda: conditions(api, "cache", "bank") and conditions(api, "slow"))
+    assert conditions(api, "slow")["Planned"] == ("Unknown", "NotEvaluated")
+    assert conditions(api, "cache", "bank")["Planned"] == ("True", "Planned")
+    assert "a group takes too long to look at" in caplog.text
+    # Its namespace waits for an hour, whatever is written there meanwhile.
+    add_group(api, "slow", generation=2)
+    replica.now += 1000
+    replica.scanner.turn()
+    assert asked.count("slow") == 1
+    replica.now += 3000
+    turns(replica, lambda: asked.count("slow") == 2)
+
+
+def test_the_plan_of_a_group_that_takes_for_ever_stays(api, replica, monkeypatch):
+    add_group(api)
+    turns(replica, lambda: conditions(api))
+    planned = status(api)
+
+    def endless(*_rest, **_more):
+        while True:
+            sum(range(1000))
+
+    monkeypatch.setattr(groups, "_MOST_SECONDS", 0.5)
+    monkeypatch.setattr(groups, "group_status", endless)
+    add_group(api, generation=2)
+    turns(replica, lambda: replica.scanner.groups._given_up)
+    assert status(api) == planned

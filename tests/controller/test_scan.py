@@ -203,7 +203,8 @@ def test_a_pod_with_deep_fields_that_nobody_reads_keeps_no_scan_from_its_end(api
     add_pods(api, ["n-a"], app="flat", constraint=WRONG)
     pod = copy.deepcopy(api.objects["pods"]["shop", "deep-0"])
     pod["metadata"]["managedFields"] = "DEEP"
-    api.strike("any", raw(json.dumps(pod).replace('"DEEP"', f'[{{"fieldsV1": {DEEP}}}]')), resource="deep-0", times=9999)
+    text = json.dumps(pod).replace('"DEEP"', f'[{{"fieldsV1": {DEEP}}}]')
+    api.strike("any", raw(text), resource="deep-0", times=9999)
     assert titles(replica.scans()) == ["Pod/deep-0", "Pod/flat-0"]
     assert [*results(api)] == ["deep-0", "flat-0"]
 
@@ -346,6 +347,22 @@ def test_a_bug_ends_that_scan_and_the_next_one_begins_anew(api, replica, monkeyp
     assert replica.scanner.fault == "failed by a bug: ZeroDivisionError"
     assert "the scan failed by a bug" in caplog.text
     assert titles(replica.scans()) == ["Deployment/web"]
+
+
+def test_a_workload_that_takes_for_ever_is_left_out(api, replica, monkeypatch, caplog):
+    add_workload(api, "endless", constraint=WRONG)
+    add_workload(api, constraint=WRONG)
+    scanned = scan.scan_workload
+
+    def look(raw, within):
+        while b'"endless"' in raw:
+            sum(range(1000))
+        return scanned(raw, within)
+
+    monkeypatch.setattr(scan, "_MOST_SECONDS", 0.5)
+    monkeypatch.setattr(scan, "scan_workload", look)
+    assert titles(replica.scans()) == ["Deployment/web"]
+    assert "a workload takes too long to look at, and is left out" in caplog.text
 
 
 def test_a_part_that_fails_is_logged_and_the_others_answer(api, replica, monkeypatch, caplog):

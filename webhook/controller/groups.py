@@ -3,7 +3,8 @@
 A group is looked at when its spec, its workloads, its pods or the nodes have changed, and now and then anyway; in a
 turn one of each namespace, the one that was not looked at for longest. So a tenant with many groups waits for its own.
 A turn ends after a second, and those that were not looked at for longest come first in the next one. What looking
-takes is made up for by a pause of nine times as long, whoever asked for it.
+takes is made up for by a pause of nine times as long, whoever asked for it. A group that takes longer than others can
+wait is given up, and its namespace with it, for an hour.
 """
 
 import logging
@@ -11,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import NamedTuple
 
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
@@ -19,11 +21,13 @@ from webhook.cluster.writing.group_status import pods_of, put_status, read_statu
 from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.allowance import Allowance
 from webhook.controller.events import Events
+from webhook.controller.in_time import OutOfTimeError, in_time
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import API_VERSION, KIND, SpreadGroup
 from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.groups.group import Group
+from webhook.core.groups.standing.assess import not_evaluated
 from webhook.core.groups.standing.forms import Found, Status, as_json, read_status
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.pod_groups import Counts
@@ -37,6 +41,8 @@ _LOOK_SECONDS = 5.0  # between two looks at one group whose spec stays
 _ANYWAY_SECONDS = 60.0
 _PAUSE = 9  # times what was used
 _TURN_SECONDS = 1.0  # then scans and reports go on
+# For one group: the index is held meanwhile. A group of 400 pods beside 5,000 nodes takes a few seconds.
+_MOST_SECONDS, _GIVEN_UP_SECONDS = 20.0, 3600.0
 _OF = group_kind(API_VERSION, KIND)
 
 _log = logging.getLogger(__name__)
@@ -80,6 +86,7 @@ class Groups:
         """Begin anew: another replica may have led meanwhile."""
         self._looked: dict[_Name, _Looked] = {}
         self._due = 0.0
+        self._given_up: dict[str, float] = {}  # namespaces, and until when
         self.found: dict[_Name, Found] = {}
         self.fault = ""
         if self._events is not None:
@@ -113,7 +120,10 @@ class Groups:
     ) -> Iterator[tuple[SpreadGroup, tuple[SpreadGroup, ...], object]]:
         """Of each namespace the group that is due for longest, those that are older, and a mark of what there is."""
         now = self._clock()
-        for groups in known.values():
+        self._given_up = {name: until for name, until in self._given_up.items() if until > now}
+        for namespace, groups in known.items():
+            if namespace in self._given_up:
+                continue
             before = [self._before(each) for each in groups]
             for number in sorted(range(len(groups)), key=lambda each: before[each].at):
                 group, last = groups[number], before[number]
@@ -149,6 +159,17 @@ class Groups:
 
     def _assessed(self, of: SpreadGroup, older: tuple[SpreadGroup, ...], before: Status, feed: Feed) -> Status:
         now = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        try:
+            return self._in_time(of, older, before, now, feed)
+        except OutOfTimeError:
+            self._given_up[of.meta.namespace] = self._clock() + _GIVEN_UP_SECONDS
+            _log.warning("a group takes too long to look at", extra={"fields": {"group": "/".join(_name(of))}})
+            # What is planned stays as it is: others may have it by now.
+            why = f"it takes more than {_MOST_SECONDS:.0f} s to look at"
+            return before if before.workloads else not_evaluated(why, of.generation, before, now)
+
+    def _in_time(self, of: SpreadGroup, older: tuple[SpreadGroup, ...], before: Status, now: str, feed: Feed) -> Status:
+        """Errors: ClusterError; OutOfTimeError."""
         group = readable(of)
         asked = None if group is None else compile_selector(group.selector).text
         pods = [] if asked is None else pods_of(self._server, of.meta.namespace, asked)
@@ -158,7 +179,8 @@ class Groups:
                 # The pods that were asked for and those that watches told of are not of one moment: soon again.
                 self._looked[_name(of)] = _Looked(self._clock(), of.generation)
             version = feed.version or RECORDED
-            return group_status(of, older, pods, before, now, index=feed.index, policy=policy, version=version)
+            ask = partial(group_status, of, older, pods, before, now)
+            return in_time(_MOST_SECONDS, partial(ask, index=feed.index, policy=policy, version=version))
 
     def _write(self, of: SpreadGroup, status: Status) -> None:
         """Errors: ClusterError, but for a refusal of that one object."""

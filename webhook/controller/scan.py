@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import partial
 
 from msgspec import Struct
 
@@ -23,6 +24,7 @@ from webhook.controller.allowance import Allowance, Rate
 from webhook.controller.events import Events
 from webhook.controller.gathering import Gathered, Gathering
 from webhook.controller.groups import Groups
+from webhook.controller.in_time import OutOfTimeError, in_time
 from webhook.controller.reports import Reports
 from webhook.controller.share import Share
 from webhook.core.api.version import RECORDED
@@ -33,6 +35,7 @@ from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 from webhook.core.scan.surroundings import Surroundings, surroundings
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.workloads.kinds import group_kind, group_of
+from webhook.core.workloads.reading import read_meta
 from webhook.logs import bounded, described
 from webhook.report.scanned import notices, reported
 
@@ -40,6 +43,8 @@ _LOOK_SECONDS = 0.5
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 2.0, 60.0
 # How long the index is held at once; watches wait for it, and nobody else.
 _SLICE_SECONDS = 0.1
+# For one workload; ordinary ones take some milliseconds.
+_MOST_SECONDS = 10.0
 _JOIN_SECONDS = 5.0
 # etcd takes thousands of writes a second. What is more than this is written by the next scans.
 _REPORTS, _REPORTS_OF_A_NAMESPACE = Rate(a_minute=600, burst=3000), Rate(a_minute=60, burst=300)
@@ -238,7 +243,7 @@ class Scanner:
             with feed.lock:
                 until, slice_ = time.monotonic() + _SLICE_SECONDS, list[ScannedWorkload]()
                 while left and time.monotonic() < until:
-                    scanned = scan_workload(left.pop(), within)
+                    scanned = self._scanned(left.pop(), within)
                     if scanned is not None:
                         slice_.append(scanned)
             for each in slice_:
@@ -247,6 +252,17 @@ class Scanner:
             self._share.rest()
             self._look_at_groups(feed)
         return found
+
+    @staticmethod
+    def _scanned(one: Gathered, within: Surroundings) -> ScannedWorkload | None:
+        """What there is to say of it; None for no workload, and for one that takes longer than others can wait."""
+        try:
+            return in_time(_MOST_SECONDS, partial(scan_workload, one, within))
+        except OutOfTimeError:
+            meta = read_meta(one)
+            fields = {"namespace": meta.namespace, "name": meta.name}
+            _log.warning("a workload takes too long to look at, and is left out", extra={"fields": fields})
+            return None
 
     def _look_at_groups(self, feed: Feed) -> None:
         self.groups.turn(feed)

@@ -1,0 +1,41 @@
+"""An answer that does not come in time is not waited for, wherever it is looked for."""
+
+import time
+
+import pytest
+
+from webhook.controller.in_time import OutOfTimeError, in_time
+
+
+def without_end():
+    """As rules do: what one part raises keeps no other back."""
+    while True:
+        try:
+            sum(range(1000))
+        except Exception:  # noqa: BLE001, S112
+            continue
+
+
+def test_what_comes_in_time_is_the_answer():
+    assert in_time(60.0, lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        in_time(60.0, lambda: 1 / 0)
+
+
+def test_what_does_not_is_ended():
+    began = time.monotonic()
+    with pytest.raises(OutOfTimeError):
+        in_time(0.05, without_end)
+    assert time.monotonic() - began < 5
+
+
+def test_nothing_is_ended_afterwards():
+    """However close the answer comes to the end of its time."""
+    ended = 0
+    for number in range(200):
+        try:
+            in_time(0.001, lambda seconds=0.0005 + number * 0.000005: time.sleep(seconds))
+        except OutOfTimeError:
+            ended += 1
+    time.sleep(0.01)
+    assert ended < 200
