@@ -23,7 +23,7 @@ from webhook.controller.allowance import Allowance
 from webhook.controller.events import Events
 from webhook.controller.in_time import OutOfTimeError, in_time
 from webhook.core.api.selectors import compile_selector
-from webhook.core.api.spread_group import API_VERSION, KIND, SpreadGroup
+from webhook.core.api.spread_group import API_VERSION, KIND, MOST_GROUPS, SpreadGroup
 from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.groups.group import Group
@@ -129,7 +129,8 @@ class Groups:
                 group, last = groups[number], before[number]
                 if now - last.at < _LOOK_SECONDS and group.generation == last.generation:
                     continue
-                mark = _mark(group, index)
+                # Of those that are not planned nothing new is looked for: a tenant may make thousands.
+                mark = _mark(group, index) if number < MOST_GROUPS else None
                 if now - last.at >= _ANYWAY_SECONDS or (group.generation, mark) != (last.generation, last.mark):
                     yield group, groups[:number], mark
                     break
