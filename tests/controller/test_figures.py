@@ -32,13 +32,13 @@ class Kept:
         self.writes = {"written": 1}
 
 
-def kept(name="cache", zones=3):
+def kept(name="cache", zones=3, namespace="shop"):
     """A group with a cap of two pods a zone, and a pod without the fields of its plan."""
     spreads = [Distribution(topology_key=key, domains={"a": zones, "b": 1}, cap=2) for key in ("zone", "host")]
     conditions = (Dated(type="CapsHeld", status="False"),)
     unguarded = Unguarded(count=1, pods=("redis-0",))
     status = Status(conditions=conditions, distribution=tuple(spreads), unguarded=unguarded)
-    return Found(SpreadGroup(metadata=GroupMeta(name=name, namespace="shop")), status)
+    return Found(SpreadGroup(metadata=GroupMeta(name=name, namespace=namespace)), status)
 
 
 class Written:
@@ -150,3 +150,11 @@ def test_the_page_has_every_metric():
     from controller.reference import PAGE, with_table  # noqa: PLC0415 which imports this file
 
     assert with_table(PAGE.read_text()) == PAGE.read_text(), "make docs"
+
+
+def test_whoever_breaks_many_caps_hides_nobody_elses(monkeypatch):
+    monkeypatch.setattr(figures, "_MOST_CAPS", 3)
+    scanner = Stands()
+    scanner.groups = Kept(*(kept(f"cache-{number}") for number in range(5)), kept(namespace="bank"))
+    (above,) = [each for each in ScanFigures(scanner).collect() if each.name == "evenspread_group_cap_exceeded_pods"]
+    assert [each.labels["namespace"] for each in above.samples] == ["shop", "bank", "shop"]

@@ -5,6 +5,7 @@ Series are bounded: zones are at most twelve, and of workloads only the worst ar
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -98,7 +99,12 @@ def _of_groups(groups: Groups) -> Iterator[Metric]:
             if is_broken(spread):
                 labels = (each.group.meta.namespace, each.group.meta.name, spread.topology_key)
                 broken[labels] = max(broken.get(labels, 0), max(spread.domains.values()) - spread.cap)
-    for labels, pods in [*broken.items()][:_MOST_CAPS]:
+    # The first of each namespace, the second of each: one that has many takes no other's place, and its alert.
+    seen, turns = Counter[str](), list[tuple[int, tuple[str, str, str], int]]()
+    for labels, pods in broken.items():
+        seen[labels[0]] += 1
+        turns.append((seen[labels[0]], labels, pods))
+    for _, labels, pods in sorted(turns, key=itemgetter(0))[:_MOST_CAPS]:
         above.add_metric(labels, pods)
     yield above
     yield GaugeMetricFamily(
