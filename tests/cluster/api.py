@@ -299,7 +299,7 @@ class Handler(Writes, http.server.BaseHTTPRequestHandler):
             if one.name:
                 self.get_one(one)
             else:
-                self.get_some(one, request.query.get("labelSelector", ""))
+                self.get_some(one, request.query)
         elif request.what == "other" or request.resource in api.absent or not self._is_served(request, path):
             self.status(404, "the server could not find the requested resource")
         elif request.resource in api.forbidden:

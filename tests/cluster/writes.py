@@ -122,11 +122,14 @@ class Writes(http.server.BaseHTTPRequestHandler):
         else:
             self.json(200, made)
 
-    def get_some(self, at, selector):
-        """Answer with the objects of a namespace that have these labels, all on one page."""
-        wanted = {tuple(each.split("=")) for each in selector.split(",")}
+    def get_some(self, at, query):
+        """Answer with a page of the objects of a namespace that have these labels; a token is where the next begins."""
+        wanted = {tuple(each.split("=")) for each in query.get("labelSelector", "").split(",")}
         with self.server.api.lock:
             known = self.server.api.objects[at.resource].items()
             items = [one for (namespace, _), one in known if namespace == at.namespace]
             items = [one for one in items if wanted <= set((one["metadata"].get("labels") or {}).items())]
-        self.json(200, {"metadata": {}, "items": items})
+        begin = int(query.get("continue", 0))
+        end = begin + int(query.get("limit", len(items)))
+        meta = {"continue": str(end)} if end < len(items) else {}
+        self.json(200, {"metadata": meta, "items": items[begin:end]})

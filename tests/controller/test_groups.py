@@ -5,6 +5,7 @@ from cluster.api import FakeApi, refuse
 from cluster.following import eventually
 from controller.town import Replica, add_nodes, add_workload, owned_by
 
+from webhook.cluster.connection import Stream
 from webhook.cluster.writing import group_status
 from webhook.controller import groups
 from webhook.controller.figures import ScanFigures
@@ -335,3 +336,14 @@ def test_of_groups_that_are_not_planned_no_change_is_looked_for(api, replica, mo
         add_group(api, f"cache-{number}", created=f"2026-11-23T1{number}:00:00Z")
     turns(replica, lambda: all(conditions(api, f"cache-{number}") for number in range(4)))
     assert marked == {"cache-0", "cache-1"}
+
+
+def test_pods_that_are_too_long_for_a_page_are_asked_for_one_by_one(api, replica, monkeypatch):
+    add_group(api)
+    for number in range(3):
+        add_shard(api, number, "n-a", "n-b")
+    read = Stream.body
+    longest = {True: 2000, False: 1 << 20}  # three of these pods are longer, one is not
+    monkeypatch.setattr(Stream, "body", lambda of: read(of, longest["labelSelector" in of._response.url]))
+    turns(replica, lambda: conditions(api))
+    assert status(api)["distribution"][0]["domains"] == {"a": 3, "b": 3, "c": 0}

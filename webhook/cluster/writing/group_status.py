@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from webhook.cluster.connection import ApiServer
+from webhook.cluster.connection import ApiServer, TooLongError
 from webhook.cluster.resources import Resource, group_path
 from webhook.cluster.wire import read_page
 from webhook.cluster.writing.reports import FIELD_MANAGER, accepted
@@ -49,13 +49,22 @@ def put_status(server: ApiServer, of: SpreadGroup, status: Mapping[str, Any]) ->
 def pods_of(server: ApiServer, namespace: str, selector: str) -> list[Pod] | None:
     """The namespace's pods that a selector matches; None of more than `MOST_PODS`. One that cannot be read is left out.
 
+    Shape: where a page is too long, one pod is requested, and then more again, as lists for watches do.
     Errors: as `read_status_of`.
     """
-    found = list[Pod]()
-    query = {"labelSelector": selector, "limit": str(_PAGE)}
+    found, limit = list[Pod](), _PAGE
+    query = {"labelSelector": selector}
     while True:
-        with server.open(f"/api/v1/namespaces/{quote(namespace)}/pods?{urlencode(query)}") as stream:
-            page, _ = read_page(stream.body(), _PODS.reader("v1"))
+        asked = urlencode(query | {"limit": str(limit)})
+        try:
+            with server.open(f"/api/v1/namespaces/{quote(namespace)}/pods?{asked}") as stream:
+                page, _ = read_page(stream.body(), _PODS.reader("v1"))
+        except TooLongError:
+            if limit == 1:
+                raise
+            limit = 1
+            continue
+        limit = min(2 * limit, _PAGE)
         found += (each for each in page.values if isinstance(each, Pod))
         if len(found) > MOST_PODS:
             return None
