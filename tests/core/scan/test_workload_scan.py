@@ -1,6 +1,7 @@
 """What a scan says of one workload: its pods, why they wait, what would be refused or injected, the smallest fix."""
 
 import json
+import time
 
 import pytest
 from build import constraint, default, policy
@@ -315,6 +316,23 @@ def test_an_object_that_cannot_be_read():
     broken["spec"]["replicas"] = "three"
     found = scan_workload(json.dumps(broken).encode(), IN_ONE_ZONE)
     assert (found.readable, [each.finding.rule for each in found.findings]) == (False, ["wrong-type"])
+
+
+@pytest.mark.parametrize(
+    ("constraints", "looked_at"),
+    [
+        pytest.param([f"rack-{each} soft 1 app=other" for each in range(16)], True, id="as many as rules look at"),
+        pytest.param([f"rack-{each} soft 1 app=other" for each in range(200)], False, id="more"),
+    ],
+)
+def test_a_workload_that_says_more_than_people_do_is_not_looked_at(constraints, looked_at):
+    """Rules compare constraints with each other, and with what a fix would make of them: for minutes."""
+    began = time.process_time()
+    found = one("a: a0=1", web(*constraints, replicas=3))
+    assert time.process_time() - began < 0.3
+    assert (found.name, found.wanted, bool(found.findings)) == ("web", 3, looked_at)
+    told = {each.missing for each in found.not_evaluated}
+    assert ("more than 16 constraints and required pod affinity terms" in told) is not looked_at
 
 
 def test_what_raises_on_one_workload_keeps_no_answer_back(monkeypatch):

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import ObjectMeta, OwnerReference, TypeMeta
+from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.injection import Injection
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.explain.edit_target import object_title
@@ -21,6 +22,8 @@ from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import Examination
 from webhook.core.review.judging import Judged
 from webhook.core.review.review import examine
+from webhook.core.rules.limits.size import exceeded, immense
+from webhook.core.rules.rule_set import not_looked_at
 from webhook.core.scan.actual_skew import actual_skews, has_standing_pods
 from webhook.core.scan.next_pods import ScannedTemplate, next_pods, to_inject
 from webhook.core.scan.scanned import ActualSkew, ScanFailure, ScannedWorkload, SmallestFix, ZoneLoss
@@ -30,7 +33,7 @@ from webhook.core.scan.waiting_pods import Waiting, waiting
 from webhook.core.scan.zone_losses import zone_losses
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.own_selector import compiled, selector_of
-from webhook.core.workloads.reading import parsed, read_meta, stated_type
+from webhook.core.workloads.reading import parsed, read_meta, read_workload, stated_type
 from webhook.core.workloads.workload import Workload
 
 _Answer = TypeVar("_Answer")
@@ -54,9 +57,21 @@ class ScannedObject(NamedTuple):
 def scan_workload(raw: bytes | Mapping[str, object], within: Surroundings) -> ScannedWorkload | None:
     """What there is to say of one workload; None for an object without pods.
 
+    Shape: of one that is too large for rules to look at at admission, that none looked at it here either: others wait.
     Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
     """
-    return scan_object(raw, within).workload
+    return _too_large(raw, within) or scan_object(raw, within).workload
+
+
+def _too_large(raw: bytes | Mapping[str, object], within: Surroundings) -> ScannedWorkload | None:
+    stated, meta, here = stated_type(raw), read_meta(raw), within.circumstances
+    try:
+        of = read_workload(raw, here.policy.workloads, api_version=stated.api_version, kind=stated.kind)
+    except DecodeError:
+        return None
+    constraints = [] if of is None else [each for one in of.templates for each in one.template.pod_spec.constraints]
+    limit = "" if of is None else exceeded(of) or immense(constraints)
+    return _named(stated, meta, Examination(workload=of, not_evaluated=not_looked_at(limit)), within) if limit else None
 
 
 def scan_object(
