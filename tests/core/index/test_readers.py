@@ -102,6 +102,20 @@ def test_a_group_keeps_its_spec_and_its_stored_plan_and_none_of_its_labels():
     assert (gone.spec, gone.status, gone.generation) == (None, None, 0)
 
 
+def test_constraints_that_shards_have_alike_are_kept_once():
+    """A process that judges costly objects gets all groups of a namespace, while others wait."""
+
+    def entry(number, skew):
+        constraint = {"maxSkew": skew, "topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "redis"}}}
+        return {"shard": str(number), "topologySpreadConstraints": [constraint]}
+
+    status = GROUP["status"] | {"workloads": [entry(0, 1), entry(1, 1), entry(2, 2)]}
+    kept = decoded(json.dumps(GROUP | {"status": status}), "evenspread.io/v1alpha1", "SpreadGroup").status.workloads
+    one, same, other = (each.topology_spread_constraints for each in kept)
+    assert one is same
+    assert [each.max_skew for each in (*one, *other)] == [1, 2]
+
+
 def test_a_group_with_more_caps_than_its_definition_allows_is_not_read():
     spec = GROUP["spec"] | {"caps": GROUP["spec"]["caps"] * 9}
     with pytest.raises(msgspec.ValidationError, match=r"Expected `array` of length <= 8 - at `\$.spec.caps`"):

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
 from webhook.core.api.spread_group import API_VERSION as GROUPS
-from webhook.core.api.spread_group import GroupMeta, SpreadGroup
+from webhook.core.api.spread_group import GroupMeta, GroupStatus, SpreadGroup
 from webhook.core.api.storage import (
     KEPT_ANNOTATIONS,
     Claim,
@@ -192,7 +192,23 @@ def _spread_group(read: SpreadGroup, _: TypeMeta) -> SpreadGroup:
         creation_timestamp=meta.creation_timestamp,
         generation=meta.generation,
     )
-    return msgspec.structs.replace(read, metadata=kept)
+    status = None if read.status is None else _with_shared_constraints(read.status)
+    return msgspec.structs.replace(read, metadata=kept, status=status)
+
+
+def _with_shared_constraints(status: GroupStatus) -> GroupStatus:
+    """The status with one value for constraints that are equal: those of a plan are, in each of its shards."""
+    known = dict[bytes, tuple[SpreadConstraint, ...]]()
+    workloads = tuple(
+        msgspec.structs.replace(
+            each,
+            topology_spread_constraints=known.setdefault(
+                msgspec.json.encode(each.topology_spread_constraints), each.topology_spread_constraints
+            ),
+        )
+        for each in status.workloads
+    )
+    return msgspec.structs.replace(status, workloads=workloads)
 
 
 def _declared(template: msgspec.Raw) -> tuple[Declared, ...] | None:
