@@ -230,7 +230,7 @@ def _mark(of: SpreadGroup, index: ReadOnlyIndex) -> object:
         return None
     view, selector = index.view(), compile_selector(group.selector)
     counts = index.count(group.namespace, selector)
-    waiting = sum(selector.matches(each.labels) for each in index.waiting_pods(group.namespace))
+    waiting = index.count_waiting(group.namespace, selector)
     workloads = tuple((each.meta.uid, each.meta.resource_version) for each in workloads_of(group, index))
     return tuple(sorted(counts.items())), waiting, workloads, view.live
 

@@ -309,6 +309,9 @@ class ClusterIndex(ReadOnlyIndex):
         wanted = self._waiting.values() if namespace is None else (self._waiting.get(namespace, {}),)
         return tuple(pod for pods in wanted for pod in pods.values())
 
+    def count_waiting(self, namespace: str, selector: Selector) -> int:
+        return sum(selector.matches(each.labels) for each in self._waiting.get(namespace, {}).values())
+
     def nominated_pods(self) -> Mapping[str, tuple[Pod, ...]]:
         return {node: tuple(pods.values()) for node, pods in self._nominated.items()}
 

@@ -111,6 +111,9 @@ class ReadOnlyIndex(Protocol):
     def waiting_pods(self, namespace: str | None = None) -> tuple[Pod, ...]:
         """The namespace's pods that have no node yet, or those of all namespaces."""
 
+    def count_waiting(self, namespace: str, selector: Selector) -> int:
+        """How many of the namespace's pods that have no node yet the selector matches."""
+
     def nominated_pods(self) -> Mapping[str, tuple[Pod, ...]]:
         """The waiting pods that preemption has nominated for a node, by that node."""
 

@@ -491,3 +491,14 @@ def test_time_that_runs_out_is_told():
         missing = {each.missing for each in decision.not_evaluated if each.rule == RULE}
         told.add("found" if not decision.allowed else NO_TIME if missing == {NO_TIME} else "nothing")
     assert told == {"found", NO_TIME}
+
+
+@pytest.mark.parametrize("caps", [(HALF,), (MASTERS,)])
+def test_pods_that_wait_are_not_handed_out_to_be_counted(caps, monkeypatch):
+    """A namespace has thousands, and a process that judges a costly object would get them all."""
+    found = town("a: n1=m,m,1 | b: n2=1", written(caps=caps))
+    found.apply("ADDED", replace(pod("app=redis role=master"), metadata=replace(pod().metadata, name="waits")))
+    expected = said(RULE, redis(), index=found)
+    monkeypatch.setattr(type(found), "waiting_pods", lambda *_: 1 / 0)
+    assert said(RULE, redis(), index=found) == expected
+    assert not [each for each in expected if each.startswith("not evaluated")]

@@ -137,7 +137,7 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
     for cap in of.group.caps:
         column, selector = index.view().column(cap.topology_key), _counted(of, cap)
         counts = index.count(of.group.namespace, selector)
-        limit = _Limit(cap, of.group.shared_by(cap, _selected(of, counts, selector, index)))
+        limit = _Limit(cap, of.group.shared_by(cap, _selected(of, cap, counts, index)))
         there = _by_domain(counts, column)
         broken = _fullest(there, there)
         if broken is not None and broken.pods > limit.most:
@@ -166,10 +166,11 @@ def _counted(of: Membership, cap: Cap) -> Selector:
     return of.selector.joined(compile_selector(cap.selector).requirements)
 
 
-def _selected(of: Membership, counts: Counts, selector: Selector, index: ReadOnlyIndex) -> int:
-    """The pods that are counted, those without a node too."""
-    waiting = (selector.matches(each.labels) for each in index.waiting_pods(of.group.namespace))
-    return sum(counts.values()) + sum(waiting)
+def _selected(of: Membership, cap: Cap, counts: Counts, index: ReadOnlyIndex) -> int:
+    """The pods that are counted, those without a node too; 0 where nothing depends on it."""
+    if cap.selector is None:
+        return 0
+    return sum(counts.values()) + index.count_waiting(of.group.namespace, _counted(of, cap))
 
 
 def _by_domain(counts: Counts, column: Column) -> Mapping[str, int]:
