@@ -153,3 +153,30 @@ def test_replicas_without_end_take_no_time(of_hosts, replicas, found):
     assert time.process_time() - began < 0.5
     assert not decision.costly
     assert [str(each.mode) for each in decision.findings if each.finding.rule == "replicas-do-not-fit"] == found
+
+
+MANY_LABELS = " ".join(f"l{number}=x" for number in range(1000))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(web(volumes=[{"name": f"v{each}", "emptyDir": {}} for each in range(1000)]), id="volumes"),
+        pytest.param(
+            workload("Deployment", f"{STABLE} {MANY_LABELS}", "zone hard 1 app=web", selector=STABLE), id="labels"
+        ),
+        pytest.param(
+            web(
+                affinity={
+                    "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"podAffinityTerm": {}}] * 1500}
+                }
+            ),
+            id="preferred terms",
+        ),
+    ],
+)
+def test_what_costs_as_much_beside_few_nodes_is_costly_there(made):
+    """So that time which runs out is no way round a rule on deny: tens of thousands take half a second."""
+    assert reviewed(made, elsewhere=True).costly
+    assert told(reviewed(made, unlooked=TOO_COSTLY)) == (False, {WIDE}, TOO_COSTLY)
+    assert told(reviewed(made)) == (False, {WIDE}, "")

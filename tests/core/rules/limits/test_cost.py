@@ -62,6 +62,8 @@ def requesting(count):
         pytest.param("Pod", requesting(2), 5000, 0.3, id="2 resources"),
         pytest.param("Pod", requesting(32), 5000, 16.8, id="32 resources"),
         pytest.param("Pod", {"volumes": [{"name": "v"}] * 500}, 5000, 3.3, id="500 volumes"),
+        pytest.param("Pod", {"volumes": [{"name": "v"}] * 500}, 5, 3.0, id="500 volumes beside few nodes"),
+        pytest.param("Pod", {"containers": [{"ports": [{}] * 499}]}, 5, 3.0, id="499 ports beside few nodes"),
         pytest.param(
             "Pod",
             {

@@ -40,7 +40,7 @@ _VALUE = 0.003
 _LABEL = 0.008
 _TOLERATION = 0.01
 _USUAL_RESOURCES, _RESOURCE = 2, 0.55  # cpu and memory have columns
-_OTHER = 0.006  # a volume; a port or a container takes less
+_OTHER = 0.006  # a volume, however many nodes there are; a label, a port or a container takes less
 
 
 def is_costly(workload: Workload, nodes: int) -> bool:
@@ -77,6 +77,8 @@ def cost(workload: Workload, nodes: int, *, grouped: bool = False) -> float:
         written += _WRITTEN_TEMPLATE + len(constraints) * _WRITTEN_CONSTRAINT + keys_in(constraints) * _WRITTEN_KEY
         if nodes:
             written += _labels_in_terms(spec.affinity) * _WRITTEN_TERM_LABEL
+            written += (len(each.template.labels) + len(spec.volumes or ()) + _containers_and_ports(spec)) * _OTHER
+            written += _preferred_terms(spec.affinity) * _PREFERRED_TERM
             beside += once + _of_spec(spec)
     return written + beside * min(1.0, nodes / _NODES)
 
@@ -118,20 +120,24 @@ def _of_spec(spec: PodSpec) -> float:
         + len(spec.node_selector or ()) * _NODE_REQUIREMENT
         + len(spec.tolerations or ()) * _TOLERATION
         + max(0, resources(spec) - _USUAL_RESOURCES) * _RESOURCE
-        + (len(spec.volumes or ()) + _containers_and_ports(spec)) * _OTHER
     )
 
 
 def _of_affinity(affinity: Affinity, terms: Collection[PodAffinityTerm]) -> float:
     """Shape: ``terms`` are the required ones to pods."""
     required = affinity.node_affinity.required if affinity.node_affinity else None
-    kinds = (affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity)
     return (
         len(terms) * _POD_TERM
         + sum(_of_labels(each.label_selector) for each in terms)
         + _of_node_terms((required.node_selector_terms if required else None) or ())
-        + sum(len(each.preferred or ()) for each in kinds if each is not None) * _PREFERRED_TERM
     )
+
+
+def _preferred_terms(affinity: Affinity | None) -> int:
+    if affinity is None:
+        return 0
+    kinds = (affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity)
+    return sum(len(each.preferred or ()) for each in kinds if each is not None)
 
 
 def _of_labels(selector: LabelSelector | None) -> float:
