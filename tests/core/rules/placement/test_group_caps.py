@@ -444,19 +444,20 @@ MANY = [{"topologyKey": key, "atMost": each} for each in range(2, 6) for key in 
 
 
 @pytest.mark.parametrize(
-    ("groups", "costly"),
+    ("groups", "pods", "costly"),
     [
-        pytest.param([written(caps=(HALF, TWO))], False, id="two caps over three zones and three nodes"),
-        pytest.param([written(caps=MANY)], True, id="eight caps"),
-        pytest.param([written(f"cache-{each}", caps=(HALF, TWO)) for each in range(3)], True, id="three groups"),
-        pytest.param([written(caps=MANY, selector={"matchLabels": {"app": "other"}})], False, id="of other pods"),
+        pytest.param([written(caps=(HALF, TWO))], 20, False, id="two caps over three zones and three nodes"),
+        pytest.param([written(caps=(HALF, TWO))], 60, True, id="of many pods"),
+        pytest.param([written(caps=MANY)], 10, True, id="eight caps"),
+        pytest.param([written(f"cache-{each}", caps=(HALF, TWO)) for each in range(9)], 2, True, id="nine groups"),
+        pytest.param([written(caps=MANY, selector={"matchLabels": {"app": "other"}})], 60, False, id="of other pods"),
     ],
 )
-def test_many_caps_are_left_to_those_who_have_time(groups, costly):
+def test_many_caps_are_left_to_those_who_have_time(groups, pods, costly):
     """Whoever may create groups makes many, and each review of a workload that they select places its pods for each."""
     here = Circumstances(policy=PLAIN, index=town("a: n1 | b: n2 | c: n3", *groups), version=RECENT, elsewhere=True)
-    assert review(request(redis()), here).costly is costly
-    assert not review(request(redis()), replace(here, elsewhere=False)).costly
+    assert review(request(redis(replicas=pods)), here).costly is costly
+    assert not review(request(redis(replicas=pods)), replace(here, elsewhere=False)).costly
 
 
 STRICT = replace(PLAIN, ceiling=Mode.DENY, rules={RULE: Mode.DENY})
