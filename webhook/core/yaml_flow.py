@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
@@ -44,6 +45,7 @@ def flow_scalar(value: object) -> str:
     return '"' + "".join(map(_escaped, value)) + '"'
 
 
+@lru_cache(maxsize=16384)  # of a few bytes, as `go_text`: whoever writes thousands of odd letters has each escaped
 def _escaped(letter: str) -> str:
     if letter.isprintable() or letter < " ":
         return json.dumps(letter, ensure_ascii=False)[1:-1]

@@ -49,6 +49,8 @@ def quote(text: str) -> str:
     """The text as Go's ``strconv.Quote`` writes it. Source: strconv/quote.go ``Quote``."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
+    if text.isascii():
+        return f'"{text.translate(_ASCII_RUNES)}"'
     return '"' + "".join(map(_rune, text)) + '"'
 
 
@@ -63,6 +65,9 @@ def _rune(char: str) -> str:
     if code < 0x80:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_ASCII_RUNES = {code: _rune(chr(code)) for code in range(128)}
 
 
 def json_text(value: object) -> str:
