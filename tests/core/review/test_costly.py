@@ -180,3 +180,11 @@ def test_what_costs_as_much_beside_few_nodes_is_costly_there(made):
     assert reviewed(made, elsewhere=True).costly
     assert told(reviewed(made, unlooked=TOO_COSTLY)) == (False, {WIDE}, TOO_COSTLY)
     assert told(reviewed(made)) == (False, {WIDE}, "")
+
+
+@pytest.mark.parametrize(("templates", "costly"), [(64, False), (1000, True)])
+def test_thousands_of_templates_without_constraints_are_costly(templates, costly):
+    spec = {"workerGroupSpecs": [{"template": {"spec": {"containers": []}}} for _ in range(templates)]}
+    made = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "ray"}, "spec": spec}
+    assert reviewed(made, elsewhere=True).costly is costly
+    assert reviewed(made).allowed

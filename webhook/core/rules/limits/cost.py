@@ -20,13 +20,22 @@ from webhook.core.api.types import (
     PodAffinityTerm,
     PodSpec,
 )
-from webhook.core.rules.limits.size import exceeded, immense, keys_in, labels_in, required_terms, resources
+from webhook.core.rules.limits.size import (
+    MAX_TEMPLATES,
+    exceeded,
+    immense,
+    keys_in,
+    labels_in,
+    required_terms,
+    resources,
+)
 from webhook.core.workloads.workload import Workload
 
 MOST_IN_LINE = 5.0
 """What may be judged while others wait. Unit: milliseconds."""
 
 _WRITTEN_TEMPLATE, _WRITTEN_CONSTRAINT, _WRITTEN_KEY = 0.1, 0.15, 0.02
+_BARE_TEMPLATE = 0.02  # without constraints: whether its pods would be refused
 _WRITTEN_TERM_LABEL = 0.005  # each is compared with the syntax of labels, some several times
 _NODES = 5000
 _POD, _TEMPLATE = 0.3, 1.7  # with two constraints: one dry run, or all that is asked about a number of pods
@@ -66,9 +75,9 @@ def cost(workload: Workload, nodes: int, *, grouped: bool = False) -> float:
     Shape: ``grouped`` says that a SpreadGroup selects a template: its pods are placed without constraints too.
     Unit: milliseconds, beside 5,000 nodes if there are more: what is ordinary stays so.
     """
-    # Rules that cost something are about constraints, or about caps of a group.
+    # Rules that cost something are about constraints, or about caps of a group; of templates there may be thousands.
     if not grouped and not any(each.template.pod_spec.constraints for each in workload.templates):
-        return 0
+        return max(0, len(workload.templates) - MAX_TEMPLATES) * _BARE_TEMPLATE
     written, beside = 0.0, 0.0
     once = _POD if workload.is_pod else _TEMPLATE
     for each in workload.templates:
