@@ -5,6 +5,8 @@ Over a large index it hardly ever runs, since it would hold up every request.
 
 import asyncio
 import contextlib
+import socket
+import time
 
 import pytest
 from server.attack import BODY
@@ -14,6 +16,7 @@ WITHOUT_COLLECTOR = "import gc; gc.disable(); gc.enable = lambda: None; "
 LARGE = review(size=7 * 1024 * 1024 - 4096)
 # What a request of its kind needs once, and the allocator keeps; of large ones for each thread that has read one.
 MOST_GROWTH_MIB = 10
+MOST_OF_A_SOURCE = 1000
 MOST_GROWTH_OF_LARGE_MIB = 40  # they would take twice as much if they stayed
 
 
@@ -38,6 +41,13 @@ def handshakes(server, count):
         await asyncio.gather(*(one(gate, context) for _ in range(count)))
 
     asyncio.run(all_of_them())
+
+
+def pushed_out(server, count):
+    """Silent connections that give way to newer ones in the middle of their handshake: 4 KiB each, if they stayed."""
+    with contextlib.ExitStack() as held:
+        for _ in range(MOST_OF_A_SOURCE + count):
+            held.enter_context(socket.create_connection(("127.0.0.1", server.port)))
 
 
 def reviews(server, count, body=BODY):
@@ -114,3 +124,18 @@ def test_nothing_that_ends_waits_for_the_collector(server, attack, count, most):
     attack(server, count)
     # The last connections end, and freed memory goes back, a moment after the last answer.
     eventually(lambda: server.resident() - before < most, 10)
+
+
+def test_nothing_that_is_pushed_out_waits_for_the_collector():
+    with serving(before=WITHOUT_COLLECTOR) as server:
+        pushed_out(server, 0)
+        before = settled(server)
+        pushed_out(server, 4000)
+        assert settled(server) - before < MOST_GROWTH_MIB
+
+
+def settled(server):
+    """Resident, MiB, once all connections have ended: then it is looked once a second what can be given back."""
+    eventually(lambda: "evenspread_open_connections 0.0" in server.get("/metrics")[1], 10)
+    time.sleep(2)
+    return server.resident()

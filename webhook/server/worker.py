@@ -188,14 +188,15 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             self.app.state.metrics.open_connections.set(self.admission_table.count)
+            tables = self.admission_table, self.health_table
+            # First, since what is ended below is gone in a moment, and not yet.
+            if all(each.idle for each in self.admission_table) and any(each.drained(_MUCH_BYTES) for each in tables):
+                give_memory_back()
             now = time.monotonic()
-            for table in (self.admission_table, self.health_table):
+            for table in tables:
                 for connection in table:
                     if connection.overdue(now):
                         table.end(connection, "late")
-            tables = self.admission_table, self.health_table
-            if all(each.idle for each in self.admission_table) and any(each.drained(_MUCH_BYTES) for each in tables):
-                give_memory_back()
 
 
 def _raise_descriptor_limit(wanted: int) -> None:

@@ -84,3 +84,5 @@ class Listener:
             if connection.transport is None:
                 self._table.leave(connection)
                 accepted.close()
+                # A cancelled task keeps where it was cancelled, and so the connection, which would keep the task.
+                connection.greeting = connection.peer = None
