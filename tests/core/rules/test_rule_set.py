@@ -18,7 +18,7 @@ from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import NotEvaluated, Rule
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.placement.frame.each_template import PlacementRule
-from webhook.core.rules.rule_set import _FAMILIES, RULES, unheard
+from webhook.core.rules.rule_set import _FAMILIES, BY_ID, RULES, unheard
 from webhook.core.workloads.kinds import BUILT_IN_KINDS
 
 FILE = """
@@ -181,16 +181,22 @@ ONLY_AUDITED = {
             id="one is to warn",
         ),
         pytest.param(
-            {"replicas-do-not-fit": Mode.AUDIT},
+            {"topology-key-unknown": Mode.AUDIT},
             OFF_BY_DEFAULT,
-            OFF_BY_DEFAULT | ONLY_AUDITED | {"replicas-do-not-fit"},
+            OFF_BY_DEFAULT | ONLY_AUDITED | {"topology-key-unknown"},
             id="one is not to warn",
         ),
         pytest.param(
-            {"replicas-do-not-fit": Mode.OFF, "spread-required": Mode.AUDIT},
-            {"replicas-do-not-fit"},
-            ONLY_AUDITED | {"replicas-do-not-fit", "spread-required"},
+            {"topology-key-unknown": Mode.OFF, "spread-required": Mode.AUDIT},
+            {"topology-key-unknown"},
+            ONLY_AUDITED | {"topology-key-unknown", "spread-required"},
             id="one is off and another on",
+        ),
+        pytest.param(
+            {"tainted-nodes-counted": Mode.OFF, "replicas-do-not-fit": Mode.AUDIT},
+            OFF_BY_DEFAULT,
+            OFF_BY_DEFAULT | ONLY_AUDITED,
+            id="what they find keeps others silent",
         ),
     ],
 )
@@ -223,3 +229,24 @@ def test_what_is_only_audited_is_left_to_the_scan(scanned, rules, told):
     assert {rule: mode for rule, mode in found.items() if rule == "zone-loss-strands-pods"} == told
     # The scan asks all rules, whatever admission leaves to it.
     assert "zone-loss-strands-pods" in {each.finding.rule for each in examined(STRANDED, PLAIN, index=index).findings}
+
+
+CROWDED = workload("Deployment", "app=web", "zone hard 1 app=web", selector="app=web", replicas=7)
+EXCLUDED = workload(
+    "Deployment", "app=web", "zone hard 1 app=web", "hostname hard 1 app=web", selector="app=web", replicas=9
+)
+STRAY = workload("Deployment", "app=web", "rack hard 1 app=web", "zone soft 1 {}", selector="app=web", replicas=3)
+
+
+@pytest.mark.parametrize("scanned", [False, True])
+@pytest.mark.parametrize("mode", [Mode.OFF, Mode.AUDIT])
+@pytest.mark.parametrize("rule", [each for each in RULES if each.ask_written is None], ids=lambda rule: rule.id)
+def test_a_rule_that_is_not_asked_changes_nothing_that_users_are_told(rule, mode, scanned):
+    """Whichever it is: some keep others silent by what they find."""
+    policy = replace(DENY, rules={**dict.fromkeys(BY_ID, Mode.DENY), rule.id: mode})
+    for manifest in (CROWDED, EXCLUDED, STRAY, STRANDED):
+        for nodes in ("a: n1 | b: n2 | c: ~n3", "a: n1 n2 | b: n3 n4 | c: n5 n6", "a: n1=2 n2 | b: n3"):
+            here = Circumstances(policy=policy, version=RECENT, index=cluster(nodes))
+            left = replace(here, unheard=unheard(policy, scanned=scanned))
+            every, some = (review.review(request(manifest), each) for each in (here, left))
+            assert (some.allowed, some.message, some.warnings) == (every.allowed, every.message, every.warnings), nodes

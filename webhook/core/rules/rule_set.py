@@ -170,10 +170,12 @@ def unheard(policy: Policy, *, scanned: bool) -> frozenset[str]:
     """The rules of which nobody would hear at admission, so that no request waits for them.
 
     Shape: these are rules that are off, and, where the cluster is ``scanned`` and reports tell what is found, those
-    that are only audited whatever they find.
+    that are only audited whatever they find; but none whose finding keeps another rule silent.
     """
     silent = set()
     for rule in RULES:
+        if isinstance(rule, PlacementRule) and not rule.only_audits:
+            continue  # what it finds may be why pods do not fit, which another rule would deny then
         mode = mode_for(policy, rule.id, rule.mode, rule.since)
         # A configured mode holds for all findings; else each may ask for a warning.
         audits = mode is Mode.AUDIT and (rule.only_audits or rule.id in policy.rules)
