@@ -17,6 +17,7 @@ LARGE = review(size=7 * 1024 * 1024 - 4096)
 # What a request of its kind needs once, and the allocator keeps; of large ones for each thread that has read one.
 MOST_GROWTH_MIB = 10
 MOST_OF_A_SOURCE = 1000
+MOST_GROWTH_OF_PUSHED_OUT_MIB = 20  # they would take 44 if they stayed
 MOST_GROWTH_OF_LARGE_MIB = 40  # they would take twice as much if they stayed
 
 
@@ -130,8 +131,8 @@ def test_nothing_that_is_pushed_out_waits_for_the_collector():
     with serving(before=WITHOUT_COLLECTOR) as server:
         pushed_out(server, 0)
         before = settled(server)
-        pushed_out(server, 4000)
-        assert settled(server) - before < MOST_GROWTH_MIB
+        pushed_out(server, 10_000)
+        assert settled(server) - before < MOST_GROWTH_OF_PUSHED_OUT_MIB
 
 
 def settled(server):

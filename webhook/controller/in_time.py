@@ -1,7 +1,8 @@
 """An answer in time, or none: the controller has one thread for the objects of everybody.
 
 What an object says decides how long it takes to look at it, and whoever writes it decides what it says. Where nothing
-else bounds that, it is ended from outside, wherever it is. So nothing may be asked here that changes anything.
+else bounds that, it is ended from outside, between any two steps of Python. So nothing may be asked here that changes
+anything.
 """
 
 import ctypes

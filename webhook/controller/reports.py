@@ -35,6 +35,7 @@ _log = logging.getLogger(__name__)
 class _Found(Struct, frozen=True):
     digest: str
     of: GroupKind
+    name: str  # of the workload
 
 
 class Reports:
@@ -97,11 +98,16 @@ class Reports:
         if wanted.namespace and (there is None or there.digest != digest(document)):
             self._write(wanted.namespace, "written", partial(self._stores[self.api].put, document))
 
-    def end(self, unread: Collection[GroupKind] = ()) -> None:
-        """Take away what was not wanted; of kinds that could not be read nothing is known."""
+    def end(
+        self, unread: Collection[GroupKind] = (), given_up: Collection[tuple[GroupKind, str, str]] = frozenset()
+    ) -> None:
+        """Take away what was not wanted.
+
+        Shape: of ``unread`` kinds, and of workloads ``given_up`` (kind, namespace, name), nothing is known.
+        """
         for (api, namespace, name), found in self._there.items():
             wanted = api is self.api and (namespace, name) in self._wanted
-            if not wanted and found.of not in unread:
+            if not wanted and found.of not in unread and (found.of, namespace, found.name) not in given_up:
                 self._write(namespace, "removed", partial(self._stores[api].remove, namespace, name))
         self._allowance.forget_idle()
 
@@ -109,7 +115,7 @@ class Reports:
         meta, scope = document.get("metadata") or {}, document.get("scope") or {}
         of = group_kind(str(scope.get("apiVersion", "")), str(scope.get("kind", "")))
         at = (api, str(meta.get("namespace", "")), str(meta.get("name", "")))
-        self._there[at] = _Found(digest(document), of)
+        self._there[at] = _Found(digest(document), of, str(scope.get("name", "")))
 
     def _write(self, namespace: str, outcome: str, act: Callable[[], None]) -> None:
         if self._stopped or not self._may_write():

@@ -34,8 +34,8 @@ from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 from webhook.core.scan.surroundings import Surroundings, surroundings
 from webhook.core.scan.workload_scan import scan_workload
-from webhook.core.workloads.kinds import group_kind, group_of
-from webhook.core.workloads.reading import read_meta
+from webhook.core.workloads.kinds import GroupKind, group_kind, group_of
+from webhook.core.workloads.reading import read_meta, stated_type
 from webhook.logs import bounded, described
 from webhook.report.scanned import notices, reported
 
@@ -90,6 +90,7 @@ class _Round(Struct):
     began: float
     used: float
     found: dict[tuple[str, str, str, str], ScannedWorkload] = {}
+    given_up: set[tuple[GroupKind, str, str]] = set()
 
 
 class Scanner:
@@ -203,14 +204,14 @@ class Scanner:
             round_ = self._round = self._begun(feed)
         for gathered in round_.gathering.objects():
             # Where a list has begun again, the same object comes twice.
-            for each in self._looked_at(gathered, round_.policy, feed):
+            for each in self._looked_at(gathered, round_, feed):
                 round_.found[each.namespace, group_of(each.api_version), each.kind, each.name] = each
         within = self._surroundings(round_.policy, feed)
         with feed.lock:
             scan = cluster_scan(round_.found.values(), within, started=_iso(round_.began), ended=_iso(self._clock()))
         unread = round_.gathering.unread
         if self.reports is not None:
-            self.reports.end(unread)
+            self.reports.end(unread, round_.given_up)
         if self.events is not None:
             self.events.end(unread)
         self._round, now = None, self._clock()
@@ -230,7 +231,7 @@ class Scanner:
         gathering = Gathering(self._server, policy, strays, self.wait)
         return _Round(gathering=gathering, policy=policy, began=self._clock(), used=self.used)
 
-    def _looked_at(self, objects: Iterable[Gathered], policy: Policy, feed: Feed) -> list[ScannedWorkload]:
+    def _looked_at(self, objects: Iterable[Gathered], round_: _Round, feed: Feed) -> list[ScannedWorkload]:
         """Look at some objects, slice by slice, and write what is to be written of each.
 
         Errors: _LostError.
@@ -239,11 +240,11 @@ class Scanner:
         while left:
             if not self.may_write():
                 raise _LostError
-            within = self._surroundings(policy, feed)
+            within = self._surroundings(round_.policy, feed)
             with feed.lock:
                 until, slice_ = time.monotonic() + _SLICE_SECONDS, list[ScannedWorkload]()
                 while left and time.monotonic() < until:
-                    scanned = self._scanned(left.pop(), within)
+                    scanned = _scanned(left.pop(), within, round_)
                     if scanned is not None:
                         slice_.append(scanned)
             for each in slice_:
@@ -252,17 +253,6 @@ class Scanner:
             self._share.rest()
             self._look_at_groups(feed)
         return found
-
-    @staticmethod
-    def _scanned(one: Gathered, within: Surroundings) -> ScannedWorkload | None:
-        """What there is to say of it; None for no workload, and for one that takes longer than others can wait."""
-        try:
-            return in_time(_MOST_SECONDS, partial(scan_workload, one, within))
-        except OutOfTimeError:
-            meta = read_meta(one)
-            fields = {"namespace": meta.namespace, "name": meta.name}
-            _log.warning("a workload takes too long to look at, and is left out", extra={"fields": fields})
-            return None
 
     def _look_at_groups(self, feed: Feed) -> None:
         self.groups.turn(feed)
@@ -322,3 +312,15 @@ class Scanner:
 
 def _iso(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def _scanned(one: Gathered, within: Surroundings, round_: _Round) -> ScannedWorkload | None:
+    """What there is to say of it; None for no workload, and for one that takes longer than others can wait."""
+    try:
+        return in_time(_MOST_SECONDS, partial(scan_workload, one, within))
+    except OutOfTimeError:
+        stated, meta = stated_type(one), read_meta(one)
+        fields = {"kind": stated.kind, "namespace": meta.namespace, "name": meta.name}
+        _log.warning("a workload takes too long to look at; its report stays as it is", extra={"fields": fields})
+        round_.given_up.add((group_kind(stated.api_version or "", stated.kind or ""), meta.namespace, meta.name))
+        return None

@@ -329,10 +329,10 @@ def test_a_workload_that_says_more_than_people_do_is_not_looked_at(constraints, 
     """Rules compare constraints with each other, and with what a fix would make of them: for minutes."""
     began = time.process_time()
     found = one("a: a0=1", web(*constraints, replicas=3))
-    assert time.process_time() - began < 0.3
+    assert time.process_time() - began < 3
     assert (found.name, found.wanted, bool(found.findings)) == ("web", 3, looked_at)
     told = {each.missing for each in found.not_evaluated}
-    assert ("more than 16 constraints and required pod affinity terms" in told) is not looked_at
+    assert ("more than 128 constraints" in told) is not looked_at
 
 
 def test_what_raises_on_one_workload_keeps_no_answer_back(monkeypatch):

@@ -47,6 +47,7 @@ from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
 from webhook.core.rules.limits.cost import is_costly, weigh
 from webhook.core.rules.limits.size import MAX_TEMPLATES
+from webhook.core.rules.placement.group_caps import has_many_caps
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, evaluate_written, noted, with_tried_fixes
 from webhook.core.text import one_line
@@ -156,6 +157,8 @@ def _weighed(given: ReadObject, circumstances: Circumstances) -> tuple[bool, str
     namespace = circumstances.namespace or namespace_of(workload.meta.namespace)
     if index is None or not index.groups(namespace):
         return weigh(workload, nodes)
+    if has_many_caps(workload, namespace, index):
+        return True, weigh(workload, nodes)[1]
     # Of what is ordinary either way it need not be known whether a group selects it.
     found = weigh(workload, nodes, grouped=True)
     return found if found == (False, "") or _is_grouped(workload, namespace, index) else weigh(workload, nodes)

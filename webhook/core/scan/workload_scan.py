@@ -22,7 +22,8 @@ from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import Examination
 from webhook.core.review.judging import Judged
 from webhook.core.review.review import examine
-from webhook.core.rules.limits.size import exceeded, immense
+from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.rules.limits.size import immense
 from webhook.core.rules.rule_set import not_looked_at
 from webhook.core.scan.actual_skew import actual_skews, has_standing_pods
 from webhook.core.scan.next_pods import ScannedTemplate, next_pods, to_inject
@@ -57,21 +58,9 @@ class ScannedObject(NamedTuple):
 def scan_workload(raw: bytes | Mapping[str, object], within: Surroundings) -> ScannedWorkload | None:
     """What there is to say of one workload; None for an object without pods.
 
-    Shape: of one that is too large for rules to look at at admission, that none looked at it here either: others wait.
     Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
     """
-    return _too_large(raw, within) or scan_object(raw, within).workload
-
-
-def _too_large(raw: bytes | Mapping[str, object], within: Surroundings) -> ScannedWorkload | None:
-    stated, meta, here = stated_type(raw), read_meta(raw), within.circumstances
-    try:
-        of = read_workload(raw, here.policy.workloads, api_version=stated.api_version, kind=stated.kind)
-    except DecodeError:
-        return None
-    constraints = [] if of is None else [each for one in of.templates for each in one.template.pod_spec.constraints]
-    limit = "" if of is None else exceeded(of) or immense(constraints)
-    return _named(stated, meta, Examination(workload=of, not_evaluated=not_looked_at(limit)), within) if limit else None
+    return scan_object(raw, within).workload
 
 
 def scan_object(
@@ -82,7 +71,7 @@ def scan_object(
     here = within.circumstances
     here = replace(here, namespace=meta.namespace or here.namespace)
     within = replace(within, circumstances=here)
-    examined = _asked(REVIEW, lambda: examine(raw, here, as_written=as_written), Examination(), failures)
+    examined = _asked(REVIEW, lambda: _examined(raw, stated, here, as_written), Examination(), failures)
     workload = examined.workload
     if workload is None and examined.decode_error is None and not failures:
         return ScannedObject(examined, None)
@@ -91,6 +80,18 @@ def scan_object(
     if workload is not None and within.index is not None:
         found = _Standing(workload, raw, found, within=within, index=within.index).told()
     return ScannedObject(examined, found)
+
+
+def _examined(raw: _RawObject, stated: TypeMeta, here: Circumstances, as_written: Callable[[str], str]) -> Examination:
+    """What the rules say; of what is larger than anything that people write, that none looked: others wait."""
+    try:
+        workload = read_workload(raw, here.policy.workloads, api_version=stated.api_version, kind=stated.kind)
+    except DecodeError:
+        workload = None  # which is a finding
+    templates = () if workload is None else workload.templates
+    if limit := immense([each for one in templates for each in one.template.pod_spec.constraints]):
+        return Examination(workload=workload, not_evaluated=not_looked_at(limit))
+    return examine(raw, here, as_written=as_written)
 
 
 def _asked(part: str, ask: Callable[[], _Answer], otherwise: _Answer, failures: list[ScanFailure]) -> _Answer:

@@ -440,6 +440,7 @@ def test_workloads_without_the_plan_are_named():
     assert fix(with_plan("a", "b"), "a: n1=1,2 | b: n2 | c: n3", planned(), *others) == (theirs, theirs)
 
 
+STRICT = replace(PLAIN, ceiling=Mode.DENY, rules={RULE: Mode.DENY})
 MANY = [{"topologyKey": key, "atMost": each} for each in range(2, 6) for key in (ZONE, HOSTNAME)]
 
 
@@ -458,9 +459,11 @@ def test_many_caps_are_left_to_those_who_have_time(groups, pods, costly):
     here = Circumstances(policy=PLAIN, index=town("a: n1 | b: n2 | c: n3", *groups), version=RECENT, elsewhere=True)
     assert review(request(redis(replicas=pods)), here).costly is costly
     assert not review(request(redis(replicas=pods)), replace(here, elsewhere=False)).costly
+    # To keep everybody busy is no way round a rule on deny.
+    busy = replace(here, policy=STRICT, elsewhere=False, unlooked=BUSY)
+    assert (BUSY in review(request(redis(replicas=pods)), busy).message) is costly
 
 
-STRICT = replace(PLAIN, ceiling=Mode.DENY, rules={RULE: Mode.DENY})
 ABOVE = {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["1"]}]}
 ANYWHERE = {"matchExpressions": [{"key": "size", "operator": "DoesNotExist"}]}
 MANY_NODES = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [ANYWHERE, *[ABOVE] * 100]}}

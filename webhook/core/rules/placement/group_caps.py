@@ -30,15 +30,17 @@ from webhook.core.rules.frame.rule import (
     Severity,
 )
 from webhook.core.rules.frame.subject import NO_TIME, Subject, noun_of
+from webhook.core.rules.limits.size import MAX_TEMPLATES
 from webhook.core.rules.placement.frame.group_pods import Lacking, lacking
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import listed, plural, quoted
-from webhook.core.workloads.workload import Template
+from webhook.core.workloads.workload import Template, Workload
 
 # Each is placed in several domains, while others wait; a shard has no more than 20 pods.
 _MOST_LED, _MOST_DOMAINS = 64, 8
 # Whoever writes groups decides how many caps there are. What is in line is counted in pods that are placed, which take
-# 60 µs each beside 5,000 nodes; a domain takes as long as seven more. So caps over nodes and over eight zones are.
+# 60 µs each beside 5,000 nodes; a domain takes as long as seven more. So are caps over nodes and three zones, of a
+# workload of 22 pods.
 _MOST_IN_LINE, _A_DOMAIN = 320, 7
 
 
@@ -81,15 +83,20 @@ def _of_templates(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer
     namespace = namespace_of(subject.workload.meta.namespace)
     for template in subject.workload.templates:
         found = tuple(memberships(namespace, template.template.labels, index))
-        pods = _A_DOMAIN + min(_MOST_LED, 1 if template.replicas is None else template.replicas)
-        if subject.circumstances.elsewhere and pods * _domains_of(found, index) > _MOST_IN_LINE:
-            yield NotEvaluated(GROUP_CAP.id, SEARCH)
-            return
         for each in subject.timely(found):
             yield from _of_group(each, template, subject, index)
         if found and subject.late:
             yield NotEvaluated(GROUP_CAP.id, NO_TIME)
             return
+
+
+def has_many_caps(workload: Workload, namespace: str, index: ReadOnlyIndex) -> bool:
+    """Whether the caps of the groups that select its pods take longer to look at than others may wait."""
+    taken = 0
+    for template in workload.templates[:MAX_TEMPLATES]:
+        pods = _A_DOMAIN + min(_MOST_LED, 1 if template.replicas is None else template.replicas)
+        taken += pods * _domains_of(memberships(namespace, template.template.labels, index), index)
+    return taken > _MOST_IN_LINE
 
 
 def _domains_of(groups: Iterable[Membership], index: ReadOnlyIndex) -> int:
