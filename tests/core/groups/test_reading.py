@@ -190,6 +190,11 @@ def test_one_zone_keeps_nodes_apart():
         pytest.param(
             {"cluster-size": "17"}, "data[cluster-size]: 17 is odd, and a shard has a master and a replica", id="odd"
         ),
+        pytest.param(
+            {"cluster-size": "1" * 5000},
+            f"data[cluster-size]: {'1' * 39}… is no number of pods up to 400",
+            id="more digits than Python reads",
+        ),
         pytest.param({"cluster-size": "many"}, "data[cluster-size]: many is no number of pods up to 400", id="a word"),
         pytest.param({"max-pod-on-node": 5}, 'data[max-pod-on-node]: 5 is no string; write "5"', id="not quoted"),
         pytest.param({"max-pod-in-zone": "0"}, "data[max-pod-in-zone]: 0 is no number of pods up to 400", id="none"),

@@ -24,6 +24,7 @@ _WORDS = re.compile(r"[^\s,\[\]\"']+")
 # The ConfigMap's keys.
 SIZE, ON_NODE, IN_ZONE, ZONES = "cluster-size", "max-pod-on-node", "max-pod-in-zone", "available-zones"
 _PAIR = 2  # a master and its replica
+_MANY_DIGITS = 20
 _Form = TypeVar("_Form", bound=Struct)
 
 
@@ -87,6 +88,12 @@ def unread_keys(value: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(key for key in data if key not in {SIZE, ON_NODE, IN_ZONE, ZONES}) if isinstance(data, Mapping) else ()
 
 
+def _small_number(text: str) -> int:
+    """The number; 0 for what is none, or has more digits than Python reads."""
+    digits = text.strip()
+    return int(digits) if digits.isdecimal() and len(digits) < _MANY_DIGITS else 0
+
+
 def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable[str]) -> Group:
     """The group of such a ConfigMap: shards of a master and a replica, apart as far as the zones allow.
 
@@ -97,8 +104,8 @@ def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable
     data, numbers, faults = _strings(written.data), dict[str, int](), list[str]()
     for key in (SIZE, ON_NODE, IN_ZONE):
         text = data.get(key)
-        if text is not None and text.strip().isdecimal() and 0 < int(text) <= MOST_SHARDS * _PAIR:
-            numbers[key] = int(text)
+        if text is not None and (number := _small_number(text)) and number <= MOST_SHARDS * _PAIR:
+            numbers[key] = number
         elif text is not None:
             faults.append(f"data[{key}]: {one_line(text, 40)} is no number of pods up to {MOST_SHARDS * _PAIR}")
     if not faults and numbers[SIZE] % _PAIR:
