@@ -2,16 +2,14 @@
 
 import base64
 import json
-import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-import helm_python
 import pytest
 import yaml
-from chart.rendered import CA, CERT_MANAGER, CHART, EXISTING, INJECT, ZERO, files, objects, one
+from chart.rendered import CA, CERT_MANAGER, EXISTING, INJECT, ZERO, files, objects, one
 from server.conftest import serving
 
 from certs.authority import issue_authority, issue_leaf
@@ -253,26 +251,17 @@ def test_the_controller_does_what_it_is_told_to(values):
 
 
 @pytest.mark.parametrize(
-    ("scan", "there", "left"),
+    ("scan", "left"),
     [
-        pytest.param({}, True, True, id="reports tell"),
-        pytest.param({"audits": False}, True, False, id="admission is to tell too"),
-        pytest.param({"reports": False}, True, False, id="no reports"),
-        pytest.param({"enabled": False}, True, False, id="no scan"),
-        pytest.param({}, False, False, id="a cluster without an API for reports"),
+        pytest.param({}, True, id="reports tell"),
+        pytest.param({"audits": False}, False, id="admission is to tell too"),
+        pytest.param({"reports": False}, False, id="no reports"),
+        pytest.param({"enabled": False}, False, id="no scan"),
     ],
 )
-def test_what_is_only_audited_is_left_to_a_scan_that_reports_it(tmp_path, scan, there, left):
-    shutil.copytree(CHART, tmp_path, dirs_exist_ok=True)
-    if there:
-        helpers, asked = (
-            tmp_path / "templates" / "_helpers.tpl",
-            '.Capabilities.APIVersions.Has "openreports.io/v1alpha1"',
-        )
-        assert asked in helpers.read_text()
-        helpers.write_text(helpers.read_text().replace(asked, "true"))
-    rendered = helm_python.Chart.load(tmp_path).render({**ZERO, "controller": {"scan": scan}})
-    assert ("--leave-audit-to-scan" in rendered["evenspread/templates/deployment.yaml"]) is left
+def test_what_is_only_audited_is_left_to_a_scan_that_reports_it(scan, left):
+    values = {**ZERO, "controller": {"scan": scan}}
+    assert ("--leave-audit-to-scan" in container(values, "webhook")["args"]) is left
 
 
 def test_a_role_may_change_objects_that_are_named_and_nothing_else():

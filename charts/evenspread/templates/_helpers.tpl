@@ -297,10 +297,3 @@ service:
 {{- end }}
   path: /{{ .route }}
 {{- end }}
-
-{{- /* The API in which reports are written; empty where the cluster has none. */ -}}
-{{- define "evenspread.reportApi" -}}
-{{- if .Capabilities.APIVersions.Has "openreports.io/v1alpha1" }}openreports.io/v1alpha1
-{{- else if .Capabilities.APIVersions.Has "wgpolicyk8s.io/v1alpha2" }}wgpolicyk8s.io/v1alpha2
-{{- end }}
-{{- end }}
