@@ -59,14 +59,22 @@ class Scanning(NamedTuple):
         return self.log.count('"scanned"')
 
     def page(self, path: str) -> str:
-        """What its health port answers, whatever the status."""
+        """What its health port answers, whatever the status; waited for, since a machine may stand still.
+
+        Errors: AssertionError if the process has ended, or does not answer at all.
+        """
+        return eventually(lambda: self._page(path), 60, 0.1)
+
+    def _page(self, path: str) -> str:
+        assert self.process.poll() is None, f"it has ended with {self.process.returncode}"
         try:
             with urllib.request.urlopen(f"http://{HOST}:{self.health}{path}", timeout=5) as answer:
                 return answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
                 return error.read().decode()
-        except OSError:
+        except OSError as error:
+            print(f"{self.folder.name} does not answer {path}: {error}")
             return ""
 
     def metric(self, name: str, label: str = "") -> float | None:
@@ -116,7 +124,7 @@ def scanning(folder: pathlib.Path, kubeconfig: pathlib.Path, *more: str):
         yield Scanning(process, health, folder)
     finally:
         process.kill()
-        process.wait()
+        print(f"{folder.name} ended with {process.wait()}. Its log:\n{(folder / 'log').read_text()}")
 
 
 def permissions(kubectl, *, without=()) -> None:

@@ -21,6 +21,7 @@ import ctypes
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -36,16 +37,25 @@ from e2e.controlplane.api import Api, ApiError
 from e2e.controlplane.authority import Authority, private_pem, public_pem
 
 HOST = flags.HOST
+_PORTS = range(11_000, 30_000)  # below those of Services and of connections, above those of Kubernetes
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 SERVED_NAMES = (HOST, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.96.0.1")
 
 
 def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for sock in sockets:
-            sock.bind((HOST, 0))
-        return [sock.getsockname()[1] for sock in sockets]
+    """Ports on which nobody listens.
+
+    The kernel gives none of them to a connection: what is started on them takes a second until it listens, and other
+    tests open thousands of connections meanwhile.
+    """
+    found = list[int]()
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):  # tests that run beside these draw others
+        if len(found) == count:
+            return found
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind((HOST, port))
+            found.append(port)
+    raise OSError(f"no {count} ports are free")
 
 
 def end_with_parent() -> None:
