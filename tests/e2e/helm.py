@@ -4,6 +4,9 @@ import re
 import subprocess
 
 from chart.rendered import CHART
+from e2e.waiting import BUSY
+
+WAIT = ("--wait", "--timeout", f"{45 * BUSY}s")
 
 
 class Helm:
@@ -21,7 +24,7 @@ class Helm:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=110,
+            timeout=60 * BUSY,
             check=False,
         )
 

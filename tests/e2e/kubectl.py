@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 from typing import NamedTuple
 
+from e2e.waiting import BUSY
+
 
 class Ran(NamedTuple):
     code: int
@@ -26,7 +28,7 @@ class Kubectl(NamedTuple):
             input=None if stdin is None else json.dumps(stdin),
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=30 * BUSY,
             check=False,
             env=environment,
         )

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from e2e.controlplane.api import ApiError
 from e2e.controlplane.up import ControlPlane, end_with_parent
 from e2e.memory_group import MemoryGroup, memory_group
+from e2e.waiting import BUSY
 
 from image import run
 
@@ -103,7 +104,7 @@ class Kubelet:
 
     def sync(self, seconds: float = 30) -> None:
         """Bring volumes up to date, end containers whose pods are gone, start those of new ones, wait for all."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + BUSY * seconds
         while not self._worker.submit(self._turn).result() or self._leaving:
             if time.monotonic() > deadline:
                 raise AssertionError({name: self._running[name].get("/readyz") for name in self._running})

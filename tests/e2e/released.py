@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from e2e.controlplane.up import ControlPlane
-from e2e.helm import Helm, quiet
+from e2e.helm import WAIT, Helm, quiet
 from e2e.kubelet import Kubelet
 from e2e.waiting import eventually
 
@@ -21,7 +21,7 @@ def released(plane: ControlPlane, namespace: str, folder: Path, *values: str) ->
     kubelet = Kubelet(plane, namespace, folder / "pods")
     try:
         with kubelet.at_work():
-            installed = helm("install", "evenspread", *values, "--wait", "--timeout", "50s")
+            installed = helm("install", "evenspread", *values, *WAIT)
             assert (installed.returncode, quiet(installed.stderr)) == (0, "")
             yield kubelet
     finally:

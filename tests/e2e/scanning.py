@@ -63,7 +63,7 @@ class Scanning(NamedTuple):
 
         Errors: AssertionError if the process has ended, or does not answer at all.
         """
-        return eventually(lambda: self._page(path), 60, 0.1)
+        return eventually(lambda: self._page(path), every=0.1)
 
     def _page(self, path: str) -> str:
         assert self.process.poll() is None, f"it has ended with {self.process.returncode}"

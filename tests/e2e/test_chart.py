@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from chart.rendered import CHART, INJECT, ZERO, objects
-from e2e.helm import Helm, quiet
+from e2e.helm import WAIT, Helm, quiet
 from e2e.kubelet import Kubelet
 from e2e.objects import ZONE, clean, constraint, path, pod, pod_spec, workload
 from e2e.registration import GROUP
@@ -88,7 +88,7 @@ def _release(plane, helm, pod_addresses_are_local, tmp_path_factory):
     try:
         confine(plane, "restricted")
         with kubelet.at_work():
-            installed = helm("install", "evenspread", "--wait", "--timeout", "50s")
+            installed = helm("install", "evenspread", *WAIT)
         confine(plane, None)
         assert (installed.returncode, quiet(installed.stderr)) == (0, "")
         kubelet.sync()
@@ -327,7 +327,7 @@ def _injecting(plane, release, helm):
     """The release, upgraded; its pods are the same."""
     pids = [each.process.pid for each in release.containers]
     loads = [each.log.count("configuration loaded") for each in release.containers]
-    upgraded = helm("upgrade", "evenspread", *DENYING_AND_INJECTING, "--wait", "--timeout", "30s")
+    upgraded = helm("upgrade", "evenspread", *DENYING_AND_INJECTING, *WAIT)
     assert (upgraded.returncode, quiet(upgraded.stderr)) == (0, "")
     release.sync()
     assert [each.process.pid for each in release.containers] == pids
@@ -456,7 +456,7 @@ def test_a_dead_webhook_stops_nobody(plane, namespace, injecting):
 
 @pytest.mark.usefixtures("injecting")
 def test_uninstalled_it_leaves_nothing(plane, namespace, helm):
-    removed = helm("uninstall", "evenspread", "--wait", "--timeout", "30s")
+    removed = helm("uninstall", "evenspread", *WAIT)
     left = [
         f"{kind} {item['metadata']['name']}"
         for kind, where in COLLECTIONS.items()

@@ -128,7 +128,7 @@ def test_a_pod_without_an_owner_gets_what_the_scheduler_would_assume(plane, defa
 def test_pods_of_an_owner_that_is_not_known_pass_as_they_are(plane, kubectl, defaulted):
     """The ReplicaSet of a new revision is younger than the snapshot."""
     kubectl("-n", defaulted, "rollout", "restart", "deployment/web")
-    ran = kubectl("-n", defaulted, "rollout", "status", "deployment/web", "--timeout=10s")
+    ran = kubectl("-n", defaulted, "rollout", "status", "deployment/web", "--timeout=60s")
 
     assert ran.out.splitlines()[-1:] == ['deployment "web" successfully rolled out']
     assert [item["spec"].get("topologySpreadConstraints") for item in pods(plane, defaulted)] == [None] * 6

@@ -14,7 +14,7 @@ import pytest
 from chart.rendered import CHART
 from e2e.controlplane.authority import Authority
 from e2e.controlplane.up import ControlPlane
-from e2e.helm import Helm
+from e2e.helm import WAIT, Helm
 from e2e.kubectl import Kubectl
 from e2e.kubelet import Kubelet
 from e2e.test_chart import patched
@@ -61,7 +61,7 @@ def _kubelet(plane, helm, pod_addresses_are_local, tmp_path_factory):
     kubelet = Kubelet(plane, NAMESPACE, tmp_path_factory.mktemp("kubelet"))
     try:
         with kubelet.at_work():
-            helm("install", *VALUES, "--wait", "--timeout", "50s")
+            helm("install", *VALUES, *WAIT)
             yield kubelet
     finally:
         kubelet.stop()
@@ -261,7 +261,7 @@ def test_what_may_not_be_read_is_unknown_and_hides_nothing_else(kubectl, doctor)
 
 def test_the_release_that_makes_its_own_ca_is_right_too(doctor, helm):
     """Its controller fills in the CA, and no Secret holds what replicas serve."""
-    helm("upgrade", "--wait", "--timeout", "50s")
+    helm("upgrade", *WAIT)
     lines = eventually(lambda: seen if problems(seen := doctor()) == [] else None, 60, every=0.5)
 
     assert [each["check"] for each in lines if each["state"] != "ok"] == ["reports"]

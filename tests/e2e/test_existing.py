@@ -62,8 +62,8 @@ def test_the_same_deployment_would_not_be_created_today(plane, old_deployment):
         pytest.param(["rollout", "restart", "deployment/old"], id="restarted"),
         pytest.param(["set", "image", "deployment/old", "c=busybox:2"], id="given another image"),
         pytest.param(["rollout", "pause", "deployment/old"], id="paused"),
-        pytest.param(["delete", "deployment/old", "--cascade=foreground", "--timeout=10s"], id="deleted in foreground"),
-        pytest.param(["delete", "deployment/old", "--cascade=orphan", "--timeout=10s"], id="deleted without its pods"),
+        pytest.param(["delete", "deployment/old", "--cascade=foreground", "--timeout=60s"], id="deleted in foreground"),
+        pytest.param(["delete", "deployment/old", "--cascade=orphan", "--timeout=60s"], id="deleted without its pods"),
     ],
 )
 def test_an_old_faulty_deployment_can_be(kubectl, old_deployment, arguments):
@@ -74,7 +74,7 @@ def test_an_old_faulty_deployment_can_be(kubectl, old_deployment, arguments):
 
 def test_an_old_faulty_deployment_rolls_out_to_the_end(plane, kubectl, old_deployment):
     kubectl("-n", old_deployment, "rollout", "restart", "deployment/old")
-    ran = kubectl("-n", old_deployment, "rollout", "status", "deployment/old", "--timeout=10s")
+    ran = kubectl("-n", old_deployment, "rollout", "status", "deployment/old", "--timeout=60s")
 
     assert ran.out.splitlines()[-1:] == ['deployment "old" successfully rolled out']
     assert available(plane, old_deployment) == 2
@@ -164,7 +164,7 @@ EPHEMERAL = {"spec": {"ephemeralContainers": [{"name": "e", "image": "busybox"}]
         pytest.param(["label", "pod/old", "team=x"], id="labelled"),
         pytest.param(["set", "image", "pod/old", "c=busybox:2"], id="given another image"),
         pytest.param(["patch", "pod/old", "--subresource=ephemeralcontainers", "-p", EPHEMERAL], id="debugged"),
-        pytest.param(["delete", "pod/old", "--timeout=10s"], id="deleted"),
+        pytest.param(["delete", "pod/old", "--timeout=60s"], id="deleted"),
     ],
 )
 def test_an_old_faulty_pod_can_be(plane, kubectl, namespace, denying, arguments):
@@ -179,7 +179,7 @@ def test_an_old_faulty_stateful_set_leaves_its_pods_behind(plane, kubectl, names
     plane.api.request("POST", path("StatefulSet", namespace), workload("StatefulSet", "old", OTHERS))
     eventually(lambda: len(plane.api.request("GET", path("Pod", namespace))["items"]) == 2)
     with registered(plane, namespace, denying.server):
-        ran = kubectl("-n", namespace, "delete", "statefulset/old", "--cascade=orphan", "--timeout=10s")
+        ran = kubectl("-n", namespace, "delete", "statefulset/old", "--cascade=orphan", "--timeout=60s")
         left = plane.api.request("GET", path("Pod", namespace))["items"]
 
     assert ran.code == 0, ran

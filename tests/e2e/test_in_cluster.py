@@ -10,6 +10,7 @@ import time
 import pytest
 import yaml
 from e2e.double import answering, review, uid
+from e2e.helm import WAIT
 from e2e.load import creating_pods, refusals
 from e2e.objects import path, pod, workload
 from e2e.registration import Service, registered
@@ -130,9 +131,9 @@ def test_helm_installs_and_removes_a_chart(plane, namespace, binaries, tmp_path)
             check=False,
         )
 
-    installed = helm("install", "tiny", str(chart), "--wait", "--timeout", "20s")
+    installed = helm("install", "tiny", str(chart), *WAIT)
     status = plane.api.request("GET", path("Deployment", namespace, "tiny"))["status"]
-    removed = helm("uninstall", "tiny", "--wait", "--timeout", "20s")
+    removed = helm("uninstall", "tiny", *WAIT)
 
     assert (installed.returncode, status["availableReplicas"]) == (0, 2), installed.stderr
     assert (removed.returncode, removed.stdout) == (0, 'release "tiny" uninstalled\n')

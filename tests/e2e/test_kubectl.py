@@ -133,7 +133,7 @@ def test_a_pod_that_is_denied_for_its_owner_is_never_seen(plane, kubectl, namesp
     kubectl("-n", namespace, "create", "-f", "-", stdin=workload("Deployment", "web", OTHERS))
     with registered(plane, namespace, denying.server):
         kubectl("-n", namespace, "delete", "pods", "--all", "--now")
-        ran = kubectl("-n", namespace, "rollout", "status", "deployment/web", "--timeout=10s")
+        ran = kubectl("-n", namespace, "rollout", "status", "deployment/web", "--timeout=60s")
         events = kubectl("-n", namespace, "get", "events", "-o", "name", "--field-selector", "reason=FailedCreate")
 
     assert ran.out.splitlines()[-1:] == ['deployment "web" successfully rolled out']

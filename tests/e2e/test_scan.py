@@ -7,7 +7,6 @@ from e2e.test_groups import GROUPS, ZONE, _definition, group  # noqa: F401 a fix
 from e2e.test_reports import APIS, served
 from e2e.waiting import eventually
 
-PATIENCE = 180  # seconds; nothing here is about how long it takes, and other tests run beside these
 WRONG = constraint(labelSelector={"matchLabels": {"app": "old"}})
 
 
@@ -76,7 +75,7 @@ def change_leaders(plane, kubectl, namespace, reports, leader, other):  # noqa: 
     leader.scanned()
     before, events = reported(plane, namespace, reports), told(plane, namespace)
     leader.end()
-    eventually(lambda: other.metric("evenspread_leader") == 1, PATIENCE, 0.2)
+    eventually(lambda: other.metric("evenspread_leader") == 1, 60, 0.2)
     other.scanned()
     assert reported(plane, namespace, reports) == before
     assert told(plane, namespace) == events
@@ -84,7 +83,7 @@ def change_leaders(plane, kubectl, namespace, reports, leader, other):  # noqa: 
 
     # Forbidden: said, and nothing is lost; then permitted again.
     permissions(kubectl, without=("openreports.io", "wgpolicyk8s.io"))
-    eventually(lambda: "reports: reports cannot be read: 403" in other.page("/readyz"), PATIENCE, 0.2)
+    eventually(lambda: "reports: reports cannot be read: 403" in other.page("/readyz"), 60, 0.2)
     assert reported(plane, namespace, reports) == before
     permissions(kubectl)
 
@@ -100,22 +99,22 @@ def test_what_is_told_follows_what_happens(  # noqa: PLR0917 fixtures
         # Even in two zones, while the third is closed.
         cordon(plane, "c", closed=True)
         plane.api.request("POST", path("StatefulSet", namespace), db())
-        eventually(lambda: len(placed(plane, namespace)) >= 4, PATIENCE)
+        eventually(lambda: len(placed(plane, namespace)) >= 4, 60)
         leader = eventually(
             lambda: next((each for each in (first, second) if each.metric("evenspread_leader") == 1), None),
-            PATIENCE,
+            60,
         )
-        eventually(lambda: "web" in reported(plane, namespace, reports), PATIENCE, 0.2)
+        eventually(lambda: "web" in reported(plane, namespace, reports), 60, 0.2)
         assert "selector-not-self" in reported(plane, namespace, reports)["web"][0]
         assert f"reports: {version}\n" in leader.page("/readyz")
 
         # Drift: the zone opens, and is empty.
         cordon(plane, "c", closed=False)
-        eventually(lambda: "spread-drift" in reported(plane, namespace, reports).get("db", ([],))[0], PATIENCE, 0.2)
+        eventually(lambda: "spread-drift" in reported(plane, namespace, reports).get("db", ([],))[0], 60, 0.2)
         # The event follows the report.
-        eventually(lambda: ("SpreadDrift", "db") in told(plane, namespace), PATIENCE, 0.2)
+        eventually(lambda: ("SpreadDrift", "db") in told(plane, namespace), 60, 0.2)
         assert "SpreadDrift" in kubectl("describe", "statefulset", "db", "-n", namespace).out
-        eventually(lambda: leader.metric("evenspread_skew", f'namespace="{namespace}"'), PATIENCE, 0.2)
+        eventually(lambda: leader.metric("evenspread_skew", f'namespace="{namespace}"'), 60, 0.2)
 
         other = second if leader is first else first
         if version.startswith("openreports.io"):  # once is enough: it takes half a minute
@@ -125,11 +124,11 @@ def test_what_is_told_follows_what_happens(  # noqa: PLR0917 fixtures
 
         # Mended: one pod moves to the empty zone; what is gone leaves nothing.
         plane.api.request("DELETE", f"{path('Pod', namespace)}/db-3")
-        eventually(lambda: "spread-drift" not in reported(plane, namespace, reports).get("db", ([],))[0], PATIENCE, 0.2)
-        eventually(lambda: not other.metric("evenspread_skew", f'namespace="{namespace}"'), PATIENCE, 0.2)
+        eventually(lambda: "spread-drift" not in reported(plane, namespace, reports).get("db", ([],))[0], 60, 0.2)
+        eventually(lambda: not other.metric("evenspread_skew", f'namespace="{namespace}"'), 60, 0.2)
         for kind, name in (("Deployment", "web"), ("StatefulSet", "db")):
             plane.api.request("DELETE", path(kind, namespace, name))
-        eventually(lambda: reported(plane, namespace, reports) == {}, PATIENCE, 0.2)
+        eventually(lambda: reported(plane, namespace, reports) == {}, 60, 0.2)
         other.end()
 
 
@@ -163,20 +162,20 @@ def test_a_group_is_planned_and_its_caps_are_watched(plane, kubectl, namespace, 
     def resize(shards):
         change = {"spec": {"expected": {"shards": shards, "podsPerShard": 2}}}
         after = plane.api.request("PATCH", where, change, "application/merge-patch+json")["metadata"]["generation"]
-        eventually(lambda: status()["observedGeneration"] == after, PATIENCE, 0.2)
+        eventually(lambda: status()["observedGeneration"] == after, 60, 0.2)
 
     caps = [{"topologyKey": ZONE, "lessThan": "1/2"}]
     size = {"shards": 3, "podsPerShard": 2}
     with scanning(tmp_path / "one", account):
         asked = group(requiredDomains=None, planFor={"shards": 6}, expected=size, caps=caps)
         plane.api.request("POST", GROUPS.format(namespace), asked)
-        eventually(lambda: said("Delivered") == "NothingSelected", PATIENCE, 0.2)
+        eventually(lambda: said("Delivered") == "NothingSelected", 60, 0.2)
         first = status()
         assert said("CannotGetStuck") == "ZoneByZone", first
         for each in first["workloads"]:
             fields = {key: each[key] for key in ("topologySpreadConstraints", "affinity") if key in each}
             plane.api.request("POST", path("StatefulSet", namespace), shard(each["shard"], fields))
-        eventually(lambda: said("Delivered") == "Delivered" and len(placed(plane, namespace)) == 6, PATIENCE, 0.2)
+        eventually(lambda: said("Delivered") == "Delivered" and len(placed(plane, namespace)) == 6, 60, 0.2)
         resize(5)
         pins = [each["zones"] for each in first["workloads"]]
         assert [each["zones"] for each in status()["workloads"][:3]] == pins
@@ -185,14 +184,14 @@ def test_a_group_is_planned_and_its_caps_are_watched(plane, kubectl, namespace, 
 
         full = max(status()["distribution"][0]["domains"].items(), key=lambda each: each[1])[0]
         plane.api.request("POST", path("Pod", namespace), stray(full))
-        eventually(lambda: said("CapsHeld") == "CapExceeded", PATIENCE, 0.2)
+        eventually(lambda: said("CapsHeld") == "CapExceeded", 60, 0.2)
         assert status()["unguarded"]["pods"] == ["stray"]
         assert status()["distribution"][0]["domains"][full] == 3
-        eventually(lambda: ("GroupCapExceeded", "cache") in told(plane, namespace), PATIENCE, 0.2)
+        eventually(lambda: ("GroupCapExceeded", "cache") in told(plane, namespace), 60, 0.2)
         assert "GroupCapExceeded" in kubectl("describe", "sg", "cache", "-n", namespace).out
 
         plane.api.request("DELETE", f"{path('Pod', namespace)}/stray")
-        eventually(lambda: said("CapsHeld") == "Held", PATIENCE, 0.2)
+        eventually(lambda: said("CapsHeld") == "Held", 60, 0.2)
         plane.api.request("DELETE", where)
         for number in range(3):
             plane.api.request("DELETE", path("StatefulSet", namespace, f"redis-{number}"))

@@ -51,7 +51,7 @@ def test_a_rollout_of_a_deployment_comes_to_its_end(plane, kubectl, hooked):
     plane.api.request("POST", path("Deployment", hooked), clean("Deployment", replicas=6))
     for image in ("busybox:2", "busybox:3"):
         kubectl("-n", hooked, "set", "image", "deployment/web", f"c={image}")
-        ran = kubectl("-n", hooked, "rollout", "status", "deployment/web", "--timeout=15s")
+        ran = kubectl("-n", hooked, "rollout", "status", "deployment/web", "--timeout=60s")
         assert ran.out.splitlines()[-1:] == ['deployment "web" successfully rolled out']
     ran = kubectl("-n", hooked, "rollout", "undo", "deployment/web")
     assert (ran.code, ran.err) == (0, "")

@@ -9,7 +9,7 @@ import pathlib
 from datetime import UTC, datetime
 
 import pytest
-from e2e.helm import Helm, quiet
+from e2e.helm import WAIT, Helm, quiet
 from e2e.kubelet import Kubelet
 from e2e.load import writing
 from e2e.objects import clean, constraint, path, workload
@@ -27,7 +27,6 @@ VALUES = (
     *("--set", "certificates.mode=existingSecret", "--set", "webhook.failurePolicy=Fail"),
     *("--set", "config.ceiling=deny", "--set", "drainSeconds=2"),
 )
-WAITING = ("--wait", "--timeout", "100s")
 
 
 @pytest.fixture(name="helm", scope="module")
@@ -45,7 +44,7 @@ def _release(plane, helm, tmp_path_factory):
     kubelet = Kubelet(plane, NAMESPACE, tmp_path_factory.mktemp("upgraded"))
     try:
         with kubelet.at_work():
-            installed = helm("install", RELEASE, *VALUES, *WAITING, chart=BEFORE)
+            installed = helm("install", RELEASE, *VALUES, *WAIT, chart=BEFORE)
         assert (installed.returncode, quiet(installed.stderr)) == (0, "")
         yield kubelet
     finally:
@@ -77,7 +76,7 @@ def refused(said):
 def test_an_upgrade_stops_nobody(plane, namespace, helm, release):
     before = {each.process.pid for each in release.containers}
     with writing(plane, namespace, clean("Deployment")) as said, release.at_work():
-        upgraded = helm("upgrade", RELEASE, "--reset-then-reuse-values", "--set", "podLabels.chart=new", *WAITING)
+        upgraded = helm("upgrade", RELEASE, "--reset-then-reuse-values", "--set", "podLabels.chart=new", *WAIT)
 
     assert (upgraded.returncode, quiet(upgraded.stderr), refused(said)) == (0, "", [])
     assert not before & {each.process.pid for each in release.containers}  # each replica was replaced
@@ -102,7 +101,7 @@ def test_a_rollback_and_an_uninstall_amid_it_stop_nobody_and_leave_what_is_yours
             back = helm("rollback", RELEASE, "1")
             (configuration,) = plane.api.request("GET", VALIDATING)["items"]
             eventually(lambda: len(release.containers) == 3)
-        removed = helm("uninstall", RELEASE, *WAITING)
+        removed = helm("uninstall", RELEASE, *WAIT)
         eventually(lambda: not plane.api.request("GET", path("Pod", NAMESPACE))["items"])
     left = plane.api.request("GET", SECRETS)["items"]
 

@@ -99,7 +99,7 @@ class ControlPlane:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def start(self, timeout: float = 60) -> Self:
+    def start(self, timeout: float = 240) -> Self:
         self.stop()  # what an earlier start may have left in this directory
         self._begun = time.monotonic()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ class ControlPlane:
         process.kill()
         process.wait(10)
 
-    def revive(self, name: str, timeout: float = 60) -> None:
+    def revive(self, name: str, timeout: float = 240) -> None:
         """Start a component that was killed, as it was, and wait for the API."""
         self._spawn(name, self._processes[name].args[1:])
         self._await("/readyz", timeout)
@@ -280,7 +280,7 @@ class ControlPlane:
                 }
                 self.api.request("POST", "/api/v1/nodes", node)
 
-    def await_nodes(self, timeout: float = 30) -> None:
+    def await_nodes(self, timeout: float = 120) -> None:
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             nodes = self.api.request("GET", "/api/v1/nodes")["items"]
