@@ -208,7 +208,6 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
     engine: Engine,
     *,
     today: str,
-    clock: Callable[[], float] = time.perf_counter,
     until: float = inf,
     waited: bool = True,
     now: str = "",
@@ -217,8 +216,8 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
 ) -> ReviewAnswer:
     """Judge a request and encode the answer. Never raises.
 
-    Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time; the caller waits until the ``clock`` shows ``until``;
-    ``elsewhere`` and ``unlooked`` as in `Circumstances`. Without ``waited`` the decision may name what it
+    Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time; the caller waits until `time.perf_counter` shows
+    ``until``; ``elsewhere`` and ``unlooked`` as in `Circumstances`. Without ``waited`` the decision may name what it
     awaits, and with ``elsewhere`` it may be that the object is costly; then the answer is not one to send.
     """
 
@@ -231,7 +230,7 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
                 today=today,
                 now=now,
                 age=engine.age,
-                clock=clock,
+                clock=time.perf_counter,
                 until=until,
                 elsewhere=elsewhere,
                 unlooked=unlooked,

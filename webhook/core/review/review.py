@@ -18,7 +18,6 @@ from webhook.core.defaulting.injection import Injection, Skip, SkipReason, injec
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.groups.membership import memberships
 from webhook.core.index.owners import Awaited
-from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest, Decision, Examination
 from webhook.core.review.delivering import delivered, takes_plans
@@ -157,17 +156,11 @@ def _weighed(given: ReadObject, circumstances: Circumstances) -> tuple[bool, str
     namespace = circumstances.namespace or namespace_of(workload.meta.namespace)
     if index is None or not index.groups(namespace):
         return weigh(workload, nodes)
-    if has_many_caps(workload, namespace, index):
+    templates = workload.templates[:MAX_TEMPLATES]  # of more nothing is looked at
+    selected = [tuple(memberships(namespace, each.template.labels, index)) for each in templates]
+    if has_many_caps(workload, selected, index):
         return True, weigh(workload, nodes)[1]
-    # Of what is ordinary either way it need not be known whether a group selects it.
-    found = weigh(workload, nodes, grouped=True)
-    return found if found == (False, "") or _is_grouped(workload, namespace, index) else weigh(workload, nodes)
-
-
-def _is_grouped(workload: Workload, namespace: str, index: ReadOnlyIndex) -> bool:
-    """Whether a SpreadGroup selects one of its templates; of more than rules look at, nobody asks."""
-    templates = workload.templates[:MAX_TEMPLATES]
-    return any(any(memberships(namespace, each.template.labels, index)) for each in templates)
+    return weigh(workload, nodes, grouped=any(selected))
 
 
 def _comes_too_early(namespace: str, circumstances: Circumstances) -> bool:

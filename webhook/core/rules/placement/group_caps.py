@@ -30,7 +30,6 @@ from webhook.core.rules.frame.rule import (
     Severity,
 )
 from webhook.core.rules.frame.subject import NO_TIME, Subject, noun_of
-from webhook.core.rules.limits.size import MAX_TEMPLATES
 from webhook.core.rules.placement.frame.group_pods import Lacking, lacking
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import listed, plural, quoted
@@ -90,12 +89,12 @@ def _of_templates(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer
             return
 
 
-def has_many_caps(workload: Workload, namespace: str, index: ReadOnlyIndex) -> bool:
-    """Whether the caps of the groups that select its pods take longer to look at than others may wait."""
+def has_many_caps(workload: Workload, groups: Iterable[Iterable[Membership]], index: ReadOnlyIndex) -> bool:
+    """Whether the caps of the groups that select each template take longer to look at than others may wait."""
     taken = 0
-    for template in workload.templates[:MAX_TEMPLATES]:
+    for template, selecting in zip(workload.templates, groups, strict=False):
         pods = _A_DOMAIN + min(_MOST_LED, 1 if template.replicas is None else template.replicas)
-        taken += pods * _domains_of(memberships(namespace, template.template.labels, index), index)
+        taken += pods * _domains_of(selecting, index)
     return taken > _MOST_IN_LINE
 
 
@@ -145,7 +144,11 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
     for cap in of.group.caps:
         column, selector = index.view().column(cap.topology_key), _counted(of, cap)
         counts = index.count(of.group.namespace, selector)
-        limit = _Limit(cap, of.group.shared_by(cap, _selected(of, cap, counts, index)))
+        # The pods without a node count too; without a selector of its own, a cap's share is not of what is counted.
+        counted = (
+            sum(counts.values()) + index.count_waiting(of.group.namespace, selector) if cap.selector is not None else 0
+        )
+        limit = _Limit(cap, of.group.shared_by(cap, counted))
         there = _by_domain(counts, column)
         broken = _fullest(there, there)
         if broken is not None and broken.pods > limit.most:
@@ -172,13 +175,6 @@ def _counted(of: Membership, cap: Cap) -> Selector:
     if cap.selector is None:
         return of.selector
     return of.selector.joined(compile_selector(cap.selector).requirements)
-
-
-def _selected(of: Membership, cap: Cap, counts: Counts, index: ReadOnlyIndex) -> int:
-    """The pods that are counted, those without a node too; 0 where nothing depends on it."""
-    if cap.selector is None:
-        return 0
-    return sum(counts.values()) + index.count_waiting(of.group.namespace, _counted(of, cap))
 
 
 def _by_domain(counts: Counts, column: Column) -> Mapping[str, int]:
