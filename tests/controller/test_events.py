@@ -38,8 +38,9 @@ class Replica:
         """A scan that has not ended."""
         self.events.begin()
         for each in due:
-            of = DAEMON_SETS if each.regarding["name"].startswith("daily") else DEPLOYMENTS
-            self.events.take(of, [each], self.now)
+            name = each.regarding["name"]
+            kind = DAEMON_SETS if name.startswith("daily") else DEPLOYMENTS
+            self.events.take((kind, each.regarding["namespace"], name), [each], self.now)
         self.now += timedelta(minutes=5)
 
 
@@ -129,6 +130,16 @@ def test_an_incomplete_scan_forgets_nothing(api, replica):
     replica.scans(unread={DEPLOYMENTS})
     replica.scans(notice("zone"))
     assert told(api) == ["1 wrong"]
+
+
+def test_what_a_scan_gives_up_stays_told_and_no_other(api, replica):
+    replica.scans(notice("zone"), notice("zone", name="other"))
+    replica.scans(unread={(DEPLOYMENTS, "shop", "web")})
+    replica.scans(notice("zone"), notice("zone", name="other"))
+    counted = {
+        each["regarding"]["name"]: each.get("series", {}).get("count") for each in api.objects["events"].values()
+    }
+    assert counted == {"web": None, "other": 2}
 
 
 def test_what_an_incomplete_first_scan_did_not_see_may_have_been_told(api, replica, tmp_path):

@@ -367,6 +367,11 @@ def test_a_workload_that_takes_for_ever_is_left_out(api, replica, monkeypatch, c
     assert titles(replica.scans()) == ["Deployment/web"]
     assert "a workload takes too long to look at; its report stays as it is" in caplog.text
     assert results(api) == before
+    # What was told of it stays told.
+    monkeypatch.setattr(scan, "scan_workload", scanned)
+    assert titles(replica.scans()) == ["Deployment/endless", "Deployment/web"]
+    assert [each["reason"] for each in api.objects["events"].values()] == ["SpreadViolation"] * 2
+    assert not any("series" in each for each in api.objects["events"].values())
 
 
 def test_a_part_that_fails_is_logged_and_the_others_answer(api, replica, monkeypatch, caplog):

@@ -7,7 +7,7 @@ told by the same event, which then counts.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.writing.events import tell, tell_again
 from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.allowance import Allowance
+from webhook.controller.gathering import ObjectName, Unread, is_among
 from webhook.core.workloads.kinds import GroupKind
 from webhook.logs import bounded
 from webhook.report.scanned import Notice, event, micro_time
@@ -24,14 +25,14 @@ _MOST_COUNTED = 10_000  # recurrences; whoever comes again after being forgotten
 
 _log = logging.getLogger(__name__)
 
-_Of = tuple[str, str]  # uid, reason
+_At = tuple[str, str]  # uid, reason
 
 
 class _Told(NamedTuple):
-    """What was wrong when it was told last, and the kind of workload in which it was seen."""
+    """What was wrong when it was told last, and where it was seen."""
 
     keys: frozenset[str]
-    of: GroupKind
+    of: ObjectName
 
 
 class Events:
@@ -56,20 +57,20 @@ class Events:
 
     def forget(self) -> None:
         """Begin anew: another replica may have led meanwhile."""
-        self._before: dict[_Of, _Told] = {}
-        self._now: dict[_Of, _Told] = {}
+        self._before: dict[_At, _Told] = {}
+        self._now: dict[_At, _Told] = {}
         self._ended = False  # whether a scan has
-        self._never_read: set[GroupKind] = set()  # in all scans that have ended
-        self._tried: dict[_Of, GroupKind] = {}  # what could not be told, as far as we know
-        self._due: set[_Of] = set()
-        self._times: Counter[_Of] = Counter()
+        self._never_read: set[GroupKind | ObjectName] = set()  # in all scans that have ended
+        self._tried: dict[_At, ObjectName] = {}  # what could not be told, as far as we know
+        self._due: set[_At] = set()
+        self._times: Counter[_At] = Counter()
 
     def begin(self) -> None:
         """A scan begins; what one told that did not end is told."""
         self._before, self._now, self._failures = {**self._before, **self._now}, {}, 0
 
-    def take(self, of: GroupKind, due: Iterable[Notice], now: datetime) -> None:
-        """Tell what is new in these, of a workload of this kind."""
+    def take(self, of: ObjectName, due: Iterable[Notice], now: datetime) -> None:
+        """Tell what is new in these."""
         for notice in due:
             at = (notice.regarding["uid"], notice.reason)
             self._due.add(at)
@@ -79,12 +80,14 @@ class Events:
             elif told:
                 self._now[at] = told
 
-    def end(self, unread: Collection[GroupKind] = ()) -> None:
-        """The scan has ended; of kinds that could not be read, what was told stays told."""
-        kept = {at: told for at, told in self._before.items() if told.of in unread}
+    def end(self, unread: Unread = ()) -> None:
+        """The scan has ended; of kinds and objects that could not be read, what was told stays told."""
+        kept = {at: told for at, told in self._before.items() if is_among(unread, told.of)}
         self._before, self._now = {**kept, **self._now}, {}
         self._tried = {
-            at: of for at, of in self._tried.items() if at not in self._before and (at in self._due or of in unread)
+            at: of
+            for at, of in self._tried.items()
+            if at not in self._before and (at in self._due or is_among(unread, of))
         }
         self._never_read = self._never_read.intersection(unread) if self._ended else {*unread}
         self._ended, self._due = True, set()
@@ -92,7 +95,7 @@ class Events:
         if self._failures < _FAILURES:
             self.fault = ""
 
-    def _tell(self, at: _Of, of: GroupKind, notice: Notice, now: datetime) -> bool:
+    def _tell(self, at: _At, of: ObjectName, notice: Notice, now: datetime) -> bool:
         """Whether it is told now."""
         if self._failures >= _FAILURES or not self._may_write():
             return False
@@ -112,7 +115,7 @@ class Events:
         self.outcomes[notice.reason, "told" if new else "known"] += 1
         return True
 
-    def _told(self, at: _Of, of: GroupKind, said: Mapping[str, Any], now: datetime) -> bool:
+    def _told(self, at: _At, of: ObjectName, said: Mapping[str, Any], now: datetime) -> bool:
         """Whether it was not known before.
 
         Errors: ClusterError.
@@ -120,7 +123,7 @@ class Events:
         if tell(self._server, said):
             return True
         # What stands when this replica begins may have been told, and what failed may have arrived all the same.
-        if not self._ended or of in self._never_read or at in self._tried:
+        if not self._ended or is_among(self._never_read, of) or at in self._tried:
             return False
         self._times[at] += 1
         if len(self._times) > _MOST_COUNTED:

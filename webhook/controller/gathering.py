@@ -6,7 +6,7 @@ repeat a template that is looked at already. A list that fails is begun again, a
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 from msgspec import Raw
@@ -26,6 +26,8 @@ from webhook.logs import bounded
 from webhook.snapshot.projection import project
 
 Gathered = bytes  # an object as JSON, with apiVersion and kind
+ObjectName = tuple[GroupKind, str, str]  # kind, namespace, name
+Unread = Collection[GroupKind | ObjectName]
 
 # Each is a request; whoever has more pods that no workload stands for sees some of them.
 _MOST_STRAYS = 1000
@@ -39,10 +41,16 @@ _POD = TypeMeta(api_version="v1", kind="Pod")
 _log = logging.getLogger(__name__)
 
 
+def is_among(unread: Unread, name: ObjectName) -> bool:
+    """Whether the object or its kind is there."""
+    return name in unread or name[0] in unread
+
+
 class Gathering:
     """See the module; `objects` may be called again after it raised, and goes on.
 
-    Shape: ``unread`` has the kinds of which not all objects could be read.
+    Shape: ``unread`` has the kinds of which not all objects could be read, and whoever looks at objects adds those of
+    which it knows nothing.
     """
 
     def __init__(
@@ -57,7 +65,7 @@ class Gathering:
         # What these made is not looked at again; pods of other operators' kinds stand for what their operator made.
         self._kinds = {group_kind(*each) for each in of if has_template(*each, self._embedded)}
         self._pods: list[Stray] | None = None  # that are still to be looked at; None before kinds are listed
-        self.unread: set[GroupKind] = set()
+        self.unread: set[GroupKind | ObjectName] = set()
 
     def objects(self) -> Iterator[list[Gathered]]:
         """Some objects at a time.

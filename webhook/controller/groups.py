@@ -209,7 +209,7 @@ class Groups:
         now = datetime.fromtimestamp(self._clock(), UTC)
         self._events.begin()
         for found in self.found.values():
-            self._events.take(_OF, group_notices(found.group, found.status), now)
+            self._events.take((_OF, *_name(found.group)), group_notices(found.group, found.status), now)
         self._events.end(() if every else (_OF,))
 
     def _say(self, fault: str) -> None:

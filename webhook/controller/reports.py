@@ -11,7 +11,7 @@ change of leaders neither loses nor repeats anything, and what somebody else cha
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from msgspec import Struct
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.writing.reports import ReportStore, is_of_one_object, report_store
 from webhook.controller.allowance import Allowance
+from webhook.controller.gathering import Unread, is_among
 from webhook.core.workloads.kinds import GroupKind, group_kind
 from webhook.logs import bounded
 from webhook.report.documents import KINDS, ReportApi, Reported, digest, report
@@ -98,16 +99,11 @@ class Reports:
         if wanted.namespace and (there is None or there.digest != digest(document)):
             self._write(wanted.namespace, "written", partial(self._stores[self.api].put, document))
 
-    def end(
-        self, unread: Collection[GroupKind] = (), given_up: Collection[tuple[GroupKind, str, str]] = frozenset()
-    ) -> None:
-        """Take away what was not wanted.
-
-        Shape: of ``unread`` kinds, and of workloads ``given_up`` (kind, namespace, name), nothing is known.
-        """
+    def end(self, unread: Unread = ()) -> None:
+        """Take away what was not wanted; of what is ``unread`` nothing is known."""
         for (api, namespace, name), found in self._there.items():
             wanted = api is self.api and (namespace, name) in self._wanted
-            if not wanted and found.of not in unread and (found.of, namespace, found.name) not in given_up:
+            if not wanted and not is_among(unread, (found.of, namespace, found.name)):
                 self._write(namespace, "removed", partial(self._stores[api].remove, namespace, name))
         self._allowance.forget_idle()
 

@@ -34,7 +34,7 @@ from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 from webhook.core.scan.surroundings import Surroundings, surroundings
 from webhook.core.scan.workload_scan import scan_workload
-from webhook.core.workloads.kinds import GroupKind, group_kind, group_of
+from webhook.core.workloads.kinds import group_kind, group_of
 from webhook.core.workloads.reading import read_meta, stated_type
 from webhook.logs import bounded, described
 from webhook.report.scanned import notices, reported
@@ -90,7 +90,6 @@ class _Round(Struct):
     began: float
     used: float
     found: dict[tuple[str, str, str, str], ScannedWorkload] = {}
-    given_up: set[tuple[GroupKind, str, str]] = set()
 
 
 class Scanner:
@@ -211,7 +210,7 @@ class Scanner:
             scan = cluster_scan(round_.found.values(), within, started=_iso(round_.began), ended=_iso(self._clock()))
         unread = round_.gathering.unread
         if self.reports is not None:
-            self.reports.end(unread, round_.given_up)
+            self.reports.end(unread)
         if self.events is not None:
             self.events.end(unread)
         self._round, now = None, self._clock()
@@ -266,7 +265,8 @@ class Scanner:
             self.reports.take(reported(scanned))
         if self.events is not None:
             now = datetime.fromtimestamp(self._clock(), UTC)
-            self.events.take(group_kind(scanned.api_version, scanned.kind), notices(scanned, now), now)
+            of = group_kind(scanned.api_version, scanned.kind), scanned.namespace, scanned.name
+            self.events.take(of, notices(scanned, now), now)
 
     def _surroundings(self, policy: Policy, feed: Feed) -> Surroundings:
         now = _iso(self._clock())
@@ -322,5 +322,6 @@ def _scanned(one: Gathered, within: Surroundings, round_: _Round) -> ScannedWork
         stated, meta = stated_type(one), read_meta(one)
         fields = {"kind": stated.kind, "namespace": meta.namespace, "name": meta.name}
         _log.warning("a workload takes too long to look at; its report stays as it is", extra={"fields": fields})
-        round_.given_up.add((group_kind(stated.api_version or "", stated.kind or ""), meta.namespace, meta.name))
+        kind = group_kind(stated.api_version or "", stated.kind or "")
+        round_.gathering.unread.add((kind, meta.namespace, meta.name))
         return None
