@@ -73,8 +73,7 @@ class Scanning(NamedTuple):
         except urllib.error.HTTPError as error:
             with error:
                 return error.read().decode()
-        except OSError as error:
-            print(f"{self.folder.name} does not answer {path}: {error}")
+        except OSError:
             return ""
 
     def metric(self, name: str, label: str = "") -> float | None:
