@@ -15,7 +15,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
 from math import inf
 from typing import Literal
 
@@ -23,6 +22,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.cached_property import cached_property
 from webhook.core.index.facts import judged
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.nesting import read_nested

@@ -72,10 +72,10 @@ QUESTIONS = {
     "count with terminating pods": lambda asked: asked.count("shop", WEB, leaving=True),
     "count in another namespace": lambda asked: asked.count("batch", WEB),
     "count of nothing": lambda asked: asked.count("shop", compile_selector(None)),
-    "short of cpu": lambda asked: asked.short_of("cpu", 2000),
-    "short of a little cpu": lambda asked: asked.short_of("cpu", 1),
-    "short of pods": lambda asked: asked.short_of(PODS, 5),
-    "short of gpus": lambda asked: asked.short_of("example.com/gpu", 2),
+    "short of cpu": lambda asked: asked.short_of((("cpu", 2000),)),
+    "short of a little cpu": lambda asked: asked.short_of((("cpu", 1),)),
+    "short of pods": lambda asked: asked.short_of(((PODS, 5), ("cpu", 2000))),
+    "short of gpus": lambda asked: asked.short_of((("example.com/gpu", 2),)),
     "never enough": lambda asked: asked.never_enough("cpu", 5000),
     "amounts of cpu": lambda asked: asked.amounts("cpu"),
     "amounts of pods": lambda asked: asked.amounts(PODS),
@@ -205,7 +205,7 @@ def test_nodes_that_are_added_are_as_if_they_were_there():
     for resource in ("cpu", PODS, "example.com/gpu", "example.com/none"):
         assert overlay.amounts(resource) == there.amounts(resource)
         for amount in (0, 1, 3, 5000):
-            assert overlay.short_of(resource, amount) == there.short_of(resource, amount)
+            assert overlay.short_of(((resource, amount),)) == there.short_of(((resource, amount),))
             assert overlay.never_enough(resource, amount) == there.never_enough(resource, amount)
     assert len(below.view()) == 2
     assert overlay.count("shop", compile_selector(selector("app=web"))) == {1: 1}
@@ -236,9 +236,9 @@ def test_what_is_free_besides():
     below = index(*NODES, replace(running("x", "n1"), **spec(containers=ADDED[3].pod_spec.containers)))
     overlay = with_room(below, {1: {"cpu": 2000}})
     assert overlay.amounts("cpu") == ((4000, 3000), (4000, 4000))
-    assert overlay.short_of("cpu", 3000) is None
-    assert overlay.short_of("cpu", 3001) == (4000, 3000)
-    assert overlay.short_of("example.com/gpu", 2) == below.short_of("example.com/gpu", 2)
+    assert overlay.short_of((("cpu", 3000),)) == {}
+    gpus = ("example.com/gpu", 2)
+    assert overlay.short_of((("cpu", 3001), gpus)) == {"cpu": (4000, 3000), **below.short_of((gpus,))}
 
 
 @pytest.mark.parametrize("further", [(), (Requirement("shard", EXISTS),)], ids=["as it is", "with any shard"])

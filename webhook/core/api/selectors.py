@@ -150,7 +150,13 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     """
     if selector is None:
         return NOTHING
-    requirements = [_checked(key, EQUALS, (value,)) for key, value in (selector.match_labels or {}).items()]
+    # Nearly all labels are right, and are in every selector.
+    requirements = [
+        _checked(key, EQUALS, (value,))
+        if key_faults(key) or value_faults(value)
+        else Requirement(key, EQUALS, (value,))
+        for key, value in (selector.match_labels or {}).items()
+    ]
     requirements += [_label_requirement(each) for each in selector.match_expressions or ()]
     return Selector(_by_key(requirements)) if requirements else EVERYTHING
 

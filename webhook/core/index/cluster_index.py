@@ -255,8 +255,9 @@ class ClusterIndex(ReadOnlyIndex):
     def count_unspread(self, namespace: str, selector: Selector) -> int:
         return 0 if selector.nothing else self._pod_table.count_unspread(namespace, selector.requirements)
 
-    def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
-        return self._node_table.short_of(resource, amount)
+    def short_of(self, amounts: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
+        short_of = self._node_table.short_of
+        return {name: free for name, amount in amounts if (free := short_of(name, amount)) is not None}
 
     def never_enough(self, resource: str, amount: int) -> tuple[int, ...] | None:
         return self._node_table.never_enough(resource, amount)

@@ -38,7 +38,9 @@ class Direct:
     def one(self, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> tuple[int, object]:
         """See `Asking`."""
         with self._lock:
-            return self._index.revision, _answered(self._index, name, of, named)
+            # As `_answered`, which would cost each review a call for each question.
+            asked = getattr(self._index, name)
+            return self._index.revision, asked if name in _PROPERTIES else asked(*of, **named)
 
     def all(self, questions: Iterable[IndexQuestion]) -> tuple[int, Sequence[object]]:
         """See `Asking`."""
@@ -112,9 +114,9 @@ class Facts:
         """The answer to a new question, which is known by this key from now on."""
         revision, answer = self._asking.one(name, of, named)
         self._questions[key], self.known[key] = (name, of, named), answer
-        if self._revision is None:
+        if revision != self._revision:
+            self.of_one_moment = self._revision is None
             self._revision = revision
-        self.of_one_moment &= revision == self._revision
         return answer
 
 

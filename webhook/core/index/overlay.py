@@ -3,7 +3,7 @@
 An overlay answers for the objects that it adds, and asks the index below it for all the rest.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
@@ -117,10 +117,9 @@ class _WithPods(Overlay):
         number = 0 if selector.nothing else sum(selector.matches(pod.labels) for pod in counted)
         return self._plus(self._below.count(namespace, selector, leaving=leaving), number)
 
-    def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
-        free = self.amounts(resource)[0]
-        short = self._below.short_of(resource, amount)
-        return None if short is None and free[self._slot] >= amount else free
+    def short_of(self, amounts: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
+        short, free = self._below.short_of(amounts), {name: self.amounts(name)[0] for name, _ in amounts}
+        return {name: free[name] for name, amount in amounts if name in short or free[name][self._slot] < amount}
 
     def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         free, allocatable = self._below.amounts(resource)
@@ -205,10 +204,9 @@ class _WithoutPods(Overlay):
         # Terminating pods are not among those that run, and stay.
         return _less(counts, self._below.count(namespace, both))
 
-    def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
-        if self._below.short_of(resource, amount) is None:
-            return None
-        return _if_any_less(self.amounts(resource)[0], amount)
+    def short_of(self, amounts: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
+        below = self._below.short_of(amounts)
+        return _short_of([each for each in amounts if each[0] in below], self.amounts)
 
     def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         free, allocatable = self._below.amounts(resource)
@@ -277,8 +275,8 @@ class _WithNodes(Overlay):
         more = tuple(allocatable[slot] for slot in self._like)
         return (*free, *more), (*allocatable, *more)
 
-    def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
-        return _if_any_less(self.amounts(resource)[0], amount)
+    def short_of(self, amounts: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
+        return _short_of(amounts, self.amounts)
 
     def never_enough(self, resource: str, amount: int) -> tuple[int, ...] | None:
         return _if_any_less(self.amounts(resource)[1], amount)
@@ -308,8 +306,15 @@ class _WithRoom(Overlay):
             left[slot] += amounts.get(resource, 0)
         return tuple(left), allocatable
 
-    def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
-        return _if_any_less(self.amounts(resource)[0], amount)
+    def short_of(self, amounts: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
+        return _short_of(amounts, self.amounts)
+
+
+def _short_of(
+    amounts: Iterable[tuple[str, int]], of: Callable[[str], tuple[tuple[int, ...], tuple[int, ...]]]
+) -> Mapping[str, tuple[int, ...]]:
+    short = ((name, _if_any_less(of(name)[0], amount)) for name, amount in amounts)
+    return {name: free for name, free in short if free is not None}
 
 
 def _if_any_less(amounts: tuple[int, ...], wanted: int) -> tuple[int, ...] | None:

@@ -64,8 +64,8 @@ class ReadOnlyIndex(Protocol):
     def node(self, name: str) -> Node | None:
         """The node of that name."""
 
-    def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
-        """The free amounts of a resource by slot; None if every node has this amount free."""
+    def short_of(self, amounts: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
+        """The free amounts by slot of those resources of which some node has less than this amount."""
 
     def never_enough(self, resource: str, amount: int) -> tuple[int, ...] | None:
         """The allocatable amounts of a resource by slot; None if every node has this amount."""

@@ -284,7 +284,7 @@ def _resources(together: _Together, relevant: int, on_one: Pods, index: ReadOnly
     for name in dict.fromkeys(name for each in amounts for name in each):
         weights = tuple(each.get(name, 0) for each in amounts)
         needed = sum(map(mul, weights, on_one))
-        free = index.short_of(name, needed)
+        free = index.short_of(((name, needed),)).get(name)
         if free is None:
             continue
         slots = [slot for slot in node_sets.to_slots(relevant) if free[slot] < needed]

@@ -12,11 +12,12 @@ says of each class only how many of its nodes hold which pods: thousands of equa
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from operator import le, mul
 from typing import NamedTuple
 
 from msgspec import Struct
+
+from webhook.core.cached_property import cached_property
 
 Pods = tuple[int, ...]  # a number for each crowd
 # A class's nodes that are not as at the start: the pods on a node, and how many nodes hold exactly those. Sorted.

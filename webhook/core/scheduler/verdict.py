@@ -5,8 +5,8 @@ Source: kube-scheduler framework/types.go.
 
 from collections.abc import Sequence
 from enum import StrEnum
-from functools import cached_property
 
+from webhook.core.cached_property import cached_property
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.scheduler.plugins.status import ERROR, OK, Status, StatusOfNodes
 

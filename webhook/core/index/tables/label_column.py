@@ -1,8 +1,8 @@
 """One label key over all nodes: which node has which value, and the nodes of each."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
+from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 
 # Up to this many values a column keeps a set of nodes for each. Zones and node pools have few values, hostnames

@@ -6,7 +6,6 @@ A slot is a small number that a node keeps while it exists; sets of nodes are in
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, PodRequest, allocatable_of
 from webhook.core.api.types import Node, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, PREFER_NO_SCHEDULE
+from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.tables.label_column import Column
 from webhook.core.index.tables.shrinking import drop, drop_under

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import HONOR
+from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.tables.label_column import Column
 from webhook.core.placement.proofs.bounds import Cell, Limit, Zone, addable, addable_on_hosts, reachable_minimum

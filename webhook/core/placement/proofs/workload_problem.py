@@ -13,7 +13,7 @@ them only when they are back (nodeTaintsPolicy Honor), nothing is known meanwhil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import cached_property, reduce
+from functools import reduce
 from operator import or_
 
 from msgspec import Struct
@@ -23,6 +23,7 @@ from webhook.core.api.resources import PODS
 from webhook.core.api.selectors import Selector, first_untolerated
 from webhook.core.api.types import Pod, PodAffinityTerm, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
+from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeView
@@ -140,12 +141,10 @@ def survey(  # noqa: PLR0913 each a fact of its own
             )
         )
     running = {} if own is None else index.count(namespace, own)
+    amounts = ((PODS, 1), *problem.request.amounts)
     # Most often every node has room for all of the pods, and nothing is copied.
-    columns = [
-        (name, column, amount)
-        for name, amount in ((PODS, 1), *problem.request.amounts)
-        if (column := index.short_of(name, amount * most)) is not None
-    ]
+    short = index.short_of(tuple((name, amount * most) for name, amount in amounts))
+    columns = [(name, short[name], amount) for name, amount in amounts if name in short]
     return WorkloadProblem(
         problem=problem,
         hard=tuple(hard),

@@ -1,7 +1,6 @@
 """What a rule is asked about: one object, its constraints, and the circumstances in which it is examined."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from math import inf
 from typing import TypeVar
 
@@ -11,6 +10,7 @@ from webhook.core.api.selectors import Selector
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.cached_property import cached_property
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
@@ -125,10 +125,6 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         """The limit of size that the object exceeds. Without an API server that waits there is time for any object."""
         return "" if self.circumstances.offline else exceeded(self.workload)
 
-    @cached_property
-    def _is_stale(self) -> bool:
-        return self.circumstances.age() > self.policy.max_staleness_seconds
-
     @property
     def offline(self) -> bool:
         """Whether no kube-apiserver sees the object now."""
@@ -151,19 +147,28 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     def lacks(self, *resources: str) -> str:
         """Why these resources of the cluster cannot be looked at, for `NotEvaluated`; empty if they can."""
-        index = self.circumstances.index
-        if index is None:
+        here = self.circumstances
+        if here.index is None:
             return NO_CLUSTER
-        if self.circumstances.unlooked:
-            return self._limit or self.circumstances.unlooked
-        if missing := index.lacks(*resources):
+        if here.unlooked:
+            return self._limit or here.unlooked
+        if self._lacking and (missing := here.index.lacks(*resources)):
             return missing
-        if self._is_stale:
+        return self._barred or (NO_TIME if self.late else "")
+
+    @cached_property
+    def _lacking(self) -> bool:
+        """Whether the cluster lacks any resource; nearly always it has all."""
+        index = self.circumstances.index
+        return index is not None and bool(index.lacking)
+
+    @cached_property
+    def _barred(self) -> str:
+        """Why nothing of the cluster can be looked at for this object, whatever time there is."""
+        if self.circumstances.age() > self.policy.max_staleness_seconds:
             return _STALE
         # Each selector is counted under the lock of the index, and whoever writes the pod chooses how many.
-        if limit := self._limit:
-            return limit
-        return NO_TIME if self.late else ""
+        return self._limit
 
     @property
     def late(self) -> bool:

@@ -1,11 +1,11 @@
 """Which nodes the pods of one template may use, and which of them count for its constraints."""
 
 from collections.abc import Iterator
-from functools import cached_property
 
 from webhook.core.api.selectors import compile_required_nodes
 from webhook.core.api.types import HONOR, IGNORE
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.cached_property import cached_property
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.policy.capacity import domain_count
 from webhook.core.policy.policy import Policy

@@ -1,11 +1,11 @@
 """An object as somebody wrote it, before kube-apiserver drops what it does not know."""
 
 from collections.abc import Mapping
-from functools import cached_property
 
 from msgspec import Struct
 
 from webhook.core.api.types import TypeMeta
+from webhook.core.cached_property import cached_property
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.reading import parsed
 from webhook.core.workloads.workload import Workload

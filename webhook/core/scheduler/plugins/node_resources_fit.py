@@ -6,12 +6,12 @@ Source: kube-scheduler framework/plugins/noderesources/fit.go.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 from msgspec import Struct
 
 from webhook.core.api import gates
 from webhook.core.api.resources import PODS, PodRequest
+from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.status import OK, Ran, StatusOfNodes, unresolvable, unschedulable
@@ -58,11 +58,8 @@ def room_for(request: PodRequest, index: ReadOnlyIndex) -> Room:
 
     Source: noderesources/fit.go ``fitsRequest``.
     """
-    free, amounts = {}, dict(((PODS, 1), *request.amounts))
-    for name, amount in amounts.items():
-        short = index.short_of(name, amount) if amount > 0 else None
-        if short is not None:
-            free[name] = short
+    amounts = dict(((PODS, 1), *request.amounts))
+    free = index.short_of(tuple((name, amount) for name, amount in amounts.items() if amount > 0))
     # Only for what is short somewhere does it matter whether the node could ever have enough. The number of pods is
     # left out: upstream never calls it unresolvable.
     told = gates.FIT_IS_UNRESOLVABLE.holds(index.version)

@@ -5,7 +5,6 @@ notes if nodes can be added.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property
 from typing import TypeVar
 
 from msgspec import Struct
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import IGNORE, ObjectMeta, Pod, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
+from webhook.core.cached_property import cached_property
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index import node_sets
 from webhook.core.index.pod_admission import as_admitted
