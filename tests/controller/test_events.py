@@ -13,6 +13,7 @@ from webhook.report.scanned import Notice
 
 PLENTY = Rate(a_minute=6000, burst=1000)
 DEPLOYMENTS, DAEMON_SETS = ("apps", "Deployment"), ("apps", "DaemonSet")
+WEB = DEPLOYMENTS, "shop", "web"
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
@@ -134,7 +135,7 @@ def test_an_incomplete_scan_forgets_nothing(api, replica):
 
 def test_what_a_scan_gives_up_stays_told_and_no_other(api, replica):
     replica.scans(notice("zone"), notice("zone", name="other"))
-    replica.scans(unread={(DEPLOYMENTS, "shop", "web")})
+    replica.scans(unread={WEB})
     replica.scans(notice("zone"), notice("zone", name="other"))
     counted = {
         each["regarding"]["name"]: each.get("series", {}).get("count") for each in api.objects["events"].values()
@@ -148,6 +149,17 @@ def test_what_an_incomplete_first_scan_did_not_see_may_have_been_told(api, repli
     following.scans(unread={DEPLOYMENTS})
     following.scans(notice("zone"))
     assert told(api) == ["1 wrong"]
+
+
+@pytest.mark.parametrize("seen", [[DEPLOYMENTS, WEB], [WEB, DEPLOYMENTS], [WEB, WEB]], ids=["less", "more", "the same"])
+def test_what_no_scan_has_seen_so_far_may_have_been_told(api, replica, tmp_path, seen):
+    replica.scans(notice("zone"), notice("zone", name="other"))
+    following = Replica(api, tmp_path)
+    for each in seen:
+        following.scans(unread={each})
+    following.scans(notice("zone"))
+    made = {each["regarding"]["name"]: each for each in api.objects["events"].values()}
+    assert "series" not in made["web"]
 
 
 def test_what_a_scan_told_that_did_not_end_is_told(api, replica):

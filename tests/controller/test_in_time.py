@@ -30,27 +30,35 @@ def test_what_does_not_is_ended():
     assert time.monotonic() - began < 5
 
 
-def test_a_machine_that_stands_still_ends_nothing():
-    def told() -> int:
-        time.sleep(0.2)
-        return 7
+def rest(seconds):
+    time.sleep(seconds)
+    return 7
 
-    assert in_time(0.05, told) == 7
+
+def test_a_machine_that_stands_still_ends_nothing_for_long():
+    assert in_time(0.1, partial(rest, 0.3)) == 7
+    with pytest.raises(OutOfTimeError):
+        in_time(0.01, lambda: [rest(0.01) for _ in range(500)])
 
 
 def work(seconds):
     until = time.thread_time() + seconds
     while time.thread_time() < until:
-        pass
+        time.sleep(0)  # whoever watches gets its turn
 
 
-def test_nothing_is_ended_afterwards():
+def test_nothing_is_ended_afterwards(monkeypatch):
     """However close the answer comes to the end of its time."""
-    ended = 0
+    monkeypatch.setattr("webhook.controller.in_time._LEAST_SECONDS", 0.0001)
+    ended = stray = 0
     for number in range(200):
         try:
-            in_time(0.003, partial(work, number * 0.00003))
+            try:
+                in_time(0.003, partial(work, number * 0.00003))
+            except OutOfTimeError:
+                ended += 1
+            work(0.0005)
         except OutOfTimeError:
-            ended += 1
-    time.sleep(0.01)
+            stray += 1
     assert 0 < ended < 200
+    assert stray == 0

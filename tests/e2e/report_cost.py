@@ -25,7 +25,7 @@ from e2e.controlplane.up import ControlPlane, built
 from e2e.objects import constraint, path, workload
 from e2e.scanning import Scanning, permit, scanning
 from e2e.test_reports import served
-from e2e.waiting import eventually
+from e2e.waiting import eventually, within
 
 _API = "openreports.io/v1alpha1"
 _REPORTS, _EVENTS = "/registry/openreports.io/", "/registry/events/"
@@ -96,7 +96,7 @@ class Row(NamedTuple):
 def settled(plane: ControlPlane, leader: Scanning, fact: Callable[[], bool], what: str) -> Row:
     """What it took until the fact; ``writes`` are the controller's own, of reports and events."""
     began, before, done = time.monotonic(), written(leader), changes(plane)
-    eventually(fact, _LONGEST_SECONDS, 0.5)
+    within(_LONGEST_SECONDS, fact, 0.5)
     took = time.monotonic() - began
     return Row(what, took, written(leader) - before, changes(plane) - done, held(plane, _REPORTS), held(plane, _EVENTS))
 

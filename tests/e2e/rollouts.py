@@ -23,7 +23,7 @@ from collections import Counter
 import yaml
 from e2e.controlplane.up import ControlPlane, built
 from e2e.objects import ZONE, constraint, path, workload
-from e2e.waiting import eventually
+from e2e.waiting import eventually, within
 
 ZONES = "abcdef"
 _MOST_SECONDS = 180
@@ -72,11 +72,11 @@ def rolled_out(api, namespace: str, replicas: int, zones: int, keys: list[str] |
         eventually(lambda: api.send("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts/default").status == 200)
         api.request("POST", path("Deployment", namespace), deployment(replicas, zones, keys))
         web = path("Deployment", namespace, "web")
-        eventually(lambda: is_complete(api.request("GET", web)), timeout=_MOST_SECONDS, every=0.1)
+        within(_MOST_SECONDS, lambda: is_complete(api.request("GET", web)), every=0.1)
         before = spread(api, namespace, zones)
         template = {"metadata": {"annotations": {"rolled": "out"}}}
         api.request("PATCH", web, {"spec": {"template": template}}, _MERGE)
-        eventually(lambda: is_complete(api.request("GET", web)), timeout=_MOST_SECONDS, every=0.1)
+        within(_MOST_SECONDS, lambda: is_complete(api.request("GET", web)), every=0.1)
         return before, spread(api, namespace, zones)
     finally:
         api.request("DELETE", path("Deployment", namespace, "web"))

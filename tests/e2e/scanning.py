@@ -123,7 +123,8 @@ def scanning(folder: pathlib.Path, kubeconfig: pathlib.Path, *more: str):
         yield Scanning(process, health, folder)
     finally:
         process.kill()
-        print(f"{folder.name} ended with {process.wait()}. Its log:\n{(folder / 'log').read_text()}")
+        code, log = process.wait(), (folder / "log").read_text(errors="replace")
+        print(f"{folder.name} ended with {code}. Its log:\n{log}")
 
 
 def permissions(kubectl, *, without=()) -> None:

@@ -17,7 +17,7 @@ from e2e.objects import ZONE, path, pod
 from e2e.registration import GROUP
 from e2e.released import released
 from e2e.tls import greeted, trusted_by
-from e2e.waiting import eventually
+from e2e.waiting import eventually, within
 
 from certs.authority import CertificateError
 from certs.rotation import certificates_in, read
@@ -133,18 +133,18 @@ def test_a_ca_bundle_that_somebody_breaks_is_mended(plane, wrong):
             return {*certificates_in(bundle(plane.api))} == {*held(plane.api).trusted}
         return False
 
-    eventually(mended, 20, every=0.2)
+    within(20, mended, every=0.2)
 
 
 def test_an_emptied_secret_gives_another_ca_at_once(plane, release):
     """What docs/install.md says to do with a CA whose key is in wrong hands."""
     first = held(plane.api).signing
     plane.api.request("PATCH", SECRET, [{"op": "remove", "path": "/data"}], "application/json-patch+json")
-    eventually(lambda: (now := held(plane.api)) is not None and now.signing != first, 20, every=0.2)
+    within(20, lambda: (now := held(plane.api)) is not None and now.signing != first, every=0.2)
 
     def trusted():
         with contextlib.suppress(ssl.SSLError):
             return all(greeted(each.address, NAME, bundle(plane.api)) for each in release.containers)
         return False
 
-    eventually(trusted, 20, every=0.2)
+    within(20, trusted, every=0.2)

@@ -12,7 +12,7 @@ from e2e.objects import constraint, path, workload
 from e2e.scanning import scanning
 from e2e.test_reports import items, served
 from e2e.test_scan import _account, cordon, db, placed, reported, told  # noqa: F401 a fixture
-from e2e.waiting import eventually
+from e2e.waiting import eventually, within
 
 from webhook.cluster.connection import Account, ApiServer
 from webhook.controller.scan import Scanner, ScanSettings
@@ -160,7 +160,7 @@ def test_a_tenant_in_a_hurry_neither_fills_the_cluster_nor_keeps_others_waiting(
         began = time.monotonic()
         leader.scanned()
         make(plane, namespace, "web")
-        eventually(lambda: "web" in reported(plane, namespace, reports), 30, 0.2)
+        within(60, lambda: "web" in reported(plane, namespace, reports), 0.2)
         eventually(lambda: told(plane, namespace) == violations("web"))  # the event follows the report
         time.sleep(max(0.0, began + RUSH_SECONDS - time.monotonic()))
         minutes = (time.monotonic() - began) / 60 + 1

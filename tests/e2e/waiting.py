@@ -11,16 +11,24 @@ BUSY = 4
 
 
 def eventually(fact: Callable[[], Fact], timeout: float = 10, every: float = 0.02) -> Fact:
-    """The first truthy value of `fact`; of what has a promised time, that is measured elsewhere.
+    """The first truthy value of `fact`, of which nobody was promised when it comes.
 
     Unit: ``timeout`` is in seconds of an idle machine.
     Errors: AssertionError with its last value.
     """
-    deadline = time.monotonic() + BUSY * timeout
+    return within(BUSY * timeout, fact, every)
+
+
+def within(seconds: float, fact: Callable[[], Fact], every: float = 0.02) -> Fact:
+    """The first truthy value of `fact`, which is there in time however busy the machine is.
+
+    Errors: AssertionError with its last value.
+    """
+    deadline = time.monotonic() + seconds
     while True:
         value = fact()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"still {value!r} after {BUSY * timeout:g} s")
+            raise AssertionError(f"still {value!r} after {seconds:g} s")
         time.sleep(every)

@@ -15,7 +15,7 @@ from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.writing.events import tell, tell_again
 from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.allowance import Allowance
-from webhook.controller.gathering import ObjectName, Unread, is_among
+from webhook.controller.gathering import ObjectName, Unread, in_both, is_among
 from webhook.core.workloads.kinds import GroupKind
 from webhook.logs import bounded
 from webhook.report.scanned import Notice, event, micro_time
@@ -89,7 +89,7 @@ class Events:
             for at, of in self._tried.items()
             if at not in self._before and (at in self._due or is_among(unread, of))
         }
-        self._never_read = self._never_read.intersection(unread) if self._ended else {*unread}
+        self._never_read = in_both(self._never_read, unread) if self._ended else {*unread}
         self._ended, self._due = True, set()
         self._allowance.forget_idle()
         if self._failures < _FAILURES:

@@ -46,6 +46,15 @@ def is_among(unread: Unread, name: ObjectName) -> bool:
     return name in unread or name[0] in unread
 
 
+def in_both(one: Unread, other: Unread) -> set[GroupKind | ObjectName]:
+    """What is in both, be it an object in one and its kind in the other."""
+    return {each for each in one if _covers(other, each)} | {each for each in other if _covers(one, each)}
+
+
+def _covers(unread: Unread, one: GroupKind | ObjectName) -> bool:
+    return one in unread or one[0] in unread
+
+
 class Gathering:
     """See the module; `objects` may be called again after it raised, and goes on.
 

@@ -166,7 +166,7 @@ class Groups:
             self._given_up[of.meta.namespace] = self._clock() + _GIVEN_UP_SECONDS
             _log.warning("a group takes too long to look at", extra={"fields": {"group": "/".join(_name(of))}})
             # What is planned stays as it is: others may have it by now.
-            why = f"it takes more than {_MOST_SECONDS:.0f} s to look at"
+            why = f"it takes more than {_MOST_SECONDS:.0f} s of the processor to look at"
             return before if before.workloads else not_evaluated(why, of.generation, before, now)
 
     def _in_time(self, of: SpreadGroup, older: tuple[SpreadGroup, ...], before: Status, now: str, feed: Feed) -> Status:

@@ -45,8 +45,8 @@ SERVED_NAMES = (HOST, "localhost", "kubernetes", "kubernetes.default", "kubernet
 def free_ports(count: int) -> list[int]:
     """Ports on which nobody listens.
 
-    The kernel gives none of them to a connection: what is started on them takes a second until it listens, and other
-    tests open thousands of connections meanwhile.
+    Linux gives none of them to a connection, unless somebody told it to: what is started on them takes a second until
+    it listens, and other tests open thousands of connections meanwhile.
     """
     found = list[int]()
     for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):  # tests that run beside these draw others

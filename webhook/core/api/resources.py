@@ -25,6 +25,7 @@ CPU = "cpu"
 MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
+OF_EVERY_NODE = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
 
 HUGE_PAGES_PREFIX = "hugepages-"
 _ATTACHABLE_VOLUMES_PREFIX = "attachable-volumes-"
@@ -280,9 +281,7 @@ def allocatable_of(node: Node) -> Mapping[str, int]:
 @lru_cache(maxsize=256)
 def _allocatable(amounts: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
     return {
-        name: _rounded(name, _nanos(amount))
-        for name, amount in amounts
-        if name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
+        name: _rounded(name, _nanos(amount)) for name, amount in amounts if name in OF_EVERY_NODE or is_scalar(name)
     }
 
 

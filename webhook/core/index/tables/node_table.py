@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import NamedTuple
 
-from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, PodRequest, allocatable_of
+from webhook.core.api.resources import OF_EVERY_NODE, PODS, PodRequest, allocatable_of
 from webhook.core.api.types import Node, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, PREFER_NO_SCHEDULE
 from webhook.core.cached_property import cached_property
@@ -26,8 +26,7 @@ _MAX_INHERITED_COLUMNS = 64
 _MOST_AFTER = 32
 _NO_LABELS: Mapping[str, str] = {}
 # Resources that have a column always; of others, so many that were asked for last. Anybody may ask for more.
-_ALWAYS = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
-_ALWAYS_NAMES = frozenset(_ALWAYS)
+_ALWAYS_NAMES = frozenset(OF_EVERY_NODE)
 _MAX_COLUMNS = 32  # each has two numbers a node, up to 80 bytes: 0.4 MB with 5,000 nodes
 # So many slots may stay unused, or a quarter of all: nodes come and go, and a view of another size inherits nothing.
 _SPARE = 64
@@ -214,9 +213,9 @@ class Nodes:
         self._changed: set[int] = set()  # slots, since the last view
         self._pods: list[int] = []
         self._offers: Counter[str] = Counter()  # how many nodes offer each resource, never 0
-        self._held: dict[int, dict[str, int]] = {}  # what pods take of resources that are not in _ALWAYS, by slot
-        self.allocatable: dict[str, list[int]] = {name: [] for name in _ALWAYS}
-        self.free: dict[str, list[int]] = {name: [] for name in _ALWAYS}
+        self._held: dict[int, dict[str, int]] = {}  # what pods take of resources that are not in OF_EVERY_NODE, by slot
+        self.allocatable: dict[str, list[int]] = {name: [] for name in OF_EVERY_NODE}
+        self.free: dict[str, list[int]] = {name: [] for name in OF_EVERY_NODE}
         # A lower bound of the smallest free amount of each resource, exact unless the resource is in `_risen`: most
         # requests fit every node, and comparing with one number shows it.
         self._least: dict[str, int] = dict.fromkeys(self.free, NO_NODE)
@@ -326,8 +325,8 @@ class Nodes:
             return True
         if name not in self._offers:
             return False
-        if len(self.free) >= len(_ALWAYS) + _MAX_COLUMNS:
-            self._drop_column(next(islice(self.free, len(_ALWAYS), None)))
+        if len(self.free) >= len(OF_EVERY_NODE) + _MAX_COLUMNS:
+            self._drop_column(next(islice(self.free, len(OF_EVERY_NODE), None)))
         self.free[name], self.allocatable[name] = self._added_up(name)
         self._least[name] = min(self.free[name])
         return True
@@ -350,7 +349,7 @@ class Nodes:
 
     def _recount_offers(self, before: Mapping[str, int], after: Mapping[str, int]) -> None:
         _recount(self._offers, before, after)
-        for name in [name for name in self.free if name not in _ALWAYS and name not in self._offers]:
+        for name in [name for name in self.free if name not in OF_EVERY_NODE and name not in self._offers]:
             self._drop_column(name)
 
     def _hold(self, name: str, slot: int, amount: int) -> None:

@@ -32,6 +32,7 @@ from webhook.core.index.tables.pod_table import Term
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import inter_pod_affinity
 from webhook.core.scheduler.plugins.node_name import NODE_NAME
+from webhook.core.scheduler.plugins.node_resources_fit import short_of
 from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Eligible
 from webhook.core.scheduler.plugins.status import Ran, StatusOfNodes
@@ -143,7 +144,7 @@ def survey(  # noqa: PLR0913 each a fact of its own
     running = {} if own is None else index.count(namespace, own)
     amounts = ((PODS, 1), *problem.request.amounts)
     # Most often every node has room for all of the pods, and nothing is copied.
-    short = index.short_of(tuple((name, amount * most) for name, amount in amounts))
+    short = short_of([(name, amount * most) for name, amount in amounts], index)
     columns = [(name, short[name], amount) for name, amount in amounts if name in short]
     return WorkloadProblem(
         problem=problem,

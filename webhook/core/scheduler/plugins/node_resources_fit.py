@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from webhook.core.api import gates
-from webhook.core.api.resources import PODS, PodRequest
+from webhook.core.api.resources import OF_EVERY_NODE, PODS, PodRequest
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -53,13 +53,31 @@ class Room(Struct, frozen=True, dict=True):
         )
 
 
+def short_of(amounts: Sequence[tuple[str, int]], index: ReadOnlyIndex) -> Mapping[str, tuple[int, ...]]:
+    """The free amounts by slot of those resources of which some node has less, in the same order.
+
+    What every node has is one question. Any other may have to be added up over all nodes while the index is held, and
+    whoever writes the pod chooses how many there are: each is a question by itself.
+    """
+    usual, others = list[tuple[str, int]](), list[tuple[str, int]]()
+    for each in amounts:
+        (usual if each[0] in OF_EVERY_NODE else others).append(each)
+    free = index.short_of(tuple(usual))
+    if not others:
+        return free
+    found = {**free}
+    for each in others:
+        found.update(index.short_of((each,)))
+    return {name: found[name] for name, _ in amounts if name in found}
+
+
 def room_for(request: PodRequest, index: ReadOnlyIndex) -> Room:
     """Copy the amounts that decide about this request: of resources that every node has enough of, none.
 
     Source: noderesources/fit.go ``fitsRequest``.
     """
     amounts = dict(((PODS, 1), *request.amounts))
-    free = index.short_of(tuple((name, amount) for name, amount in amounts.items() if amount > 0))
+    free = short_of([(name, amount) for name, amount in amounts.items() if amount > 0], index)
     # Only for what is short somewhere does it matter whether the node could ever have enough. The number of pods is
     # left out: upstream never calls it unresolvable.
     told = gates.FIT_IS_UNRESOLVABLE.holds(index.version)

@@ -1,0 +1,47 @@
+"""What is asked of the index about resources: it is held for one question at a time."""
+
+from build import index, node
+from msgspec.structs import replace
+
+from webhook.core.api.resources import OF_EVERY_NODE
+from webhook.core.api.types import NodeStatus
+from webhook.core.index.overlay import Overlay
+from webhook.core.scheduler.plugins.node_resources_fit import short_of
+
+
+class Listening(Overlay):
+    """Answers as the index below, and notes the names in each question."""
+
+    def __init__(self, below):
+        super().__init__(below)
+        self.asked = []
+
+    def short_of(self, amounts):
+        self.asked.append([name for name, _ in amounts])
+        return self._below.short_of(amounts)
+
+
+def offering(name, **amounts):
+    return replace(node(name), status=NodeStatus(allocatable={"pods": "9", "cpu": "4", **amounts}))
+
+
+BELOW = index(offering("a"), offering("b", **{"e.io/gpu": "2"}))
+
+
+def test_what_every_node_has_is_one_question_and_any_other_one_by_itself():
+    listening = Listening(BELOW)
+    amounts = [("e.io/none", 1), *((name, 1) for name in OF_EVERY_NODE), ("e.io/gpu", 1)]
+    found = short_of(amounts, listening)
+    assert listening.asked == [[*OF_EVERY_NODE], ["e.io/none"], ["e.io/gpu"]]
+    assert list(found.items()) == [
+        ("e.io/none", (0, 0)),
+        ("memory", (0, 0)),
+        ("ephemeral-storage", (0, 0)),
+        ("e.io/gpu", (0, 2)),
+    ]
+
+
+def test_where_nodes_have_room_nothing_is_copied():
+    listening = Listening(BELOW)
+    assert short_of([("pods", 9), ("cpu", 4000)], listening) == {}
+    assert listening.asked == [["pods", "cpu"]]
