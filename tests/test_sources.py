@@ -21,6 +21,7 @@ OURS = {
     "defaulting/injection.py": {"revision", "record_of", "injected_into", "barred", "opted_out"},
     "scheduler/cycle.py": {"verdict_alone", "Cycle.ran", "Cycle.alone"},  # upstream never runs one plugin alone
     "scheduler/plugins/inter_pod_affinity.py": {"widened_terms"},  # what explain asks
+    "scheduler/plugins/node_resources_fit.py": {"short_of"},  # how our index is asked
     "scheduler/plugins/node_selection.py": {"settled_nodes", "nodes_selected"},  # what rules and volumes ask
     "scheduler/plugins/status.py": {"named"},  # upstream's statuses are named when they are made
     "scheduler/problem.py": {"not_evaluated", "take_lasting"},  # what is missing here; a part of what upstream takes
