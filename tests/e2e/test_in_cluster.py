@@ -4,13 +4,12 @@ import contextlib
 import json
 import pathlib
 import signal
-import subprocess
 import time
 
 import pytest
 import yaml
 from e2e.double import answering, review, uid
-from e2e.helm import WAIT
+from e2e.helm import WAIT, Helm
 from e2e.load import creating_pods, refusals
 from e2e.objects import path, pod, workload
 from e2e.registration import Service, registered
@@ -114,24 +113,14 @@ def test_an_api_for_reports_can_be_installed(plane, file):
         eventually(lambda: plane.api.send("GET", f"{where}/{name}").status == 404)
 
 
-def test_helm_installs_and_removes_a_chart(plane, namespace, binaries, tmp_path):
+def test_helm_installs_and_removes_a_chart(plane, namespace, tmp_path):
     chart = tmp_path / "chart"
     (chart / "templates").mkdir(parents=True)
     (chart / "Chart.yaml").write_text("apiVersion: v2\nname: tiny\nversion: 0.1.0\n")
     (chart / "templates" / "deployment.json").write_text(json.dumps(workload("Deployment", "tiny")))
-    environment = {"HOME": str(tmp_path), "KUBECONFIG": str(plane.admin), "PATH": "/usr/bin:/bin"}
+    helm = Helm(plane, namespace, tmp_path)
 
-    def helm(*arguments):
-        return subprocess.run(
-            [binaries / "helm", "-n", namespace, *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-    installed = helm("install", "tiny", str(chart), *WAIT)
+    installed = helm("install", "tiny", *WAIT, chart=chart)
     status = plane.api.request("GET", path("Deployment", namespace, "tiny"))["status"]
     removed = helm("uninstall", "tiny", *WAIT)
 

@@ -75,7 +75,7 @@ def change_leaders(plane, kubectl, namespace, reports, leader, other):  # noqa: 
     leader.scanned()
     before, events = reported(plane, namespace, reports), told(plane, namespace)
     leader.end()
-    eventually(lambda: other.metric("evenspread_leader") == 1, 60, 0.2)
+    eventually(lambda: other.metric("evenspread_leader") == 1, 30, 0.2)
     other.scanned()
     assert reported(plane, namespace, reports) == before
     assert told(plane, namespace) == events
@@ -99,10 +99,9 @@ def test_what_is_told_follows_what_happens(  # noqa: PLR0917 fixtures
         # Even in two zones, while the third is closed.
         cordon(plane, "c", closed=True)
         plane.api.request("POST", path("StatefulSet", namespace), db())
-        eventually(lambda: len(placed(plane, namespace)) >= 4, 60)
+        eventually(lambda: len(placed(plane, namespace)) >= 4, 30)
         leader = eventually(
-            lambda: next((each for each in (first, second) if each.metric("evenspread_leader") == 1), None),
-            60,
+            lambda: next((each for each in (first, second) if each.metric("evenspread_leader") == 1), None), 30
         )
         eventually(lambda: "web" in reported(plane, namespace, reports), 60, 0.2)
         assert "selector-not-self" in reported(plane, namespace, reports)["web"][0]
@@ -111,10 +110,9 @@ def test_what_is_told_follows_what_happens(  # noqa: PLR0917 fixtures
         # Drift: the zone opens, and is empty.
         cordon(plane, "c", closed=False)
         eventually(lambda: "spread-drift" in reported(plane, namespace, reports).get("db", ([],))[0], 60, 0.2)
-        # The event follows the report.
-        eventually(lambda: ("SpreadDrift", "db") in told(plane, namespace), 60, 0.2)
+        eventually(lambda: ("SpreadDrift", "db") in told(plane, namespace), 30, 0.2)  # the event follows the report
         assert "SpreadDrift" in kubectl("describe", "statefulset", "db", "-n", namespace).out
-        eventually(lambda: leader.metric("evenspread_skew", f'namespace="{namespace}"'), 60, 0.2)
+        eventually(lambda: leader.metric("evenspread_skew", f'namespace="{namespace}"'), 30, 0.2)
 
         other = second if leader is first else first
         if version.startswith("openreports.io"):  # once is enough: it takes half a minute
@@ -125,7 +123,7 @@ def test_what_is_told_follows_what_happens(  # noqa: PLR0917 fixtures
         # Mended: one pod moves to the empty zone; what is gone leaves nothing.
         plane.api.request("DELETE", f"{path('Pod', namespace)}/db-3")
         eventually(lambda: "spread-drift" not in reported(plane, namespace, reports).get("db", ([],))[0], 60, 0.2)
-        eventually(lambda: not other.metric("evenspread_skew", f'namespace="{namespace}"'), 60, 0.2)
+        eventually(lambda: not other.metric("evenspread_skew", f'namespace="{namespace}"'), 30, 0.2)
         for kind, name in (("Deployment", "web"), ("StatefulSet", "db")):
             plane.api.request("DELETE", path(kind, namespace, name))
         eventually(lambda: reported(plane, namespace, reports) == {}, 60, 0.2)
@@ -162,7 +160,7 @@ def test_a_group_is_planned_and_its_caps_are_watched(plane, kubectl, namespace, 
     def resize(shards):
         change = {"spec": {"expected": {"shards": shards, "podsPerShard": 2}}}
         after = plane.api.request("PATCH", where, change, "application/merge-patch+json")["metadata"]["generation"]
-        eventually(lambda: status()["observedGeneration"] == after, 60, 0.2)
+        eventually(lambda: status()["observedGeneration"] == after, 30, 0.2)
 
     caps = [{"topologyKey": ZONE, "lessThan": "1/2"}]
     size = {"shards": 3, "podsPerShard": 2}
@@ -187,7 +185,7 @@ def test_a_group_is_planned_and_its_caps_are_watched(plane, kubectl, namespace, 
         eventually(lambda: said("CapsHeld") == "CapExceeded", 60, 0.2)
         assert status()["unguarded"]["pods"] == ["stray"]
         assert status()["distribution"][0]["domains"][full] == 3
-        eventually(lambda: ("GroupCapExceeded", "cache") in told(plane, namespace), 60, 0.2)
+        eventually(lambda: ("GroupCapExceeded", "cache") in told(plane, namespace), 30, 0.2)
         assert "GroupCapExceeded" in kubectl("describe", "sg", "cache", "-n", namespace).out
 
         plane.api.request("DELETE", f"{path('Pod', namespace)}/stray")

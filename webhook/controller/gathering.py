@@ -41,18 +41,14 @@ _POD = TypeMeta(api_version="v1", kind="Pod")
 _log = logging.getLogger(__name__)
 
 
-def is_among(unread: Unread, name: ObjectName) -> bool:
-    """Whether the object or its kind is there."""
-    return name in unread or name[0] in unread
+def is_among(unread: Unread, one: GroupKind | ObjectName) -> bool:
+    """Whether it is there, or the kind of the object is."""
+    return one in unread or one[0] in unread
 
 
 def in_both(one: Unread, other: Unread) -> set[GroupKind | ObjectName]:
     """What is in both, be it an object in one and its kind in the other."""
-    return {each for each in one if _covers(other, each)} | {each for each in other if _covers(one, each)}
-
-
-def _covers(unread: Unread, one: GroupKind | ObjectName) -> bool:
-    return one in unread or one[0] in unread
+    return {each for each in one if is_among(other, each)} | {each for each in other if is_among(one, each)}
 
 
 class Gathering:

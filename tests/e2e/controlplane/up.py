@@ -35,6 +35,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from e2e.controlplane import flags
 from e2e.controlplane.api import Api, ApiError
 from e2e.controlplane.authority import Authority, private_pem, public_pem
+from e2e.waiting import BUSY
 
 HOST = flags.HOST
 _PORTS = range(11_000, 30_000)  # below those of Services and of connections, above those of Kubernetes
@@ -99,7 +100,7 @@ class ControlPlane:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def start(self, timeout: float = 240) -> Self:
+    def start(self, timeout: float = 60) -> Self:
         self.stop()  # what an earlier start may have left in this directory
         self._begun = time.monotonic()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -152,7 +153,7 @@ class ControlPlane:
         process.kill()
         process.wait(10)
 
-    def revive(self, name: str, timeout: float = 240) -> None:
+    def revive(self, name: str, timeout: float = 60) -> None:
         """Start a component that was killed, as it was, and wait for the API."""
         self._spawn(name, self._processes[name].args[1:])
         self._await("/readyz", timeout)
@@ -176,7 +177,7 @@ class ControlPlane:
         (self.directory / "pids" / name).write_text(str(process.pid))
 
     def _await(self, path: str, timeout: float) -> None:
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + BUSY * timeout
         while True:
             for name, process in self._processes.items():
                 if process.poll() is not None:
@@ -186,7 +187,7 @@ class ControlPlane:
                 self.api.request("GET", path)
                 return
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{path} did not answer within {timeout:g} s; see {self.directory / 'logs'}")
+                raise TimeoutError(f"{path} did not answer within {BUSY * timeout:g} s; see {self.directory / 'logs'}")
             time.sleep(0.05)
 
     # -- credentials
@@ -280,8 +281,8 @@ class ControlPlane:
                 }
                 self.api.request("POST", "/api/v1/nodes", node)
 
-    def await_nodes(self, timeout: float = 120) -> None:
-        deadline = time.monotonic() + timeout
+    def await_nodes(self, timeout: float = 30) -> None:
+        deadline = time.monotonic() + BUSY * timeout
         while time.monotonic() < deadline:
             nodes = self.api.request("GET", "/api/v1/nodes")["items"]
             if nodes and all(_ready(node) for node in nodes):

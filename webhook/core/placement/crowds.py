@@ -31,7 +31,7 @@ from webhook.core.placement.node_classes import (
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.inter_pod_affinity import NO_AFFINITY
 from webhook.core.scheduler.plugins.node_ports import ports_conflict
-from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, short_of
 from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD, Domains
 from webhook.core.scheduler.plugins.status import SKIP, SUCCESS
 from webhook.core.scheduler.problem import Problem
@@ -281,19 +281,17 @@ def _resources(together: _Together, relevant: int, on_one: Pods, index: ReadOnly
         {PODS: 1, **dict(each.problem.request.amounts)} if NODE_RESOURCES_FIT in each.problem.filters else {}
         for each in together.parties
     ]
-    for name in dict.fromkeys(name for each in amounts for name in each):
-        weights = tuple(each.get(name, 0) for each in amounts)
-        needed = sum(map(mul, weights, on_one))
-        free = index.short_of(((name, needed),)).get(name)
-        if free is None:
-            continue
-        slots = [slot for slot in node_sets.to_slots(relevant) if free[slot] < needed]
+    names = dict.fromkeys(name for each in amounts for name in each)
+    weights = {name: tuple(each.get(name, 0) for each in amounts) for name in names}
+    needed = {name: sum(map(mul, weights[name], on_one)) for name in names}
+    for name, free in short_of([*needed.items()], index).items():
+        slots = [slot for slot in node_sets.to_slots(relevant) if free[slot] < needed[name]]
         if not slots:
             continue
-        short = Short(free, needed, node_sets.from_slots(slots, len(free)))
-        for crowd, weight in enumerate(weights):
+        short = Short(free, needed[name], node_sets.from_slots(slots, len(free)))
+        for crowd, weight in enumerate(weights[name]):
             if weight:
-                yield NodeGate(crowd, weights, -weight, 1, short)
+                yield NodeGate(crowd, weights[name], -weight, 1, short)
 
 
 def _rooms_and_ports(together: _Together) -> Iterator[NodeGate]:
