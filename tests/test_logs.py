@@ -2,6 +2,9 @@ import io
 import json
 import logging
 import os
+import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -74,6 +77,21 @@ def test_every_logger_writes_json_from_the_level_on():
     finally:
         root.handlers[:], root.level = kept
     assert [json.loads(each)["message"] for each in stream.getvalue().splitlines()] == ["said once"]
+
+
+def test_a_crash_of_the_interpreter_says_what_it_was_doing():
+    program = """
+import ctypes, sys
+from webhook import logs
+logs.configure("info", sys.stderr)
+def crashing():
+    ctypes.string_at(0)
+crashing()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)  # noqa: S603 our own program
+    assert ended.returncode == -signal.SIGSEGV
+    assert ended.stderr.startswith("Fatal Python error: Segmentation fault\n")
+    assert " in crashing\n" in ended.stderr
 
 
 def test_nobody_waits_for_who_reads_the_lines_and_what_is_lost_is_told():

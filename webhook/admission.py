@@ -23,6 +23,7 @@ from msgspec import Raw, Struct
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.cached_property import cached_property
+from webhook.core.decoders import decoder_of
 from webhook.core.index.facts import judged
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.nesting import read_nested
@@ -159,7 +160,7 @@ class _Reply(Struct, frozen=True, kw_only=True, rename="camel"):
     response: _AdmissionResponse
 
 
-_DECODER = msgspec.json.Decoder(_Review)
+_DECODER = decoder_of(_Review)
 _ENCODER = msgspec.json.Encoder()
 
 

@@ -6,6 +6,7 @@ Nobody waits for whoever reads the lines: a thread writes them, and what it cann
 """
 
 import contextlib
+import faulthandler
 import json
 import logging
 import os
@@ -27,8 +28,13 @@ _DELETE = "\x7f"  # the one control character that JSON leaves as it is
 
 
 def configure(level: str, stream: TextIO) -> "LineWriter":
-    """Send every logger's lines to the stream, as JSON, from the level on."""
+    """Send every logger's lines to the stream, as JSON, from the level on.
+
+    If the interpreter itself crashes, what each thread was doing is written there, too, which is no JSON.
+    """
     handler = LineWriter(stream)
+    with contextlib.suppress(OSError):  # no file: text in memory
+        faulthandler.enable(stream)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

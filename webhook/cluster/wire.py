@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 
 from webhook.cluster.connection import ClusterError, RefusedError
 from webhook.core.api.types import ListMeta, Named, ObjectMeta
+from webhook.core.decoders import decoder_of
 from webhook.core.index.objects import ApiObject, Owner
 from webhook.core.index.readers import Page, Reader, WatchEvent
 from webhook.core.nesting import read_nested
@@ -151,6 +152,6 @@ def meta_of(value: ApiObject) -> ObjectMeta:
 
 def _decoded(raw: bytes | Raw, into: type[_Decoded]) -> _Decoded:
     try:
-        return read_nested(msgspec.json.Decoder(into).decode, bytes(raw))
+        return read_nested(decoder_of(into).decode, bytes(raw))
     except _UNREADABLE as error:
         raise ClusterError(f"an answer that cannot be read: {bounded(str(error))}") from error

@@ -8,6 +8,7 @@ import msgspec
 from webhook.config.semantic_checks import seconds
 from webhook.core.api.selectors import EVERYTHING, Selector, compile_selector
 from webhook.core.api.types import LabelSelector, SpreadConstraint
+from webhook.core.decoders import converted
 from webhook.core.policy.policy import (
     DefaultConstraint,
     Defaults,
@@ -28,7 +29,7 @@ RawConfig = Mapping[str, Any]  # raw YAML, already checked against the schema
 def built(value: RawConfig, profiles: tuple[SchedulerProfile, ...]) -> Policy:
     """The policy of a document; absent fields have the defaults of `Policy`."""
     plain = {name: inner for name, inner in value.items() if name not in _RESHAPED}
-    policy = msgspec.convert(plain, Policy)
+    policy = converted(plain, Policy)
     return msgspec.structs.replace(
         policy,
         namespaces=_namespaces(value.get("namespaces", [])),
@@ -62,8 +63,7 @@ def _namespaces(entries: list[RawConfig]) -> tuple[NamespaceCeiling, ...]:
 
 def _workloads(entries: list[RawConfig]) -> tuple[EmbeddedKind, ...]:
     return tuple(
-        msgspec.convert({**entry, "podLabels": tuple(entry.get("podLabels", {}).items())}, EmbeddedKind)
-        for entry in entries
+        converted({**entry, "podLabels": tuple(entry.get("podLabels", {}).items())}, EmbeddedKind) for entry in entries
     )
 
 
@@ -87,7 +87,7 @@ def _exemptions(entries: list[RawConfig]) -> tuple[Exemption, ...]:
 
 def _defaults(value: RawConfig) -> Defaults:
     return msgspec.structs.replace(
-        msgspec.convert({name: inner for name, inner in value.items() if name not in _RESHAPED_DEFAULTS}, Defaults),
+        converted({name: inner for name, inner in value.items() if name not in _RESHAPED_DEFAULTS}, Defaults),
         default_constraints=_constraints(value.get("defaultConstraints", [])),
         overrides=_overrides(value.get("overrides", [])),
         owners=tuple((owner["apiVersion"], owner["kind"]) for owner in value.get("owners", [])),
@@ -109,13 +109,11 @@ def _overrides(entries: list[RawConfig]) -> tuple[DefaultsOverride, ...]:
 
 def _constraints(entries: list[RawConfig]) -> tuple[DefaultConstraint, ...]:
     return tuple(
-        DefaultConstraint(
-            constraint=msgspec.convert(entry, SpreadConstraint), hard_when_domains=entry.get("hardWhenDomains")
-        )
+        DefaultConstraint(constraint=converted(entry, SpreadConstraint), hard_when_domains=entry.get("hardWhenDomains"))
         for entry in entries
     )
 
 
 def _selector(value: RawConfig, name: str) -> Selector:
     written = value.get(name)
-    return EVERYTHING if written is None else compile_selector(msgspec.convert(written, LabelSelector))
+    return EVERYTHING if written is None else compile_selector(converted(written, LabelSelector))

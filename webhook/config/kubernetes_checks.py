@@ -16,6 +16,7 @@ from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, LabelSelect
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.field_errors import FieldError
 from webhook.core.apiserver.validation import selector_errors, validate_constraints
+from webhook.core.decoders import converted
 from webhook.core.scheduler.args import PodTopologySpreadArgs, validate_args
 
 # The fields of a constraint that kube-scheduler leaves unchecked in its own configuration.
@@ -67,7 +68,7 @@ def _constraint(part: View, path: Path) -> SpreadConstraint:
     """One entry as a constraint; a harmless one if the schema has already found a fault in it."""
     if not part.sound(path):
         return SpreadConstraint(max_skew=1, topology_key=f"entry-{path[-1]}", when_unsatisfiable=SCHEDULE_ANYWAY)
-    return msgspec.convert(part.at(path, dict), SpreadConstraint)
+    return converted(part.at(path, dict), SpreadConstraint)
 
 
 def _in_a_pod(part: View, path: Path, constraint: SpreadConstraint) -> SpreadConstraint:
@@ -82,7 +83,7 @@ def _selectors(part: View, owner: Path) -> Iterator[ConfigFault]:
         path = (*owner, name)
         written = part.at(path, dict) if part.sound(path) else None
         if written is not None:
-            selector = msgspec.convert(written, LabelSelector)
+            selector = converted(written, LabelSelector)
             for error in selector_errors(selector, name, RECORDED):
                 yield upstream_fault(part.document, error, owner)
 

@@ -15,6 +15,7 @@ from webhook.config.document import ConfigDocument, read_config_document
 from webhook.config.faults import ConfigError, ConfigFault, Path, parse_path, render_path, shown
 from webhook.config.kubernetes_checks import upstream_fault
 from webhook.core.api.types import NodeAffinity
+from webhook.core.decoders import converted
 from webhook.core.scheduler.args import SYSTEM, ArgsError, PodTopologySpreadArgs, decode_args, validate_args
 from webhook.core.scheduler.problem import FILTERS, OTHER_FILTERS
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
@@ -99,7 +100,7 @@ class _Reading:
     def part(self, path: Path, value: object, kind: type[_T]) -> _T:
         """The value as this type; if it does not fit, an empty value and a fault."""
         try:
-            return msgspec.convert(value, kind)
+            return converted(value, kind)
         except msgspec.ValidationError as error:
             text, _, below = str(error).partition(" - at `$")
             words = text[0].lower() + text[1:].replace("`", "").replace(" | null", "")

@@ -8,6 +8,7 @@ from webhook.conformance.validate_cases import text_of
 from webhook.core.api.quantity import parse_quantity
 from webhook.core.api.types import Container, Pod, PodSpec, TypeMeta, WrittenQuantity
 from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.pod_admission import as_admitted, refused_by_admission
 from webhook.core.index.readers import decode_object
@@ -17,8 +18,8 @@ _LISTS = {
     "priorityClasses": TypeMeta(api_version="scheduling.k8s.io/v1", kind="PriorityClass"),
     "runtimeClasses": TypeMeta(api_version="node.k8s.io/v1", kind="RuntimeClass"),
 }
-_POD = msgspec.json.Decoder(Pod)
-_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
+_POD = decoder_of(Pod)
+_RAWS = decoder_of(list[msgspec.Raw])
 
 
 def decide_admit(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:

@@ -19,6 +19,7 @@ from webhook.core.api.written_selector import selector_as_json
 from webhook.core.apiserver.decoding import GO_KINDS, DecodeError, as_go_reads, type_of
 from webhook.core.apiserver.field_errors import FieldError
 from webhook.core.apiserver.validation import constraint_causes, constraint_warnings, merge_match_label_keys
+from webhook.core.decoders import decoder_of
 from webhook.core.scheduler.args import ArgsError, decode_args, validate_args
 from webhook.core.workloads.reading import reaches_template, read_workload, takes_any_template
 from webhook.core.workloads.refused_pods import refusals
@@ -61,7 +62,7 @@ def _after(text: str, at: int, sign: str) -> int:
 
 def text_of(raw: bytes | None) -> str:
     """A member of a case that is text; empty where it is absent."""
-    return msgspec.json.decode(raw, type=str) if raw else ""
+    return decoder_of(str).decode(raw) if raw else ""
 
 
 def decide_validate(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:

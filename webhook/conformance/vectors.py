@@ -16,6 +16,7 @@ from webhook.conformance.admit_cases import decide_admit
 from webhook.conformance.validate_cases import decide_args, decide_refused, decide_validate, members, text_of
 from webhook.conformance.verdict_cases import decide_verdict
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
+from webhook.core.decoders import decoder_of
 
 # By kind: the members of a scenario's JSON and the release -> the answer, in the shape of ``expected``. A kind that is
 # not here is not supported yet.
@@ -114,7 +115,7 @@ def compare_file(
                 continue
             scenario = members(record["scenario"])
             expected = msgspec.json.decode(record["expected"])
-            kind, id_ = _kind(scenario), msgspec.json.decode(scenario.get("id", b'""'), type=str)
+            kind, id_ = _kind(scenario), decoder_of(str).decode(scenario.get("id", b'""'))
             evaluate = evaluators.get(kind)
             got = evaluate(scenario, version) if evaluate else None
         except (ValueError, RecursionError) as error:  # msgspec's and json's are ValueErrors

@@ -15,6 +15,7 @@ from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError, decode
 from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.decoders import decoder_of
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
@@ -52,7 +53,7 @@ _DEFAULT_SELECTOR = "DefaultSelector"
 _SCORES = "Scores"
 # They score as well, and find nothing to score in the scenarios: images of nodes, claims that wait, resource claims.
 _NO_SCORES = ("ImageLocality", "VolumeBinding", "DynamicResources")
-_POD = msgspec.json.Decoder(Pod)
+_POD = decoder_of(Pod)
 
 
 class Scenario(Struct, frozen=True):
@@ -101,7 +102,7 @@ def decide_verdict(case: Mapping[str, bytes], version: KubernetesVersion = RECOR
 
 
 def _listed(raw: bytes | None) -> list[Raw]:
-    return [] if raw in (None, b"null") else msgspec.json.decode(raw or b"[]", type=list[Raw])
+    return [] if raw in (None, b"null") else decoder_of(list[Raw]).decode(raw or b"[]")
 
 
 def _spread_alone(cycle: Cycle, names: Iterable[str]) -> Json:

@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from webhook.console.query import number
+from webhook.core.decoders import decoder_of
 from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.text import one_line
 
@@ -216,7 +217,7 @@ def _restrain(pid: int, most_bytes: int) -> None:
 def _read(code: int, said: bytes, complaint: bytes) -> dict[str, Any]:
     if code in {0, _FINDINGS} and len(said) <= _MOST_ANSWER_BYTES:
         with contextlib.suppress(msgspec.DecodeError):
-            document: dict[str, Any] = msgspec.json.decode(said, type=dict[str, Any])
+            document: dict[str, Any] = decoder_of(dict[str, Any]).decode(said)
             return document
     lines = complaint.decode("utf-8", "replace").strip().splitlines()
     raise NoAnswer(

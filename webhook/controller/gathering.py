@@ -17,6 +17,7 @@ from webhook.cluster.listing import NotListedError, Pause, list_pages
 from webhook.cluster.resources import Resource
 from webhook.cluster.strays import Stray
 from webhook.core.api.types import Named, TypeMeta
+from webhook.core.decoders import decoder_of
 from webhook.core.nesting import read_nested
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.surroundings import stands_for
@@ -35,7 +36,7 @@ _PAGE = 50
 _FOUND, _FORBIDDEN, _GONE = 200, 403, 404
 _NODE: GroupKind = ("", "Node")  # the owner of static pods, which each node has
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
-_NAMED = msgspec.json.Decoder(Named)
+_NAMED = decoder_of(Named)
 _POD = TypeMeta(api_version="v1", kind="Pod")
 
 _log = logging.getLogger(__name__)

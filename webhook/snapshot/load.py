@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import ClassVar
 
-import msgspec
 from msgspec import Raw, Struct
 
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
+from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.workloads.custom_kinds import EmbeddedKind
@@ -113,9 +113,9 @@ class _List(Struct, frozen=True, rename="camel"):
     items: tuple[Raw, ...] | None = None
 
 
-_TYPE = msgspec.json.Decoder(TypeMeta)
-_HEADER = msgspec.json.Decoder(Header)
-_LIST = msgspec.json.Decoder(_List)
+_TYPE = decoder_of(TypeMeta)
+_HEADER = decoder_of(Header)
+_LIST = decoder_of(_List)
 _UNREADABLE = (ValueError, RecursionError)  # msgspec's errors and those of UTF-8 are ValueErrors
 
 

@@ -24,6 +24,7 @@ from msgspec.inspect import (
 )
 
 from webhook.core.api.types import TypeMeta, Volume
+from webhook.core.decoders import decoder_of
 from webhook.core.index import readers
 from webhook.core.workloads import reading
 from webhook.core.workloads.custom_kinds import EmbeddedKind
@@ -57,7 +58,7 @@ def project(raw: bytes | Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] =
 
     Errors: msgspec.DecodeError, UnicodeDecodeError, RecursionError for text that is no JSON object.
     """
-    value = msgspec.json.decode(raw, type=dict[str, Json])
+    value = decoder_of(dict[str, Json]).decode(raw)
     copied = _copied(value, _shape_of(of, embedded))
     return msgspec.json.encode({"apiVersion": of.api_version, "kind": of.kind, **copied})
 

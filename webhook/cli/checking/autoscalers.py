@@ -7,6 +7,7 @@ import msgspec
 from msgspec import structs
 
 from webhook.core.api.types import ObjectMeta
+from webhook.core.decoders import converted
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, ScaleTarget
 from webhook.core.workloads.kinds import DEPLOYMENT, group_kind, native_version
 from webhook.manifests.reading.files import File
@@ -38,7 +39,7 @@ def _autoscaler(manifest: Manifest) -> Autoscaler | None:
     try:
         value: Json = msgspec.json.decode(manifest.value) if isinstance(manifest.value, bytes) else manifest.value
         spec = value.get("spec") or {}
-        return Autoscaler(spec=_of_keda(spec)) if kind == _SCALED_OBJECT else msgspec.convert(value, Autoscaler)
+        return Autoscaler(spec=_of_keda(spec)) if kind == _SCALED_OBJECT else converted(value, Autoscaler)
     except (msgspec.DecodeError, AttributeError, TypeError):
         return None
 
@@ -46,6 +47,6 @@ def _autoscaler(manifest: Manifest) -> Autoscaler | None:
 def _of_keda(spec: Mapping[str, Json]) -> AutoscalerSpec:
     target = {"apiVersion": native_version(DEPLOYMENT), "kind": DEPLOYMENT[1], **(spec.get("scaleTargetRef") or {})}
     return AutoscalerSpec(
-        scale_target_ref=msgspec.convert(target, ScaleTarget),
-        max_replicas=msgspec.convert(spec.get("maxReplicaCount", _KEDA_DEFAULT_MAX_REPLICAS), int),
+        scale_target_ref=converted(target, ScaleTarget),
+        max_replicas=converted(spec.get("maxReplicaCount", _KEDA_DEFAULT_MAX_REPLICAS), int),
     )

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
 from msgspec import structs
 
 from webhook.core.api.spread_group import API_VERSION, KIND, GroupMeta, SpreadGroup
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
+from webhook.core.decoders import decoder_of
 from webhook.core.groups.reading import GroupError, read_group
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
@@ -32,7 +32,7 @@ def group_faults(manifest: Manifest) -> Iterator[InputFault]:
     if not _is_group(manifest):
         return
     try:
-        read_group(msgspec.json.decode(manifest.json_text, type=dict[str, object]), manifest.namespace)
+        read_group(decoder_of(dict[str, object]).decode(manifest.json_text), manifest.namespace)
     except GroupError as error:
         for fault in error.faults:
             place = manifest.locate(fault.partition(": ")[0])
@@ -48,6 +48,6 @@ def _group(manifest: Manifest) -> SpreadGroup | None:
     if not _is_group(manifest):
         return None
     try:
-        return msgspec.json.decode(manifest.json_text, type=SpreadGroup)
+        return decoder_of(SpreadGroup).decode(manifest.json_text)
     except (ValueError, RecursionError):
         return None

@@ -5,7 +5,6 @@ Which objects these are says `core.scan.representatives`; what is said of each i
 
 from collections.abc import Callable, Sequence
 
-import msgspec
 from msgspec import Raw, structs
 
 from webhook.cli.checking.frame import Frame
@@ -14,6 +13,7 @@ from webhook.cli.checking.run import CheckRun, as_written
 from webhook.cli.exit_codes import no_namespace
 from webhook.core.api.types import Named, ObjectMeta, TypeMeta
 from webhook.core.api.version import KubernetesVersion, parse_version
+from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.scan.cluster_scan import cluster_scan
@@ -27,7 +27,7 @@ from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest
 from webhook.snapshot.load import Header, absent, read_header
 
-_NAMED = msgspec.json.Decoder(Named)
+_NAMED = decoder_of(Named)
 
 _NO_META = ObjectMeta()
 

@@ -37,6 +37,7 @@ from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.live import Live
 from webhook.config import ConfigError, load_policy
 from webhook.core.api.well_known import APP_COMPONENT, APP_VERSION
+from webhook.core.decoders import converted
 from webhook.core.policy.policy import Policy
 
 _Object = TypeVar("_Object")
@@ -245,7 +246,7 @@ def _said(status: int, content: Mapping[str, Any]) -> str:
 
 def _converted(content: object, into: type[_Object]) -> Read[_Object]:
     try:
-        return msgspec.convert(_without_nulls(content), into)
+        return converted(_without_nulls(content), into)
     except msgspec.ValidationError as error:
         return Unread(f"not understood: {error}")
 

@@ -16,6 +16,7 @@ from webhook.core.api.selectors import NOTHING, Selector, valid_selector
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.decoding import decode
+from webhook.core.decoders import decoder_of
 from webhook.core.defaulting.injection import Injection, Skip
 from webhook.core.defaulting.next_pod import (
     AdmittedPod,
@@ -40,7 +41,7 @@ from webhook.core.workloads.reading import read_exactly, read_workload, stated_t
 from webhook.core.workloads.workload import Workload
 
 _MAX_NODES_LOOKED_AT = 200  # how many nodes of a DaemonSet are looked at; each needs a verdict of its own
-_POD = msgspec.json.Decoder(Pod)
+_POD = decoder_of(Pod)
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -254,7 +255,7 @@ class _Spec(Struct):
 
 def _claims_of(value: bytes | Raw | Mapping[str, object]) -> bool:
     try:
-        read = msgspec.json.decode(value if isinstance(value, bytes | Raw) else msgspec.json.encode(value), type=_Spec)
+        read = decoder_of(_Spec).decode(value if isinstance(value, bytes | Raw) else msgspec.json.encode(value))
     except msgspec.ValidationError:
         return False
     return read.spec is not None and bool(read.spec.volume_claim_templates)

@@ -21,6 +21,7 @@ from webhook.cli.terminal import print_faults
 from webhook.core.api.storage import Claim, StorageClass
 from webhook.core.api.types import Pod, Service, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import stands
 from webhook.core.index.readers import decode_object
@@ -65,7 +66,7 @@ class _Bound(Struct, frozen=True):
     spec: _Spec = _Spec()
 
 
-_BOUND = msgspec.json.Decoder(_Bound)
+_BOUND = decoder_of(_Bound)
 
 
 def wanted(words: Sequence[str], frame: Frame) -> Wanted:

@@ -15,6 +15,7 @@ import msgspec
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver import go_json
+from webhook.core.decoders import converted, decoder_of
 
 T = TypeVar("T")
 
@@ -25,7 +26,7 @@ GO_KINDS = frozenset(
         *("Job", "CronJob"),
     }
 )
-_TYPE_META = msgspec.json.Decoder(TypeMeta)
+_TYPE_META = decoder_of(TypeMeta)
 
 
 class DecodeError(Exception):
@@ -73,7 +74,7 @@ def decode_strictly(
     Source: runtime/serializer/json/json.go ``Decode``.
     """
     value, warnings = as_go_reads(raw, go_type, prefix)
-    return msgspec.convert(value, decoder.type), warnings
+    return converted(value, decoder.type), warnings
 
 
 def as_go_reads(

@@ -38,6 +38,7 @@ from webhook.core.api.well_known import (
 )
 from webhook.core.api.written_selector import requirements, without_key
 from webhook.core.apiserver.validation import validate_constraints
+from webhook.core.decoders import decoder_of
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import Awaited, controller_kind, find_owner, most_replicas, owner_selector
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -109,7 +110,7 @@ class Injection(Struct, frozen=True, kw_only=True):
     patch: tuple[Operation, ...] = ()
 
 
-_RECORD = msgspec.json.Decoder(InjectionRecord)
+_RECORD = decoder_of(InjectionRecord)
 _MAX_ANNOTATION_BYTES = 256 * 1024  # Source: apimachinery api/validation TotalAnnotationSizeLimitB
 
 

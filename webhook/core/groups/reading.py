@@ -12,6 +12,7 @@ from webhook.core.api.selectors import SelectorError, compile_selector
 from webhook.core.api.spread_group import INJECT, GroupSpec, SpreadGroup, WrittenCap
 from webhook.core.api.types import LabelSelector, ObjectMeta
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.decoders import converted, decoder_of
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.group import Group
 from webhook.core.text import one_line
@@ -138,7 +139,7 @@ def _strings(data: Mapping[str, object]) -> dict[str, str]:
 
 def _decoded(value: Mapping[str, object] | bytes, form: type[_Form]) -> _Form:
     try:
-        return msgspec.json.decode(value, type=form) if isinstance(value, bytes) else msgspec.convert(value, form)
+        return decoder_of(form).decode(value) if isinstance(value, bytes) else converted(value, form)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at ")
         path = where.strip("`").removeprefix("$.")

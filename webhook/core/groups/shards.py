@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, Pod, PodSpec
+from webhook.core.decoders import converted
 from webhook.core.groups.fields import with_fields, with_value
 from webhook.core.groups.group import Fields, Group, Shard
 from webhook.core.yaml_flow import plain
@@ -37,5 +37,5 @@ def _like(group: Group, of: Shard, name: str, value: str) -> Shard:
     fields = Fields(of.pod.pod_spec.constraints, of.pod.pod_spec.affinity)
     written = with_value(plain(fields), group.shard_label, old, value)
     meta = replace(of.pod.meta, name=f"{name}-0", labels={**of.pod.labels, group.shard_label: value})
-    pod = with_fields(replace(of.pod, metadata=meta), msgspec.convert(written, Fields))
+    pod = with_fields(replace(of.pod, metadata=meta), converted(written, Fields))
     return Shard(name=name, value=value, pod=pod, in_turn=of.in_turn, exists=False)

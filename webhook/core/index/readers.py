@@ -46,6 +46,7 @@ from webhook.core.api.well_known import (
     SKIP_ANNOTATION,
 )
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.decoders import decoder_of
 from webhook.core.index.immense_pods import without_excess
 from webhook.core.index.objects import ApiObject, Autoscaler, Declared, Namespace, Owner
 from webhook.core.index.tables.shrinking import shared
@@ -76,7 +77,7 @@ class _Template(Struct, frozen=True):
     spec: _TemplateSpec | None = None
 
 
-_TEMPLATE = msgspec.json.Decoder(_Template)
+_TEMPLATE = decoder_of(_Template)
 
 
 _ABSENT = msgspec.Raw()
@@ -317,9 +318,9 @@ class Reader(Struct, frozen=True, kw_only=True):
 
 
 def _reader(wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject], of: TypeMeta) -> Reader:
-    one = msgspec.json.Decoder(wire)
-    pages = msgspec.json.Decoder(_ListPage[wire])  # type: ignore[valid-type]  # known only when it runs
-    lines = msgspec.json.Decoder(_WatchLine[wire])  # type: ignore[valid-type]  # as above
+    one = decoder_of(wire)
+    pages = decoder_of(_ListPage[wire])  # type: ignore[valid-type]  # known only when it runs
+    lines = decoder_of(_WatchLine[wire])  # type: ignore[valid-type]  # as above
 
     def page(raw: RawJson) -> Page:
         read: _ListPage[_Wire] = pages.decode(raw)
@@ -405,6 +406,6 @@ def _custom(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> O
     except DecodeError:
         workload = None
     if workload is None:
-        return _owner(of, msgspec.json.decode(raw, type=Named).meta, None, None)
+        return _owner(of, decoder_of(Named).decode(raw).meta, None, None)
     templates = tuple(Declared(each.template.labels, each.template.pod_spec.constraints) for each in workload.templates)
     return _owner(of, workload.meta, workload.replicas, workload.selector, templates)

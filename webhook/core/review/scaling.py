@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import Int32
 from webhook.core.api.well_known import CONTROLLER_MANAGER, KUBE_SYSTEM_ACCOUNT
+from webhook.core.decoders import decoder_of
 from webhook.core.index.owners import as_json
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode
@@ -31,7 +32,7 @@ class _Scale(Struct, frozen=True):
     spec: _ScaleSpec = _ScaleSpec()
 
 
-_DECODER = msgspec.json.Decoder(_Scale)
+_DECODER = decoder_of(_Scale)
 
 
 def as_update(request: AdmissionRequest, index: ReadOnlyIndex | None) -> AdmissionRequest | None:

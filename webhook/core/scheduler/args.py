@@ -6,7 +6,6 @@ validation/validation_pluginargs.go, scheme/scheme.go (strict decoding).
 
 from collections.abc import Iterator
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -26,6 +25,7 @@ from webhook.core.apiserver.field_errors import (
     not_supported,
     required,
 )
+from webhook.core.decoders import converted
 
 SYSTEM = "System"
 LIST = "List"
@@ -88,7 +88,7 @@ def decode_args(
         # Said three times: upstream wraps the error on each of three levels.
         strict = "strict decoding error"
         raise ArgsError(f"{strict}: decoding {at}: {strict}: {_PLUGIN}: {strict}: {faults}")
-    return defaulted(msgspec.convert(outcome.value, PodTopologySpreadArgs))
+    return defaulted(converted(outcome.value, PodTopologySpreadArgs))
 
 
 def _check_type(node: object, at: str, raw: bytes, as_version: KubernetesVersion) -> None:

@@ -18,6 +18,7 @@ from webhook.core.api.types import LabelSelector, Named, ObjectMeta, PodSpec, Po
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
 from webhook.core.apiserver.go_json import go_type, is_plain
+from webhook.core.decoders import converted, decoder_of
 from webhook.core.workloads import built_in_objects
 from webhook.core.workloads.custom_kinds import (
     CONSTRAINTS,
@@ -72,13 +73,13 @@ _DECODED: Mapping[GroupKind, type] = {
     REPLICATION_CONTROLLER: built_in_objects.Controller,
     JOB: built_in_objects.Job,
 }
-_NAMED = msgspec.json.Decoder(Named)
-_OBJECT = msgspec.json.Decoder(built_in_objects.Object)
-_SPEC = msgspec.json.Decoder(built_in_objects.Spec)
-_JOB = msgspec.json.Decoder(built_in_objects.Job)
-_POD = msgspec.json.Decoder(PodTemplate)
-_CONTROLLER = msgspec.json.Decoder(built_in_objects.Controller)
-_CONSTRAINTS = msgspec.json.Decoder(tuple[OperatedConstraint, ...] | None)
+_NAMED = decoder_of(Named)
+_OBJECT = decoder_of(built_in_objects.Object)
+_SPEC = decoder_of(built_in_objects.Spec)
+_JOB = decoder_of(built_in_objects.Job)
+_POD = decoder_of(PodTemplate)
+_CONTROLLER = decoder_of(built_in_objects.Controller)
+_CONSTRAINTS = decoder_of(tuple[OperatedConstraint, ...] | None)
 _GO_CONSTRAINT = "v1.TopologySpreadConstraint"
 
 _NO_META = ObjectMeta()
@@ -154,7 +155,7 @@ def stated_type(raw: bytes | Raw | Mapping[str, object]) -> TypeMeta:
     if isinstance(raw, bytes | Raw):
         return type_of(bytes(raw))
     try:
-        return msgspec.convert(raw, TypeMeta)
+        return converted(raw, TypeMeta)
     except msgspec.ValidationError:  # kube-apiserver's words are about the text
         return type_of(msgspec.json.encode({name: raw[name] for name in ("apiVersion", "kind") if name in raw}))
 
@@ -162,7 +163,7 @@ def stated_type(raw: bytes | Raw | Mapping[str, object]) -> TypeMeta:
 def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
     """The metadata of an object whatever else is wrong with it; empty where they are wrong too. Errors: none."""
     try:
-        named = _NAMED.decode(raw) if isinstance(raw, bytes | Raw) else msgspec.convert(raw, Named)
+        named = _NAMED.decode(raw) if isinstance(raw, bytes | Raw) else converted(raw, Named)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _NO_META
     return named.meta
@@ -242,7 +243,7 @@ def _typed(raw: bytes | Raw | Mapping[str, object], decoder: msgspec.json.Decode
     if isinstance(raw, bytes | Raw):
         return decode(raw, decoder, f"v1.{kind}")
     try:
-        return msgspec.convert(raw, decoder.type)
+        return converted(raw, decoder.type)
     except msgspec.ValidationError:
         return decode_strictly(msgspec.json.encode(raw), decoder, f"v1.{kind}")[0]
 
@@ -392,7 +393,7 @@ def _templates(value: object, layout: Layout, meta: ObjectMeta) -> Iterator[Temp
 def _decode_alone(found: object, path: tuple[str, ...]) -> PodTemplate:
     """Constraints that stand by themselves, as the pods that get them. Errors: DecodeError."""
     try:
-        constraints = msgspec.convert(found, tuple[OperatedConstraint, ...])
+        constraints = converted(found, tuple[OperatedConstraint, ...])
     except msgspec.ValidationError:
         read, _ = decode_strictly(msgspec.json.encode(found), _CONSTRAINTS, f"[]{_GO_CONSTRAINT}", path)
         constraints = read or ()
@@ -427,7 +428,7 @@ def _decode_template(found: object, path: tuple[str, ...]) -> PodTemplate:
     annotations and constraints are read.
     """
     try:
-        return msgspec.convert(found, PodTemplate)
+        return converted(found, PodTemplate)
     except msgspec.ValidationError:
         pass
     if isinstance(found, dict):
@@ -453,6 +454,6 @@ def _selector(value: object) -> LabelSelector | None:
 
 def _lenient(value: object, type_: type[_T]) -> _T | None:
     try:
-        return None if value is None else msgspec.convert(value, type_)
+        return None if value is None else converted(value, type_)
     except msgspec.ValidationError:
         return None

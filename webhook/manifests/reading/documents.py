@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 import msgspec
 from msgspec import Struct, structs
 
+from webhook.core.decoders import decoder_of
 from webhook.core.text import one_line
 from webhook.manifests.reading.go_yaml import MAX_YAML_LEVELS
 
@@ -146,7 +147,7 @@ def _json_or_yaml(whole: InputDocument) -> Iterator[InputDocument | InputFault]:
 def _end_of_json(text: memoryview) -> tuple[int, str]:
     """The length of the JSON value at the start, with trailing white space; else the index of a fault, and its text."""
     try:
-        msgspec.json.decode(text, type=msgspec.Raw)
+        decoder_of(msgspec.Raw).decode(text)
     except RecursionError:
         return 1, f"nested more than {MAX_YAML_LEVELS} levels deep"
     except msgspec.DecodeError as error:

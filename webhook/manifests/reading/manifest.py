@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
+from webhook.core.decoders import decoder_of
 from webhook.core.text import one_line
 from webhook.manifests.reading.documents import InputDocument, InputFault, split
 from webhook.manifests.reading.go_scalars import UnreadableDocumentError
@@ -110,8 +111,8 @@ class _Head(Struct, rename="camel"):
     items: Raw | UnsetType = UNSET
 
 
-_HEAD = msgspec.json.Decoder(_Head)
-_ITEMS = msgspec.json.Decoder(list[Raw])
+_HEAD = decoder_of(_Head)
+_ITEMS = decoder_of(list[Raw])
 
 
 def read_manifests(file: str, data: bytes, *, duplicates: bool = True) -> Iterator[Manifest | InputFault]:

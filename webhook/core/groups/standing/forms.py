@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.spread_group import Condition, PlannedWorkload, SpreadGroup
 from webhook.core.api.types import LabelSelector
+from webhook.core.decoders import converted
 from webhook.core.groups.standing.distribution import Move, Spread
 
 
@@ -74,7 +75,7 @@ class Found(NamedTuple):
 def read_status(value: object) -> Status:
     """The status of an object; an empty one where there is none that can be read."""
     try:
-        return msgspec.convert(value, Status)
+        return converted(value, Status)
     except msgspec.ValidationError:
         return Status()
 

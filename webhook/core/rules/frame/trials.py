@@ -17,6 +17,7 @@ from msgspec import structs
 
 from webhook.core.api.types import PodTemplate, SpreadConstraint
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.decoders import converted
 from webhook.core.json_edits import Edit, applied
 from webhook.core.rules.frame.edits import Fix, all_of, without_edits
 from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, RuleAnswer
@@ -228,7 +229,7 @@ def edited(template: Template, edits: Sequence[Edit]) -> Template:
     constraints = msgspec.json.decode(msgspec.json.encode(pod.pod_spec.constraints))
     value = {"labels": {**pod.labels}, "constraints": constraints}
     after = applied(value, [structs.replace(each, path=_within(each.path, template)) for each in edits])
-    kept = msgspec.convert(after, _Edited)
+    kept = converted(after, _Edited)
     meta = structs.replace(pod.meta, labels=kept.labels)
     spec = structs.replace(pod.pod_spec, topology_spread_constraints=kept.constraints)
     return structs.replace(template, template=PodTemplate(metadata=meta, spec=spec))
