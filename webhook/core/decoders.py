@@ -2,7 +2,7 @@
 
 When a Struct is first read, msgspec writes down how its fields are to be read, in a place that all threads see, and
 other threads run meanwhile. One that reads the same Struct then finds a part of it, and the process ends by a
-segmentation fault: so did every twentieth process whose first lists came at once (msgspec 0.22).
+segmentation fault (msgspec 0.22): so did a controller now and then, when the first lists of all kinds came at once.
 """
 
 import threading
