@@ -444,6 +444,11 @@ def to_milli(written: WrittenQuantity) -> WrittenQuantity:
 
     Source: core/v1/defaults.go ``SetDefaults_ResourceList``.
     """
+    return _milli(written) if len(str(written)) <= _CACHED_QUANTITY else _milli.__wrapped__(written)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _milli(written: WrittenQuantity) -> WrittenQuantity:
     nanos = _nanos(written)
     return written if nanos % _NANO_PER_MILLI == 0 else f"{-(-nanos // _NANO_PER_MILLI)}m"
 

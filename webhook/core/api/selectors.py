@@ -157,7 +157,8 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
         else Requirement(key, EQUALS, (value,))
         for key, value in (selector.match_labels or {}).items()
     ]
-    requirements += [_label_requirement(each) for each in selector.match_expressions or ()]
+    if selector.match_expressions:
+        requirements += [_label_requirement(each) for each in selector.match_expressions]
     return Selector(_by_key(requirements)) if requirements else EVERYTHING
 
 
@@ -382,7 +383,8 @@ def first_untolerated(
     wanted = frozenset(effects)
     # In the order of the node: older releases name the first in their message.
     for taint in taints:
-        tolerated = any(tolerates(each, taint, compares=compares) for each in tolerations or ())
-        if taint.effect in wanted and not tolerated:
+        if taint.effect in wanted and not (
+            tolerations and any(tolerates(each, taint, compares=compares) for each in tolerations)
+        ):
             return taint
     return None

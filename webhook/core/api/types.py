@@ -325,7 +325,7 @@ class PodTemplate(_Value, frozen=True):
     @property
     def labels(self) -> Mapping[str, str]:
         """The labels, empty where absent."""
-        return self.meta.labels or {}
+        return (self.metadata or _NO_META).labels or {}
 
 
 class TypeMeta(_Value, frozen=True, gc=False):

@@ -60,9 +60,8 @@ def as_decoded(pod: Pod, version: KubernetesVersion) -> Pod:
     host_network = bool(spec.host_network)
     spec = replace(
         spec,
-        containers=tuple(_defaulted(each, host_network=host_network) for each in spec.containers or ()) or None,
-        init_containers=tuple(_defaulted(each, host_network=host_network) for each in spec.init_containers or ())
-        or None,
+        containers=_all_defaulted(spec.containers, host_network=host_network),
+        init_containers=_all_defaulted(spec.init_containers, host_network=host_network),
         overhead=_rounded(spec.overhead),
         volumes=None if spec.volumes is None else tuple(_defaulted_volume(each) for each in spec.volumes),
     )
@@ -88,6 +87,10 @@ def _with_pod_level(spec: PodSpec, version: KubernetesVersion) -> PodSpec:
         return replace(spec, resources=None)
     resources = _pod_level(spec.resources, spec.containers or (), spec.init_containers or (), version)
     return replace(spec, resources=resources)
+
+
+def _all_defaulted(containers: tuple[Container, ...] | None, *, host_network: bool) -> tuple[Container, ...] | None:
+    return tuple([_defaulted(each, host_network=host_network) for each in containers]) if containers else None
 
 
 def _defaulted(container: Container, *, host_network: bool) -> Container:

@@ -263,6 +263,8 @@ class Pods:
     ) -> list[tuple[str, Counts]]:
         """The anti-affinity terms of existing pods that match an incoming pod: topology key, and pods by slot."""
         # Terms are looked up by a label that they require, since a cluster has thousands and a pod a few labels.
+        if not self._shelves:
+            return []
         candidates: set[_TermUse] = set()
         for space in {_ANY, namespace}:
             for shelf in ((space,), *((space, key, value) for key, value in labels.items())):

@@ -121,10 +121,13 @@ def _requirements(term: NodeSelectorTerm) -> tuple[NodeSelectorRequirement, ...]
 
 
 def _of_spec(spec: PodSpec) -> float:
-    hard = sum(each.hard for each in spec.constraints)
+    hard, labels = 0, 0.0
+    for each in spec.constraints:
+        hard += each.hard
+        labels += _of_labels(each.selector)
     return (
         hard**3 * _OF_THREE_HARD
-        + sum(_of_labels(each.selector) for each in spec.constraints)
+        + labels
         + (0 if spec.affinity is None else _of_affinity(spec.affinity, required_terms(spec)))
         + len(spec.node_selector or ()) * _NODE_REQUIREMENT
         + len(spec.tolerations or ()) * _TOLERATION
@@ -152,9 +155,11 @@ def _preferred_terms(affinity: Affinity | None) -> int:
 def _of_labels(selector: LabelSelector | None) -> float:
     if selector is None:
         return 0
-    expressions = selector.match_expressions or ()
-    values = sum(len(each.values or ()) for each in expressions)
-    return (len(selector.match_labels or ()) + len(expressions)) * _LABEL + values * _VALUE
+    requirements, values = len(selector.match_labels or ()), 0
+    for each in selector.match_expressions or ():
+        requirements += 1
+        values += len(each.values or ())
+    return requirements * _LABEL + values * _VALUE
 
 
 def _of_node_terms(terms: Iterable[NodeSelectorTerm]) -> float:

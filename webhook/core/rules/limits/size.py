@@ -91,13 +91,17 @@ def exceeded(workload: Workload) -> str:
 def _sizes(spec: PodSpec) -> tuple[int, ...]:
     """How much of each kind there is, in the order of `_OF_A_TEMPLATE`."""
     terms = required_terms(spec)
-    selectors = [*(each.selector for each in spec.constraints), *(each.label_selector for each in terms)]
+    labels = 0
+    for constraint in spec.constraints:
+        labels += _label_requirements(constraint.selector)
+    for term in terms:
+        labels += _label_requirements(term.label_selector) + _of_namespaces(term)
     return (
         len(spec.constraints) + len(terms),
         resources(spec),
         _node_requirements(spec),
         len(spec.tolerations or ()),
-        sum(map(_label_requirements, selectors)) + sum(map(_of_namespaces, terms)),
+        labels,
     )
 
 
