@@ -389,3 +389,7 @@ class TestText:
         _, as_json, _ = run("check", "a.yaml", "-o", "json")
         _, as_yaml, _ = run("check", "a.yaml", "-o", "yaml")
         assert yaml.safe_load(as_yaml) == json.loads(as_json)
+
+    def test_yaml_quotes_what_kubectl_would_read_as_a_number(self, run):
+        _, out, _ = run("check", "-", "-o", "yaml", stdin=NULL.replace("namespace: shop", 'namespace: "1e3"').encode())
+        assert 'namespace: "1e3"\n' in out
