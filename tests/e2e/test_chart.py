@@ -138,14 +138,22 @@ def running(plane, namespace, count):
 
 
 def settled(plane, where):
-    """Until its controller lets it be: the API server repeats a patch, and the review, that a status comes before."""
+    """Until a Deployment's controller lets it be: a patch, and its review, is repeated if a status comes before it."""
     versions = []
 
     def same():
-        versions.append(plane.api.request("GET", where)["metadata"]["resourceVersion"])
+        found = plane.api.request("GET", where)
+        versions.append(found["metadata"]["resourceVersion"] if has_come_up(found) else f"not yet {len(versions)}")
         return len(versions) >= 5 and len({*versions[-5:]}) == 1
 
     eventually(same, every=0.1)
+
+
+def has_come_up(deployment):
+    """Whether its controller has said so, as `kubectl rollout status` asks."""
+    meta, status, replicas = deployment["metadata"], deployment.get("status", {}), deployment["spec"]["replicas"]
+    counted = [status.get(name) for name in ("replicas", "updatedReplicas", "availableReplicas")]
+    return status.get("observedGeneration") == meta["generation"] and counted == [replicas] * 3
 
 
 def patched(plane, where, change):
@@ -205,8 +213,10 @@ def test_nobody_waits_who_changes_no_spec(plane, namespace, release):
     with asked(release, validate=1):
         plane.api.request("POST", path("Deployment", namespace), clean("Deployment"))
         running(plane, namespace, 2)
+        settled(plane, where)
     with asked(release):
         patched(plane, where, {"metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}}})
+        settled(plane, where)
     with asked(release, validate=1):
         patched(plane, f"{where}/scale", {"spec": {"replicas": 12}})
     with asked(release):
@@ -217,6 +227,7 @@ def test_nobody_waits_who_changes_no_spec(plane, namespace, release):
     with asked(release, validate=1):
         patched(plane, where, {"spec": {"template": {"metadata": {"labels": {"version": "2"}}}}})
         eventually(lambda: all("version" in each["metadata"]["labels"] for each in running(plane, namespace, 12)))
+        settled(plane, where)
     with asked(release):
         plane.api.request("DELETE", where, {"propagationPolicy": "Foreground"})
         eventually(lambda: plane.api.send("GET", where).status == 404)
