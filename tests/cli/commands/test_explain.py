@@ -728,6 +728,13 @@ class TestUsage:
         assert code == 2
         assert told in err
 
+    def test_a_file_that_is_not_there_is_said_before_a_cluster_that_is_not(self, run):
+        code, _, err = run("explain", "absent.yaml", "--kubeconfig", "absent")
+        assert code == 2
+        assert "'absent.yaml' is neither a file nor KIND/NAME" in err
+        code, _, err = run("explain", "pod/x", "--kubeconfig", "absent")
+        assert (code, err.partition(";")[0]) == (4, "evenspread: absent: no such kubeconfig")
+
     def test_kind_and_name_as_two_words(self, ask):
         objects = [waiting("new", ZONE)]
         assert ask(TAINTED, "pod", "new", "-n", "shop", objects=objects) == ask(

@@ -75,6 +75,7 @@ def explain(  # noqa: PLR0913 one parameter an option
         raise click.UsageError("-A goes with --pending")
     collect_rarely()
     named = given if given != Given() else structs.replace(given, cluster=True)
+    # Before the cluster is read: else a typing error in a file's name is answered by what is wrong with the kubeconfig.
     wanted = None if what is None else _wanted(what, frame)
     known = cluster_with_pods(
         given,
@@ -113,27 +114,25 @@ def _print(answers: Sequence[AnsweredQuestion], output: str) -> None:
         print_results(render(one_or_all(answers), "json" if output == "json" else "yaml"))
 
 
-def _is_file(what: str) -> bool:
-    return what == STDIN or Path(what).exists()
-
-
 def _wanted(what: str, frame: Frame) -> find_object.Wanted | None:
-    """The object of the cluster that is asked about; None for a file, and for what is neither."""
-    if _is_file(what):
+    """The object of the cluster that is asked about; None for a file, if there is one of that name.
+
+    Errors: a usage error for what is neither.
+    """
+    if what == STDIN or Path(what).exists():
         return None
-    return find_object.parse(what, frame.namespace or DEFAULT_NAMESPACE, frame.policy.workloads)
-
-
-def _asked(what: str, known: ClusterSource, frame: Frame) -> _Asked:
-    """What to judge: a file if there is one of that name, else an object of the cluster."""
-    if _is_file(what):
-        return _in_files(what, known, frame)
-    wanted = _wanted(what, frame)
+    wanted = find_object.parse(what, frame.namespace or DEFAULT_NAMESPACE, frame.policy.workloads)
     if wanted is None:
         raise click.UsageError(
             f"{what[:64]!r} is neither a file nor KIND/NAME of a kind that has pods, as deployment/web"
         )
-    return _Asked([*_of_cluster(wanted, known, frame)])
+    return wanted
+
+
+def _asked(what: str, known: ClusterSource, frame: Frame) -> _Asked:
+    """What to judge, in the namespace that is known by now."""
+    wanted = _wanted(what, frame)
+    return _in_files(what, known, frame) if wanted is None else _Asked([*_of_cluster(wanted, known, frame)])
 
 
 def _in_files(what: str, known: ClusterSource, frame: Frame) -> _Asked:
