@@ -135,9 +135,10 @@ def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, 
     Shape: the key is the template's path, whether labels decide that are added later, and the selector.
     """
     alike: dict[tuple[str, bool, Selector], list[Placed]] = {}
+    added = partial(may_be_added, workload, in_template=False)
     for placed in counting:
         labels = placed.template.template.labels
-        late = [*late_keys(placed.constraint, labels, partial(may_be_added, workload, in_template=False))]
+        late = [*late_keys(placed.constraint, labels, added)]
         selector = placed.selector
         if selector is None or not OWN_LABELS.isdisjoint(late):
             continue

@@ -17,5 +17,7 @@ _CORDON_TAINT = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 
 def run_node_unschedulable(pod: Pod, nodes: NodeView) -> Ran:
     """The result of NodeUnschedulable. Source: node_unschedulable.go ``Filter``."""
+    if not nodes.unschedulable:
+        return Ran(OK)
     tolerated = first_untolerated((_CORDON_TAINT,), pod.pod_spec.tolerations, FILTERING_EFFECTS) is None
     return Ran(OK) if tolerated else Ran(OK, lambda asked: [(_CORDONED, asked & nodes.unschedulable)])
