@@ -148,7 +148,7 @@ def microseconds(function, *args, rounds=ROUNDS):
 
 
 def times_as_long(body, engine):
-    """How much longer a review takes beside a cluster than alone, by processor time: both in turns, the median."""
+    """How many times as long a review takes beside a cluster as alone, by processor time: both in turns, the median."""
 
     def one(engine, calls):
         began = time.process_time()

@@ -6,10 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from webhook.logs import JsonLines, LineWriter, bounded, configure, described, dropped_lines
+
+ROOT = Path(__file__).parents[1]
 
 
 def line(message="m", fields=None, **record):
@@ -81,14 +84,24 @@ def test_every_logger_writes_json_from_the_level_on():
 
 def test_a_crash_of_the_interpreter_says_what_it_was_doing():
     program = """
-import ctypes, sys
+import ctypes, resource, sys
 from webhook import logs
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 logs.configure("info", sys.stderr)
 def crashing():
     ctypes.string_at(0)
 crashing()
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)  # noqa: S603 our own program
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONFAULTHANDLER"}
+    ended = subprocess.run(  # noqa: S603 our own program
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert ended.returncode == -signal.SIGSEGV
     assert ended.stderr.startswith("Fatal Python error: Segmentation fault\n")
     assert " in crashing\n" in ended.stderr

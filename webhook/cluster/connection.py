@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
+from webhook.core.decoders import decoder_of
 from webhook.core.nesting import read_nested
 from webhook.logs import bounded
 
@@ -203,7 +204,7 @@ class ApiServer:
         with self._send(method, path, data, {"Content-Type": media}, _SECONDS) as response, _told(self.url):
             received = response.read(_PAGE_BYTES)
         try:
-            answer = read_nested(msgspec.json.decode, received)
+            answer = read_nested(decoder_of(object).decode, received)
         except (msgspec.DecodeError, UnicodeDecodeError):
             answer = {}
         return Answer(

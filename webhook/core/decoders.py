@@ -1,4 +1,4 @@
-"""The decoders of types, made one at a time: nobody else makes one, nor has msgspec read into a type that has none.
+"""The decoders of types, made one at a time: nobody else makes one, nor shows msgspec a type that has none.
 
 When a Struct is first read, msgspec writes down how its fields are to be read, in a place that all threads see, and
 other threads run meanwhile. One that reads the same Struct then finds a part of it, and the process ends by a
@@ -12,6 +12,7 @@ import msgspec
 
 _Read = TypeVar("_Read")
 
+# The core starts no thread; but the threads of others all come here.
 _making = threading.Lock()
 _made: dict[Any, msgspec.json.Decoder[Any]] = {}
 

@@ -72,9 +72,9 @@ def is_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
 def _shape_of(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> CopiedShape:
     """What is copied of objects of a kind; nothing for a kind that no answer depends on."""
     read = readers.decoded_type(of)
-    shape = _typed(type_info(read)) if read is not None else None
+    shape = _typed(type_info(decoder_of(read).type)) if read is not None else None
     for path, type_ in reading.fields_read(of, embedded):
-        shape = _either(shape, _at(path, _typed(type_info(type_))))
+        shape = _either(shape, _at(path, _typed(type_info(decoder_of(type_).type))))
     return shape or CopiedShape()
 
 

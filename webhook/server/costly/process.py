@@ -7,6 +7,7 @@ that takes too long.
 """
 
 import contextlib
+import faulthandler
 import os
 import resource
 import signal
@@ -119,6 +120,7 @@ def work(server: Server) -> None:
 
 def main() -> None:
     """Work for the server at the other end of the socket."""
+    faulthandler.enable()
     os.nice(_NICE)
     resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, _MOST_BYTES))
     with socket.socket(fileno=int(sys.argv[1])) as connected, connected.makefile("rb") as stream:
