@@ -619,6 +619,14 @@ def test_a_file_that_cannot_be_read(run, tmp_path):
     assert "not all of the files could be read" in err
 
 
+def test_a_file_that_is_not_there_is_said_before_a_cluster_that_is_not(run):
+    code, _, err = run("plan", "absent.yaml", "--kubeconfig", "absent")
+    told = "absent.yaml: error: no such file or directory\nevenspread: not all of the files could be read\n"
+    assert (code, err) == (3, told)
+    code, _, err = run("plan", "--kubeconfig", "absent")
+    assert (code, err.partition(";")[0]) == (4, "evenspread: absent: no such kubeconfig")
+
+
 def test_a_group_that_is_not_there(plan):
     code, _, err = plan(arguments=("--group", "nope"))
     assert (code, "no SpreadGroup nope, and no ConfigMap with cluster-size" in err) == (3, True)

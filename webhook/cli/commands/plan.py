@@ -12,7 +12,7 @@ from webhook.cli.exit_codes import Exit
 from webhook.cli.explaining.as_json import render
 from webhook.cli.live_cluster import Given
 from webhook.cli.planning.as_json import patches, shape
-from webhook.cli.planning.asked import asked, is_group, no_shard
+from webhook.cli.planning.asked import asked, is_group, no_shard, objects_in
 from webhook.cli.planning.manifests import manifests
 from webhook.cli.planning.page import render as page
 from webhook.cli.planning.run import Answer, answer
@@ -65,6 +65,8 @@ def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame:
       kubectl evenspread plan cache.yaml -n shop
     """
     collect_rarely()
+    # Before the cluster is read: else a typing error in a file's name is answered by what is wrong with the kubeconfig.
+    objects = objects_in(files)
     known = cluster_with_pods(
         given,
         frame.policy,
@@ -77,7 +79,7 @@ def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame:
     known_namespace(known, frame.namespace)
     namespace = frame.namespace or known.namespace or DEFAULT_NAMESPACE
     frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
-    answers = [answer(each, frame.policy) for each in asked(files, name, known, frame)]
+    answers = [answer(each, frame.policy) for each in asked(files, objects, name, known, frame)]
     if output == "text":
         for number, each in enumerate(answers):
             print_results(["\n"] * bool(number))

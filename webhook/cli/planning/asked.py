@@ -5,6 +5,7 @@ to them. Without any workload the pods of the group are made up.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -74,13 +75,40 @@ def is_group(item: Item) -> bool:
     return item.of.kind == KIND and (item.of.api_version or "").startswith(OUR_PREFIX)
 
 
-def asked(files: Sequence[str], name: str, known: ClusterSource, frame: Frame) -> list[Asked]:
-    """The groups of the files; without files those of the namespace, or the one of that name.
+class Object(Struct, frozen=True):
+    """An object as it was read; ``where`` says in which file, or that it is the cluster's."""
+
+    of: TypeMeta
+    value: Value
+    where: str
+    applied: bool
+
+
+def objects_in(files: Sequence[str]) -> list[Object]:
+    """What the files have.
+
+    Errors: CommandError where a file cannot be read.
+    """
+    seen = CheckRun()
+    found = [
+        Object(TypeMeta(api_version=each.api_version, kind=each.kind), each.value, each.title, applied=False)
+        for each in seen.manifests(read_files(files, unpack=True), duplicates=False)
+    ]
+    print_faults(seen.faults)
+    if any(each.fatal for each in seen.faults):
+        raise CommandError("not all of the files could be read", Exit.UNREADABLE)
+    return found
+
+
+def asked(
+    files: Sequence[str], objects: Iterable[Object], name: str, known: ClusterSource, frame: Frame
+) -> list[Asked]:
+    """The groups among the files' objects; without files those of the namespace, or the one of that name.
 
     Errors: CommandError for a group that cannot be read, and where there is none.
     """
     read = _Read([], [], [])
-    for item in _objects(files, known):
+    for item in chain(objects, _of_cluster(known, groups=not files)):
         _take(read, item, frame)
     here = [each for each in read.groups if files or each.group.namespace == frame.namespace]
     groups = [each for each in here if not name or each.group.name == name]
@@ -96,33 +124,14 @@ def asked(files: Sequence[str], name: str, known: ClusterSource, frame: Frame) -
     return [_asked(each, read, known, frame) for each in groups]
 
 
-class _Object(Struct, frozen=True):
-    """An object as it was read; ``where`` says in which file, or that it is the cluster's."""
-
-    of: TypeMeta
-    value: Value
-    where: str
-    applied: bool
-
-
-def _objects(files: Sequence[str], known: ClusterSource) -> Iterator[_Object]:
-    """What is in the files; after it, what was kept of the cluster.
-
-    Errors: CommandError where a file cannot be read.
-    """
-    seen = CheckRun()
-    for manifest in seen.manifests([*read_files(files, unpack=True)], duplicates=False):
-        of = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
-        yield _Object(of, manifest.value, manifest.title, applied=False)
-    print_faults(seen.faults)
-    if any(each.fatal for each in seen.faults):
-        raise CommandError("not all of the files could be read", Exit.UNREADABLE)
+def _of_cluster(known: ClusterSource, *, groups: bool) -> Iterator[Object]:
+    """What was kept of the cluster, its SpreadGroups only if they are asked about."""
     for item in known.kept:
-        if not is_group(item) or not files:
-            yield _Object(item.of, item.raw, known.source, applied=True)
+        if groups or not is_group(item):
+            yield Object(item.of, item.raw, known.source, applied=True)
 
 
-def _take(read: _Read, each: _Object, frame: Frame) -> None:
+def _take(read: _Read, each: Object, frame: Frame) -> None:
     """Put an object where it belongs; workloads of the files go before those of the cluster."""
     of = each.of
     try:
