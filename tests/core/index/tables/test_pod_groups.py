@@ -1,9 +1,13 @@
 """Pods grouped by labels: keys with many values stand aside, big selectors keep their counts."""
 
+from collections import Counter
+from itertools import combinations
+
 import pytest
 from build import cluster, constraint, pod, running, selector
+from msgspec import structs
 
-from webhook.core.api.selectors import NOTHING, compile_selector
+from webhook.core.api.selectors import NOTHING, Requirement, Selector, compile_selector
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.tables.pod_groups import NamespacePods
 
@@ -95,6 +99,62 @@ def test_counts_of_big_selectors_follow_events(text):
     index.apply("MODIFIED", running("p10", "n2", "app=a0 serial=10"))
     assert counted(index, text) == counted(fresh(), text)
     assert counted(index, text, leaving=True) == counted(fresh(), text, leaving=True)
+
+
+INDEX, PLACE = "apps.kubernetes.io/pod-index", "topology.kubernetes.io/zone"
+ASKED = (
+    ("app", "In", ("a0",)),
+    ("app", "NotIn", ("a1", "a2")),
+    (INDEX, "In", ("0",)),
+    (INDEX, "In", ("1", "nobody's", "2", "1")),
+    (INDEX, "NotIn", ("0", "3")),
+    (PLACE, "In", ("za", "zb")),
+    (PLACE, "In", ("zb", "zc")),
+    (PLACE, "NotIn", ("za",)),
+    (PLACE, "NotIn", ("zb", "zb")),
+    (PLACE, "Exists", ()),
+)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_values_that_stand_aside_are_counted_as_pod_by_pod(number):
+    """Every selector of so many requirements, before and after events."""
+    index, labelled, terminating = ClusterIndex(), dict[str, dict[str, str]](), set()
+    for each in range(300):
+        labels = {"app": f"a{each % 3}", INDEX: str(each % 7), PLACE: f"z{'abc'[each % 5 % 3]}"}
+        for key in [key for place, key in enumerate((INDEX, PLACE)) if each % (11 + place) == 0]:
+            del labels[key]
+        labelled[f"p{each}"] = labels
+        here = running(f"p{each}", f"n{each % 4}", " ".join(f"{key}={value}" for key, value in labels.items()))
+        index.apply("ADDED", here)
+        if each % 13 == 0:
+            terminating.add(f"p{each}")
+            leaving = structs.replace(here.metadata, deletion_timestamp="2026-11-24T00:00:00Z")
+            index.apply("MODIFIED", structs.replace(here, metadata=leaving))
+    names = index._node_table.names()
+
+    def one_by_one(wanted, *, leaving):
+        found = Counter(
+            f"n{int(name[1:]) % 4}"
+            for name, labels in labelled.items()
+            if (leaving or name not in terminating)
+            and all(
+                key in labels if how == "Exists" else (labels.get(key) in values) == (how == "In")
+                for key, how, values in wanted
+            )
+        )
+        return dict(found)
+
+    for _ in range(2):
+        for wanted in combinations(ASKED, number):
+            asked = Selector(requirements=tuple(Requirement(*each) for each in wanted))
+            for leaving in (False, True, False):
+                counts = index.count("shop", asked, leaving=leaving)
+                assert {names[slot]: pods for slot, pods in counts.items()} == one_by_one(wanted, leaving=leaving)
+            assert index.count_unspread("shop", asked) == sum(one_by_one(wanted, leaving=False).values())
+        for each in range(0, 300, 3):
+            index.apply("DELETED", running(f"p{each}", f"n{each % 4}"))
+            labelled.pop(f"p{each}", None)
 
 
 def test_two_labels_that_most_pods_have():

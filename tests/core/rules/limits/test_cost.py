@@ -3,6 +3,7 @@
 import pytest
 from manifest import workload
 
+from webhook.core.api.well_known import POD_INDEX, ZONE
 from webhook.core.rules.limits.cost import MOST_IN_LINE, cost, is_costly
 from webhook.core.workloads.reading import read_workload
 
@@ -32,6 +33,16 @@ def near(kind, when, count):
     return {"affinity": {kind: {when: [term if when == REQUIRED else {"weight": 1, "podAffinityTerm": term}] * count}}}
 
 
+def by(key, **more):
+    """A term that counts pods by the value of a key."""
+    term = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": key, "operator": "Exists"}]}, **more}
+    return {"affinity": {"podAffinity": {REQUIRED: [term]}}}
+
+
+def spread_by(key, **more):
+    return {"topologySpreadConstraints": [{"labelSelector": {"matchLabels": {key: "b"}}, **more}]}
+
+
 def requesting(count):
     amounts = {f"example.com/r{number}": "1" for number in range(count)}
     return {"containers": [{"name": "c", "ports": [{"containerPort": 1}], "resources": {"requests": amounts}}]}
@@ -50,6 +61,13 @@ def requesting(count):
         pytest.param("Pod", near("podAffinity", REQUIRED, 3), 5000, 1.5, id="3 required pod terms"),
         pytest.param("Pod", near("podAntiAffinity", REQUIRED, 15), 5000, 6.5, id="15 required pod terms"),
         pytest.param("Pod", near("podAntiAffinity", PREFERRED, 1000), 5000, 9.3, id="1,000 preferred pod terms"),
+        pytest.param("Pod", spread_by("app"), 5000, 0.3, id="pods counted by their app"),
+        pytest.param("Pod", spread_by(ZONE), 5000, 10.3, id="pods counted by the label of a zone"),
+        pytest.param("Pod", spread_by(ZONE), 50, 0.1, id="beside few nodes"),
+        pytest.param("Pod", spread_by("app", matchLabelKeys=[ZONE]), 5000, 10.3, id="by their own zone"),
+        pytest.param("Pod", by("app"), 5000, 0.7, id="neighbours by their app"),
+        pytest.param("Pod", by(ZONE), 5000, 10.7, id="neighbours by their zone"),
+        pytest.param("Pod", by("app", mismatchLabelKeys=[POD_INDEX]), 5000, 10.7, id="by another index"),
         pytest.param("Pod", on_nodes("In", 4, 4), 5000, 0.7, id="16 requirements on nodes"),
         pytest.param(
             "Pod", on_nodes("In", 1, 1, 5000), 5000, 80.3, id="a requirement of 5,000 values, and one of names"

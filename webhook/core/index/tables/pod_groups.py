@@ -9,7 +9,9 @@ onto bound pods) would make every pod a group of its own; their values stay in a
 Selectors on such keys stay exact: their presence is the group's, their values are looked up pod by pod.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TypeVar
 
 from webhook.core.api.resources import PodRequest
@@ -279,16 +281,16 @@ class NamespacePods:
         kept = None if leaving else self._kept.get(requirements)
         if kept is not None:
             return dict(kept.counts)
-        by_value = tuple(r for r in requirements if r.key in self._many_valued and r.operator in _BY_VALUE)
-        by_group = tuple(r for r in requirements if r not in by_value) if by_value else requirements
-        positive = next((r for r in by_value if r.operator in _POSITIVE), None)
-        if positive is not None:
-            return self._count_holders(positive, by_value, by_group, leaving=leaving)
-        counts, asked = self._count_groups(by_group, leaving=leaving)
-        # Only NotIn is left of the conditions on many-valued keys: its pods were counted with their groups.
-        for record in self._holders(by_value):
-            if _meets(record.group, by_group) and (leaving or not record.leaving):
-                bump(counts, record.slot, -1)
+        by_value, by_group = self._apart(requirements)
+        if any(each.operator in _POSITIVE for each in by_value):
+            holders = self._holders(by_value, by_group)
+            counts, asked = _on_slots(holders, leaving=leaving), len(holders)
+        else:
+            counts, asked = self._count_groups(by_group, leaving=leaving)
+            if by_value:
+                # Only NotIn is left of the conditions on many-valued keys: its pods were counted with their groups.
+                for slot, number in _on_slots(self._refused(by_value, by_group), leaving=leaving).items():
+                    bump(counts, slot, -number)
         if asked > _WORTH_KEEPING and not leaving and _short(requirements):
             if len(self._kept) >= _KEPT_COUNTS:
                 del self._kept[next(iter(self._kept))]
@@ -297,15 +299,17 @@ class NamespacePods:
 
     def count_unspread(self, requirements: Requirements) -> int:
         """How many pods meet all requirements and have no constraint; terminating ones do not count."""
+        by_value, by_group = self._apart(requirements)
+        if any(each.operator in _POSITIVE for each in by_value):
+            return sum(not (each.leaving or each.spread) for each in self._holders(by_value, by_group))
+        refused = self._refused(by_value, by_group) if by_value else ()
+        unspread = sum(group.unspread for group in self.matching(by_group))
+        return unspread - sum(not (each.leaving or each.spread) for each in refused)
+
+    def _apart(self, requirements: Requirements) -> tuple[Requirements, Requirements]:
+        """The requirements on the values of many-valued keys, and those that a group's labels decide."""
         by_value = tuple(r for r in requirements if r.key in self._many_valued and r.operator in _BY_VALUE)
-        by_group = tuple(r for r in requirements if r not in by_value)
-        if not by_value:
-            return sum(group.unspread for group in self.matching(by_group))
-        unspread = (each for each in self.records.values() if not (each.leaving or each.spread))
-        # A requirement on the value of a many-valued key that the pod lacks is met as it is by labels without the key.
-        return sum(
-            _meets(each.group, by_group) and all(wanted.matches(each.aside) for wanted in by_value) for each in unspread
-        )
+        return by_value, tuple(r for r in requirements if r not in by_value) if by_value else requirements
 
     def _count_groups(self, requirements: Requirements, *, leaving: bool) -> tuple[dict[int, int], int]:
         """The pods of matching groups, and how many groups were added up.
@@ -339,24 +343,42 @@ class NamespacePods:
             return set()
         return {group for group in self.groups.values() if requirement.key not in group.labels}
 
-    def _count_holders(
-        self, positive: Requirement, by_value: Requirements, by_group: Requirements, *, leaving: bool
-    ) -> Counts:
-        """Count pod by pod, among those with one of the values of a positive requirement on a many-valued key."""
-        counts: dict[int, int] = {}
-        for record in self._holders((positive,)):
-            wanted = leaving or not record.leaving
-            if wanted and _meets(record.group, by_group) and all(each.matches(record.aside) for each in by_value):
-                bump(counts, record.slot, 1)
-        return counts
+    def _holders(self, by_value: Requirements, by_group: Requirements) -> Collection[PodRecord]:
+        """The pods that meet all requirements, of which one at least asks for values of a many-valued key."""
+        first = min((r for r in by_value if r.operator in _POSITIVE), key=self._many_hold)
+        found: Collection[PodRecord] = [*chain.from_iterable(self._by_values(first))]
+        for requirement in by_value:
+            if requirement is not first:
+                pods = set(found)
+                those = set[PodRecord]().union(*(pods & part for part in self._by_values(requirement)))
+                found = those if requirement.operator in _POSITIVE else pods - those
+        return _of_groups(found, by_group)
 
-    def _holders(self, requirements: Iterable[Requirement]) -> set[PodRecord]:
-        """The pods with a value that one of these requirements on many-valued keys names."""
-        holders: set[PodRecord] = set()
-        for requirement in requirements:
-            values = self._aside.get(requirement.key, {})
-            holders.update(*(values[value] for value in requirement.values if value in values))
-        return holders
+    def _refused(self, by_value: Requirements, by_group: Requirements) -> Collection[PodRecord]:
+        """The pods whose groups meet their requirements, and that a NotIn on a many-valued key refuses."""
+        parts = chain.from_iterable(map(self._by_values, by_value))
+        return _of_groups(set[PodRecord]().union(*parts), by_group)
+
+    def _by_values(self, requirement: Requirement) -> Iterator[set[PodRecord]]:
+        """The pods with each of the values that a requirement on a many-valued key names; none is in two."""
+        values = self._aside.get(requirement.key, {})
+        return (values[value] for value in dict.fromkeys(requirement.values) if value in values)
+
+    def _many_hold(self, requirement: Requirement) -> int:
+        return sum(map(len, self._by_values(requirement)))
+
+
+def _of_groups(pods: Collection[PodRecord], requirements: Requirements) -> Collection[PodRecord]:
+    """Those whose group meets the requirements."""
+    if not requirements:
+        return pods
+    met = {group for group in {each.group for each in pods} if _meets(group, requirements)}
+    return [each for each in pods if each.group in met]
+
+
+# All pods at a time: those of a zone are a third of a namespace, and one by one they took ten times as long.
+def _on_slots(pods: Iterable[PodRecord], *, leaving: bool) -> dict[int, int]:
+    return dict(Counter([each.slot for each in pods if leaving or not each.leaving]))
 
 
 _NOTHING_ASIDE: dict[str, str] = {}
