@@ -48,8 +48,8 @@ _COMPARED = 5.0  # Gt and Lt: every value that a node has is read as a number
 _COMPARING = frozenset({GREATER, LESS})
 _VALUE = 0.003
 _LABEL = 0.008
-# Labels of pods with a value that very many pods have, but of which every service has several: pods with such a value
-# are counted one by one, 10 ms for 150,000.
+# Labels that pods of all services have, with few values: who asks for one counts a large part of all pods, 150,000 in
+# 10 ms.
 _SHARED_VALUES, _SHARED_VALUE = frozenset({ZONE, REGION, POD_INDEX, JOB_COMPLETION_INDEX, WORKER_INDEX}), 10.0
 _TOLERATION = 0.01
 _USUAL_RESOURCES, _RESOURCE = 2, 0.55  # cpu and memory have columns
@@ -128,7 +128,7 @@ def _of_spec(spec: PodSpec) -> float:
     hard, labels = 0, 0.0
     for each in spec.constraints:
         hard += each.hard
-        labels += _of_labels(each.selector, each.match_label_keys)
+        labels += _of_labels(each.selector, each.match_label_keys or ())
     return (
         hard**3 * _OF_THREE_HARD
         + labels
@@ -144,7 +144,10 @@ def _of_affinity(affinity: Affinity, terms: Collection[PodAffinityTerm]) -> floa
     required = affinity.node_affinity.required if affinity.node_affinity else None
     return (
         len(terms) * _POD_TERM
-        + sum(_of_labels(each.label_selector, each.match_label_keys, each.mismatch_label_keys or ()) for each in terms)
+        + sum(
+            _of_labels(each.label_selector, (*(each.match_label_keys or ()), *(each.mismatch_label_keys or ())))
+            for each in terms
+        )
         + _of_node_terms((required.node_selector_terms if required else None) or ())
     )
 
@@ -156,9 +159,9 @@ def _preferred_terms(affinity: Affinity | None) -> int:
     return sum(len(each.preferred or ()) for each in kinds if each is not None)
 
 
-def _of_labels(selector: LabelSelector | None, keys: tuple[str, ...] | None, others: tuple[str, ...] = ()) -> float:
-    """Shape: ``keys`` and ``others`` are those whose values are the pod's own."""
-    shared = len(_SHARED_VALUES.intersection((*(keys or ()), *others))) * _SHARED_VALUE if keys or others else 0
+def _of_labels(selector: LabelSelector | None, keys: tuple[str, ...]) -> float:
+    """Shape: of ``keys`` the selector asks for the pod's own value."""
+    shared = len(_SHARED_VALUES.intersection(keys)) * _SHARED_VALUE if keys else 0
     if selector is None:
         return shared
     requirements, values = len(selector.match_labels or ()), 0
