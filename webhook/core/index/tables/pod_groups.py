@@ -346,12 +346,14 @@ class NamespacePods:
     def _holders(self, by_value: Requirements, by_group: Requirements) -> Collection[PodRecord]:
         """The pods that meet all requirements, of which one at least asks for values of a many-valued key."""
         first = min((r for r in by_value if r.operator in _POSITIVE), key=self._many_hold)
-        found: Collection[PodRecord] = [*chain.from_iterable(self._by_values(first))]
+        found = set[PodRecord]().union(*self._by_values(first))
         for requirement in by_value:
             if requirement is not first:
-                pods = set(found)
-                those = set[PodRecord]().union(*(pods & part for part in self._by_values(requirement)))
-                found = those if requirement.operator in _POSITIVE else pods - those
+                those = set[PodRecord]().union(*(found & part for part in self._by_values(requirement)))
+                if requirement.operator in _POSITIVE:
+                    found = those
+                else:
+                    found -= those
         return _of_groups(found, by_group)
 
     def _refused(self, by_value: Requirements, by_group: Requirements) -> Collection[PodRecord]:

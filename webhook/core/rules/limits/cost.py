@@ -161,17 +161,17 @@ def _preferred_terms(affinity: Affinity | None) -> int:
 
 def _of_labels(selector: LabelSelector | None, keys: tuple[str, ...]) -> float:
     """Shape: of ``keys`` the selector asks for the pod's own value."""
-    shared = len(_SHARED_VALUES.intersection(keys)) * _SHARED_VALUE if keys else 0
+    shared = len(_SHARED_VALUES.intersection(keys))
     if selector is None:
-        return shared
-    requirements, values = len(selector.match_labels or ()), 0
-    if selector.match_labels:
-        shared += len(_SHARED_VALUES.intersection(selector.match_labels)) * _SHARED_VALUE
+        return shared * _SHARED_VALUE
+    labels = selector.match_labels or {}
+    requirements, values = len(labels), 0
+    shared += len(_SHARED_VALUES.intersection(labels))
     for each in selector.match_expressions or ():
         requirements += 1
         values += len(each.values or ())
-        shared += _SHARED_VALUE if each.key in _SHARED_VALUES else 0
-    return requirements * _LABEL + values * _VALUE + shared
+        shared += each.key in _SHARED_VALUES
+    return requirements * _LABEL + values * _VALUE + shared * _SHARED_VALUE
 
 
 def _of_node_terms(terms: Iterable[NodeSelectorTerm]) -> float:
