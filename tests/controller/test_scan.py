@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -405,11 +406,22 @@ def test_nothing_is_written_where_that_is_switched_off(api, tmp_path):
     assert api.writes == []
 
 
+def used(replica):
+    return figures(replica)["evenspread_scan_cpu_seconds_total",]
+
+
 def test_it_runs_in_a_thread_until_it_is_stopped(api, tmp_path):
     add_workload(api, constraint=WRONG)
     with Replica(api, tmp_path) as replica:
+        until = time.thread_time() + 0.5  # what the process did before, as the imports of a real start
+        while time.thread_time() < until:
+            pass
         replica.scanner.start()
-        eventually(lambda: replica.scanner.latest)
+        readings = [used(replica)]
+        eventually(lambda: readings.append(used(replica)) or replica.scanner.latest)
+        assert readings == sorted(readings)
+        assert readings[0] >= 0
+        assert 0 < replica.scanner.latest.used <= used(replica) < 0.5
         replica.scanner.stop()
         assert replica.scanner.feed is None
         assert "selector-not-self" in results(api)["web"]

@@ -1,4 +1,7 @@
-"""A share of one core, on clocks of our own."""
+"""A share of one core, on a test clock and on the real clocks of threads."""
+
+import threading
+import time
 
 import pytest
 
@@ -44,3 +47,48 @@ def test_what_was_too_long_a_rest_is_owed():
     for _ in range(3):
         clocks.works(0)
     assert clocks.rested == [5.0, 5.0, 2.0]
+
+
+def in_a_thread(work):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def works(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+def test_each_thread_has_a_processor_clock_of_its_own():
+    """The scan's thread begins at 0 on its clock; the thread that made the share may be minutes ahead."""
+    works(0.1)
+    share, readings = Share(1.0, lambda _: None), []
+
+    def scans():
+        share.rest()
+        for _ in range(5):
+            works(0.01)
+            share.rest()
+            readings.append(share.used)
+
+    for _ in range(2):  # the second thread may get the identifier of the first
+        in_a_thread(scans)
+        works(0.05)  # in this thread, which is not the one that shares
+    assert readings == sorted(readings)
+    assert 0.1 <= share.used < 0.15
+
+
+def test_a_thread_of_its_own_rests_from_the_beginning():
+    works(0.1)
+    rested = []
+    share = Share(0.5, rested.append)
+
+    def scans():
+        share.rest()
+        works(0.02)
+        share.rest()
+
+    in_a_thread(scans)
+    assert sum(rested) >= 0.02

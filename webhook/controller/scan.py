@@ -163,6 +163,7 @@ class Scanner:
             self._thread.join(_JOIN_SECONDS)
 
     def _run(self) -> None:
+        self._share.rest()  # starts the clock of this thread
         while not self._stop.is_set():
             self.wait(self.turn())
         self._give_up()

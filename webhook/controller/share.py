@@ -1,5 +1,6 @@
-"""A share of one core: whoever works is made to rest in proportion to the processor's time that it took."""
+"""A share of one core: a worker rests in proportion to the processor time it used."""
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -8,10 +9,13 @@ _LONGEST_REST_SECONDS = 5.0  # what is left of longer ones is rested later
 
 
 class Share:
-    """See the module; for one thread.
+    """Count the processor time of a worker and make it rest. Call `rest` first in each new thread: it starts its clock.
 
-    Shape: ``share`` is above 0 and at most 1. ``used`` is the processor's time so far; ``pause`` waits.
-    Unit: seconds.
+    Args:
+        share: The part of a core that the worker may use, above 0 and at most 1.
+        pause: Wait for a number of seconds.
+        clock: Processor time of the calling thread, in seconds. Each thread has a clock of its own, so readings of
+            two threads are never subtracted.
     """
 
     def __init__(
@@ -23,17 +27,19 @@ class Share:
         self._rest = 1 / share - 1
         self._pause = pause
         self._clock = clock
-        self._since = clock()
+        self._last = threading.local()  # the last reading of this thread's clock
+        self._last.reading = clock()
         self._owed = 0.0
-        self.used = 0.0
+        self.used = 0.0  # processor time so far, in seconds
 
     def rest(self) -> None:
-        """Wait as long as what was used since the last time asks for."""
+        """Wait for as long as the time used since this thread's last call requires."""
         now = self._clock()
-        self.used += now - self._since
-        self._owed += (now - self._since) * self._rest
+        used = now - getattr(self._last, "reading", now)
+        self.used += used
+        self._owed += used * self._rest
         if self._owed >= _LEAST_REST_SECONDS:
             rest = min(self._owed, _LONGEST_REST_SECONDS)
             self._pause(rest)
             self._owed -= rest
-        self._since = self._clock()
+        self._last.reading = self._clock()
