@@ -6,10 +6,12 @@ import sys
 
 import pytest
 import yaml
+from chart.recorded import RELEASES
 from manifest import decide
 from readme import PAGE, ROOT, SHOWN, with_outputs
 
 from webhook.config.schema_checks import fields
+from webhook.core.api.version import ANNOUNCED, OLDEST, RECORDED, SUPPORTED
 from webhook.core.policy.policy import Policy
 
 README = PAGE.read_text()
@@ -80,3 +82,24 @@ def test_then_what_it_is_not_and_no_pictures():
     assert first == "## What it is not"
     assert LINES.index(first) < 50
     assert "![" not in README
+
+
+PAGES = [PAGE, *(ROOT / "docs").glob("**/*.md"), *(ROOT / "charts").glob("**/*.md")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_every_page_claims_the_same_releases(page):
+    claimed = set(re.findall(rf"\b{OLDEST} to 1\.\d+\b(?!\.)", page.read_text()))
+    assert claimed <= {SUPPORTED} | ({f"{OLDEST} to 1.33"} if page.name == "pods-refused.md" else set())
+
+
+def test_supported_are_the_releases_that_were_compared():
+    exactness, chart = (ROOT / "docs" / "exactness.md").read_text(), ROOT / "charts" / "evenspread"
+    compared = re.findall(r"^\| (1\.\d+) \| 1\.\d+\.\d+, ", exactness, re.MULTILINE)
+    assert compared == [f"1.{minor}" for minor in range(OLDEST.minor, RECORDED.minor + 1)]
+    assert f"Kubernetes {SUPPORTED} are supported" in README
+    assert f"Supported are {SUPPORTED};" in exactness
+    assert f"Kubernetes {SUPPORTED}; {ANNOUNCED} as announced" in (ROOT / "docs" / "image.md").read_text()
+    assert yaml.safe_load((chart / "Chart.yaml").read_text())["kubeVersion"] == f">={OLDEST}.0-0"
+    assert RELEASES[0].startswith(f"{OLDEST}.")
+    assert RELEASES[-1].startswith(f"{RECORDED}.")

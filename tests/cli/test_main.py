@@ -13,7 +13,7 @@ from webhook.cli.main import evenspread, exit_code_of
 def test_version(run):
     code, out, err = run("version")
     assert (code, err) == (0, "")
-    assert out == f"evenspread {__version__} (Kubernetes 1.31 to 1.38; verdicts recorded with 1.37)\n"
+    assert out == f"evenspread {__version__} (Kubernetes 1.31 to 1.37; 1.38 as announced)\n"
 
 
 def test_every_command_has_help(run):

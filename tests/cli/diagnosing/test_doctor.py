@@ -368,10 +368,23 @@ def test_what_is_not_wrong_has_no_line(doctor, harmless):
     assert doctor(world) == []
 
 
-def test_an_unsupported_release_of_kubernetes(doctor):
-    (line,) = doctor(w.right(), version="v1.20.3")
-    assert (line["check"], line["what"], line["state"]) == ("Kubernetes", "v1.20.3", "problem")
-    assert line["why"] == "1.31 to 1.38 are supported; answers are those of another release"
+@pytest.mark.parametrize(
+    ("release", "state", "why"),
+    [
+        ("v1.20.3", "problem", "1.31 to 1.37 are supported; answers are those of 1.37"),
+        ("v1.30.14", "problem", "1.31 to 1.37 are supported; answers are those of 1.37"),
+        ("v1.38.0-alpha.1", "note", "1.31 to 1.37 are supported; answers follow what is announced for 1.38"),
+        ("v1.39.0", "problem", "1.31 to 1.37 are supported; answers are those of 1.37"),
+    ],
+)
+def test_a_release_of_kubernetes_that_was_not_compared(doctor, release, state, why):
+    (line,) = doctor(w.right(), version=release)
+    assert (line["check"], line["what"], line["state"], line["why"]) == ("Kubernetes", release, state, why)
+
+
+@pytest.mark.parametrize("release", ["v1.31.0", "v1.37.1"])
+def test_a_supported_release_of_kubernetes(doctor, release):
+    assert doctor(w.right(), version=release) == []
 
 
 def test_without_an_api_for_reports_there_is_a_note(doctor):

@@ -21,8 +21,8 @@ def test_without_a_patch_level_the_newest_is_meant():
     [
         ("latest", "'latest' is no Kubernetes version; write it as 1.37"),
         ("x" * 99, f"'{'x' * 40}' is no Kubernetes version; write it as 1.37"),
-        ("1.30.14", "Kubernetes 1.30 is not supported; 1.31 to 1.38 are"),
-        ("1.39", "Kubernetes 1.39 is not supported; 1.31 to 1.38 are"),
+        ("1.30.14", "Kubernetes 1.30 is not supported; 1.31 to 1.37 are, and 1.38 as announced"),
+        ("1.39", "Kubernetes 1.39 is not supported; 1.31 to 1.37 are, and 1.38 as announced"),
     ],
 )
 def test_what_is_no_supported_release(text, message):

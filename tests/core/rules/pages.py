@@ -17,7 +17,7 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from webhook.core.api.spread_group import SpreadGroup
-from webhook.core.api.version import NEWEST, OLDEST, RECORDED, KubernetesVersion
+from webhook.core.api.version import ANNOUNCED, OLDEST, RECORDED, KubernetesVersion
 from webhook.core.policy.policy import Messages, Mode
 from webhook.core.review.messages import denial, warnings_of
 from webhook.core.review.review import examine
@@ -114,7 +114,7 @@ def page(rule):
 def in_other_releases(shown, rule):
     """What the rule says of the same manifest as an older or a later release; nothing where it is the same."""
     told = {}
-    for minor in range(OLDEST.minor, NEWEST.minor + 1):
+    for minor in range(OLDEST.minor, ANNOUNCED.minor + 1):
         version = KubernetesVersion(1, minor)
         text = "\n".join(warnings_of(shown.found(shown.bad, rule, version)))
         same = text.replace(f"Kubernetes {version}", "Kubernetes")  # where it names only the release

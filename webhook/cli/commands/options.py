@@ -13,7 +13,7 @@ from webhook.cli.checking.frame import Frame
 from webhook.cli.exit_codes import Exit
 from webhook.cli.formats import FORMATS
 from webhook.cli.live_cluster import Given
-from webhook.core.api.version import NEWEST, OLDEST, RECORDED, KubernetesVersion, parse_version
+from webhook.core.api.version import ANNOUNCED, RECORDED, SUPPORTED, KubernetesVersion, parse_version
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.text import did_you_mean
@@ -175,7 +175,8 @@ _FRAME = (
         "--kube-version",
         type=Version(),
         metavar="VERSION",
-        help=f"Kubernetes release whose behaviour is asked for, {OLDEST} to {NEWEST}.  [default: {RECORDED}]",
+        help=f"Kubernetes release whose behaviour is asked for: {SUPPORTED}, or {ANNOUNCED} as announced.  "
+        f"[default: {RECORDED}]",
     ),
     click.option(
         "-n",

@@ -3,10 +3,10 @@
 import click
 
 from webhook import __version__
-from webhook.core.api.version import NEWEST, OLDEST, RECORDED
+from webhook.core.api.version import ANNOUNCED, SUPPORTED
 
 
 @click.command()
 def version() -> None:
     """Print the version, and the Kubernetes releases that it knows."""
-    click.echo(f"evenspread {__version__} (Kubernetes {OLDEST} to {NEWEST}; verdicts recorded with {RECORDED})")
+    click.echo(f"evenspread {__version__} (Kubernetes {SUPPORTED}; {ANNOUNCED} as announced)")

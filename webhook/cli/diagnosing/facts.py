@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct, field
 
 from webhook.core.api.types import LabelSelector
+from webhook.core.api.version import KubernetesVersion
 from webhook.core.policy.policy import Policy
 
 _Fact = TypeVar("_Fact")
@@ -390,7 +391,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     """
 
     release: str
-    supported: bool
+    version: KubernetesVersion | None  # None if it is not supported
     now: datetime
     program: str
     configurations: Read[tuple[Configuration, ...]]

@@ -66,7 +66,7 @@ def read_facts(live: Live, *, namespace: str, today: str) -> Facts:
         place, name = deployment.metadata.namespace, deployment.metadata.name
     facts = Facts(
         release=live.release,
-        supported=live.version is not None,
+        version=live.version,
         now=reader.clock or datetime.now(UTC),
         program=_program(deployment),
         configurations=configurations,

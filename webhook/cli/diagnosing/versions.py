@@ -6,7 +6,7 @@ from webhook import __version__
 from webhook.cli.diagnosing.diagnosis import Diagnosis, State, helm_upgrade, unknown
 from webhook.cli.diagnosing.facts import ConfigMap, Deployment, Facts, Unread, readable
 from webhook.cli.diagnosing.registration import release_of
-from webhook.core.api.version import NEWEST, OLDEST
+from webhook.core.api.version import RECORDED, SUPPORTED
 from webhook.core.text import listed
 
 _REPORTS = ("openreports.io", "wgpolicyk8s.io")
@@ -14,14 +14,19 @@ _REPORTS = ("openreports.io", "wgpolicyk8s.io")
 
 def versions(facts: Facts) -> Iterator[Diagnosis]:
     """The releases of Kubernetes and of evenspread."""
-    supported = f"{OLDEST} to {NEWEST}"
+    if facts.version is None:
+        state, why = State.PROBLEM, f"{SUPPORTED} are supported; answers are those of {RECORDED}"
+    elif facts.version.minor > RECORDED.minor:
+        state, why = State.NOTE, f"{SUPPORTED} are supported; answers follow what is announced for {facts.version}"
+    else:
+        state, why = State.OK, ""
     yield Diagnosis(
         check="Kubernetes",
-        state=State.OK if facts.supported else State.PROBLEM,
+        state=state,
         where="API server",
         what=facts.release or "does not say its release",
-        why="" if facts.supported else f"{supported} are supported; answers are those of another release",
-        fix="" if facts.supported else "evenspread version",
+        why=why,
+        fix="evenspread version" if why else "",
     )
     if isinstance(facts.deployment, Unread):
         yield unknown("version", "Deployment of the webhook", facts.deployment, "which release of evenspread runs")

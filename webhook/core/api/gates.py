@@ -1,7 +1,7 @@
 """What changed between Kubernetes releases: each change once, with its first release and the source that says so.
 
 Nothing else compares a version: ``gates.SHOWS_JSON.holds(version)``. For a new release, read this list, add what it
-changes, and move ``NEWEST`` in `version`. docs/exactness.md shows the list with the places that ask and the tests
+changes, and move ``ANNOUNCED`` in `version`. docs/exactness.md shows the list with the places that ask and the tests
 (``make docs``).
 """
 

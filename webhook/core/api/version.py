@@ -1,7 +1,7 @@
 """The Kubernetes version whose behaviour is asked for.
 
-Behaviour that changed between versions is decided by asking a gate of `gates` about this one value. Supported are 1.31
-to 1.37, and what is known of 1.38.
+A gate of `gates` decides by this one value which release's behaviour applies. ``SUPPORTED`` names the releases in the
+words that every message uses.
 """
 
 import re
@@ -23,21 +23,23 @@ class KubernetesVersion(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-# The releases whose own code was asked, and the one that is announced: docs/exactness.md.
+# Each supported release was compared with its own code: docs/exactness.md.
 OLDEST = KubernetesVersion(1, 31, 0)
-NEWEST = KubernetesVersion(1, 38)
-RECORDED = KubernetesVersion(1, 37)  # where no release is named; most of the vectors in conformance/ are of this one
+RECORDED = KubernetesVersion(1, 37)  # the newest supported one, and the default; most vectors in conformance/ are of it
+# Not released yet: accepted, and judged by the changes that upstream has merged. There is no code to compare with.
+ANNOUNCED = KubernetesVersion(1, 38)
+SUPPORTED = f"{OLDEST} to {RECORDED}"
 
 
 def parse_version(text: str) -> KubernetesVersion:
     """Read ``1.37``, ``v1.37.1`` or ``v1.37.1+k3s1``.
 
-    Errors: ValueError for any other text, and for a release that is not supported.
+    Errors: ValueError for any other text, and for a release outside `OLDEST` to `ANNOUNCED`.
     """
     match = _VERSION.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text[:40]!r} is no Kubernetes version; write it as 1.37")
     version = KubernetesVersion(int(match[1]), int(match[2]), int(match[3] or _NEWEST_PATCH))
-    if not OLDEST <= version <= NEWEST:
-        raise ValueError(f"Kubernetes {version} is not supported; {OLDEST} to {NEWEST} are")
+    if not OLDEST <= version <= ANNOUNCED:
+        raise ValueError(f"Kubernetes {version} is not supported; {SUPPORTED} are, and {ANNOUNCED} as announced")
     return version

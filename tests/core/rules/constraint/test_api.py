@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from manifest import DENY, RECENT, TODAY, constraint, examined, findings, workload
 
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, SpreadConstraint
-from webhook.core.api.version import NEWEST, OLDEST, KubernetesVersion
+from webhook.core.api.version import ANNOUNCED, OLDEST, KubernetesVersion
 from webhook.core.apiserver.validation import are_plainly_right, validate_constraints
 from webhook.core.json_edits import Edit, value_at
 from webhook.core.review.review import examine
@@ -406,7 +406,7 @@ CONSTRAINTS = st.lists(
     ),
     max_size=3,
 ).map(tuple)
-VERSIONS = st.integers(OLDEST.minor, NEWEST.minor).map(lambda minor: KubernetesVersion(1, minor))
+VERSIONS = st.integers(OLDEST.minor, ANNOUNCED.minor).map(lambda minor: KubernetesVersion(1, minor))
 
 
 @given(CONSTRAINTS, VERSIONS)
