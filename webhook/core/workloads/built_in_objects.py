@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from webhook.core.api.types import Int32, LabelSelector, ObjectMeta, PodTemplate
+from webhook.core.api.types import Int32, LabelSelector, ObjectMeta, PodTemplate, ResourceRequirements
 
 IntOrText = int | str
 """A count or a percentage, as maxSurge is written."""
@@ -45,6 +45,7 @@ class _ClaimMeta(_ApiShape, frozen=True):
 
 class _ClaimTemplateSpec(_ApiShape, frozen=True):
     storage_class_name: str | None = None
+    resources: ResourceRequirements | None = None
 
 
 class _ClaimTemplate(_ApiShape, frozen=True):

@@ -329,7 +329,7 @@ def _claims(spec: built_in_objects.Spec) -> ClaimTemplates:
     templates = spec.volume_claim_templates or ()
     names = tuple(each.metadata.name if each.metadata else "" for each in templates)
     classes = tuple((each.spec and each.spec.storage_class_name) or "" for each in templates)
-    return ClaimTemplates(names, classes)
+    return ClaimTemplates(names, classes, tuple(each.spec.resources if each.spec else None for each in templates))
 
 
 def _strategy(given: built_in_objects.StrategyFields | None) -> Strategy | None:

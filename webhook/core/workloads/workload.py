@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate
+from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate, ResourceRequirements
 from webhook.core.workloads import built_in_objects
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.core.workloads.kinds import POD, GroupKind, Traits
@@ -40,11 +40,12 @@ class Strategy(Struct, frozen=True, kw_only=True):
 class ClaimTemplates(Struct, frozen=True):
     """A StatefulSet's claims: the pod ``web-0`` has one named ``<name>-web-0`` for each of the names.
 
-    Shape: ``classes`` has the storage class of each claim, "" where none is named.
+    Shape: ``classes`` has the storage class of each claim, "" where none is named; ``requests`` what each asks for.
     """
 
     names: tuple[str, ...]
     classes: tuple[str, ...] = ()
+    requests: tuple[ResourceRequirements | None, ...] = ()
 
 
 class Workload(Struct, frozen=True, kw_only=True):

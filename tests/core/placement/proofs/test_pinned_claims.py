@@ -4,7 +4,8 @@ import pytest
 from build import cluster
 from msgspec import convert
 
-from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
+from webhook.core.api.storage import Claim, CsiDriver, CsiNode, PersistentVolume, StorageCapacity, StorageClass
+from webhook.core.api.types import ResourceRequirements
 from webhook.core.placement.proofs.pinned_claims import Missing, ordinals
 from webhook.core.workloads.workload import ClaimTemplates
 
@@ -59,6 +60,24 @@ def test_where_volumes_are(values, nodes):
     assert only(*values).nodes == nodes
 
 
+IN_B = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]}]}}
+
+
+def within(*zones):
+    """The class whose volumes are made in these zones alone."""
+    return made_late(allowedTopologies=[{"matchLabelExpressions": [{"key": ZONE, "values": [*zones]}]}])
+
+
+def space(**zones):
+    """What the driver says of its free capacity in each zone."""
+    for zone, amount in zones.items():
+        topology = {"matchLabels": {ZONE: zone}}
+        fields = {"storageClassName": "late", "capacity": amount, "nodeTopology": topology}
+        yield convert({"metadata": {"name": zone, "namespace": "disks"}, **fields}, StorageCapacity)
+
+
+DRIVER = convert({"metadata": {"name": "disks"}, "spec": {"storageCapacity": True}}, CsiDriver)
+
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
 
 
@@ -103,12 +122,14 @@ DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
             (made_late(volumeBindingMode="Immediate"),), "late", *[False] * 2, id="made before the pod has a node"
         ),
         pytest.param((made_late(provisioner="kubernetes.io/no-provisioner"),), "late", *[False] * 2, id="made by hand"),
+        pytest.param((within("b"),), "late", True, True, id="made in some places"),
         pytest.param(
-            (made_late(allowedTopologies=[{"matchLabelExpressions": []}]),),
-            "late",
-            *[False] * 2,
-            id="made in some places",
+            (within("b"), volume(storageClassName="late")), "late", *[False] * 2, id="or free in another place"
         ),
+        pytest.param(
+            (within("b"), volume(storageClassName="late", nodeAffinity=IN_B)), "late", True, True, id="or free there"
+        ),
+        pytest.param((within("b"), volume(storageClassName="other")), "late", True, True, id="free in another class"),
         pytest.param((claim({"storageClassName": "late"}), made_late()), "", True, True, id="there, and waiting"),
         pytest.param((claim(), made_late()), "late", *[False] * 2, id="there, without a class"),
         pytest.param(
@@ -125,6 +146,29 @@ DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
 def test_what_is_known_of_claims(values, named, likely, certain):
     pod = only(*values, named=named)
     assert (pod.likely, pod.certain) == (likely, certain)
+
+
+CLAIM = claim({"storageClassName": "late", "resources": {"requests": {"storage": "5Gi"}}})
+
+
+@pytest.mark.parametrize(
+    ("values", "requests", "nodes"),
+    [
+        pytest.param((within("a"),), None, 0b011, id="in a zone"),
+        pytest.param((within("a", "b"),), None, None, id="in all zones"),
+        pytest.param((within("z"),), None, 0, id="in a zone without nodes"),
+        pytest.param((made_late(allowedTopologies=[{}]),), None, 0, id="a term without conditions"),
+        pytest.param((within("a"), CLAIM), None, 0b011, id="of a claim that is there"),
+        pytest.param((made_late(), DRIVER, *space(a="9Gi", b="1Gi")), {"storage": "5Gi"}, 0b011, id="with space"),
+        pytest.param((made_late(), DRIVER, *space(a="9Gi", b="1Gi"), CLAIM), None, 0b011, id="for the claim"),
+        pytest.param((made_late(), *space(a="9Gi", b="1Gi")), {"storage": "5Gi"}, None, id="space nobody counts"),
+        pytest.param((within("b"), DRIVER, *space(a="9Gi", b="1Gi")), {"storage": "5Gi"}, 0, id="space elsewhere"),
+    ],
+)
+def test_where_volumes_are_made(values, requests, nodes):
+    templates = ClaimTemplates(("data",), ("late",), (ResourceRequirements(requests=requests),))
+    (pod,) = ordinals(index(*values), "shop", "web", templates, range(1)).pods
+    assert (pod.nodes, pod.certain) == (nodes, True)
 
 
 def test_pods_to_be_placed():

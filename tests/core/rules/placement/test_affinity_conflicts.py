@@ -306,7 +306,8 @@ def stateful(nodes, volumes, *constraints, running=0, lacks=None, made_by=None, 
     index.apply(
         "ADDED",
         StorageClass(
-            metadata=ObjectMeta(name="late"), **{"volume_binding_mode": "WaitForFirstConsumer", **(made_by or {})}
+            metadata=ObjectMeta(name="late"),
+            **{"provisioner": "disks", "volume_binding_mode": "WaitForFirstConsumer", **(made_by or {})},
         ),
     )
     claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "late"}}]

@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim
+from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, ClaimSpec
 from webhook.core.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeView
+from webhook.core.scheduler.plugins.volume_binding import nodes_with_space, provisioning_nodes
 from webhook.core.scheduler.plugins.volumes import usable_from
 from webhook.core.workloads.workload import ClaimTemplates
 
@@ -73,7 +75,7 @@ def ordinals(
 ) -> Ordinals | None:
     """The pods of a StatefulSet with these ordinals; None if they are too many to look up.
 
-    Shape: a claim that does not exist, or is not bound, lets its pod go anywhere.
+    Shape: a claim that is not bound lets its pod go to the nodes for which its volume can be made.
     """
     if len(numbers) > _MOST:
         return None
@@ -90,15 +92,17 @@ def ordinals(
 
 def _ordinal(index: ReadOnlyIndex, namespace: str, pod: str, claims: ClaimTemplates, view: NodeView) -> Ordinal:
     nodes, certain, likely = view.live, True, True
-    for name, named_class in zip(claims.names, claims.classes, strict=True):
+    for number, (name, named_class) in enumerate(zip(claims.names, claims.classes, strict=True)):
         claim = index.claim(namespace, f"{name}-{pod}")
         volume = index.volume(claim.spec.volume_name or "") if claim is not None and claim.bound else None
-        # A bound volume says where the pod can be; an unbound claim, only that nothing is known against any node.
         if volume is not None:
             nodes &= usable_from(volume, view)
             sure = hoped = claim is not None and _is_sound(claim)
         else:
-            sure = _follows(index, claim, named_class)
+            written = ClaimSpec(resources=claims.requests[number] if claims.requests else None)
+            made = _nodes_for_new_volume(index, claim or Claim(spec=written), named_class, exists=claim is not None)
+            nodes &= view.live if made is None else made
+            sure = made is not None
             hoped = sure or (claim is None and not named_class)
         certain, likely = certain and sure, likely and hoped
     runs = index.runs(namespace, pod)
@@ -112,15 +116,26 @@ def _is_sound(claim: Claim) -> bool:
     return not (is_lost or alone or claim.meta.deletion_timestamp)
 
 
-def _follows(index: ReadOnlyIndex, claim: Claim | None, named_class: str) -> bool:
-    """Whether the volume will be made wherever the pod goes, which the storage class decides."""
-    if claim is not None and (claim.spec.volume_name or SELECTED_NODE in claim.annotations or not _is_sound(claim)):
-        return False
-    name = named_class if claim is None else claim.storage_class
-    storage_class = index.storage_class(name) if name or claim is not None else index.default_class()
-    return (
-        storage_class is not None
-        and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-        and storage_class.provisioner != NO_PROVISIONER
-        and not storage_class.allowed_topologies
-    )
+def _nodes_for_new_volume(index: ReadOnlyIndex, claim: Claim, named_class: str, *, exists: bool) -> int | None:
+    """The nodes for which an unbound claim's volume can be made; None where that is not known.
+
+    Source: volumebinding/binder.go ``FindPodVolumes``, ``checkVolumeProvisions``.
+    """
+    if claim.spec.volume_name or SELECTED_NODE in claim.annotations or not _is_sound(claim):
+        return None
+    name, view = claim.storage_class if exists else named_class, index.view()
+    storage_class = index.storage_class(name) if name or exists else index.default_class()
+    if (
+        storage_class is None
+        or storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER
+        or storage_class.provisioner == NO_PROVISIONER
+    ):
+        return None
+    nodes, class_name = provisioning_nodes(storage_class, view), storage_class.meta.name
+    driver = index.csi_drivers().get(storage_class.provisioner)
+    if driver is not None and driver.spec.storage_capacity:
+        requests = claim.spec.resources.requests if claim.spec.resources else None
+        nodes &= nodes_with_space(requests, index.storage_capacities(class_name), view)
+    # A free volume may serve other nodes too, and which pod takes it depends on the order.
+    free = index.volumes_for(replace(claim, spec=replace(claim.spec, storage_class_name=class_name)))
+    return None if any(usable_from(each, view) & ~nodes for each in free) else nodes

@@ -13,7 +13,14 @@ from msgspec import Struct
 from webhook.core.api import gates
 from webhook.core.api.resources import ResourceList, compare_amounts, whole_units
 from webhook.core.api.selectors import IN, Requirement, SelectorError, compile_selector, valid_selector
-from webhook.core.api.storage import STORAGE, WAIT_FOR_FIRST_CONSUMER, Claim, PersistentVolume, StorageClass
+from webhook.core.api.storage import (
+    STORAGE,
+    WAIT_FOR_FIRST_CONSUMER,
+    Claim,
+    PersistentVolume,
+    StorageCapacity,
+    StorageClass,
+)
 from webhook.core.api.types import NodeSelectorTerm, Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME, NO_PROVISIONER, SELECTED_NODE
@@ -342,32 +349,33 @@ def _unprovided(claims: Sequence[Claim], question: _Question, asked: int) -> tup
     unprovided = without_space = 0
     for claim in claims:
         storage_class = question.storage.classes[claim.storage_class]
-        unprovided |= asked & ~_provisionable(storage_class, question.nodes)
+        unprovided |= asked & ~provisioning_nodes(storage_class, question.nodes)
         asked &= ~unprovided
         if asked and storage_class.meta.name in question.storage.capacities:
-            without_space |= asked & ~_with_space(claim, storage_class, question)
+            capacities = question.storage.capacities[storage_class.meta.name]
+            without_space |= asked & ~nodes_with_space(_requested(claim), capacities, question.nodes)
             asked &= ~without_space
     return unprovided, without_space
 
 
-def _with_space(claim: Claim, storage_class: StorageClass, question: _Question) -> int:
-    """The nodes from which there is capacity for a volume of the claim's size.
+def nodes_with_space(requests: ResourceList | None, capacities: Iterable[StorageCapacity], view: NodeView) -> int:
+    """The nodes from which the driver has capacity for a claim with these requests.
 
     Source: binder.go ``hasEnoughCapacity``, ``nodeHasAccess``.
     """
-    requested = (_requested(claim) or {}).get(STORAGE)
+    requested = (requests or {}).get(STORAGE)
     if requested is None:
-        return question.nodes.live
+        return view.live
     size, nodes = whole_units(requested), 0
-    for capacity in question.storage.capacities[storage_class.meta.name]:
+    for capacity in capacities:
         limit, topology = capacity.limit, capacity.node_topology
         selector = None if topology is None else valid_selector(topology)
         if selector is not None and limit is not None and whole_units(limit) >= size:
-            nodes |= nodes_selected(question.nodes, selector)
+            nodes |= nodes_selected(view, selector)
     return nodes
 
 
-def _provisionable(storage_class: StorageClass, nodes: NodeView) -> int:
+def provisioning_nodes(storage_class: StorageClass, nodes: NodeView) -> int:
     """The nodes where a volume of the class can be provisioned. Source: binder.go ``checkVolumeProvisions``."""
     if storage_class.provisioner in ("", NO_PROVISIONER):
         return 0
