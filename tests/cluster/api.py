@@ -56,8 +56,15 @@ KINDS = {
     "policyreports": ("wgpolicyk8s.io/v1alpha2", "PolicyReport"),
     "events": ("events.k8s.io/v1", "Event"),
     "spreadgroups": ("evenspread.io/v1alpha1", "SpreadGroup"),
+    "configmaps": ("v1", "ConfigMap"),
+    "validatingwebhookconfigurations": ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
 }
 
+# What a command says of the policy where nobody has installed evenspread.
+NOT_INSTALLED = (
+    "cluster x: note: no ConfigMap of the evenspread chart: "
+    "the built-in policy applies; --config FILE selects another\n"
+)
 CUSTOM = ("rollouts", "prometheuses")
 DISCOVERED = REPORTS | {f"/apis/{KINDS[name][0]}": (name, KINDS[name][1]) for name in (*CUSTOM, "spreadgroups")}
 

@@ -124,6 +124,9 @@ class Writes(http.server.BaseHTTPRequestHandler):
 
     def get_some(self, at, query):
         """Answer with a page of the objects of a namespace that have these labels; a token is where the next begins."""
+        if at.resource == "configmaps" and at.resource in self.server.api.forbidden:
+            self.status(403, f'{at.resource} is forbidden: User "u" cannot list resource "{at.resource}"')
+            return
         wanted = {tuple(each.split("=")) for each in query.get("labelSelector", "").split(",")}
         with self.server.api.lock:
             known = self.server.api.objects[at.resource].items()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from msgspec import Raw, Struct, structs
+from msgspec import Raw, Struct
 
 from webhook.cli.exit_codes import CommandError, Exit, no_namespace
 from webhook.cli.live_cluster import Given, open_cluster, reading
@@ -114,14 +114,13 @@ def _from_cluster(
 def cluster_with_pods(
     given: Given, policy: Policy, as_version: KubernetesVersion | None, keep: Callable[[Item], bool], *, lost: str
 ) -> ClusterSource:
-    """The cluster that the options name, else the kubeconfig's current one; a counter shows how far it was read.
+    """The cluster that the options name; a counter shows how far it was read.
 
     Shape: ``lost`` says what cannot be had without nodes and pods. ``keep`` as in `read_cluster`.
     Errors: as `read_cluster`; CommandError too where pods or nodes could not be read.
     """
     progress = Progress()
-    named = given if given != Given() else structs.replace(given, cluster=True)
-    known = read_cluster(named, policy, progress, as_version=as_version, keep=keep)
+    known = read_cluster(given, policy, progress, as_version=as_version, keep=keep)
     progress.close()
     if known is None or (missing := known.index.lacks("nodes", "pods")):
         source, why = (known.source, missing) if known else ("evenspread", "no cluster")

@@ -17,19 +17,24 @@ from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.text import one_line
 
+CONFIG_MAP = "configmap:"  # begins a --config that names the ConfigMap of an installation, not a file
 _KUBECONFIG = "~/.kube/config"
 _ELSEWHERE = "--context and --kubeconfig choose another cluster, --snapshot reads a file"
 _NO_KUBECONFIG = "name one with --kubeconfig, or read a file with --snapshot"
 
 
 class Given(Struct, frozen=True, kw_only=True):
-    """The options that select a cluster, as given on the command line."""
+    """The options that select a cluster, as given on the command line.
+
+    Shape: ``opened`` is what `open_cluster` returned or raised for them, where it was called already.
+    """
 
     snapshot: str | None = None
     cluster: bool = False
     kubeconfig: str | None = None
     context: str | None = None
     user: str | None = None
+    opened: Live | CommandError | None = None
 
     @property
     def live(self) -> bool:
@@ -48,6 +53,10 @@ def open_cluster(given: Given) -> Live:
 
     Errors: CommandError with exit code 4.
     """
+    if isinstance(given.opened, CommandError):
+        raise given.opened
+    if given.opened is not None:
+        return given.opened
     account = _account(given)
     try:
         context = chosen_context(account)

@@ -2,10 +2,20 @@
 
     text -> document (values with line and column) -> shape (JSON Schema) -> meaning -> build -> Policy
 
-Callers need `load_policy`, `parse_policy`, `reloaded`, and `ConfigError.render()` when it is raised.
+Callers need `load_policy`, `parse_policy`, `config_map_policy` and `reloaded`, and `ConfigError.render()` when it is
+raised.
 """
 
 from webhook.config.faults import ConfigError, ConfigFault
-from webhook.config.files import Loaded, load_policy, parse_policy, reloaded
+from webhook.config.files import POLICY_KEY, Loaded, config_map_policy, load_policy, parse_policy, reloaded
 
-__all__ = ["ConfigError", "ConfigFault", "Loaded", "load_policy", "parse_policy", "reloaded"]
+__all__ = [
+    "POLICY_KEY",
+    "ConfigError",
+    "ConfigFault",
+    "Loaded",
+    "config_map_policy",
+    "load_policy",
+    "parse_policy",
+    "reloaded",
+]

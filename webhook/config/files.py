@@ -3,8 +3,10 @@
 `reloaded` is called by whoever has a loop; it keeps no thread and no state of its own.
 """
 
+import posixpath
 import stat
 import time
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from msgspec import Struct
 
 from webhook.config.build import built
 from webhook.config.document import MAX_CONFIG_BYTES, read_config_document
-from webhook.config.faults import ConfigError, ConfigFault, place_of
+from webhook.config.faults import ConfigError, ConfigFault, place_of, shown
 from webhook.config.lenient_view import view
 from webhook.config.scheduler import read_profiles
 from webhook.config.schema_checks import made_plain, shape_faults
@@ -27,6 +29,10 @@ SETTLE_SECONDS = 0.5  # a file written in place that recently may still be half-
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
 SCHEDULER = ("schedulerConfiguration",)
+
+# The chart's ConfigMap: the key of the policy, and the directory where replicas mount all keys as files.
+POLICY_KEY = "policy.yaml"
+_MOUNTED = "/run/evenspread/policy"
 
 Signature = tuple[int, int, int, int]
 
@@ -59,10 +65,17 @@ def load_policy(path: str | Path, *, today: str | None = None) -> Loaded:
     return msgspec.structs.replace(loaded, seen=(*seen, *loaded.seen))
 
 
-def parse_policy(text: str, *, file: str = "<text>", today: str | None = None) -> Loaded:
+def parse_policy(
+    text: str, *, file: str = "<text>", today: str | None = None, read: Callable[[str], str | None] | None = None
+) -> Loaded:
     """Read the text of a configuration file, and the scheduler's configuration where it names one.
 
-    Shape: ``today`` is an ISO date, for exemptions that are over; by default the clock's (UTC).
+    Args:
+        text: The content of ``file``.
+        file: Its path. The scheduler's configuration is relative to it.
+        today: An ISO date, for exemptions that are over; by default the clock's (UTC).
+        read: Returns the text of another file, or None for one that only replicas have. By default it reads the disk.
+
     Errors: ConfigError with every fault.
     """
     document = made_plain(read_config_document(text, file=file))
@@ -73,14 +86,45 @@ def parse_policy(text: str, *, file: str = "<text>", today: str | None = None) -
     path = str(Path(file).parent / scheduler) if scheduler else ""
     seen = _seen(path) if path else ()
     profiles: tuple[SchedulerProfile, ...] = ()
+    absent: list[ConfigFault] = []
     try:
-        profiles = read_profiles(_text(path), file=path) if path else ()
+        found = (read or _text)(path) if path else None
+        if found is not None:
+            profiles = read_profiles(found, file=path)
+        elif path:
+            absent = [document.fault(SCHEDULER, f"{shown(scheduler)} is no file of the ConfigMap and was not read")]
     except ConfigError as error:
         faults += [document.fault(SCHEDULER, fault.render(path)) for fault in error.faults]
     if faults:
         raise ConfigError(faults, file=file, read=[path] if path else [])
-    warnings = sorted(meaning_warnings(part, profiles, today or datetime.now(UTC).date().isoformat()), key=place_of)
+    warnings = sorted(
+        (*meaning_warnings(part, profiles, today or datetime.now(UTC).date().isoformat()), *absent), key=place_of
+    )
     return Loaded(policy=built(document.value, profiles), file=file, warnings=tuple(warnings), seen=seen)
+
+
+def config_map_policy(data: Mapping[str, str], *, title: str, today: str | None = None) -> Loaded:
+    """The policy in the data of the chart's ConfigMap, together with the other files in it.
+
+    Args:
+        data: The ConfigMap's data, by key.
+        title: What messages call the ConfigMap.
+        today: As in `parse_policy`.
+
+    Errors: ConfigError with every fault.
+    """
+
+    def read(path: str) -> str | None:
+        folder, name = posixpath.split(posixpath.normpath(path))
+        if folder not in {title, _MOUNTED}:
+            return None
+        if name not in data:
+            raise _unreadable(path, "the ConfigMap has no such key")
+        return data[name]
+
+    if POLICY_KEY not in data:
+        raise _unreadable(title, f"has no key {POLICY_KEY}")
+    return parse_policy(data[POLICY_KEY], file=f"{title}/{POLICY_KEY}", today=today, read=read)
 
 
 def reloaded(current: Loaded) -> Loaded:

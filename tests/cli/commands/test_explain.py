@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cli.snapshots import HOSTNAME, node, owned, snapshot, waiting
-from cluster.api import FakeApi
+from cluster.api import NOT_INSTALLED, FakeApi
 from manifest import constraint, workload
 
 ROOT = Path(__file__).parents[3]
@@ -630,7 +630,7 @@ class TestALiveCluster:
             api.put("pods", "two", "shop", metadata={"labels": {"app": "web"}}, spec=pod["spec"])
             file = api.kubeconfig(tmp_path)
             code, out, err = run("explain", "--kubeconfig", file, "--pending", "-A")
-            assert (code, err) == (1, "")
+            assert (code, err) == (1, NOT_INSTALLED)
             assert out.startswith("1 Pending pod in all namespaces: 1 waits for its spread constraints\n")
             # Pasted as it stands it asks the same cluster, as the same user.
             assert out.endswith(
@@ -641,9 +641,9 @@ class TestALiveCluster:
             code, out, _ = run("explain", "--kubeconfig", file, "pod/two", "-n", "shop")
             assert (code, out.splitlines()[0]) == (1, "Pod shop/two: no node admits it")
             code, _, err = run("explain", "--kubeconfig", file, "pod/absent", "-n", "shop")
-            assert (code, err) == (3, "evenspread: cluster x: no Pod shop/absent\n")
+            assert (code, err) == (3, f"{NOT_INSTALLED}evenspread: cluster x: no Pod shop/absent\n")
             _, _, err = run("explain", "--kubeconfig", file, "pod/two")
-            assert err == "evenspread: cluster x: no Pod default/two; -n names the namespace\n"
+            assert err == f"{NOT_INSTALLED}evenspread: cluster x: no Pod default/two; -n names the namespace\n"
 
     def test_nodes_that_may_not_be_read_are_no_verdict(self, run, tmp_path):
         with FakeApi() as api:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from cli.snapshots import owned, running, snapshot, waiting
-from cluster.api import FakeApi
+from cluster.api import NOT_INSTALLED, FakeApi
 from manifest import workload
 from msgspec import structs
 
@@ -374,11 +374,11 @@ class TestTheWholeCluster:
             api.put("pods", "one", "shop", metadata=meta, spec={"nodeName": "n1"})
             file = api.kubeconfig(tmp_path)
             code, out, err = run("simulate", "--kubeconfig", file, "--drain", "n2")
-            assert (code, err) == (1, "")
+            assert (code, err) == (1, NOT_INSTALLED)
             assert "Deployment shop/web does not fit: 1 of 2 pods gets a node" in out
             assert run("simulate", "--kubeconfig", file, "deploy/web", "-n", "shop")[0] == 0
             code, _, err = run("simulate", "--kubeconfig", file, "deploy/api", "-n", "shop")
-            assert (code, err) == (3, "evenspread: cluster x: no Deployment shop/api\n")
+            assert (code, err) == (3, f"{NOT_INSTALLED}evenspread: cluster x: no Deployment shop/api\n")
             api.forbidden.add("nodes")
             assert run("simulate", "--kubeconfig", file, "--all")[0] == 4
 

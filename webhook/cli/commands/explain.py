@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, structs
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource, cluster_with_pods, known_namespace
-from webhook.cli.commands.options import cluster_options, frame_options
+from webhook.cli.commands.options import current_cluster_options, frame_options
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining import find_object, pending
 from webhook.cli.explaining.as_json import Json, one_or_all, render, shape
@@ -46,7 +46,7 @@ class _Asked(Struct, frozen=True):
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True, help="Format."
 )
-@cluster_options
+@current_cluster_options
 @frame_options
 def explain(  # noqa: PLR0913 one parameter an option
     *,
@@ -74,7 +74,6 @@ def explain(  # noqa: PLR0913 one parameter an option
     if all_namespaces and not all_pending:
         raise click.UsageError("-A goes with --pending")
     collect_rarely()
-    named = given if given != Given() else structs.replace(given, cluster=True)
     # Before the cluster is read: else a typing error in a file's name is answered by what is wrong with the kubeconfig.
     wanted = None if what is None else _wanted(what, frame)
     known = cluster_with_pods(
@@ -89,7 +88,7 @@ def explain(  # noqa: PLR0913 one parameter an option
     frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
     context = click.get_current_context()
     if what is None:
-        context.exit(_pending(known, named, frame, output, everywhere=all_namespaces))
+        context.exit(_pending(known, given, frame, output, everywhere=all_namespaces))
     asked = _asked(what, known, frame)
     options = given.words if known.server is not None else ""
     answers = [_answer(each, known, frame, options) for each in asked.questions]

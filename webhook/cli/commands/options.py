@@ -3,21 +3,24 @@
 import functools
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 from msgspec import Struct, structs
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.exit_codes import Exit
+from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.formats import FORMATS
-from webhook.cli.live_cluster import Given
+from webhook.cli.live_cluster import CONFIG_MAP, Given, open_cluster
 from webhook.core.api.version import ANNOUNCED, RECORDED, SUPPORTED, KubernetesVersion, parse_version
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.text import did_you_mean
 from webhook.report.documents import ReportApi
+
+if TYPE_CHECKING:
+    from webhook.config import Loaded
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
@@ -66,19 +69,14 @@ class RuleId(click.ParamType[str]):
 
 
 def frame_options(command: Callable[..., object]) -> Callable[..., object]:
-    """--config, --kube-version, --namespace; the command gets the `Frame` that they stand for.
-
-    Errors: exits with 2 where the configuration has faults, after printing each.
-    """
+    """--kube-version, --namespace, and those of `policy_option`; the command gets the `Frame` that they stand for."""
 
     @functools.wraps(command)
-    def framed(*, config: str | None, kube_version: KubernetesVersion | None, namespace: str, **rest: object) -> object:
-        day = today()
-        policy = _policy(config, day) if config else Policy()
-        frame = Frame(policy=policy, asked_version=kube_version, today=day, namespace=namespace)
+    def framed(*, policy: Policy, kube_version: KubernetesVersion | None, namespace: str, **rest: object) -> object:
+        frame = Frame(policy=policy, asked_version=kube_version, today=today(), namespace=namespace)
         return command(frame=frame, **rest)
 
-    return _with(_FRAME, framed)
+    return policy_option(_with(_FRAME, framed))
 
 
 def looking_options(command: Callable[..., object]) -> Callable[..., object]:
@@ -95,14 +93,23 @@ def looking_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def policy_option(command: Callable[..., object]) -> Callable[..., object]:
-    """--config; the command gets the policy that it stands for.
+    """--config; the command gets the policy that it stands for, else the one installed in the live cluster.
 
-    Errors: as `looking_options`.
+    Errors: exits with 2 where the configuration has faults, after printing each.
     """
 
     @functools.wraps(command)
     def decided(*, config: str | None, **rest: object) -> object:
-        return command(policy=_policy(config, today()) if config else Policy(), **rest)
+        given = rest.get("given")
+        if config and not config.startswith(CONFIG_MAP):
+            policy = _policy(config, today())
+        elif isinstance(given, Given) and given.live:
+            policy, rest["given"] = _installed(given, config)
+        elif config:
+            raise click.UsageError(f"--config {CONFIG_MAP}NAMESPACE/NAME needs a live cluster: --cluster, or --context")
+        else:
+            policy = Policy()
+        return command(policy=policy, **rest)
 
     return _CONFIG(decided)
 
@@ -128,6 +135,16 @@ def _output(*formats: str) -> Callable[[Callable[..., object]], Callable[..., ob
     return click.option(
         "-o", "--output", type=click.Choice(formats), default="text", show_default=True, help="Format of the results."
     )
+
+
+def current_cluster_options(command: Callable[..., object]) -> Callable[..., object]:
+    """`cluster_options` of a command that reads the kubeconfig's current cluster where none of them is given."""
+
+    @functools.wraps(command)
+    def named(*, given: Given, **rest: object) -> object:
+        return command(given=structs.replace(given, cluster=True) if given == Given() else given, **rest)
+
+    return cluster_options(named)
 
 
 def cluster_options(command: Callable[..., object]) -> Callable[..., object]:
@@ -166,11 +183,11 @@ _CONFIG = click.option(
     envvar="EVENSPREAD_CONFIG",
     show_envvar=True,
     type=click.Path(),
-    help="Configuration: modes, ceilings, exemptions, further workload kinds.",
+    help="Configuration: modes, ceilings, exemptions, further workload kinds. configmap:NAMESPACE/NAME reads it from a "
+    "live cluster.  [default: of a live cluster, the installed policy]",
 )
 
 _FRAME = (
-    _CONFIG,
     click.option(
         "--kube-version",
         type=Version(),
@@ -247,6 +264,26 @@ def _policy(file: str, today: str) -> Policy:
     except ConfigError as error:
         click.echo(error.render(), err=True)
         click.get_current_context().exit(Exit.USAGE)
+    return _warned(loaded)
+
+
+def _installed(given: Given, config: str | None) -> tuple[Policy, Given]:
+    """The policy of the installation in a live cluster, and the options with the cluster opened.
+
+    A cluster that cannot be opened is an error of the command, after its other arguments were checked.
+    """
+    from webhook.cli.installed_policy import installed_policy  # noqa: PLC0415 offline work does without
+
+    try:
+        live = open_cluster(given)
+    except CommandError as error:
+        return Policy(), structs.replace(given, opened=error)
+    loaded = installed_policy(live, config, today())
+    return Policy() if loaded is None else _warned(loaded), structs.replace(given, opened=live)
+
+
+def _warned(loaded: "Loaded") -> Policy:
+    """Its policy, after printing the warnings about it."""
     for warning in loaded.rendered_warnings():
         click.echo(warning, err=True)
     return loaded.policy

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.cluster_source import cluster_with_pods, known_namespace
-from webhook.cli.commands.options import cluster_options, frame_options
+from webhook.cli.commands.options import current_cluster_options, frame_options
 from webhook.cli.exit_codes import Exit
 from webhook.cli.explaining.as_json import render
 from webhook.cli.live_cluster import Given
@@ -50,7 +50,7 @@ def _say_what_lacks(of: Answer, output: str) -> None:
     show_default=True,
     help="Format; patch prints commands of kubectl, manifest what there is to apply.",
 )
-@cluster_options
+@current_cluster_options
 @frame_options
 def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame: Frame) -> None:
     """Derive the fields that keep the caps of a group of workloads, in whatever order its pods are placed.

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.cluster_source import cluster_with_pods, known_namespace
-from webhook.cli.commands.options import cluster_options, frame_options
+from webhook.cli.commands.options import current_cluster_options, frame_options
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining.as_json import render
 from webhook.cli.live_cluster import Given
@@ -83,7 +83,7 @@ class _Written(click.ParamType[_Read]):
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True, help="Format."
 )
-@cluster_options
+@current_cluster_options
 @frame_options
 def simulate(  # noqa: PLR0913 one parameter an option
     *,

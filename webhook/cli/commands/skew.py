@@ -10,7 +10,7 @@ from msgspec import structs
 from webhook.cli import skewing
 from webhook.cli.checking.frame import Frame
 from webhook.cli.cluster_source import cluster_with_pods, known_namespace
-from webhook.cli.commands.options import cluster_options, frame_options
+from webhook.cli.commands.options import current_cluster_options, frame_options
 from webhook.cli.exit_codes import Exit
 from webhook.cli.explaining.as_json import render
 from webhook.cli.live_cluster import Given
@@ -37,7 +37,7 @@ _EVERY_SECONDS = 10
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True, help="Format."
 )
-@cluster_options
+@current_cluster_options
 @frame_options
 def skew(*, all_namespaces: bool, watch: bool, output: str, given: Given, frame: Frame) -> None:
     """Show how uneven the pods of workloads stand now, by each of their constraints, beside its maxSkew.
@@ -59,6 +59,7 @@ def skew(*, all_namespaces: bool, watch: bool, output: str, given: Given, frame:
         print_results(shown)
         while watch:
             time.sleep(_EVERY_SECONDS)
+            given = structs.replace(given, opened=None)  # credentials may have changed
             found, _ = _look(given, frame, everywhere=all_namespaces)
             before, shown = shown, [*skewing.render(found, where, color=colored(sys.stdout))]
             print_results(["\n", *shown] if shown != before else [])

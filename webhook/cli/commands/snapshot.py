@@ -1,6 +1,7 @@
 """``evenspread snapshot``: a live cluster as a file."""
 
 import contextlib
+import errno
 import gzip
 import os
 import sys
@@ -25,6 +26,13 @@ from webhook.snapshot.load import SnapshotError
 _MAX_KINDS_NAMED = 4  # named, those with most objects first: the sentence is one line of a terminal
 
 
+def _with_directory(file: str | None) -> str | None:
+    """The same, unless nothing can be written there. Errors: CommandError, before the cluster is read."""
+    if file is not None and not Path(file).parent.is_dir():
+        raise CommandError(f"{file}: cannot be written: {os.strerror(errno.ENOENT)}")
+    return file
+
+
 @click.command(
     short_help="Write what is known of a cluster into a file.",
     epilog="Exit code: 0 written, 2 usage or configuration, 4 no cluster, 5 no room for the file.",
@@ -35,6 +43,7 @@ _MAX_KINDS_NAMED = 4  # named, those with most objects first: the sentence is on
     "file",
     metavar="FILE",
     type=click.Path(),
+    callback=lambda _context, _parameter, file: _with_directory(file),
     help="Write there, packed if it ends in .gz.  [default: stdout]",
 )
 @click.option("--anonymise", is_flag=True, help="Replace every name by another; findings and verdicts stay.")
