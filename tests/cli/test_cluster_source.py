@@ -63,6 +63,16 @@ class TestALiveCluster:
         assert counted[-1] == 4
         assert capsys.readouterr().err == ""
 
+    def test_what_cannot_be_decoded_is_named_and_left_out(self, api, tmp_path, capsys):
+        api.put("pods", "broken", "shop", spec={"nodeName": 5})
+        api.put("nodes", "broken", metadata={"labels": 5})
+        index = known(api, tmp_path)[0].index
+        assert (index.pod_names("shop"), len(index.nodes())) == (("web-0",), 2)
+        assert sorted(capsys.readouterr().err.splitlines()) == [
+            "cluster x: note: Node broken: Expected `object | null`, got `int` - at `$.metadata.labels`: left out",
+            "cluster x: note: Pod shop/broken: Expected `str | null`, got `int` - at `$.spec.nodeName`: left out",
+        ]
+
     def test_it_is_only_read(self, api, tmp_path):
         known(api, tmp_path)
         assert {request.what for request in api.requests} == {"list", "other"}

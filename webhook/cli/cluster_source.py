@@ -1,8 +1,9 @@
 """The cluster that a command reads: a snapshot file, or lists of a live one; neither is ever written to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+import msgspec
 from msgspec import Raw, Struct
 
 from webhook.cli.exit_codes import CommandError, Exit, no_namespace
@@ -13,12 +14,25 @@ from webhook.cluster.live import loss, read_kinds
 from webhook.cluster.resources import watched
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import ApiObject
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
+from webhook.core.text import one_line
 from webhook.snapshot.load import Item, SnapshotError
 from webhook.snapshot.open_file import load_snapshot
+
+
+class _Name(Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Named(Struct, frozen=True):
+    """What is read of an object that cannot be decoded."""
+
+    metadata: _Name = _Name()
 
 
 class ClusterSource(Struct, frozen=True, kw_only=True):
@@ -77,7 +91,7 @@ def _from_cluster(
     as_version: KubernetesVersion | None,
     wanted: Callable[[Item], bool],
 ) -> ClusterSource:
-    live = open_cluster(given)
+    live, unreadable = open_cluster(given), list[str]()
     index, missing, kept = ClusterIndex(as_version or live.version or RECORDED, scoring=True), list[str](), list[Item]()
     index.taken_at = datetime.now(UTC).isoformat()
 
@@ -87,8 +101,9 @@ def _from_cluster(
             kept.append(Item(line=0, of=of, raw=raw.copy()))  # which lets go of the page that it is a part of
         try:
             return decode_object(raw, of, policy.workloads)
-        except (ValueError, RecursionError):
-            return None  # as in the feed, an object that cannot be decoded is treated as absent
+        except (ValueError, RecursionError) as error:  # as in the feed, such an object is treated as absent
+            unreadable.append(left_out(of, raw, str(error)))
+            return None
 
     with reading():
         for listing in read_kinds(live, watched(policy), keep, progress):
@@ -98,7 +113,7 @@ def _from_cluster(
             if listing.refused:
                 index.lack(listing.resource, listing.refused)
                 missing.append(loss(listing))
-    for line in missing:
+    for line in (*missing, *unreadable):
         say(f"{live.source}: note: {line}")
     return ClusterSource(
         index=index,
@@ -109,6 +124,16 @@ def _from_cluster(
         namespace=live.namespace,
         kept=tuple(kept),
     )
+
+
+def left_out(of: TypeMeta, raw: Raw | bytes | Mapping[str, object], why: str) -> str:
+    """The line about an object of the cluster that cannot be decoded: ``Deployment shop/web: why: left out``."""
+    try:
+        name = decoder_of(_Named).decode(raw if isinstance(raw, Raw | bytes) else msgspec.json.encode(raw)).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        name = _Name()
+    title = f"{name.namespace}/{name.name}".removeprefix("/")
+    return one_line(f"{of.kind} {title}: {why}: left out")
 
 
 def cluster_with_pods(

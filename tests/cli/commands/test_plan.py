@@ -309,6 +309,12 @@ def planned_before(skew=1):
     return {"status": {"revision": "7f3a", "workloads": of}}
 
 
+def test_a_workload_of_the_cluster_that_cannot_be_read_is_left_out(plan):
+    code, out, err = plan(group(), objects=[*map(shard, range(3)), shard(3) | {"spec": {"template": 5}}])
+    assert (code, "redis-2" in out, "redis-3" in out) == (0, True, False)
+    assert "note: StatefulSet shop/redis-3: StatefulSet in version" in err
+
+
 def test_fields_that_are_stored_stay_as_the_controller_keeps_them(plan, answer):
     there = group() | planned_before()
     found, code = answer(objects=[there, *map(shard, range(3))])

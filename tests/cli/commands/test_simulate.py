@@ -292,6 +292,29 @@ class TestWhosePods:
         assert out.startswith("3 workloads (")
         assert "Deployment shop/web does not fit" in out or "Deployment shop/web can get stuck" in out
 
+    @pytest.mark.parametrize(
+        ("kind", "spec", "field"),
+        [
+            pytest.param("Deployment", {"template": 5}, "DeploymentSpec.spec.template", id="a template"),
+            pytest.param(
+                "StatefulSet", {"volumeClaimTemplates": "x"}, "StatefulSetSpec.spec.volumeClaimTemplates", id="claims"
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("arguments", [["--all"], ["--all", "-n", "shop"], ["--drain", "b0"]])
+    def test_of_all_that_can_be_read(self, ask, kind, spec, field, arguments):
+        """What cannot be is named and left out, as by `skew`; of another namespace nothing is said."""
+        objects = [web(ZONE, replicas=4), web(kind=kind, name="broken", spec=spec)]
+        code, out, err = ask("a: a0=1 | b: ~b0=1", *arguments, objects=objects)
+        assert (code, "Deployment shop/web does not fit" in out) == (1, True)
+        assert f"note: {kind} shop/broken: {kind} in version" in err
+        assert f"{field} of type" in err
+        assert err.endswith(": left out\n")
+        found = json.loads(ask("a: a0 | b: b0", *arguments, "-o", "json", objects=objects)[1])
+        assert found["notEvaluated"][-1].startswith(f"{kind} shop/broken: ")
+        other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
+        assert ask("a: a0", "--all", "-n", "other", objects=[*objects, other])[2] == ""
+
     def test_of_none(self, ask):
         code, out, _ = ask("a: a0=1", "--all", objects=[web(ZONE, replicas=1)])
         assert (code, out) == (0, "every workload fits: no pod looks for a node\n")

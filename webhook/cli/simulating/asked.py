@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.run import CheckRun, with_autoscalers
-from webhook.cli.cluster_source import ClusterSource
+from webhook.cli.cluster_source import ClusterSource, left_out
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining import find_object
 from webhook.cli.simulating.changes import WhatIf
 from webhook.cli.simulating.pods import Maker, introduce, makers, of_cluster
-from webhook.cli.terminal import print_faults
+from webhook.cli.terminal import print_faults, say
 from webhook.core.api.storage import Claim, StorageClass
 from webhook.core.api.types import Pod, Service, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
@@ -26,7 +26,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import stands
 from webhook.core.index.readers import decode_object
 from webhook.core.workloads.kinds import POD, group_kind
-from webhook.core.workloads.reading import has_template, stated_type
+from webhook.core.workloads.reading import has_template, read_meta, stated_type
 from webhook.manifests.reading.files import STDIN, File, read_files
 from webhook.manifests.reading.manifest import Manifest
 from webhook.snapshot.load import Item
@@ -48,7 +48,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     """Whose pods are asked about.
 
     Shape: ``pods`` are those on the nodes that something happens to, by node. ``everything`` are all workloads of the
-    cluster, or of one ``namespace``. ``holes`` says that a part of the input could not be read.
+    cluster, or of one ``namespace``. ``holes`` says that a part of the input could not be read. ``unreadable`` has a
+    line for each workload of the cluster that was left out, with the reason.
     """
 
     makers: tuple[Maker, ...]
@@ -56,6 +57,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     everything: bool = False
     namespace: str = ""
     holes: bool = False
+    unreadable: tuple[str, ...] = ()
 
 
 class _Spec(Struct, frozen=True, rename="camel"):
@@ -108,12 +110,13 @@ def asked(of: Wanted, known: ClusterSource, frame: Frame, *, replicas: int | Non
     pods: dict[str, list[Pod]] = {}
     others = list[Item]()
     for item in known.kept:
-        value = decode_object(item.raw, item.of, frame.policy.workloads) if item.of.kind == POD[1] else None
-        if isinstance(value, Pod) and value.pod_spec.node_name:
+        value = _pod(item, frame)
+        if value is not None and value.pod_spec.node_name:
             pods.setdefault(value.pod_spec.node_name, []).append(value)
         else:
             others.append(item)
     found, holes, namespace = list[Maker](), False, "" if everywhere else frame.namespace
+    unreadable: tuple[str, ...] = ()
     if of.files:
         found, holes = _of_files(of.files, known, frame, replicas)
     elif of.named is not None:
@@ -123,8 +126,7 @@ def asked(of: Wanted, known: ClusterSource, frame: Frame, *, replicas: int | Non
         except DecodeError as error:
             raise CommandError(f"{known.source}: {of.named.title}: {error.message}", Exit.UNREADABLE) from error
     else:
-        objects = [(item.of, item.raw) for item in others]
-        found = [*of_cluster(objects, frame, namespace)]
+        found, unreadable = _of_all(others, known, frame, namespace)
     if not found and not of.everything:
         what = ", ".join(of.files) or (of.named.title if of.named else "")
         raise CommandError(f"{what}: nothing in it makes pods that look for a node", Exit.UNREADABLE)
@@ -132,7 +134,42 @@ def asked(of: Wanted, known: ClusterSource, frame: Frame, *, replicas: int | Non
         introduce(each, known.index)
     if replicas is None:
         found = [replace(each, most=_most(each, known.index)) for each in found]
-    return Asked(makers=tuple(found), pods=pods, everything=of.everything, namespace=namespace, holes=holes)
+    return Asked(
+        makers=tuple(found),
+        pods=pods,
+        everything=of.everything,
+        namespace=namespace,
+        holes=holes,
+        unreadable=unreadable,
+    )
+
+
+def _pod(item: Item, frame: Frame) -> Pod | None:
+    """The pod that an object is; None for another object, and for a pod that the index could not read either."""
+    if item.of.kind != POD[1]:
+        return None
+    try:
+        value = decode_object(item.raw, item.of, frame.policy.workloads)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, Pod) else None
+
+
+def _of_all(
+    objects: Sequence[Item], known: ClusterSource, frame: Frame, namespace: str
+) -> tuple[list[Maker], tuple[str, ...]]:
+    """The makers of the cluster or of one namespace, and a line for each object that cannot be read."""
+    found, unreadable = list[Maker](), list[str]()
+    for item in objects:
+        if namespace not in {"", read_meta(item.raw).namespace}:
+            continue
+        try:
+            found += of_cluster(item.of, item.raw, frame)
+        except DecodeError as error:
+            unreadable.append(left_out(item.of, item.raw, error.message))
+    for line in unreadable:
+        say(f"{known.source}: note: {line}")
+    return found, tuple(unreadable)
 
 
 def _most(maker: Maker, index: ClusterIndex) -> int:

@@ -192,22 +192,16 @@ def again(of: Player, frame: Frame, index: ReadOnlyIndex) -> Player:
     return replace(of, parties=parties, index=index)
 
 
-def of_cluster(objects: Iterable[tuple[TypeMeta, Raw]], frame: Frame, namespace: str) -> Iterator[Maker]:
-    """The makers among the objects of a cluster: those that no other of them makes."""
-    for of, raw in objects:
-        for maker in makers(raw, of, frame, applied=True):
-            workload = maker.workload
-            above = workload.meta.controller
-            made_by = above is not None and group_kind(above.api_version, above.kind) in TEMPLATED
-            if (
-                workload.is_pod
-                or made_by
-                or workload.suspended
-                or maker.own is None
-                or workload.traits.completes
-                or (namespace and maker.namespace != namespace)
-            ):
-                continue
+def of_cluster(of: TypeMeta, raw: Raw, frame: Frame) -> Iterator[Maker]:
+    """The makers of an object of the cluster; none for an object that another one makes.
+
+    Errors: DecodeError for an object that does not fit the API's types.
+    """
+    for maker in makers(raw, of, frame, applied=True):
+        workload = maker.workload
+        above = workload.meta.controller
+        made_by = above is not None and group_kind(above.api_version, above.kind) in TEMPLATED
+        if not (workload.is_pod or made_by or workload.suspended or maker.own is None or workload.traits.completes):
             yield maker
 
 

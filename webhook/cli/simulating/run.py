@@ -154,4 +154,5 @@ class Run(Struct, frozen=True, kw_only=True):
         pods = sum(len(each.names) for each in others)
         if pods and not self.asked.everything:
             yield f"OtherPods: {plural(pods, 'pod')} of other workloads that look{'s' * (pods == 1)} for a node too"
+        yield from self.asked.unreadable
         yield from self.known.missing
