@@ -5,13 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
-from cli.snapshots import HOSTNAME, node, owned, snapshot, waiting
+from cli.snapshots import HOSTNAME, node, owned, running, snapshot, waiting
 from cluster.api import NOT_INSTALLED, FakeApi
 from manifest import constraint, workload
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = str(ROOT / "webhook" / "example" / "cluster.jsonl")
 ZONE, HOST, SOFT = "zone hard 1 app=web", "hostname hard 1 app=web", "zone soft 1 app=web"
+REVISION = f"{ZONE} keys:pod-template-hash"
 TAINTED = "z1: a=1 | z2: ~b=0"
 EMPTY = "  only an empty domain admits it:"
 EXPRESSIONS = constraint(ZONE) | {
@@ -532,6 +533,30 @@ class TestManifests:
         assert ask(TAINTED, "-", "-n", "shop", manifest=manifest)[0] == 1
         code, out, _ = ask(TAINTED, "-", manifest=manifest)
         assert (code, out.splitlines()[0]) == (0, "Pod default/web: 1 of 2 nodes admits it")
+
+    @pytest.mark.parametrize(
+        ("template", "fits"),
+        [
+            pytest.param(("app=web", REVISION), False, id="of the running revision"),
+            pytest.param(("app=web tier=front", REVISION), True, id="another label"),
+            pytest.param(("app=web", f"{REVISION} nodeTaintsPolicy:Ignore"), True, id="another constraint"),
+        ],
+    )
+    def test_is_a_new_revision_only_if_it_changes(self, ask, run, tmp_path, template, fits):
+        """`simulate` says the same: one pod of the running revision is in zone z1, and z2 takes none."""
+        made = running("web-1-x", "a")
+        made["metadata"]["labels"]["pod-template-hash"] = "1"
+        selector = {"matchLabels": {"app": "web", "pod-template-hash": "1"}}
+        objects = [
+            made,
+            workload("Deployment", "app=web", REVISION, replicas=2),
+            owned("ReplicaSet", "web-1", "Deployment/web", replicas=1, selector=selector),
+        ]
+        manifest = workload("Deployment", *template, replicas=2)
+        assert ask("z1: a | z2: ~b", "-", manifest=manifest, objects=objects)[0] == (not fits)
+        (tmp_path / "s.jsonl").write_bytes(snapshot("z1: a | z2: ~b", *objects))
+        arguments = ("simulate", "-", "--snapshot", str(tmp_path / "s.jsonl"))
+        assert run(*arguments, stdin=json.dumps(manifest).encode())[0] == (not fits)
 
     def test_several_objects_one_after_the_other(self, ask):
         code, out, _ = ask(TAINTED, "-", manifest=[workload("Pod", "app=web", ZONE), workload("Job", "app=web")])

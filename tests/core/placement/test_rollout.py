@@ -67,6 +67,7 @@ def test_revisions_that_count_alone_stay_even():
 def test_a_domain_without_room_wedges_a_rollout(text, on, outcome, steps):
     found = simulate(rollout(text, 2, 1, 0, on=on))
     assert found.outcome is outcome
+    assert (found.skew is None) is (outcome is Outcome.NO_FIT)  # of no order that finishes nothing can be said
     assert [(step.party, step.node, step.gone) for step in found.witness] == steps
 
 

@@ -29,7 +29,7 @@ from webhook.core.defaulting.next_pod import (
 from webhook.core.explain.edit_target import EditTarget, object_title, target
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.owners import controller_kind, controllers, maker_of
+from webhook.core.index.owners import controller_kind, controllers, keeps_revision, maker_of
 from webhook.core.placement.daemon_pods import for_node, node_of, tolerant, wanted_nodes
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.waiting_pods import is_foreign
@@ -93,7 +93,8 @@ def of_object(
     namespace = namespace_of(workload.meta.namespace, frame.namespace)
     title = one_line(f"{workload.kind} {namespace}/{workload.meta.name or workload.meta.generate_name or '(unnamed)'}")
     for template in workload.templates:
-        made = next_pod(workload, template, namespace, index, applied=applied)
+        kept = applied or keeps_revision(workload, template.template, namespace, index)
+        made = next_pod(workload, template, namespace, index, applied=kept)
         for owner in made.owners:
             # The scheduler deduces selectors from owners, so those that would be made have to be there.
             if index.owner(owner.api_version, owner.kind, namespace, owner.meta.name) is None:

@@ -23,7 +23,7 @@ from webhook.core.api.types import Pod, Service, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.owners import stands
+from webhook.core.index.owners import keeps_revision
 from webhook.core.index.readers import decode_object
 from webhook.core.workloads.kinds import POD, group_kind
 from webhook.core.workloads.reading import has_template, read_meta, stated_type
@@ -204,17 +204,14 @@ def _of_files(
         except DecodeError as error:
             seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
             continue
-        found += [replace(each, applied=_stands(each, known.index)) for each in mine]
+        found += [
+            replace(each, applied=keeps_revision(each.workload, each.template.template, each.namespace, known.index))
+            for each in mine
+        ]
         if not mine:
             _apply(manifest, stated, known, frame)
     print_faults(seen.faults)
     return found, any(fault.fatal for fault in seen.faults)
-
-
-def _stands(maker: Maker, index: ClusterIndex) -> bool:
-    """Whether the cluster has the object with this template, as far as it is known: then pods that run are of it."""
-    of = maker.workload
-    return stands(maker.template.template, index.owner(of.api_version, of.kind, maker.namespace, of.meta.name))
 
 
 def _apply(manifest: Manifest, stated: TypeMeta, known: ClusterSource, frame: Frame) -> None:

@@ -48,10 +48,13 @@ def maker_of(pod: PodTemplate, index: ReadOnlyIndex) -> Workload | None:
     return None
 
 
-def stands(template: PodTemplate, owner: Owner | None) -> bool:
-    """Whether the owner has this template, as far as that is known: then pods of it that run are of this revision."""
-    said = Declared(template.labels, template.pod_spec.constraints)
-    return owner is not None and owner.templates == (said,)
+def keeps_revision(workload: Workload, template: PodTemplate, namespace: str, index: ReadOnlyIndex) -> bool:
+    """Whether the cluster has the workload with this template: the same labels and constraints.
+
+    Then its running pods are of this revision, and its next pod is one more of them.
+    """
+    owner = index.owner(workload.api_version, workload.kind, namespace, workload.meta.name)
+    return owner is not None and owner.templates == (Declared(template.labels, template.pod_spec.constraints),)
 
 
 class Awaited(Struct, frozen=True, kw_only=True, gc=False):

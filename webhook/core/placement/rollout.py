@@ -9,13 +9,15 @@ from webhook.core.placement.game import Game, State
 from webhook.core.placement.search import End
 
 
-def worst_skew(game: Game, crowd: int, ends: Iterable[End]) -> int:
+def worst_skew(game: Game, crowd: int, ends: Iterable[End]) -> int | None:
     """The largest difference between two domains, in pods of the crowd, at an end where nothing is missing.
 
-    Shape: of the crowd's constraints whose minimum can change; the crowd has no pods at the start.
+    Shape: of the crowd's constraints whose minimum can change; the crowd has no pods at the start. None if no order
+    finishes.
     """
-    counts = [each for end in ends if end.done for each in _counts(game, crowd, end.state)]
-    return max((max(each) - min(each) for each in counts if each), default=0)
+    done = [end for end in ends if end.done]
+    counts = [each for end in done for each in _counts(game, crowd, end.state)]
+    return max((max(each) - min(each) for each in counts if each), default=0) if done else None
 
 
 def _counts(game: Game, crowd: int, state: State) -> Iterator[list[int]]:

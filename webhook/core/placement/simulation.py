@@ -66,7 +66,7 @@ class Simulation(Struct, frozen=True):
     admits, if each step takes one of the waiting pods and one of its nodes with the same probability. It is None where
     nobody knows; of ``sampled`` orders, it is the share. ``witness`` is the shortest order found that ends with a pod
     missing, ``placed`` the pods of each party at its end. ``ends`` are the different numbers of pods of each party at
-    the ends of all orders, none where not all are known. ``skew`` is as in `worst_skew`, None for anything but a
+    the ends of all orders, none where not all are known. ``skew`` is as in `worst_skew`, None too for anything but a
     rolling update of pods without names.
     """
 

@@ -16,7 +16,7 @@ from webhook.core.api.well_known import HOSTNAME, JOB_NAME
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.defaulting.pods_to_come import Setting, ToCome, all_anew, in_a_rollout, to_come
 from webhook.core.explain.loosening import Changes, Loosenings, template_with
-from webhook.core.index.owners import stands
+from webhook.core.index.owners import keeps_revision
 from webhook.core.placement.causes import cause
 from webhook.core.placement.closed_forms import same_in_every_order, takes_every_pod
 from webhook.core.placement.preemption import preempted
@@ -200,7 +200,7 @@ def _own_pods(case: TemplateUnderRule) -> Selector | None:
 def _stands(case: TemplateUnderRule) -> bool:
     """Whether only the number of pods is new."""
     of, template = case.subject.workload, case.placed[0].template.template
-    return stands(template, case.index.owner(of.api_version, of.kind, namespace_of(of.meta.namespace), of.meta.name))
+    return keeps_revision(of, template, namespace_of(of.meta.namespace), case.index)
 
 
 def _unknown_labels(case: TemplateUnderRule) -> str:
