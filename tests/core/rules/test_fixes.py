@@ -18,17 +18,17 @@ from webhook.core.json_edits import applied, value_at
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
-from webhook.core.rules.rule_set import API_RULES, BY_ID
+from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE
 
 ROOT = Path(__file__).resolve().parents[3]
-VERBS = ("add ", "remove ", "set ", "run evenspread check --fix")
+VERBS = ("add ", "remove ", "set ", "move ", "rename ", "run evenspread check --fix")
 # Text that reads as a field to be pasted.
 _FIELD = re.compile(r"(- )?[\w./\"-]+: .+|\[.*|\{.*", re.DOTALL)
 # It is off unless somebody wants a constraint in each workload; another rule may ask to take the only one out.
 OPT_IN = Counter({"spread-required": 1})
 # A key that no node has, or a constraint that is refused, keeps others from being looked at: notes may come to light.
 # So may they where not all pods had a place before.
-UNCOVERING = API_RULES | {
+UNCOVERING = (API_RULES | OFFLINE) | {
     "topology-key-unknown",
     "replicas-do-not-fit",
     "replicas-can-get-stuck",

@@ -72,7 +72,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
 _RANKS = {Severity.LOW: 1, Severity.MEDIUM: 2, Severity.HIGH: 3}
 
 
-def _rank(severity: Severity) -> int:
+def rank(severity: Severity) -> int:
     """1 for low to 3 for high."""
     return _RANKS[severity]
 
@@ -88,6 +88,6 @@ def exit_code(result: RunResult, fail_on: str) -> Exit:
         return Exit.UNREADABLE
     if fail_on == "never":
         return Exit.FINE
-    least = _rank(Severity(fail_on))
+    least = rank(Severity(fail_on))
     counted = (row for row in result.rows if not row.waived)
-    return Exit.FINDINGS if any(_rank(row.severity) >= least for row in counted) else Exit.FINE
+    return Exit.FINDINGS if any(rank(row.severity) >= least for row in counted) else Exit.FINE

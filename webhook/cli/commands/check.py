@@ -16,7 +16,17 @@ from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults
 from webhook.manifests.reading.files import read_files
 
 
+class _Check(click.Command):
+    """The command; ``--fix`` alone means ``--fix=some``, and never takes the next argument for its value."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = args[: args.index("--")] if "--" in args else args
+        rest = args[len(options) :]
+        return super().parse_args(ctx, [*("--fix=some" if each == "--fix" else each for each in options), *rest])
+
+
 @click.command(
+    cls=_Check,
     short_help="Check manifests: what is refused, and what is legal but wrong.",
     epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster, "
     "5 a fault of evenspread.",
@@ -28,7 +38,13 @@ from webhook.manifests.reading.files import read_files
 @click.option(
     "--ignore", multiple=True, metavar="PATTERN", help="Leave out files and directories whose path or name matches."
 )
-@click.option("--fix", is_flag=True, help="Print the findings' own fixes as a diff, and the findings that they leave.")
+@click.option(
+    "--fix",
+    type=click.Choice(["some", "all"]),
+    metavar="[=all]",
+    help="Print the fixes of findings of high and medium severity as a diff, and the findings that they leave. "
+    "--fix=all: of low severity too.",
+)
 @click.option(
     "--add-defaults",
     is_flag=True,
@@ -43,7 +59,7 @@ def check(  # noqa: PLR0913 one parameter an option
     paths: tuple[str, ...],
     files: tuple[str, ...],
     ignore: tuple[str, ...],
-    fix: bool,
+    fix: str | None,
     add_defaults: bool,
     write: bool,
     results: Results,

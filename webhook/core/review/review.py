@@ -40,7 +40,7 @@ from webhook.core.review.scaling import as_update, warned
 from webhook.core.review.unexamined import why_unexamined
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
-from webhook.core.rules.frame.rule import SEARCH, NotEvaluated, RuleAnswer
+from webhook.core.rules.frame.rule import SEARCH, Finding, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
@@ -305,8 +305,13 @@ def _exactly(
     def again(changed: Mapping[str, object]) -> tuple[RuleAnswer, ...]:
         return _exactly(changed, stated_type(changed), replace(circumstances, fixes=False))[0].answers
 
+    def speaks_against(finding: Finding) -> bool:
+        # What a field in its place brings to light was there before: of that, only what is as bad speaks against it.
+        severity = finding.severity or BY_ID[finding.rule].severity
+        return warns_by_default(finding) and (circumstances.index is not None or severity is Severity.HIGH)
+
     rules = OFFLINE if circumstances.index is None else BY_ID.keys() - API_RULES
-    return found.with_fixes(tried_as_a_whole(found.answers, rules, raw, again, warns_by_default)), strict
+    return found.with_fixes(tried_as_a_whole(found.answers, rules, raw, again, speaks_against)), strict
 
 
 def _told_once(found: Evaluation) -> Evaluation:

@@ -108,7 +108,7 @@ def _in_block_style(text: str, path: str, constraints: Sequence[Mapping[str, obj
     margin = text[line : spec.start]
     if margin.strip(" "):
         raise UneditableError("the pod spec does not begin on a line of its own")
-    lines = block_lines({FIELD: constraints}, indent=_list_indent(text, spec))
+    lines = block_lines({FIELD: constraints}, indent=list_indent(text, spec))
     own = _own(spec, FIELD)
     if own is None:
         end = line_end(text, key.end)
@@ -147,17 +147,18 @@ def _own(spec: ValuePosition, name: str) -> tuple[Span, ValuePosition] | None:
     return own if own and spec.start <= own[0].start < spec.end else None
 
 
-def _list_indent(text: str, spec: ValuePosition) -> int:
+def list_indent(text: str, spec: ValuePosition) -> int:
     """How far lists of this pod spec stand to the right of their keys, as its author writes them."""
     for key, node in (spec.fields or {}).values():
         if node.items and key.end <= node.start and text[node.start] == "-":
-            indent = _column(text, node.start) - _column(text, key.start)
+            indent = column(text, node.start) - column(text, key.start)
             if 0 <= indent <= _MAX_GUESSED_INDENT_COLUMNS:
                 return indent
     return 0
 
 
-def _column(text: str, index: int) -> int:
+def column(text: str, index: int) -> int:
+    """The column of a character in its line, from 0."""
     return index - text.rfind("\n", 0, index) - 1
 
 

@@ -16,7 +16,15 @@ from msgspec import Struct
 from webhook.core.json_edits import GONE, without_gone
 from webhook.core.yaml_block import block_lines
 from webhook.core.yaml_flow import flow, flow_scalar, one_field
-from webhook.manifests.editing.insertion import TextEdit, UneditableError, line_break, line_end, text_of
+from webhook.manifests.editing.insertion import (
+    TextEdit,
+    UneditableError,
+    column,
+    line_break,
+    line_end,
+    list_indent,
+    text_of,
+)
 from webhook.manifests.reading.manifest import Manifest
 from webhook.manifests.reading.positions import Span, ValuePosition, follow
 
@@ -55,8 +63,9 @@ def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> lis
     for key, node, _ in follow(root, manifest.prefix.removesuffix(".")):
         _check_own(text.text, root, key, node)
         root = node
-    changes = sorted(
-        _changes(_Page(text.text, manifest.document.json), root, before, after), key=lambda each: each.start
+    changes = _joined(
+        text.text,
+        sorted(_changes(_Page(text.text, manifest.document.json), root, before, after), key=lambda each: each.start),
     )
     for one, other in pairwise(changes):
         if other.start < one.end:
@@ -64,6 +73,24 @@ def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> lis
     edits = [text.edit(each.start, each.end, each.text) for each in changes]
     # The document's text ends with a line break even if the file does not.
     return [TextEdit(min(each.start, len(data)), min(each.end, len(data)), each.text) for each in edits]
+
+
+def _joined(text: str, changes: Sequence[_Change]) -> list[_Change]:
+    """The changes in the order of the text; lines that come where the lines before them go take their place."""
+    joined: list[_Change] = []
+    for each in changes:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and not last.text
+            and each.start == each.end
+            and last.start < each.start <= last.end
+            and text[each.start : last.end] in {"\n", "\r\n"}
+        ):
+            joined[-1] = _Change(last.start, last.end, each.text.lstrip("\r\n") + text[each.start : last.end])
+        else:
+            joined.append(each)
+    return joined
 
 
 class _Page(Struct, frozen=True):
@@ -148,7 +175,7 @@ def _in_mapping(
         )
         yield from _in_brackets(page, [(each.key.start, each.end) for each in order], removed, added)
     else:
-        yield from _on_lines(page, order, removed, fields)
+        yield from _on_lines(page, node, order, removed, fields)
 
 
 def _goes(before: Json, after: Json) -> bool:
@@ -169,7 +196,24 @@ def _in_member(page: _Page, node: ValuePosition, member: _Member, before: Json, 
         raise UneditableError("a key stands there in a way of its own")
     end = max(member.end, colon.end())
     _check_plain(page.text[colon.end() : end])
-    yield _Change(colon.end(), end, f" {flow(without_gone(after))}")
+    whole = without_gone(after)
+    if _is_list_of_mappings(whole) and not page.is_flow(node):
+        margin = line_break(page.text, line_end(page.text, end)) + " " * column(page.text, member.key.start)
+        lines = _field_lines(page, node, member.name, whole)[1:]
+        yield _Change(colon.end(), end, "".join(f"{margin}{line}" for line in lines))
+    else:
+        yield _Change(colon.end(), end, f" {flow(whole)}")
+
+
+def _is_list_of_mappings(value: Json) -> bool:
+    return isinstance(value, list) and any(isinstance(each, Mapping) for each in value)
+
+
+def _field_lines(page: _Page, node: ValuePosition, name: str, value: Json) -> list[str]:
+    """A field to add to a mapping in block style: on one line, but a list of mappings as its author writes lists."""
+    if _is_list_of_mappings(value):
+        return [*block_lines({name: value}, indent=list_indent(page.text, node))]
+    return [one_field(name, value)]
 
 
 def _members(page: _Page, node: ValuePosition) -> list[_Member]:
@@ -256,7 +300,7 @@ def _in_brackets(
 
 
 def _on_lines(
-    page: _Page, order: Sequence[_Member], removed: Collection[int], fields: Mapping[str, Json]
+    page: _Page, node: ValuePosition, order: Sequence[_Member], removed: Collection[int], fields: Mapping[str, Json]
 ) -> Iterator[_Change]:
     """Remove fields in block style with their lines, and add new lines after the last field that stays."""
     text = page.text
@@ -277,7 +321,8 @@ def _on_lines(
         behind = order[max(place for place in range(len(order)) if place not in removed)]
         margin = " " * (order[0].key.start - text.rfind("\n", 0, order[0].key.start) - 1)
         end = line_end(text, behind.end)
-        added = "".join(f"{line_break(text, end)}{margin}{one_field(*each)}" for each in fields.items())
+        lines = (line for each in fields.items() for line in _field_lines(page, node, *each))
+        added = "".join(f"{line_break(text, end)}{margin}{line}" for line in lines)
         yield _Change(end, end, added)
 
 

@@ -32,7 +32,8 @@ FIXED = WEB.replace("maxSkew: 0", "maxSkew: 1").replace("old", "web")
 LEFT = (
     "web.yaml:17:9: left when-unsatisfiable: Deployment shop/web:"
     ' spec.template.spec.topologySpreadConstraints[1].whenUnsatisfiable: Unsupported value: "maybe":'
-    ' supported values: "DoNotSchedule", "ScheduleAnyway"; fix (by hand): choose DoNotSchedule (else the pod stays'
+    ' supported values: "DoNotSchedule", "ScheduleAnyway"; fix (by hand: more than one change would do, and the choice'
+    " is yours): choose DoNotSchedule (else the pod stays"
     " Pending) or ScheduleAnyway (a preference)\n"
 )
 
@@ -122,7 +123,7 @@ def test_what_the_text_cannot_take_is_told(fix, tmp_path):
     shared = WEB.replace("labelSelector: {matchLabels: {app: old}}", "labelSelector: &own {matchLabels: {app: old}}")
     code, out, err = fix("--fix", "--write", "--rule", "selector-not-self", "web.yaml", web=shared)
     assert (code, out) == (1, "")
-    assert "; fix (an anchor, a tag or a block of text stands there): labelSelector:" in err
+    assert "; fix (by hand: an anchor, a tag or a block of text stands there): labelSelector:" in err
     assert (tmp_path / "web.yaml").read_text() == shared
 
 

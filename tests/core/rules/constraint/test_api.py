@@ -254,10 +254,14 @@ def test_of_pods_whose_labels_are_unknown_it_is_in_words(fields, where, fix):
     ]
 
 
+CHOOSE = "choose DoNotSchedule (else the pod stays Pending) or ScheduleAnyway (a preference)"
+
+
 @pytest.mark.parametrize(
     ("actions", "fixes"),
     [
-        pytest.param(["hard", "Never"], ["whenUnsatisfiable: ScheduleAnyway"], id="the one that is left"),
+        pytest.param(["hard", "Never"], [CHOOSE], id="not guessed from the one that is left"),
+        pytest.param(["hard", "Never", "soft"], [CHOOSE], id="nor where none is left"),
         pytest.param(["hard", "soft", "doNotSchedule"], ["remove the constraint"], id="meant what stands there"),
     ],
 )
@@ -273,11 +277,19 @@ def test_an_action_beside_others_of_its_key(actions, fixes):
     assert [each.finding.fix for each in found if each.finding.rule == "when-unsatisfiable"] == fixes
 
 
-def test_of_constraints_with_one_key_and_action_the_first_stays():
-    found = examined(workload("Rollout", "app=web", *[f"zone soft {skew} app=web" for skew in (1, 2, 3)])).findings
+@pytest.mark.parametrize(
+    ("skews", "fix", "removed"),
+    [
+        pytest.param((1, 1, 1), "remove zone[1] and zone[2]", (1, 2), id="they say the same"),
+        pytest.param((1, 2, 3), "keep one of zone[0], zone[1] and zone[2]", (), id="which one is right is not known"),
+        pytest.param((1, 1, 2), "keep one of zone[0], zone[1] and zone[2]", (), id="one of them differs"),
+    ],
+)
+def test_of_constraints_with_one_key_and_action_the_first_stays_if_they_are_alike(skews, fix, removed):
+    found = examined(workload("Rollout", "app=web", *[f"zone soft {skew} app=web" for skew in skews])).findings
     told = {(each.finding.fix, each.finding.edits) for each in found if each.finding.rule == "duplicate-constraint"}
     path = ROOT.removesuffix("[0]")
-    assert told == {("remove zone[1] and zone[2]", (Edit(f"{path}[1]"), Edit(f"{path}[2]")))}
+    assert told == {(fix, tuple(Edit(f"{path}[{number}]") for number in removed))}
 
 
 MISFITS = [

@@ -165,7 +165,10 @@ def test_silence(manifest):
             ),
             id="renamed",
         ),
-        pytest.param(pod(RIGHT | {"maxScew": 1}), (Edit("spec.topologySpreadConstraints[0].maxScew"),), id="taken out"),
+        pytest.param(
+            pod(RIGHT | {"maxScew": 2}), (Edit("spec.topologySpreadConstraints[0].maxScew"),), id="said twice"
+        ),
+        pytest.param(pod(RIGHT | {"maxScew": 1}), (), id="not where the two differ"),
         pytest.param(
             rollout(TopologySpreadConstraints=[RIGHT | {"maxSkew": 0}]),
             (),

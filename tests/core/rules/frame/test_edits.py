@@ -102,12 +102,6 @@ SOFT_ZONE = Placed(
             id="soft, which minDomains does not go with",
         ),
         pytest.param(
-            softening(ZONE, (ZONE, HOST, SOFT_ZONE)),
-            "remove the constraint",
-            {"[0]": None},
-            id="a soft one of the key is there",
-        ),
-        pytest.param(
             all_of((changes(ZONE, maxSkew=2), Fix(), removal(HOST, named=True))),
             "set maxSkew: 2 and remove hostname[1]",
             {"[0].maxSkew": 2, "[1]": None},
@@ -125,6 +119,27 @@ SOFT_ZONE = Placed(
 )
 def test_what_is_said_is_what_is_edited(fix, text, edits):
     assert fix == Fix(text, tuple(Edit(f"{AT}{path}", value) for path, value in edits.items()))
+
+
+@pytest.mark.parametrize(
+    ("fix", "text", "by_hand"),
+    [
+        pytest.param(
+            softening(ZONE, (ZONE, HOST, SOFT_ZONE)),
+            "remove the constraint",
+            "a ScheduleAnyway constraint over its key exists already",
+            id="a soft one of the key is there",
+        ),
+        pytest.param(
+            all_of((Fix("label the nodes", by_hand="nodes are no part of the object"), changes(ZONE, maxSkew=2))),
+            "set label the nodes and set maxSkew: 2",
+            "nodes are no part of the object",
+            id="a part of it is for people",
+        ),
+    ],
+)
+def test_what_only_people_can_do_says_why(fix, text, by_hand):
+    assert fix == Fix(text, by_hand=by_hand)
 
 
 @pytest.mark.parametrize(

@@ -7,22 +7,26 @@ import click
 from webhook.cli.checking.changes.fixed_files import Mended, mend
 from webhook.cli.checking.failures import print_failures
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.results import Row, RunResult, exit_code
+from webhook.cli.checking.results import Row, RunResult, exit_code, rank
 from webhook.cli.checking.row_text import fix, message
 from webhook.cli.checking.run import look
 from webhook.cli.exit_codes import Exit
 from webhook.cli.terminal import print_faults, print_results
+from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line, plural
 from webhook.manifests.editing.atomic_write import written
 from webhook.manifests.editing.unified_diff import line_diff
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 
+_DEFAULT_REASON = "more than one change would do, and the choice is yours"
+_UNDONE = "other fixes change the same place"
 
-def fix_files(files: Iterable[File | InputFault], frame: Frame, *, write: bool, fail_on: str) -> Exit:
+
+def fix_files(files: Iterable[File | InputFault], frame: Frame, *, lowest: Severity, write: bool, fail_on: str) -> Exit:
     """Print the fixes as a diff, or write them; then list the findings that are left."""
     read = [*files]
-    mending = mend((each for each in read if isinstance(each, File)), frame)
+    mending = mend((each for each in read if isinstance(each, File)), frame, lowest=lowest)
     changed = [each for each in mending.files if each.after != each.file.data]
     unwritten: list[InputFault] = []
     if write:
@@ -40,7 +44,7 @@ def fix_files(files: Iterable[File | InputFault], frame: Frame, *, write: bool, 
     left = look(after, frame)
     print_faults([*left.faults, *unwritten])
     reasons = {_told(row): reason for row, reason in mending.refused}
-    for line in _left(left, reasons):
+    for line in _left(left, reasons, lowest):
         click.echo(line, err=True)
     done = [each for each in changed if each.file.name not in failed]
     click.echo(_summary(done, left, write=write), err=True)
@@ -61,14 +65,19 @@ def _written(files: Iterable[Mended], unwritten: list[InputFault]) -> Iterator[s
             yield f"{_place(row)}: fixed {row.judged.finding.rule}: {row.manifest.title}: {fix(row)}\n"
 
 
-def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str]) -> Iterator[str]:
+def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str], lowest: Severity) -> Iterator[str]:
     """The findings that are left, each with what to do and why it was not fixed."""
     for row in result.rows:
         if row.waived:
             continue
         finding = row.judged.finding
-        reason = reasons.get(_told(row), "" if finding.edits else "by hand")
-        todo = f"; fix{f' ({reason})' if reason else ''}: {fix(row)}" if fix(row) else ""
+        if not finding.edits:
+            reason = f"by hand: {finding.by_hand or _DEFAULT_REASON}"
+        elif rank(row.severity) < rank(lowest):
+            reason = f"severity {row.severity}: --fix=all applies it"
+        else:
+            reason = f"by hand: {reasons.get(_told(row), _UNDONE)}"
+        todo = f"; fix ({reason}): {fix(row)}" if fix(row) else ""
         yield f"{_place(row)}: left {finding.rule}: {row.manifest.title}: {message(row)}{todo}"
 
 

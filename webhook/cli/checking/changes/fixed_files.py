@@ -4,15 +4,15 @@ Fixes that change the same place are applied in different rounds; after each, th
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.results import Row
+from webhook.cli.checking.results import Row, rank
 from webhook.cli.checking.run import CheckRun, with_autoscalers
 from webhook.core.json_edits import marked, without_gone
-from webhook.core.rules.frame.rule import Finding
+from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.manifests.editing.edit_rounds import Pieces
 from webhook.manifests.editing.insertion import UneditableError
 from webhook.manifests.editing.proven_edits import ObjectChange, edited, in_text_order, proven, value_of
@@ -25,6 +25,13 @@ Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
 # As in eslint: fixes that need more rounds than this undo each other.
 _MAX_FIX_ROUNDS = 10
+
+
+class _Asked(NamedTuple):
+    """What is asked for: how objects are examined, and of which severity findings are fixed at least."""
+
+    frame: Frame
+    lowest: Severity
 
 
 class Mended(Struct, frozen=True):
@@ -46,20 +53,21 @@ class Mending(Struct, frozen=True):
     refused: tuple[tuple[Row, str], ...]
 
 
-def mend(files: Iterable[File], frame: Frame) -> Mending:
-    """Fix all findings that can be fixed, except exempted ones and those of rules that were not requested."""
+def mend(files: Iterable[File], frame: Frame, *, lowest: Severity) -> Mending:
+    """Fix all findings of this severity or a higher one, except exempted ones and those of rules not requested."""
     refused: list[tuple[Row, str]] = []
     given = [*files]
     frame = with_autoscalers(frame, given)
-    return Mending(tuple(_mended(file, frame, refused) for file in given), tuple(refused))
+    asked = _Asked(frame, lowest)
+    return Mending(tuple(_mended(file, asked, refused) for file in given), tuple(refused))
 
 
-def _mended(file: File, frame: Frame, refused: list[tuple[Row, str]]) -> Mended:
+def _mended(file: File, asked: _Asked, refused: list[tuple[Row, str]]) -> Mended:
     data, pieces, told = file.data, Pieces.of(file.data), list[Row]()
     for _ in range(_MAX_FIX_ROUNDS):
         found = [*read_manifests(file.name, data)]
         left: list[tuple[Row, str]] = []
-        offered = {number: _offer(number, each, data, frame, left) for number, each in enumerate(found)}
+        offered = {number: _offer(number, each, data, asked, left) for number, each in enumerate(found)}
         changes = proven(File(file.name, data), found, [each.change for each in offered.values() if each])
         kept = {each.number for each in changes}
         left += (
@@ -85,14 +93,19 @@ class _Offer(Struct, frozen=True):
 
 
 def _offer(
-    number: int, manifest: Manifest | InputFault, data: bytes, frame: Frame, left: list[tuple[Row, str]]
+    number: int,
+    manifest: Manifest | InputFault,
+    data: bytes,
+    asked: _Asked,
+    left: list[tuple[Row, str]],
 ) -> _Offer | None:
     """The fixes of one object that are compatible and can be written into its text."""
     if isinstance(manifest, InputFault):
         return None
     seen = CheckRun()
-    seen.examine(manifest, frame)
-    rows = [each for each in seen.rows if each.judged.finding.edits and not each.waived]
+    seen.examine(manifest, asked.frame)
+    offered = [each for each in seen.rows if each.judged.finding.edits and not each.waived]
+    rows = [each for each in offered if rank(each.severity) >= rank(asked.lowest)]
     if not rows:
         return None
     before = value_of(manifest)

@@ -7,12 +7,15 @@ import click
 from webhook.cli.checking.frame import Frame
 from webhook.cli.exit_codes import Exit
 from webhook.core.policy.policy import Policy
+from webhook.core.rules.frame.rule import Severity
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import STDIN, File
 
+ALL = "all"  # of --fix: findings of every severity
+
 
 def check_usage(  # noqa: PLR0913 one parameter an option
-    paths: Sequence[str], policy: Policy, *, fix: bool, add_defaults: bool, write: bool, output: str
+    paths: Sequence[str], policy: Policy, *, fix: str | None, add_defaults: bool, write: bool, output: str
 ) -> None:
     """Refuse combinations of options that make no sense. Errors: click.UsageError."""
     if fix and add_defaults:
@@ -33,12 +36,13 @@ def check_usage(  # noqa: PLR0913 one parameter an option
         )
 
 
-def make(files: Iterable[File | InputFault], frame: Frame, *, fix: bool, write: bool, fail_on: str) -> Exit:
+def make(files: Iterable[File | InputFault], frame: Frame, *, fix: str | None, write: bool, fail_on: str) -> Exit:
     """Print the changes as a diff, or write them."""
     if fix:
         from webhook.cli.checking.changes.fix import fix_files  # noqa: PLC0415 each alone is quicker to load
 
-        return fix_files(files, frame, write=write, fail_on=fail_on)
+        lowest = Severity.LOW if fix == ALL else Severity.MEDIUM
+        return fix_files(files, frame, lowest=lowest, write=write, fail_on=fail_on)
     from webhook.cli.checking.changes.add_defaults import add_defaults  # noqa: PLC0415 as above
 
     return add_defaults(files, frame, write=write)

@@ -103,6 +103,7 @@ def _finding(placed: Placed, difference: Difference) -> Finding:
         detail=difference.detail,
         fix=difference.fix.text,
         edits=difference.fix.edits,
+        by_hand=difference.fix.by_hand,
         key=f"{placed.key} {difference.field or difference.remedy}",
         warns=difference.warns,
     )

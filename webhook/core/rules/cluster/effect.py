@@ -180,6 +180,7 @@ def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
         " for pods without constraints of their own",
         fix=fix.text,
         edits=fix.edits,
+        by_hand=fix.by_hand,
         key=template.path,
     )
 
@@ -256,6 +257,7 @@ def _without_effect(subject: Subject) -> Iterator[Finding]:
             detail=why.detail,
             fix=fix.text,
             edits=fix.edits,
+            by_hand=fix.by_hand,
             key=placed.key,
         )
 

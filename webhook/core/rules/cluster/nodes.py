@@ -112,6 +112,7 @@ def _unknown(placed: Placed, key: str, ground: UsableNodes, *, growing: bool) ->
         detail=detail,
         fix=fix.text,
         edits=fix.edits,
+        by_hand=fix.by_hand,
         key=placed.key,
         warns=False if portable or (growing and key not in SUCCESSORS) else None,
     )

@@ -224,6 +224,7 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
         detail=f"this workload's own selector does not match {unmatched} of those counted{where}: {effect or weight}",
         fix=fix.text,
         edits=fix.edits,
+        by_hand=fix.by_hand,
         key=first.key,
         warns=bool(effect) or None,
     )

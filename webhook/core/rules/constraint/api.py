@@ -118,6 +118,7 @@ def _finding(broken: Broken) -> Finding:
         detail=broken.said,
         fix=fix.text,
         edits=fix.edits,
+        by_hand=fix.by_hand,
         key=broken.key,
     )
 
@@ -141,6 +142,7 @@ def wrong_type(
         detail=error.text,
         fix=fix.text,
         edits=fix.edits,
+        by_hand=fix.by_hand,
         key=error.text,
     )
 

@@ -123,6 +123,7 @@ def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:
         detail="without labelSelector a constraint counts no pod: every domain stays at 0, and no pod is spread",
         fix=fix.text,
         edits=fix.edits,
+        by_hand=fix.by_hand,
         key=placed.key,
     )
 
@@ -138,6 +139,7 @@ def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
         detail=f"labelSelector {{}} counts {counts} in Kubernetes {subject.version}, and others in other releases",
         fix=fix.text,
         edits=fix.edits,
+        by_hand=fix.by_hand,
         key=placed.key,
     )
 
@@ -197,6 +199,7 @@ def _mismatch(placed: Placed, failing: list[Requirement], subject: Subject) -> F
         detail=f"the constraint counts {counts}, but {subject.pods} {have}: it {does}, and does not spread {them}",
         fix=fix.text,
         edits=fix.edits,
+        by_hand=fix.by_hand,
         key=f"{placed.key} {counts} {have}",
     )
 

@@ -234,6 +234,7 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
         f" the new ones{often and f'; of such rollouts these ended beyond maxSkew: {often}'}",
         fix=fix.text,
         edits=fix.edits,
+        by_hand=fix.by_hand,
         key=placed.key,
         warns=(bool(seen) and all(ends * _NOTICED >= ROLLOUTS_TRIED for ends, _ in seen.values())) or None,
     )

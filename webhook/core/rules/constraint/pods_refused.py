@@ -160,6 +160,7 @@ def _told(refusal: Refusal, workload: Workload, warning: str, fix: Fix, key: str
         detail=f"kube-apiserver accepts the {workload.kind} and refuses each of its pods: {refusal.error.text}",
         fix=fix.text,
         edits=fix.edits,
+        by_hand=fix.by_hand,
         key=key,
     )
 

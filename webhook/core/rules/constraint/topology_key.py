@@ -71,6 +71,7 @@ def _deprecated(placed: Placed, key: str, subject: Subject) -> Iterator[Finding]
         detail=f"{key} is deprecated, and missing from nodes of current clusters",
         fix=fix.text,
         edits=fix.edits,
+        by_hand=fix.by_hand,
         key=placed.key,
     )
 
@@ -88,6 +89,7 @@ def _typo(placed: Placed, meant: str, subject: Subject, *, has_nodes: bool) -> I
         + ("every pod stays Pending" if placed.constraint.hard else "the constraint does nothing"),
         fix=fix.text,
         edits=fix.edits,
+        by_hand=fix.by_hand,
         key=placed.key,
     )
 

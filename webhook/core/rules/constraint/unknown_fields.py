@@ -1,43 +1,51 @@
-"""Fields in and around constraints that the API does not have: kube-apiserver drops them, and nobody is told why.
+"""Fields of constraints under a wrong name or in a wrong place: kube-apiserver drops them, and kubectl refuses them.
 
-Source: the strict decoding of `go_json` finds them; what they were meant to be is the nearest name.
+Source: the strict decoding of `go_json` finds them. The name and the value of a field show where it belongs.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
-import msgspec
-
-from webhook.core.api.version import RECORDED
-from webhook.core.apiserver.decoding import DecodeError, as_go_reads
-from webhook.core.apiserver.go_json import go_type, is_plain
 from webhook.core.json_edits import Edit, value_at
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.constraint.frame.field_names import meant
+from webhook.core.rules.constraint.frame.field_names import (
+    CONSTRAINT_FIELDS,
+    REQUIREMENT_FIELDS,
+    SELECTOR_FIELDS,
+    fits,
+    meant,
+    meant_with,
+)
 from webhook.core.rules.frame.edits import Fix
 from webhook.core.rules.frame.rule import Finding, Rule, Severity
 from webhook.core.rules.frame.written import Written
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
-from webhook.core.workloads.workload import Workload
+from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_flow import one_field
 
-_UNKNOWN = re.compile(r'unknown field "(.*)"', re.DOTALL)
 # A fix of one line; longer values are renamed in words.
 _MAX_WRITTEN_CHARS = 80
-_TEMPLATE = "v1.PodTemplateSpec"
-_PARTS = frozenset({"metadata", "spec"})
+_CONSTRAINT = re.compile(rf"(?:.*\.)?{CONSTRAINTS}\[\d+\]", re.DOTALL)
+# Where other fields of Kubernetes have these names; an unknown one there has nothing to do with constraints.
+_OTHERS = re.compile(r"affinity|volume", re.IGNORECASE)
+_REQUIRED = ("maxSkew", "topologyKey", "whenUnsatisfiable")
 
 
 def evaluate(written: Written) -> Iterator[Finding]:
-    """A finding for each unknown field in constraints, or constraints misspelt as a whole."""
+    """A finding for each unknown field in constraints, and for each mapping that holds fields of a constraint."""
     workload = written.workload
     if workload is None:
         return
-    warnings = written.warnings if workload.built_in else _in_custom_templates(written.value, workload)
-    for path in [found[1] for each in dict.fromkeys(warnings) if (found := _UNKNOWN.fullmatch(each))]:
-        name = meant(path.rpartition(".")[2])
-        if name == CONSTRAINTS or CONSTRAINTS[:-1].lower() in path.lower():
-            yield _finding(path, name, written.value, built_in=workload.built_in)
+    strays: list[tuple[str, str]] = []
+    for path in written.unknown:
+        above, _, name = path.rpartition(".")
+        if meant(name) == CONSTRAINTS or CONSTRAINTS[:-1].lower() in path.lower():
+            yield _misnamed(above, name, written.value, built_in=workload.built_in)
+        elif name in CONSTRAINT_FIELDS and not _OTHERS.search(above) and _is_asked(above, workload):
+            strays.append((above, name))
+    for above, fields in groupby(sorted(strays), key=lambda each: each[0]):
+        yield _stray(above, [name for _, name in fields], written.value, workload)
 
 
 UNKNOWN_FIELD = Rule(
@@ -45,63 +53,128 @@ UNKNOWN_FIELD = Rule(
     title="a field in or around the constraints does not exist",
     severity=Severity.HIGH,
     mode=Mode.WARN,
-    why="kube-apiserver drops a field that it does not know, and what it was meant to say is lost with it: a misspelt "
-    "maxSkew, or all constraints. kubectl refuses such an object, unless it is told not to; Helm and most controllers "
-    "send it.",
+    why="kube-apiserver drops a field that it does not know. A misspelt maxSkew is lost, and so are the fields of a "
+    "constraint that stand in the pod's spec, in the pod template or in a container: the usual slip of `nindent` in a "
+    "Helm template. kubectl refuses such an object, unless you tell it not to. Helm and most controllers send it.",
     silent="in admission: kube-apiserver warns of the field itself, and has dropped it before any webhook is asked. Of "
     "fields that have nothing to do with constraints nothing is said.",
     ask_written=evaluate,
 )
 
 
-def _in_custom_templates(value: Mapping[str, object], workload: Workload) -> tuple[str, ...]:
-    """The warnings that kube-apiserver would give of the templates in a custom resource, if it knew them for such."""
-    warnings: list[str] = []
-    for template in workload.templates:
-        written = value_at(value, template.path.removesuffix("."))
-        if (
-            not isinstance(written, dict)
-            or not written.keys() <= _PARTS
-            or is_plain(written, go_type(_TEMPLATE, RECORDED))
-        ):
-            continue
-        try:
-            warnings += as_go_reads(msgspec.json.encode(written), _TEMPLATE, (template.path.removesuffix("."),))[1]
-        except DecodeError:
-            continue  # a fault of the constraints is wrong-type; of the rest a controller may make what it likes
-    return tuple(warnings)
-
-
 def right_paths(findings: Iterable[Finding]) -> frozenset[str]:
-    """Where fields with a misspelt name belong: that nothing stands there is the same mistake."""
+    """Where misspelt and misplaced fields belong: that nothing stands there is the same mistake."""
     unknown = (each for each in findings if each.rule == UNKNOWN_FIELD.id)
-    return frozenset(edit.path for each in unknown for edit in each.edits if edit.value is not None)
+    paths = {edit.path for each in unknown for edit in each.edits if edit.value is not None}
+    # A selector without its matchLabels is no selector.
+    return frozenset(paths | {path.rpartition(".")[0] for path in paths if ".labelSelector." in path})
 
 
-def _finding(path: str, right: str, value: Mapping[str, object], *, built_in: bool) -> Finding:
-    """One field; of the right name at the wrong place nothing is known but that."""
-    above, _, name = path.rpartition(".")
+def _is_asked(above: str, workload: Workload) -> bool:
+    """Whether Kubernetes knows all fields there; of a custom resource it is known only inside its pod templates."""
+    return workload.built_in or any(f"{above}.".startswith(each.path) for each in workload.templates)
+
+
+def _refusal(path: str) -> str:
+    """As kubectl says it. Source: json/kubernetes_patch.go ``saveStrictError``."""
+    return f'unknown field "{path}"'
+
+
+def _misnamed(above: str, name: str, value: Mapping[str, object], *, built_in: bool) -> Finding:
+    """One field in or instead of the constraints."""
     lost = "kube-apiserver drops it, kubectl refuses the object" if built_in else "pods have no such field"
-    remedy, fix = _renaming(above, name, right, value) if right not in {"", name} else ("", Fix(f"remove {name}"))
+    path = f"{above}.{name}".removeprefix(".")
+    remedy, fix = _renaming(above, name, value)
     return Finding(
         rule=UNKNOWN_FIELD.id,
         path=path,
-        summary=f'unknown field "{path}": {lost}',
+        summary=f"{_refusal(path)}: {lost}",
         remedy=remedy,
         fix=fix.text,
         edits=fix.edits,
+        by_hand=fix.by_hand,
         key=f"{above} {name}",
     )
 
 
-def _renaming(above: str, name: str, right: str, value: Mapping[str, object]) -> tuple[str, Fix]:
-    """The same field under the right name; without it where that one is there already."""
+def _renaming(above: str, name: str, value: Mapping[str, object]) -> tuple[str, Fix]:
+    """The same field under the right name and in the right place; without it where that one is there already."""
     beside = value_at(value, above)
-    path = f"{above}.{name}".removeprefix(".")
     if not isinstance(beside, dict) or name not in beside:
-        return f"rename it to {right}", Fix(f"rename {name} to {right}")
-    if right in beside:
-        return f"remove it: {right} is there too", Fix(f"remove {name}", (Edit(path),))
-    written = one_field(right, beside[name])
-    text = written if len(written) <= _MAX_WRITTEN_CHARS else f"rename {name} to {right}"
-    return f"rename it to {right}", Fix(text, (Edit(path), Edit(f"{above}.{right}".removeprefix("."), beside[name])))
+        near = meant(name)
+        return f"rename it to {near}", Fix(f"rename {name} to {near}", by_hand="the field's name has a dot")
+    given, constraint = beside[name], _CONSTRAINT.match(above)
+    right = meant_with(name, given)
+    belongs = _belongs(right, above, constraint[0]) if constraint else above
+    path, target = f"{above}.{name}".removeprefix("."), f"{belongs}.{right}".removeprefix(".")
+    if not right or belongs is None or target == path:
+        return "", Fix(f"remove {name}", by_hand=f"what {name} was meant to say is not known")
+    if (there := value_at(value, target)) is not None or (belongs == above and right in beside):
+        reason = "" if there == given else f"{name} and {right} differ, and only one of them is meant"
+        return f"remove it: {right} is there too", Fix(f"remove {name}", () if reason else (Edit(path),), reason)
+    told = f"{name} to {right}" if belongs == above else f"{name} to {target[target.rindex(CONSTRAINTS) :]}"
+    verb, text = ("rename", one_field(right, given)) if belongs == above else ("move", "")
+    if not text or len(text) > _MAX_WRITTEN_CHARS:
+        text = f"{verb} {told}"
+    return f"{verb} it{told.removeprefix(name)}", Fix(text, (Edit(path), Edit(target, given)))
+
+
+def _belongs(right: str, above: str, constraint: str) -> str | None:
+    """Where below a constraint a field belongs; None where that is not known."""
+    if right in CONSTRAINT_FIELDS:
+        return constraint
+    if right in SELECTOR_FIELDS:
+        return f"{constraint}.labelSelector"
+    return above if right in REQUIREMENT_FIELDS and above.endswith("]") and "matchExpressions" in above else None
+
+
+def _stray(above: str, names: Sequence[str], value: Mapping[str, object], workload: Workload) -> Finding:
+    """Fields of a constraint that stand where none is."""
+    given = value_at(value, above)
+    names = [each for each in given if each in names] if isinstance(given, dict) else names
+    paths = [f"{above}.{name}".removeprefix(".") for name in names]
+    it, lost = ("it", "pods have no such field") if len(names) == 1 else ("them", "pods have no such fields")
+    if workload.built_in:
+        lost = f"kube-apiserver drops {it}, kubectl refuses the object"
+    templates = [each for each in workload.templates if f"{above}.".startswith(each.path)] or [*workload.templates]
+    right = f"{templates[0].path}spec.{CONSTRAINTS}" if templates else CONSTRAINTS
+    text = f"move {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} into {right}"
+    reason, edits = "it is not known which constraint they belong to", tuple[Edit, ...]()
+    if len(templates) == 1 and isinstance(given, dict):
+        fields = {name: given[name] for name in names}
+        edits = tuple(_placed(fields, templates[0], value))
+        if edits:
+            whole = above.endswith("]") and given.keys() == fields.keys()
+            edits = (*map(Edit, [above] if whole else paths), *edits)
+    return Finding(
+        rule=UNKNOWN_FIELD.id,
+        path=paths[0],
+        summary=f"{', '.join(map(_refusal, sorted(paths)))}: {lost}",
+        remedy=text,
+        fix=text,
+        edits=edits,
+        by_hand="" if edits else reason,
+        key=f"{above} {' '.join(names)}",
+    )
+
+
+def _placed(fields: Mapping[str, object], template: Template, value: Mapping[str, object]) -> Iterator[Edit]:
+    """The edits that put these fields where they belong: into the one constraint that lacks them, or as a new one."""
+    path = template.constraints_path
+    if not isinstance(value_at(value, f"{template.path}spec"), dict) or not all(fits(*each) for each in fields.items()):
+        return
+    there = value_at(value, path) or []
+    items = there if isinstance(there, list) else [None]
+    lacking = [
+        number
+        for number, each in enumerate(items)
+        if isinstance(each, dict)
+        and each.keys().isdisjoint(fields)
+        and {*_REQUIRED} <= each.keys() | fields.keys()
+        and not {*_REQUIRED} <= each.keys()
+    ]
+    if len(lacking) == 1 or (len(items) == 1 and isinstance(items[0], dict) and items[0].keys().isdisjoint(fields)):
+        number = lacking[0] if lacking else 0
+        yield from (Edit(f"{path}[{number}].{name}", each) for name, each in fields.items())
+    elif fields.keys() >= {*_REQUIRED} and None not in items:
+        yield Edit(f"{path}[{len(items)}]", fields) if items else Edit(path, [fields])

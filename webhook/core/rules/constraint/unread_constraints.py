@@ -113,7 +113,7 @@ def evaluate(written: Written) -> Iterator[RuleAnswer]:
     if not _is_asked(of, read_meta(written.value)):
         return
     read = constraint_paths(api_version, kind, embedded)
-    walked = [*_places(written.value)]
+    walked = [*_places(written)]
     if None in walked:
         yield NotEvaluated(UNREAD.id, _TOO_LARGE)
     places = [each for each in walked if each and (of.native or _is_list_of_constraints(each.value))]
@@ -162,9 +162,19 @@ def _is_asked(of: _Object, meta: ObjectMeta) -> bool:
     return of.group not in _NO_PODS and not f".{of.group}".endswith(_PATTERNS)
 
 
-def _places(value: Mapping[str, object]) -> Iterator[UnreadKey | None]:
+def _is_field(steps: _Steps, written: Written) -> bool:
+    """Whether Kubernetes has the field, as ``containers``; constraints' fields below it are of `unknown-field`."""
+    workload, path = written.workload, written_path(steps)
+    if workload is None or not (
+        workload.built_in or any(f"{path}.".startswith(each.path) for each in workload.templates)
+    ):
+        return False
+    return not any(f"{path}.".startswith((f"{each}.", f"{each}[")) for each in written.unknown)
+
+
+def _places(written: Written) -> Iterator[UnreadKey | None]:
     """Every key that names constraints, in the order of the object; None where it is too large to look at all of it."""
-    pending: list[tuple[_Steps, Mapping[str, object] | list[object]]] = [((), value)]
+    pending: list[tuple[_Steps, Mapping[str, object] | list[object]]] = [((), written.value)]
     seen = 0
     while pending:
         steps, here = pending.pop()
@@ -178,7 +188,7 @@ def _places(value: Mapping[str, object]) -> Iterator[UnreadKey | None]:
         else:
             for key, each in here.items():
                 if (*steps, key) not in _PASSED:
-                    if _names_constraints(key, each):
+                    if _names_constraints(key, each) and (_sounds(key) or not _is_field((*steps, key), written)):
                         yield UnreadKey((*steps, key), each, here)
                     else:
                         inner.append(((*steps, key), each))
@@ -194,8 +204,11 @@ def _is_slip(place: UnreadKey, read: tuple[str, ...]) -> bool:
 def _names_constraints(key: str, value: object) -> bool:
     if isinstance(value, str):
         return False  # a label, or a text
-    sounds = _known_sound if len(key) <= _USUAL_LETTERS else _sound
-    return sounds(key) or _is_list_of_constraints(value, surely=True)
+    return _sounds(key) or _is_list_of_constraints(value, surely=True)
+
+
+def _sounds(key: str) -> bool:
+    return (_known_sound if len(key) <= _USUAL_LETTERS else _sound)(key)
 
 
 def _sound(key: str) -> bool:

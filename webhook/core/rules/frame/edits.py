@@ -17,10 +17,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.apiserver.validation import soft_fields
 from webhook.core.json_edits import Edit
 from webhook.core.rules.frame.subject import Placed
+from webhook.core.text import constraint_name
 from webhook.core.yaml_flow import one_field, plain
 
 # The longest text of a fix: longer than with any selector that people write.
@@ -29,10 +31,14 @@ _VERBS = frozenset({"add", "remove", "set", "move", "rename"})
 
 
 class Fix(Struct, frozen=True):
-    """A fix as text for people and as edits for programs: ``Finding(fix=fix.text, edits=fix.edits)``."""
+    """A fix as text for people and as edits for programs: ``Finding(fix=fix.text, edits=fix.edits)``.
+
+    ``by_hand`` is the reason why there are no edits.
+    """
 
     text: str = ""
     edits: tuple[Edit, ...] = ()
+    by_hand: str = ""
 
 
 def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fields: object) -> Fix:
@@ -73,20 +79,34 @@ def removal(placed: Placed, *, named: bool = False) -> Fix:
     return Fix(f"remove {placed.name}" if named else "remove the constraint", (Edit(placed.path),))
 
 
+def redundant(placed: Placed, **fields: str) -> Fix | None:
+    """The fix where another constraint has the key and the action that this one gets from ``fields``; None without one.
+
+    kube-apiserver refuses two of them. Edits remove this one only if the other says the same in every field.
+    """
+    after = replace(placed.constraint, **fields)
+    pair = (after.topology_key, after.when_unsatisfiable)
+    for number, other in enumerate(placed.template.template.pod_spec.constraints):
+        if number != placed.index and (other.topology_key, other.when_unsatisfiable) == pair:
+            fix, name = removal(placed), constraint_name(other.topology_key or "", number)
+            return fix if other == after else Fix(fix.text, by_hand=f"{name} has this key and action, and other fields")
+    return None
+
+
 def over_another_key(placed: Placed, key: str) -> Fix:
-    """The fix that puts the constraint over another key; where it is there already with this action, this one goes."""
-    constraint = placed.constraint
-    taken = {(each.topology_key, each.when_unsatisfiable) for each in placed.template.template.pod_spec.constraints}
-    return removal(placed) if (key, constraint.when_unsatisfiable) in taken else changes(placed, topologyKey=key)
+    """The fix that puts the constraint over another key."""
+    return redundant(placed, topology_key=key) or changes(placed, topologyKey=key)
 
 
 def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -> Fix:
-    """The fix that makes a constraint soft, without minDomains; or removes it, if a soft one with its key exists.
+    """The fix that makes a constraint soft, without minDomains; for people, if a soft one with its key exists.
 
     Shape: ``every`` are all constraints of its template.
     """
     fields = soft_fields(placed.constraint, [each.constraint for each in every if each.template is placed.template])
-    return removal(placed, named=named) if fields is None else changes(placed, at=None, named=named, **fields)
+    if fields is None:
+        return Fix(removal(placed, named=named).text, by_hand="a ScheduleAnyway constraint over its key exists already")
+    return changes(placed, at=None, named=named, **fields)
 
 
 def all_of(fixes: Iterable[Fix]) -> Fix:
@@ -96,18 +116,21 @@ def all_of(fixes: Iterable[Fix]) -> Fix:
     needed = [each for index, each in enumerate(several) if not _is_covered(each, several[index + 1 :])]
     if len(needed) < 2:
         return needed[0] if needed else Fix()
-    return Fix(_bounded(" and ".join(map(_as_words, needed))), tuple(edit for each in needed for edit in each.edits))
+    text = _bounded(" and ".join(map(_as_words, needed)))
+    if by_people := next((each for each in needed if not each.edits), None):
+        return Fix(text, by_hand=by_people.by_hand)
+    return Fix(text, tuple(edit for each in needed for edit in each.edits))
 
 
 def _is_covered(fix: Fix, later: Iterable[Fix]) -> bool:
     """Whether a later fix overwrites everything that this one writes."""
     paths = tuple(f"{edit.path}{mark}" for each in later for edit in each.edits for mark in ".[")
-    return bool(paths) and all(f"{edit.path}.".startswith(paths) for edit in fix.edits)
+    return bool(paths and fix.edits) and all(f"{edit.path}.".startswith(paths) for edit in fix.edits)
 
 
 def without_edits(fix: Fix) -> Fix:
     """The fix as text only, without edits."""
-    return Fix(_as_words(fix))
+    return Fix(_as_words(fix), by_hand=fix.by_hand)
 
 
 def _as_words(fix: Fix) -> str:

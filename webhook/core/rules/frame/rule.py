@@ -33,7 +33,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     words) together make a warning, unless ``warning`` is set, and the first line of a denial, unless ``headline`` is.
     ``detail`` explains; ``fix`` is what to write in place of the text at ``path``, or words that say what to do.
     ``edits`` are the same change for programs: applied together they remove the finding and cause no other that warns
-    (notes that were hidden may appear); without edits the fix is for people. ``key`` identifies the finding in other
+    (notes that were hidden may appear), and change no other constraint than those that the fix is about. Without edits
+    the fix is for people, and ``by_hand`` says why. ``key`` identifies the finding in other
     versions of the object, and so has no index. ``warns`` None stands for the rule's default mode; True and False ask
     for a warning or for silence, if the rule is not configured. ``at_most`` is the highest mode of this finding,
     whatever is configured. ``severity`` None stands for the rule's own.
@@ -48,6 +49,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     detail: str = ""
     fix: str = ""
     edits: tuple[Edit, ...] = ()
+    by_hand: str = ""
     key: str = ""
     warns: bool | None = None
     at_most: Mode = Mode.DENY

@@ -8,6 +8,7 @@ Two failures are expected: an edit that cannot be applied, and an object that ca
 exception is a bug of a rule (`rule.guarded`); the finding stays, and its fix loses its edits.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -32,6 +33,7 @@ _MAX_TRIED_FIXES, _MAX_TRIED_FIXES_OFFLINE = 16, 200
 # A trial asks of every constraint and key anew: 16 trials of 31 constraints with as many keys took 1.4 s. So many are
 # asked of in all trials while a request waits, which is 10 trials of two constraints with two keys each.
 _MAX_ASKED_OF = 64
+_ITEM = re.compile(r"^.*topologySpreadConstraints\[\d+\]", re.DOTALL)
 # Each is an evaluation of the whole object; the edits of others are left out.
 _MAX_TRIED_FIXES_OF_OBJECT = 16
 
@@ -86,8 +88,19 @@ def _identity(finding: Finding) -> tuple[str, str]:
     return (finding.rule, finding.key)
 
 
-def _for_people(finding: Finding, later: str = "") -> Finding:
-    return structs.replace(finding, edits=(), fix=f"{without_edits(Fix(finding.fix)).text}{later}")
+def _for_people(finding: Finding, by_hand: str, later: str = "") -> Finding:
+    return structs.replace(finding, edits=(), fix=f"{without_edits(Fix(finding.fix)).text}{later}", by_hand=by_hand)
+
+
+_NO_PLACE = "the edit has no place in the object as it is"
+_UNREADABLE = "the object could not be read after it"
+_STAYS = "the finding would stay"
+_FAILS = "a rule of evenspread fails after it"
+_MANY = "no more fixes of one object are tried at once"
+
+
+def _would_bring(finding: Finding) -> str:
+    return f"it would bring {finding.rule}"
 
 
 def _all_tried(findings: Iterable[Finding], tried: Iterable[Finding], attempt: Callable[[Finding], Finding]) -> Tried:
@@ -97,7 +110,7 @@ def _all_tried(findings: Iterable[Finding], tried: Iterable[Finding], attempt: C
         try:
             told[id(each)] = attempt(each)
         except Exception as error:  # noqa: BLE001 as `guarded`: the finding, and all others, stay
-            told[id(each)] = _for_people(each)
+            told[id(each)] = _for_people(each, _FAILS)
             faults += error.faults if isinstance(error, _FailedError) else (NotEvaluated(each.rule, FAILED, error),)
     once = {each.rule: each for each in reversed(faults)}
     return Tried(tuple(told.get(id(each), each) for each in findings), tuple(reversed(once.values())))
@@ -126,20 +139,20 @@ def tried_as_a_whole(
         try:
             changed = applied(value, finding.edits)
         except LookupError:
-            return _for_people(finding)
+            return _for_people(finding, _NO_PLACE)
         try:
             left = before.after(again(changed))
         except DecodeError:
-            return _for_people(finding)
+            return _for_people(finding, _UNREADABLE)
         new = (each for each in left if before.is_new(each))
         # A finding of the same rule counts in whatever mode: the fix has not done what it says.
         told = next((each for each in new if each.rule == finding.rule or warns(each)), None)
         if told is not None:
-            return _for_people(finding, f"; after that, {told.rule}: {told.summary}")
-        return _for_people(finding) if before.stays(finding, left) else finding
+            return _for_people(finding, _would_bring(told), f"; after that, {told.rule}: {told.summary}")
+        return _for_people(finding, _STAYS) if before.stays(finding, left) else finding
 
     # Each trial asks all rules again, and whoever writes the object chooses how many there are.
-    late = {id(each): _for_people(each) for each in editing[_MAX_TRIED_FIXES_OF_OBJECT:]}
+    late = {id(each): _for_people(each, _MANY) for each in editing[_MAX_TRIED_FIXES_OF_OBJECT:]}
     rest = (late.get(id(each), each) for each in before.findings)
     return _all_tried(rest, editing[:_MAX_TRIED_FIXES_OF_OBJECT], attempt)
 
@@ -166,14 +179,14 @@ def tried_in_templates(
         try:
             later = _after(subject, fix.edits)
         except (LookupError, msgspec.ValidationError):
-            return _for_people(finding)
+            return _for_people(finding, _NO_PLACE)
         if later is None:
             return finding
         left = before.after(ask(later))
         more = before.more(left)
         # Where items of a list went, the paths of what follows are no longer those of the object before.
         can_join = joins and not any(_takes_item(each) for each in fix.edits)
-        if more and can_join and all(each.edits for each in more):
+        if more and can_join and all(_is_beside(fix, each.edits) for each in more):
             joined = all_of((fix, *(Fix(each.fix, each.edits) for each in more)))
             try:
                 last = _after(subject, joined.edits)
@@ -183,8 +196,8 @@ def tried_in_templates(
                 fix, left = structs.replace(joined, text=without_edits(joined).text), before.after(ask(last))
                 more = before.more(left)
         if more or before.stays(finding, left):
-            fix = without_edits(fix)
-        return structs.replace(finding, fix=fix.text, edits=fix.edits)
+            fix = structs.replace(without_edits(fix), by_hand=_would_bring(more[0]) if more else _STAYS)
+        return structs.replace(finding, fix=fix.text, edits=fix.edits, by_hand=fix.by_hand)
 
     return _all_tried(findings, editing, attempt)
 
@@ -196,6 +209,17 @@ def _most_while_waiting(subject: Subject) -> int:
 
 def _takes_item(edit: Edit) -> bool:
     return edit.value is None and edit.path.endswith("]")
+
+
+def _is_beside(fix: Fix, edits: Sequence[Edit]) -> bool:
+    """Whether edits may join a fix: they remove no constraint, and change no other than the fix does."""
+    own = {each for edit in fix.edits for each in _ITEM.findall(edit.path)}
+    there = [_ITEM.findall(edit.path) for edit in edits]
+    return bool(edits) and all(own.issuperset(each) for each in there) and not any(map(_removes_constraint, edits))
+
+
+def _removes_constraint(edit: Edit) -> bool:
+    return edit.value is None and _ITEM.fullmatch(edit.path) is not None
 
 
 def _after(subject: Subject, edits: Iterable[Edit]) -> Subject | None:

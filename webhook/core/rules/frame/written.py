@@ -1,14 +1,25 @@
 """An object as somebody wrote it, before kube-apiserver drops what it does not know."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
+import msgspec
 from msgspec import Struct
 
-from webhook.core.api.types import TypeMeta
+from webhook.core.api.types import SpreadConstraint, TypeMeta
+from webhook.core.api.version import RECORDED
+from webhook.core.apiserver.decoding import DecodeError, as_go_reads
+from webhook.core.apiserver.go_json import go_type, is_plain
 from webhook.core.cached_property import cached_property
+from webhook.core.json_edits import value_at
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.reading import parsed
 from webhook.core.workloads.workload import Workload
+
+_UNKNOWN = re.compile(r'unknown field "(.*)"', re.DOTALL)
+_TEMPLATE = "v1.PodTemplateSpec"
+# A pod template, and fields of a constraint that slipped into it.
+_PARTS = frozenset({"metadata", "spec", *SpreadConstraint.__struct_encode_fields__})
 
 
 class Written(Struct, frozen=True, kw_only=True, dict=True):
@@ -30,3 +41,26 @@ class Written(Struct, frozen=True, kw_only=True, dict=True):
         """The parsed object."""
         value = parsed(self.raw)
         return value if isinstance(value, dict) else {}
+
+    @cached_property
+    def unknown(self) -> tuple[str, ...]:
+        """The paths of fields that kubectl refuses as unknown; in a custom resource only those of its pod templates."""
+        if self.workload is None:
+            return ()
+        warnings = self.warnings if self.workload.built_in else self._in_custom_templates(self.workload)
+        return tuple(found[1] for each in dict.fromkeys(warnings) if (found := _UNKNOWN.fullmatch(each)))
+
+    def _in_custom_templates(self, workload: Workload) -> Iterator[str]:
+        """The warnings that strict decoding would give of the templates, if kube-apiserver knew them for such."""
+        for template in workload.templates:
+            path = template.path.removesuffix(".")
+            written = value_at(self.value, path)
+            # Of a part of a pod, which operators complete, nobody knows all fields.
+            if not isinstance(written, dict) or not written.keys() <= _PARTS:
+                continue
+            if is_plain(written, go_type(_TEMPLATE, RECORDED)):
+                continue
+            try:
+                yield from as_go_reads(msgspec.json.encode(written), _TEMPLATE, (path,))[1]
+            except DecodeError:
+                continue  # a fault of the constraints is wrong-type; of the rest a controller may make what it likes

@@ -103,6 +103,7 @@ def _finding(rule: PlacementRule, short: Shortfall, said: str, promise: str) -> 
         detail=f"{said} (cause: {short.cause}){_how_often(short)}{steps(short)}{short.by_preempting}{stay}",
         fix=change.fix.text if change else "",
         edits=change.fix.edits if change else (),
+        by_hand=change.fix.by_hand if change else "",
         key=blamed.template.path,
         warns=at_most is not Mode.AUDIT,
         at_most=at_most,

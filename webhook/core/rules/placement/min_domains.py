@@ -90,6 +90,7 @@ def _capped(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> I
         f" matching pods that one {placed.noun} may hold: {domains} may hold {cap * domain_count} in all{case.stay}",
         fix=remedy.fix.text,
         edits=remedy.fix.edits,
+        by_hand=remedy.fix.by_hand,
         key=placed.key,
         at_most=case.at_most,
     )

@@ -120,6 +120,7 @@ def _of_replicas(short: Shortfall) -> Finding:
         detail=f"{fit}{limit} (cause: {short.cause}): {why}{steps(short)}{short.by_preempting}{short.case.stay}",
         fix=change.fix.text if change else "",
         edits=change.fix.edits if change else (),
+        by_hand=change.fix.by_hand if change else "",
         key=blamed.template.path,
         warns=short.at_most is not Mode.AUDIT,
         at_most=short.at_most,

@@ -101,6 +101,7 @@ def _holding(
         ),
         fix=remedy.fix.text,
         edits=remedy.fix.edits,
+        by_hand=remedy.fix.by_hand,
         key=placed.key,
         warns=admitted < case.wanted,
         at_most=case.at_most,

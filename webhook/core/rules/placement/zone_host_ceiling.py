@@ -70,6 +70,7 @@ def _capped(case: TemplateUnderRule, zones: ConstraintRoom, placed: tuple[Placed
         f" node{case.stay}",
         fix=remedy.fix.text,
         edits=remedy.fix.edits,
+        by_hand=remedy.fix.by_hand,
         key=f"{zone.key} {host.key}",
         warns=admitted < case.wanted,
         at_most=case.at_most,

@@ -70,6 +70,7 @@ def _finding(case: TemplateUnderRule, loss: Loss) -> Finding:
         f" so that no other {placed.noun} may have more than {plural(placed.constraint.max_skew or 0, 'pod')}",
         fix=remedy.fix.text,
         edits=remedy.fix.edits,
+        by_hand=remedy.fix.by_hand,
         key=placed.key,
     )
 

@@ -209,7 +209,7 @@ def test_an_error_that_nobody_can_mend_but_who_wrote_it(row):
 
 
 def test_duplicates():
-    manifest = workload("Rollout", "app=web", "zone hard 1 app=web", "zone hard 2 app=web")
+    manifest = workload("Rollout", "app=web", "zone hard 1 app=web", "zone hard 1 app=web")
     check(manifest, ".{topologyKey, whenUnsatisfiable}", "have the same key and the same action", RECENT, mended=True)
 
 

@@ -15,10 +15,10 @@ from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYW
 from webhook.core.apiserver.field_errors import ErrorType, FieldError
 from webhook.core.apiserver.validation import are_plainly_right
 from webhook.core.json_edits import Edit, value_at
-from webhook.core.rules.frame.edits import Fix, changes, removal
+from webhook.core.rules.frame.edits import Fix, changes, redundant
 from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.text import nearest, one_line
+from webhook.core.text import nearest, one_line, together
 from webhook.core.yaml_flow import flow, flow_scalar, one_field
 
 UNREAD_TEMPLATE = "template, which kube-apiserver does not read while spec.selector has a fault"
@@ -112,21 +112,13 @@ def _topology_key(_broken: Broken) -> Fix:
 
 def _action(broken: Broken) -> Fix:
     placed = broken.placed
-    taken = [
-        each.constraint.when_unsatisfiable
-        for each in broken.beside
-        if each is not placed and each.constraint.topology_key == placed.constraint.topology_key
-    ]
-    free = [each for each in _ACTIONS if each not in taken]
     meant = _near(placed.constraint.when_unsatisfiable, _ACTIONS)
-    if meant is None and placed.constraint.min_domains is not None and DO_NOT_SCHEDULE in free:
-        meant = DO_NOT_SCHEDULE
-    if meant is None and len(free) == 1:
-        meant = free[0]
+    if meant is None and placed.constraint.min_domains is not None:
+        meant = DO_NOT_SCHEDULE  # minDomains goes with no other action
     if meant is None:
         return Fix("choose DoNotSchedule (else the pod stays Pending) or ScheduleAnyway (a preference)")
-    if meant not in free:
-        return removal(placed)
+    if (taken := redundant(placed, when_unsatisfiable=meant)) is not None:
+        return taken
     if meant == SCHEDULE_ANYWAY and placed.constraint.min_domains is not None:
         return changes(placed, whenUnsatisfiable=meant, minDomains=None)
     return changes(placed, at=broken.path, whenUnsatisfiable=meant)
@@ -209,13 +201,17 @@ def _expression(broken: Broken, requirement: LabelSelectorRequirement, field: st
 
 
 def _duplicate(broken: Broken) -> Fix:
-    """The first one stays."""
+    """The first one stays, if all say the same."""
     pair = _pair(broken.placed)
     # Each of them is an error with this fix: were it as long as they are many, an object could fill the memory.
     later = [*islice((each for each in broken.beside if _pair(each) == pair), 1, _MAX_REMOVED_CONSTRAINTS + 2)]
     if len(later) > _MAX_REMOVED_CONSTRAINTS:
         return Fix("keep the first of these constraints, and remove all others")
     names = " and ".join(each.name for each in later)
+    first = next(each for each in broken.beside if _pair(each) == pair)
+    if any(each.constraint != first.constraint for each in later):
+        named = together(each.name for each in (first, *later))
+        return Fix(f"keep one of {named}", by_hand="they differ in other fields")
     return Fix(f"remove {names}", tuple(Edit(each.path) for each in later))
 
 
