@@ -32,6 +32,7 @@ def spread(state, *, max_skew=1, key=ZONE, when="DoNotSchedule", origin=Origin.D
         "max_skew": max_skew,
         "min_domains": min_domains,
         "domains": domains,
+        "own": domains,
         "global_minimum": least,
         "skew": None if least is None else max(domains.values()) - least,
         "origin": origin,

@@ -1,10 +1,14 @@
 """Every page, as somebody reads it."""
 
+import re
+
 import pytest
 from console.reading import read
 from console.scans import CATALOG, EVERYTHING, FINE, LEDGER, ZONES, finding, loss, scan, shown, spread, workload
 from msgspec.structs import replace
+from scans import scanned
 
+from webhook.cli.serving.example import CLUSTER
 from webhook.console.shown import Health
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.rules.frame.rule import NotEvaluated
@@ -262,6 +266,54 @@ def test_an_empty_domain_of_very_many_is_told_from_one_that_does_not_count(brows
         "one Deployment in shop 1 0 0",
         "two Deployment in shop does not count 1 0",
     ]
+
+
+def test_the_map_has_a_workloads_own_pods_and_those_of_others_beside_them(browse):
+    shards = spread("a=3 b=3 c=0", own={"a": 2, "b": 1}, others={"a": 1, "b": 2})
+    nobody = spread("a=0 b=0 c=0", own={"a": 2, "": 1, "c": 1}, uncounted=4)
+    given = shown(workload("shard", shards), workload("cart", nobody), workload("strange", spread("a=1 b=0", own=None)))
+    response = browse(given).get("/domains")
+    assert read(response).rows == [
+        "Workload a b c no label",
+        "shard Deployment in shop 2 +1 of other workloads 1 +2 of other workloads 0 0",
+        "cart Deployment in shop 2 0 1 1",
+        "strange Deployment in shop its own pods are not known: all that are counted 1 0 does not count 0",
+    ]
+    assert response.text.count(" high") == 2  # the counted pods of shard in a and b
+    assert '<td class="h0">0</td>' in response.text
+
+
+def test_each_row_of_the_map_adds_up_to_the_pods_that_run(browse):
+    found = scanned(CLUSTER.read_bytes())
+    client = browse(replace(EVERYTHING, scan=found))
+    for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname"):
+        for row in read(client.get(f"/domains?key={key}")).rows[1:]:
+            named, *cells = re.sub(r" \+\d+ of other workloads", "", row).partition(" in ")[::2]
+            name, kind = named.split(" ")
+            [of] = [each for each in found.workloads if (each.name, each.kind) == (name, kind)]
+            own = [int(each) for each in re.findall(r"(?<= )\d+", cells[0])]
+            assert sum(own) == of.pods - sum(of.pending.values()), (key, row)
+
+
+def test_a_workloads_page_tells_its_own_pods_from_others(browse):
+    shards = spread("a=3 b=3 c=0", own={"a": 2, "b": 1}, others={"a": 1, "b": 2})
+    page = read(browse(shown(workload("shard", shards))).get(ADDRESS.format("shop", "shard")))
+    assert page.rows[:3] == ["a 3 1 of others", "b 3 2 of others", "c 0"]
+    assert "3 of 6 counted pods belong to other workloads." in page.texts["content"]
+    nobody = spread("a=0 b=0", own={"a": 4}, uncounted=4)
+    page = read(browse(shown(workload("cart", nobody))).get(ADDRESS.format("shop", "cart")))
+    assert "None of its own 4 pods is counted." in page.texts["content"]
+
+
+def test_a_zone_is_marked_for_the_pods_that_are_counted(browse):
+    """The workload's own pods alone say nothing about the limit."""
+    over = spread("a=5 b=1 c=5", own={"a": 1, "b": 2}, others={"a": 4, "c": 5})
+    below = spread("a=1 b=1 c=1", own={"a": 4}, others={})
+    marked = workload("over", over, zones={"a": 1, "b": 2, "c": 0})
+    fine = workload("below", below, waiting=1, zones={"a": 4, "b": 0, "c": 0})
+    text = browse(shown(marked, fine)).get("/").text
+    assert re.findall(r'<li class="high" title="(\w)">', text) == ["a"]
+    assert "uneven by zone: skew 4, maxSkew allows 1 (9 of 11 counted pods belong to other workloads)" in text
 
 
 def test_a_map_of_nothing(browse):

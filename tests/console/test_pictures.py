@@ -26,6 +26,16 @@ def shapes(picture):
         pytest.param(
             4, {"full": 4, "least": 0, "limit": 1}, "pods 0+25 | above 25+75 | least 0 | limit 25", id="above it"
         ),
+        pytest.param(4, {"full": 4, "others": 3}, "pods 0+25 | others 25+75", id="most of it of other workloads"),
+        pytest.param(
+            4,
+            {"full": 4, "limit": 3, "others": 2},
+            "pods 0+50 | others 50+25 | above 75+25 | limit 75",
+            id="of others and above it",
+        ),
+        pytest.param(
+            4, {"full": 4, "limit": 1, "others": 2}, "pods 0+25 | above 25+75 | limit 25", id="its own are above it"
+        ),
         pytest.param(1, {"full": 3, "limit": 3}, "pods 0+33.33 | limit 100", id="the limit at the end"),
     ],
 )

@@ -79,8 +79,14 @@ class TestReport:
             "maxSkew": "1",
             "skew": "4",
             "domains": "a 4, b 1, c 0",
+            "otherPods": "0",
             "origin": "declared",
         }
+
+    def test_pods_of_other_workloads_are_told(self):
+        (result,) = document(scanned(skews=(skew(others={"a": 3}, own={"a": 1, "b": 1}),)))["results"]
+        told = "zone[0] a 4, b 1, c 0 (3 of 5 counted pods belong to other workloads): skew 4 is above maxSkew 1"
+        assert (result["message"], result["properties"]["otherPods"]) == (told, "3")
 
     def test_soft_drift_is_less_severe(self):
         (result,) = document(scanned(skews=(skew(when_unsatisfiable="ScheduleAnyway"),)))["results"]

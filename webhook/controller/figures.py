@@ -161,7 +161,8 @@ def _found(scan: ClusterScan) -> Iterator[Metric]:
 def _skews(workloads: Iterable[ScannedWorkload], *, every: bool) -> Iterator[Metric]:
     skew = GaugeMetricFamily(
         "evenspread_skew",
-        "Pods of the fullest domain above the emptiest, of workloads above their limit.",
+        "Counted pods (those of other workloads that the selector matches, too) of the fullest domain above the "
+        "emptiest, of workloads above their limit.",
         labels=_OF_A_SKEW,
     )
     limit = GaugeMetricFamily("evenspread_max_skew", "The limit of evenspread_skew.", labels=_OF_A_SKEW)

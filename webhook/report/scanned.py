@@ -17,6 +17,7 @@ from webhook.core.api.well_known import EVENT_CONTROLLER, HOSTNAME
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
+from webhook.core.scan.domain_text import whose_text
 from webhook.core.scan.scanned import ActualSkew, Origin, PendingCause, PendingPod, ScannedWorkload
 from webhook.core.text import one_line, plural
 from webhook.report.documents import Reported, Stated
@@ -130,6 +131,7 @@ def _drift(skew: ActualSkew) -> Stated:
             "maxSkew": str(skew.max_skew),
             "skew": str(skew.skew),
             "domains": _domains(skew),
+            "otherPods": str(sum(skew.others.values())),
             "origin": str(skew.origin),
         },
     )
@@ -175,7 +177,8 @@ def short_note(text: str) -> str:
 
 
 def _counts(skew: ActualSkew) -> str:
-    return f"{skew.name} {_domains(skew)}"
+    whose = f" ({text})" if (text := whose_text(skew)) else ""
+    return f"{skew.name} {_domains(skew)}{whose}"
 
 
 def _compared(skew: ActualSkew) -> str:

@@ -81,6 +81,8 @@ def test_the_json(ask):
             "emptyDomains": 0,
             "minDomains": None,
             "outside": {},
+            "others": {},
+            "own": {"a": 2, "b": 1},
             "path": "spec.template.spec.topologySpreadConstraints[0]",
         }
     ]

@@ -3,15 +3,20 @@
 import json
 
 import pytest
-from build import cluster, constraint, pod, service
-from cli.snapshots import running, snapshot
+from build import cluster, constraint, pod, running, service
+from cli.snapshots import running as running_object
+from cli.snapshots import snapshot
 from hypothesis import given
 from hypothesis import strategies as st
-from manifest import workload
+from manifest import PLAIN, TODAY, workload
 from scans import circumstances, snapshot_of
 
+from webhook.core.api.selectors import selector_from_labels
+from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.scan.actual_skew import actual_skews, workload_skews
+from webhook.core.scan.domain_text import domain_text
 from webhook.core.scan.next_pods import ScannedTemplate
 from webhook.core.scan.surroundings import surroundings
 from webhook.core.scheduler.problem import take
@@ -32,7 +37,8 @@ def stand(state, *constraints, injected=False, services=()):
     incoming = pod(WEB, constraints=constraints or None)
     template, problem = Template(path="", template=incoming), take(index, incoming)
     found = actual_skews(
-        ScannedTemplate(template=template, sent=incoming, injected=injected, problem=problem, index=index)
+        ScannedTemplate(template=template, sent=incoming, injected=injected, problem=problem, index=index),
+        selector_from_labels({"app": "web"}),
     )
     return [(each.name, each.skew, each.above, str(each.origin)) for each in found]
 
@@ -85,5 +91,92 @@ def test_of_the_templates_of_one_workload():
     assert [(each.skew, each.above, each.hard) for each in found] == [(2, True, True)]
     state.index.lack("pods", "403 Forbidden")
     assert [*workload_skews(made, surroundings(circumstances(state)), stand_in=False)] == []
-    alone = read_workload(json.dumps(running("a", "a0")).encode(), api_version="v1", kind="Pod")
+    alone = read_workload(json.dumps(running_object("a", "a0")).encode(), api_version="v1", kind="Pod")
     assert [*workload_skews(alone, surroundings(circumstances(state)), stand_in=False)] == []
+
+
+ONE = "app=redis shard=one"
+HELD = {"a0": (ONE, ONE, "app=redis shard=two"), "b0": (ONE, "app=redis shard=two", "role=cache app=web")}
+
+
+@pytest.mark.parametrize(
+    ("spread", "held", "pods", "text"),
+    [
+        pytest.param(
+            "zone hard 1 app=redis shard=one", HELD, ({"a": 2, "b": 1}, {}, {"a": 2, "b": 1}), "a 2, b 1", id="its own"
+        ),
+        pytest.param(
+            "zone hard 1 app=redis",
+            HELD,
+            ({"a": 3, "b": 2}, {"a": 1, "b": 1}, {"a": 2, "b": 1}),
+            "a 3, b 2; 2 of 5 counted pods belong to other workloads",
+            id="every shard's",
+        ),
+        pytest.param(
+            "zone hard 1 app=redis",
+            {"a0": (ONE,), "b0": ("app=redis shard=two",)},
+            ({"a": 1, "b": 1}, {"b": 1}, {"a": 1}),
+            "a 1, b 1; 1 of 2 counted pods belongs to other workloads",
+            id="one of others",
+        ),
+        pytest.param(
+            "zone hard 1 app=cart",
+            HELD,
+            ({"a": 0, "b": 0}, {}, {"a": 2, "b": 1}),
+            "a 0, b 0; none of its own 3 pods is counted",
+            id="none of its own",
+        ),
+        pytest.param(
+            "zone hard 1 app=web",
+            HELD,
+            ({"a": 0, "b": 1}, {"b": 1}, {"a": 2, "b": 1}),
+            "a 0, b 1; 1 of 1 counted pod belongs to other workloads; none of its own 3 pods is counted",
+            id="only others'",
+        ),
+        pytest.param(
+            "zone hard 1 role=cache",
+            {"a0": (f"{ONE} role=cache", ONE), "b0": ("role=cache", f"{ONE} role=cache")},
+            ({"a": 1, "b": 2}, {"b": 1}, {"a": 2, "b": 1}),
+            "a 1, b 2; 1 of 3 counted pods belongs to other workloads; 1 of its own 3 pods is not counted",
+            id="a label of some of its own and of others",
+        ),
+        pytest.param(
+            "zone hard 1 app=redis shard=one hash=new",
+            {"a0": (f"{ONE} hash=old", f"{ONE} hash=new"), "b0": (f"{ONE} hash=new", f"{ONE} hash=old")},
+            ({"a": 1, "b": 1}, {}, {"a": 2, "b": 2}),
+            "a 1, b 1; 2 of its own 4 pods are not counted",
+            id="one revision",
+        ),
+        pytest.param(
+            "zone hard 1 app=redis",
+            {"a0": (ONE,), "bare": (ONE, "app=redis shard=two")},
+            ({"a": 1, "b": 0}, {}, {"": 1, "a": 1}),
+            "a 1, b 0; 2 pods on nodes that do not count",
+            id="on a node without the key",
+        ),
+        pytest.param(
+            "zone hard 1 {}",
+            HELD,
+            ({"a": 0, "b": 0}, {}, {"a": 2, "b": 1}),
+            "a 0, b 0; none of its own 3 pods is counted",
+            id="an empty selector counts nothing",
+        ),
+    ],
+)
+def test_its_own_pods_are_told_from_others(spread, held, pods, text):
+    """``pods`` are those that are counted, of these those of others, and its own."""
+    counted, others, own = pods
+    index = cluster("a: a0 | b: b0 | bare")
+    for on, labels in held.items():
+        for number, labelled in enumerate(labels):
+            index.apply("ADDED", running(f"{on}-{number}", on, labelled, namespace="shop"))
+    made = json.dumps(workload("StatefulSet", ONE, spread, selector=ONE)).encode()
+    read = read_workload(made, api_version="apps/v1", kind="StatefulSet")
+    within = surroundings(Circumstances(policy=PLAIN, version=RECORDED, index=index, today=TODAY))
+    [found] = workload_skews(read, within, stand_in=False)
+    assert (found.domains, found.others, found.own) == (counted, others, own)
+    assert domain_text(found) == text
+    # Each counted pod is its own or another's, and each of its own is counted or not.
+    beside = sum(found.outside.values())
+    assert sum(counted.values()) - sum(others.values()) <= sum(own.values()) - found.uncounted
+    assert sum(own.values()) - found.uncounted <= sum(counted.values()) - sum(others.values()) + beside

@@ -1,7 +1,7 @@
-"""The map of a cluster: workloads down, domains of a topology key across, and where pods stand."""
+"""The map of a cluster: a row for each workload, a column for each domain of a topology key, its pods in the cells."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -22,11 +22,12 @@ _EMPTY = "A constraint of a workload, a default that is injected, or one of the 
 
 
 class Cell(Struct, frozen=True):
-    """The pods of a workload in a domain. Shape: ``pods`` is None where the domain does not count for it."""
+    """A workload in a domain."""
 
-    pods: int | None
-    level: int
-    high: bool
+    pods: int | None  # its own; None where the domain does not count for it and has none of them
+    others: int  # pods of other workloads that its selector counts too
+    level: int  # how dark, by its own pods
+    high: bool  # the counted pods are more than maxSkew allows
 
 
 def heat_map(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]:
@@ -38,7 +39,10 @@ def heat_map(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]
     found = [(each, skew) for each in chosen(scan, query) if (skew := _of_key(each, key)) is not None]
     totals = Counter[str]()
     for _, skew in found:
-        totals.update(dict.fromkeys(skew.domains, 0) | dict(skew.domains))
+        totals.update(dict.fromkeys(skew.domains, 0))
+        for pods in (_own(skew), skew.others):
+            totals.update(pods)
+    unlabelled = totals.pop("", 0)
     columns = sorted(name for name, _ in totals.most_common(_MOST_COLUMNS))
     # Very many domains are hosts, of which a workload lists those alone where it has pods.
     domains = max([len(totals), *(skew.eligible for _, skew in found)])
@@ -51,9 +55,14 @@ def heat_map(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]
         "choices": [one_line(each) for each in keys[:_MOST_KEYS]],
         "counted": f"{plural(len(found), 'workload')} in {plural(domains, 'domain')}" if found else "",
         "columns": [one_line(name if rest else shorts[name], 40) for name in columns],
-        "rest": f"{rest:,} more" if rest else "",
+        "rest": f"{rest:,} more" if rest else "no label" if unlabelled else "",
         "rows": [
-            {"of": summary(each, moment, {}), "cells": _cells(skew, columns), "rest": _beside(skew, columns)}
+            {
+                "of": summary(each, moment, {}),
+                "unknown": skew.own is None,
+                "cells": _cells(skew, columns),
+                "rest": _beside(skew, columns),
+            }
             for each, skew in rows
         ],
         "nothing": "No workload is like that." if keys else "No workload is spread over domains.",
@@ -72,16 +81,27 @@ def limit_of(skew: ActualSkew) -> int | None:
     return None if skew.global_minimum is None else skew.global_minimum + skew.max_skew
 
 
+def _own(skew: ActualSkew) -> Mapping[str, int]:
+    """The workload's own pods by domain; where they cannot be told from others, all that are counted."""
+    return skew.domains if skew.own is None else skew.own
+
+
 def _cells(skew: ActualSkew, columns: Sequence[str]) -> list[Cell]:
-    full, limit = skew.most, limit_of(skew)
-    cells = []
+    own, limit = _own(skew), limit_of(skew)
+    full, cells = max(own.values(), default=0), list[Cell]()
     for name in columns:
-        pods = skew.domains.get(name, 0 if skew.empty else None)
+        counts = name in skew.domains or bool(skew.empty)
+        pods = own.get(name, 0 if counts else None)
         level = 0 if not pods else max(1, round(pods / full * _LEVELS))
-        cells.append(Cell(pods, level, pods is not None and limit is not None and skew.above and pods > limit))
+        high = skew.above and limit is not None and skew.domains.get(name, 0) > limit
+        cells.append(Cell(pods, skew.others.get(name, 0), level, high))
     return cells
 
 
-def _beside(skew: ActualSkew, columns: Sequence[str]) -> int:
-    """The pods in domains that have no column."""
-    return sum(skew.domains.values()) - sum(skew.domains.get(name, 0) for name in columns)
+def _beside(skew: ActualSkew, columns: Sequence[str]) -> Cell:
+    """The pods in domains that have no column, and on nodes without the label."""
+    own, others = ({**pods} for pods in (_own(skew), skew.others))
+    for name in columns:
+        own.pop(name, None)
+        others.pop(name, None)
+    return Cell(sum(own.values()), sum(others.values()), 0, high=False)

@@ -8,15 +8,22 @@ from markupsafe import Markup
 _COLUMN_HEIGHT = 24
 
 
-def bar(pods: int, *, full: int, least: int | None = None, limit: int | None = None) -> Markup:
+def bar(pods: int, *, full: int, least: int | None = None, limit: int | None = None, others: int = 0) -> Markup:
     """A bar from left to right; what is above the limit is marked, and so are the limit and the global minimum.
 
-    Shape: ``full`` is the number of pods that fills the width.
-    Unit: pods.
+    Args:
+        pods: How many there are.
+        full: The number of pods that fills the width.
+        least: The global minimum.
+        limit: The most that maxSkew allows.
+        others: Those of ``pods`` that belong to other workloads; drawn lighter, behind the workload's own.
     """
     whole = max(full, 1)
     within = pods if limit is None else min(pods, limit)
-    shapes = [_rect("pods", 0, within / whole * 100)]
+    own = min(within, pods - others)
+    shapes = [_rect("pods", 0, own / whole * 100)]
+    if own < within:
+        shapes.append(_rect("others", own / whole * 100, (within - own) / whole * 100))
     if within < pods:
         shapes.append(_rect("above", within / whole * 100, (pods - within) / whole * 100))
     for name, at in (("least", least), ("limit", limit)):

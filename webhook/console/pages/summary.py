@@ -13,6 +13,7 @@ from webhook.core.api.well_known import ZONE
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
+from webhook.core.scan.domain_text import whose_text
 from webhook.core.scan.scanned import ActualSkew, PendingCause, ScannedWorkload, SmallestFix, ZoneLoss
 from webhook.core.text import constraint_name, one_line, plural
 
@@ -94,8 +95,9 @@ def wrongs(of: ScannedWorkload, moment: datetime | None) -> Iterator[str]:
 
 
 def above_text(of: ActualSkew) -> str:
-    """``uneven by zone: skew 3, maxSkew allows 1``."""
-    return f"uneven by {constraint_name(of.topology_key, None)}: skew {of.skew}, maxSkew allows {of.max_skew}"
+    """``uneven by zone: skew 3, maxSkew allows 1``, and how many of the counted pods are not its own."""
+    whose = f" ({text})" if (text := whose_text(of)) else ""
+    return f"uneven by {constraint_name(of.topology_key, None)}: skew {of.skew}, maxSkew allows {of.max_skew}{whose}"
 
 
 def counted_findings(of: ScannedWorkload) -> list[Judged]:
@@ -121,13 +123,13 @@ def most_pending(loss: ZoneLoss) -> int:
 
 def zone_cells(of: ScannedWorkload, shorts: Mapping[str, str]) -> tuple[ZoneCell, ...]:
     """Its pods in each zone, by name; nothing where they cannot be told from others, or there is one zone."""
-    limits = [
-        each.max_skew + (each.global_minimum or 0) for each in of.skews if each.topology_key == ZONE and each.above
-    ]
+    above = [each for each in of.skews if each.topology_key == ZONE and each.above]
     full = max(of.zones.values(), default=0)
     cells = []
     for name, pods in sorted(of.zones.items()):
-        high = any(pods > limit for limit in limits)
+        # The limit holds for all counted pods, those of other workloads too.
+        counted = any(each.domains.get(name, 0) > each.max_skew + (each.global_minimum or 0) for each in above)
+        high = counted and pods > 0
         picture = pictures.column(pods, full=full, high=high)
         cells.append(ZoneCell(one_line(name), one_line(shorts.get(name, name), 32), pods, high, picture))
     return tuple(cells)

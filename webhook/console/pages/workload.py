@@ -15,6 +15,7 @@ from webhook.console.shown import Shown
 from webhook.console.words import age, instant, pods
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
+from webhook.core.scan.domain_text import whose_text
 from webhook.core.scan.scanned import (
     ActualSkew,
     ClusterScan,
@@ -57,6 +58,7 @@ class DomainRow(Struct, frozen=True):
     pods: int
     high: bool
     picture: str
+    others: int = 0  # those of other workloads
 
 
 def find(scan: ClusterScan, wanted: Mapping[str, str]) -> ScannedWorkload | None:
@@ -109,6 +111,7 @@ def _constraint(of: ActualSkew) -> dict[str, object]:
         "above": of.above,
         "domains": [*_domains(of, listed, limit)],
         "rest": _rest(of, listed),
+        "whose": f"{whose[0].upper()}{whose[1:]}." if (whose := whose_text(of)) else "",
         "meaning": _meaning(of, limit),
     }
 
@@ -127,8 +130,9 @@ def _domains(of: ActualSkew, listed: Sequence[tuple[str, int]], limit: int | Non
     full = most + max(1, most // 8)  # so that the limit is no edge of the picture
     for name, count in listed:
         high = of.above and limit is not None and count > limit
-        drawn = pictures.bar(count, full=full, least=of.global_minimum, limit=limit)
-        yield DomainRow(one_line(name), count, high, drawn)
+        others = of.others.get(name, 0)
+        drawn = pictures.bar(count, full=full, least=of.global_minimum, limit=limit, others=others)
+        yield DomainRow(one_line(name), count, high, drawn, others)
 
 
 def _meaning(of: ActualSkew, limit: int | None) -> str:

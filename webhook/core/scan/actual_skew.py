@@ -11,17 +11,20 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from webhook.core.api.selectors import Selector
 from webhook.core.defaulting.injection import injected_into
+from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.explain.explanation import Balance, balances_of
 from webhook.core.index import node_sets
+from webhook.core.index.owners import owner_selector
+from webhook.core.index.tables.label_column import Column
 from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.scan.next_pods import ScannedTemplate, next_pods
 from webhook.core.scan.scanned import ActualSkew, Origin
-from webhook.core.scan.surroundings import Surroundings
+from webhook.core.scan.surroundings import Surroundings, stands_for
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Domains
-from webhook.core.scheduler.problem import Problem
-from webhook.core.workloads.own_selector import selector_of
+from webhook.core.workloads.own_selector import compiled, selector_of
 from webhook.core.workloads.workload import Workload
 
 # Domains of a constraint that are listed though they have no pods: more are hosts, of each of thousands of workloads.
@@ -29,8 +32,11 @@ _MOST_LISTED = 100
 
 
 class _Skewed(Struct, frozen=True):
+    """A constraint with the pods that its selector matches, and those of them that are the workload's own, by slot."""
+
     balance: Balance
     counts: Counts
+    mine: Counts
 
 
 def has_standing_pods(workload: Workload, *, stand_in: bool) -> bool:
@@ -44,17 +50,40 @@ def has_standing_pods(workload: Workload, *, stand_in: bool) -> bool:
     return workload.whole and own is not None and not (traits.on_every_node or traits.completes or workload.suspended)
 
 
+def own_pods(workload: Workload, within: Surroundings) -> Selector | None:
+    """The selector of the workload's own pods; of a pod that stands for others, of those of its controller.
+
+    Returns: None where they cannot be told from other pods.
+    """
+    if not workload.is_pod:
+        return selector_of(workload)
+    here, index = within.circumstances, within.index
+    above = stands_for(workload.group_kind, workload.api_version, workload.meta, here.policy.workloads)
+    if above is None or index is None or not workload.templates:
+        return None
+    namespace = namespace_of(workload.meta.namespace, here.namespace)
+    owner = index.owner(above.api_version, above.kind, namespace, above.name)
+    return compiled(owner_selector(workload.templates[0].template, owner))
+
+
 def workload_skews(workload: Workload, within: Surroundings, *, stand_in: bool) -> Iterator[ActualSkew]:
     """The skew of each constraint of each template's next pod; ``stand_in`` as in `has_standing_pods`."""
     if has_standing_pods(workload, stand_in=stand_in):
+        own = own_pods(workload, within)
         for made in next_pods(workload, within):
-            yield from actual_skews(made)
+            yield from actual_skews(made, own)
 
 
-def actual_skews(of: ScannedTemplate) -> Iterator[ActualSkew]:
-    """The skew of each constraint of the next pod, in the pod's order; of one without, by the scheduler's defaults."""
+def actual_skews(of: ScannedTemplate, own: Selector | None) -> Iterator[ActualSkew]:
+    """The skew of each constraint of the next pod, in the pod's order; of one without, by the scheduler's defaults.
+
+    Args:
+        of: The template and its next pod.
+        own: The selector of the workload's pods, from `own_pods`.
+    """
     recorded = {each.identity for each in injected_into(of.sent)}
-    for each in _skewed(of.problem):
+    running = {} if own is None else of.index.count(of.problem.pod.meta.namespace, own)
+    for each in _skewed(of, own, running):
         balance, index = each.balance, each.balance.index
         if index is None:
             origin = Origin.DEFAULT
@@ -64,22 +93,46 @@ def actual_skews(of: ScannedTemplate) -> Iterator[ActualSkew]:
             origin = Origin.DECLARED
         written = index is not None and not of.injected
         path = f"{of.template.constraints_path}[{index}]" if written else ""
-        yield _actual(each, origin, path)
+        yield _actual(each, origin, path, None if own is None else running)
 
 
-def _skewed(problem: Problem) -> Iterator[_Skewed]:
+def _skewed(of: ScannedTemplate, own: Selector | None, running: Counts) -> Iterator[_Skewed]:
     """The constraints, with the pods that match each by slot."""
-    counts: dict[Constraint, Counts] = {}
+    problem, counts = of.problem, dict[Constraint, Counts]()
     for counted in (problem.hard, problem.soft):
         counts |= zip(counted.constraints, counted.counts, strict=True)
     for balance in balances_of(Cycle(problem), soft_defaults=True):
-        yield _Skewed(balance, counts[balance.domains.constraint])
+        constraint = balance.domains.constraint
+        matching = counts[constraint]
+        yield _Skewed(balance, matching, matching if own is None else _mine(constraint, matching, of, own, running))
 
 
-def _actual(of: _Skewed, origin: Origin, path: str) -> ActualSkew:
+def _mine(constraint: Constraint, matching: Counts, of: ScannedTemplate, own: Selector, running: Counts) -> Counts:
+    """The workload's own pods that the constraint's selector matches.
+
+    Most selectors are the workload's own, with or without the label of a revision: then nothing is counted anew.
+    """
+    theirs, ours = {*constraint.selector.requirements}, {*own.requirements}
+    if not matching or ours <= theirs:
+        return matching
+    if theirs <= ours:
+        return running
+    return of.index.count(of.problem.pod.meta.namespace, own.joined(theirs - ours))
+
+
+def _actual(of: _Skewed, origin: Origin, path: str, running: Counts | None) -> ActualSkew:
     balance, domains = of.balance, of.balance.domains
     constraint, eligible = domains.constraint, domains.column.domain_count(domains.counting)
-    counts = _listed(domains, eligible)
+    counts, column = _listed(domains, eligible), domains.column
+    counting = node_sets.flags(domains.counting, len(column.of))
+    outside, others = of.counts, dict[int, int]()
+    if sum(of.counts.values()) == sum(domains.match_num.values()):
+        outside = {}
+    else:
+        outside = {slot: pods for slot, pods in of.counts.items() if not counting[slot]}
+    if of.mine is not of.counts:
+        rest = {slot: pods - of.mine.get(slot, 0) for slot, pods in of.counts.items() if counting[slot]}
+        others = {slot: pods for slot, pods in rest.items() if pods > 0}
     return ActualSkew(
         topology_key=constraint.topology_key,
         when_unsatisfiable=balance.written.when_unsatisfiable or "",
@@ -89,7 +142,10 @@ def _actual(of: _Skewed, origin: Origin, path: str) -> ActualSkew:
         min_domains=balance.written.min_domains,
         domains=counts,
         empty=eligible - len(counts),
-        outside=_outside(domains, of.counts),
+        outside=_by_value(column, outside),
+        others=_by_value(column, others),
+        own=None if running is None else _by_value(column, running),
+        uncounted=0 if running is None else sum(running.values()) - sum(of.mine.values()),
         global_minimum=domains.global_minimum if eligible else None,
         skew=max(domains.match_num.values(), default=0) - domains.global_minimum if eligible else None,
         origin=origin,
@@ -106,15 +162,11 @@ def _listed(domains: Domains, eligible: int) -> Mapping[str, int]:
     return dict(sorted((values[number], pods) for number, pods in domains.match_num.items()))
 
 
-def _outside(domains: Domains, counts: Counts) -> Mapping[str, int]:
-    """The matching pods on nodes that do not count, by what they have for the key."""
-    if sum(counts.values()) == sum(domains.match_num.values()):
-        return {}
-    column, found = domains.column, dict[str, int]()
-    counting = node_sets.flags(domains.counting, len(column.of))
+def _by_value(column: Column, counts: Counts) -> Mapping[str, int]:
+    """Pods by what their nodes have for the key; "" for none."""
+    found = dict[str, int]()
     for slot, pods in counts.items():
-        if not counting[slot]:
-            number = column.of[slot]
-            value = column.values[number] if number >= 0 else ""
-            found[value] = found.get(value, 0) + pods
+        number = column.of[slot]
+        value = column.values[number] if number >= 0 else ""
+        found[value] = found.get(value, 0) + pods
     return dict(sorted(found.items()))

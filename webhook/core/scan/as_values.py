@@ -86,6 +86,8 @@ def skew_values(of: ActualSkew) -> Json:
         "emptyDomains": of.empty,
         "minDomains": of.min_domains,
         "outside": dict(of.outside),
+        "others": dict(of.others),
+        "own": None if of.own is None else dict(of.own),
         "path": of.path,
     }
 

@@ -9,9 +9,29 @@ _MOST_DOMAINS = 6
 
 
 def domain_text(of: ActualSkew) -> str:
-    """``a 3, b 1, c 0``; of many domains the fewest and the most; then pods on nodes that do not count."""
+    """``a 3, b 1, c 0``; of many domains the fewest and the most; then whose pods these are, and which do not count."""
     outside = sum(of.outside.values())
-    return _counts(of) + (f"; {plural(outside, 'pod')} on nodes that do not count" if outside else "")
+    beside = f"{plural(outside, 'pod')} on nodes that do not count" if outside else ""
+    return "; ".join(filter(None, (_counts(of), whose_text(of), beside)))
+
+
+def whose_text(of: ActualSkew) -> str:
+    """How many counted pods belong to other workloads, and how many of the workload's own the selector does not match.
+
+    Returns: "" where the constraint counts the workload's own pods and no others.
+    """
+    others, own = sum(of.others.values()), sum((of.own or {}).values())
+    verb = "belongs" if others == 1 else "belong"
+    told = (
+        [f"{others:,} of {plural(sum(of.domains.values()), 'counted pod')} {verb} to other workloads"] if others else []
+    )
+    if of.uncounted and of.uncounted == own:
+        told.append(f"none of its own {plural(own, 'pod')} is counted")
+    elif of.uncounted:
+        told.append(
+            f"{of.uncounted:,} of its own {plural(own, 'pod')} {'is' if of.uncounted == 1 else 'are'} not counted"
+        )
+    return "; ".join(told)
 
 
 def _counts(of: ActualSkew) -> str:

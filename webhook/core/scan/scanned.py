@@ -35,8 +35,11 @@ class ActualSkew(Struct, frozen=True, kw_only=True):
 
     Shape: ``domains`` has every eligible domain, those without a pod at 0; of very many only those that have pods, and
     ``empty`` is how many more there are. ``outside`` are matching pods on nodes that do not count, by the value that
-    those have, "" for none. ``global_minimum`` and ``skew`` are None where no domain is
-    eligible. ``path`` is where the constraint stands in the object; empty for one that is not written there.
+    those have, "" for none. ``others`` are those of ``domains`` that belong to other workloads, by domain, never 0.
+    ``own`` are the workload's running pods by the value of their node, "" for none, counted or not; None where they
+    cannot be told from others. ``uncounted`` is how many of these the selector does not match. ``global_minimum`` and
+    ``skew`` are None where no domain is eligible. ``path`` is where the constraint stands in the object; empty for one
+    that is not written there.
     Unit: pods.
     """
 
@@ -48,6 +51,9 @@ class ActualSkew(Struct, frozen=True, kw_only=True):
     domains: Mapping[str, int]
     empty: int = 0
     outside: Mapping[str, int] = {}
+    others: Mapping[str, int] = {}
+    own: Mapping[str, int] | None = None
+    uncounted: int = 0
     global_minimum: int | None
     skew: int | None
     origin: Origin

@@ -9,13 +9,11 @@ from typing import NamedTuple, TypeVar
 from msgspec import Raw
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import Selector
 from webhook.core.api.types import ObjectMeta, OwnerReference, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.injection import Injection
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.explain.edit_target import object_title
-from webhook.core.index.owners import owner_selector
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.daemon_pods import tolerant, wanted_nodes
 from webhook.core.policy.policy import Mode
@@ -25,7 +23,7 @@ from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.limits.size import immense
 from webhook.core.rules.rule_set import not_looked_at
-from webhook.core.scan.actual_skew import actual_skews, has_standing_pods
+from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods
 from webhook.core.scan.next_pods import ScannedTemplate, next_pods, to_inject
 from webhook.core.scan.scanned import ActualSkew, ScanFailure, ScannedWorkload, SmallestFix, ZoneLoss
 from webhook.core.scan.smallest_fix import of_defaults, of_findings, of_waiting
@@ -33,7 +31,6 @@ from webhook.core.scan.surroundings import ObjectKey, Surroundings, key_of, stan
 from webhook.core.scan.waiting_pods import Waiting, waiting
 from webhook.core.scan.zone_losses import zone_losses
 from webhook.core.workloads.kinds import group_kind
-from webhook.core.workloads.own_selector import compiled, selector_of
 from webhook.core.workloads.reading import parsed, read_meta, read_workload, stated_type
 from webhook.core.workloads.workload import Workload
 
@@ -157,7 +154,7 @@ class _Standing:
     ) -> None:
         self._workload, self._raw, self._named = workload, raw, named
         self._within, self._index = within, index
-        self._own = self._selector()
+        self._own = own_pods(workload, within)
 
     def told(self) -> ScannedWorkload:
         """The named workload with all that is known of its pods."""
@@ -181,16 +178,6 @@ class _Standing:
         )
         return replace(found, failures=tuple(failures))
 
-    def _selector(self) -> Selector | None:
-        workload = self._workload
-        if not workload.is_pod:
-            return selector_of(workload)
-        above = _controller(workload.api_version, workload.kind, workload.meta, self._within)
-        if above is None:
-            return None
-        owner = self._index.owner(above.api_version, above.kind, self._named.namespace, above.name)
-        return compiled(owner_selector(workload.templates[0].template, owner)) if workload.templates else None
-
     def _key(self) -> ObjectKey:
         """The object whose pods are asked about: of a pod that stands for others their controller."""
         workload, namespace = self._workload, self._named.namespace
@@ -202,7 +189,7 @@ class _Standing:
     def _skews(self, made: Sequence[ScannedTemplate]) -> tuple[ActualSkew, ...]:
         if not has_standing_pods(self._workload, stand_in=bool(self._named.stands_for)):
             return ()
-        return tuple(skew for each in made for skew in actual_skews(each))
+        return tuple(skew for each in made for skew in actual_skews(each, self._own))
 
     def _waiting(self) -> Waiting:
         pods = self._within.waiting.get(self._key(), ())
