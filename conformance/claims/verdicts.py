@@ -1,5 +1,6 @@
 """What the referee says of the findings of a world, and of their fixes."""
 
+import re
 from functools import cached_property
 
 import msgspec
@@ -115,6 +116,8 @@ class Inspection:
 def contradictions(inspected):
     """Every claim that does not hold: rule, what is claimed, what is wrong with it."""
     for finding in inspected.findings:
+        if any(re.search(r"\bNone\b", text) for text in (finding.summary, finding.remedy, finding.detail, finding.fix)):
+            yield finding.rule, finding.summary, "a message shows a value that the object does not have"
         reading, promises = READINGS.get(finding.rule, (None, False))
         if reading is not None:
             for fault in reading(inspected, finding):

@@ -17,7 +17,8 @@ from webhook.core.api.types import LabelSelector, ObjectMeta, Pod, PodTemplate
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import CONTROLLER_REVISION_HASH, DEFAULT_NAMESPACE
 from webhook.core.api.written_selector import selected_keys
-from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.admission_plugins import admitted
+from webhook.core.apiserver.pod_defaults import as_created, as_decoded
 from webhook.core.defaulting.injection import Injection, Skip, inject
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import reference_to
@@ -74,16 +75,18 @@ def after_admission(  # noqa: PLR0913 each is a fact of its own
     webhook and kube-apiserver's own admission already.
     """
     meta, spec, injected = template.meta, template.pod_spec, None
-    if posted and policy.defaults.mode == "inject":
-        result = inject(template, namespace, policy, index, version, waited=True)
-        injected = result if isinstance(result, Injection | Skip) else None
-        if isinstance(result, Injection):
-            spec = replace(spec, topology_spread_constraints=result.constraints)
     status = template.status if isinstance(template, Pod) else None
     pod = Pod(metadata=replace(meta, namespace=meta.namespace or namespace), spec=spec, status=status)
     if not posted:
         return AdmittedPod(as_created(pod, version), injected)
     facts = facts_for(pod, index)
+    if policy.defaults.mode == "inject":
+        # kube-apiserver runs its own plugins before webhooks: injection sees the nodes that a RuntimeClass chooses.
+        seen = replace(template, spec=admitted(as_decoded(pod, version), facts).pod_spec)
+        result = inject(seen, namespace, policy, index, version, waited=True)
+        injected = result if isinstance(result, Injection | Skip) else None
+        if isinstance(result, Injection):
+            pod = replace(pod, spec=replace(spec, topology_spread_constraints=result.constraints))
     return AdmittedPod(as_created(pod, version, facts), injected, facts.unknown)
 
 

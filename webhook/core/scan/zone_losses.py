@@ -39,8 +39,8 @@ def zone_losses(workload: Workload, made: Sequence[ScannedTemplate], within: Sur
         return ()
     if workload.is_pod or traits.on_every_node or traits.completes or not (within.zones and made):
         return ()
-    asked = _Asked(workload, own, within, index)
-    sure = asked.sure_nodes(made[0])
+    asked = _Asked(workload, own, within, index, made[0])
+    sure = asked.sure_nodes()
     return tuple(asked.loss(zone, sure=(sure & ~zone.nodes).bit_count() >= asked.wanted) for zone in within.zones)
 
 
@@ -63,20 +63,23 @@ def totals(zones: Iterable[FailingZone], losses: Iterable[ZoneLoss]) -> tuple[Zo
 class _Asked:
     """One workload with one template, and how it is asked about."""
 
-    def __init__(self, workload: Workload, own: Selector, within: Surroundings, index: ReadOnlyIndex) -> None:
+    def __init__(
+        self, workload: Workload, own: Selector, within: Surroundings, index: ReadOnlyIndex, made: ScannedTemplate
+    ) -> None:
         self._workload, self._own, self._within, self._index = workload, own, within, index
-        (self._template,) = workload.templates
+        (self._template,), self._made = workload.templates, made
         self._namespace = namespace_of(workload.meta.namespace, within.circumstances.namespace)
         self._pods = index.count(self._namespace, own)
         self.wanted = _replicas(self._template)
 
-    def sure_nodes(self, made: ScannedTemplate) -> int:
+    def sure_nodes(self) -> int:
         """Nodes that take one of the pods each, whichever zone is lost and wherever the others are; none if unknown.
 
         Shape: a lost zone takes away pods and nodes, so what admits a pod before does so afterwards, unless that is a
         matter of other nodes: of hard constraints (injection may choose others then), of pods that want to be near, and
         of volumes that are told by ordinals.
         """
+        made = self._made
         claims, problem = self._workload.claims, made.problem
         may_get = self._within.circumstances.policy.defaults.mode == "inject" and not made.sent.pod_spec.constraints
         if may_get or (claims is not None and claims.names):
@@ -93,7 +96,7 @@ class _Asked:
         # Nothing is made anew of a workload that has all of its pods, and none of them in the zone.
         if not sure and (here or sum(self._pods.values()) < self.wanted):
             gone = self._stranded(zone.gone)
-            stay = _stays(self._template.template.pod_spec.tolerations or ())
+            stay = _stays(self._made.problem.pod.pod_spec.tolerations or ())
             unreachable = _NONE if stay else self._stranded(zone.unreachable)
         return ZoneLoss(zone=zone.name, wanted=self.wanted, unreachable=unreachable, gone=gone)
 

@@ -76,6 +76,19 @@ class TestReplicasThatDoNotFit:
                 id="too few domains",
             ),
             pytest.param(
+                cluster("a: a0 | b0", labelled="disk=ssd"),
+                asked(
+                    f"{ZONE} nodeAffinityPolicy:Honor", HOST, replicas=3, nodeSelector={"kubernetes.io/hostname": "b0"}
+                ),
+                [
+                    (
+                        "warn 0 of 3 fit: zone[0] counts no zone: no node that counts has its label;"
+                        " zone ScheduleAnyway fits 3"
+                    )
+                ],
+                id="no domain, and no minDomains",
+            ),
+            pytest.param(
                 cluster(CORDONED),
                 asked(ZONE, replicas=7, **asking("40")),
                 ["audit 3 of 7 fit: the nodes have no room for more"],

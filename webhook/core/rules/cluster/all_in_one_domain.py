@@ -92,7 +92,7 @@ ALL_IN_ONE = Rule(
 
 def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     template, view = subject.workload.templates[0], index.view()
-    affine, ground = _wanted_together(template), UsableNodes(template, subject.policy, view)
+    affine, ground = _wanted_together(template), UsableNodes(subject, template, index)
     pods = sum(counts.values())
     # The node first: all on one node is worse than all in one zone, and includes it.
     for key in (HOSTNAME, ZONE):

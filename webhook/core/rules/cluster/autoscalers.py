@@ -44,7 +44,7 @@ def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     karpenter = has_karpenter(view)
     for template in subject.workload.templates:
         placed = [each for each in subject.placed if each.template is template]
-        ground = UsableNodes(template, subject.policy, view)
+        ground = UsableNodes(subject, template, index)
         for each in subject.timely(placed) if karpenter else ():
             for difference in differences(each, placed, ground, subject, index):
                 yield _finding(each, difference)

@@ -156,7 +156,7 @@ def _may_be_uneven(key: str, template: Template, subject: Subject) -> bool:
     if subject.index is None or subject.lacks("nodes"):
         return True
     view = subject.index.view()
-    column, usable = view.column(key), UsableNodes(template, subject.policy, view).usable
+    column, usable = view.column(key), UsableNodes(subject, template, subject.index).usable
     empty = sum(not column.with_value(name) & usable for name in subject.policy.domains.get(key, ()))
     return column.domain_count(usable) + empty > 1 or (key == HOSTNAME and grows(subject.policy, view))
 
@@ -340,7 +340,7 @@ def _has_the_key(placed: Placed, subject: Subject) -> bool:
     if subject.index is None or subject.lacks("nodes"):
         return False
     view = subject.index.view()
-    ground = UsableNodes(placed.template, subject.policy, view)
+    ground = UsableNodes(subject, placed.template, subject.index)
     used = ground.usable & (ground.tolerated | (view.live & ~settled_nodes(view)))
     grown = key not in ON_EVERY_NODE and grows(subject.policy, view)
     return not grown and bool(used) and not used & ~view.column(key).present
@@ -355,7 +355,7 @@ def _single_domains(subject: Subject) -> Mapping[int, _Why]:
     if subject.index is None or subject.lacks("nodes") or grows(subject.policy, view := subject.index.view()):
         return {}
     found = {}
-    for number, (placed, ground) in enumerate(subject.timely(usable_nodes_of(subject, view))):
+    for number, (placed, ground) in enumerate(subject.timely(usable_nodes_of(subject, subject.index))):
         if (placed.constraint.min_domains or 1) > 1 or ground.domains(placed) != 1 or not ground.open:
             continue
         column = view.column(placed.constraint.topology_key or "")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from webhook.core.api.well_known import SUCCESSORS
 from webhook.core.index.meant_keys import ON_EVERY_NODE, PLACES, meant_by, near
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, over_another_key
@@ -25,13 +25,14 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     missing = subject.lacks("nodes")
     if subject.index is None or missing:
         return (NotEvaluated(KEY_UNKNOWN.id, missing), NotEvaluated(KEY_PARTIAL.id, missing))
-    return _beside(subject, subject.index.view())
+    return _beside(subject, subject.index)
 
 
-def _beside(subject: Subject, view: NodeView) -> Iterator[RuleAnswer]:
+def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
+    view = index.view()
     growing = grows(subject.policy, view)
     on_every_node = subject.workload.traits.on_every_node
-    for placed, ground in subject.timely(usable_nodes_of(subject, view)):
+    for placed, ground in subject.timely(usable_nodes_of(subject, index)):
         key = placed.constraint.topology_key
         if placed.template.template.pod_spec.node_name:
             continue  # a bound pod is not scheduled any more
@@ -73,10 +74,10 @@ KEY_PARTIAL = Rule(
         "one it is the last choice."
     ),
     silent=(
-        "about nodes that these pods may not use: those that node selector, node affinity or taints exclude (control "
-        "planes, other pools), and those that are cordoned, not ready, starting or being removed. It warns if one "
-        "in twenty of the usable nodes, or more, lacks the key of a hard constraint; where most of them lack a key "
-        "other than zone, region or hostname, the key may well choose the nodes, and it is audit."
+        "about nodes that these pods may not use: those that node selector, node affinity, RuntimeClass or taints "
+        "exclude (control planes, other pools), and those that are cordoned, not ready, starting or being removed. It "
+        "warns if one in twenty of the usable nodes, or more, lacks the key of a hard constraint; where most of them "
+        "lack a key other than zone, region or hostname, the key may well choose the nodes, and it is audit."
     ),
     ask=evaluate,
     needs=(Need.NODES,),

@@ -118,7 +118,7 @@ def _counting(alike: list[Placed], subject: Subject) -> int:
     if subject.index is None or subject.lacks("nodes"):
         return -1
     nodes = 0
-    for placed, ground in usable_nodes_of(replace(subject, placed=tuple(alike)), subject.index.view()):
+    for placed, ground in usable_nodes_of(replace(subject, placed=tuple(alike)), subject.index):
         nodes |= ground.counting(placed)
     return nodes
 

@@ -266,7 +266,7 @@ def _domains(placed: Placed, subject: Subject) -> tuple[int, ...] | None:
     if subject.index is None or subject.index.lacks("nodes"):
         return _USUAL_ZONES if key == ZONE else None
     view = subject.index.view()
-    ground = UsableNodes(placed.template, subject.policy, view)
+    ground = UsableNodes(subject, placed.template, subject.index)
     domains = ground.domains(placed)
     open_ = view.column(key).domain_count(ground.open & ground.with_hard_keys)
     return (domains,) if domains == open_ else ()

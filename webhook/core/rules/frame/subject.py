@@ -1,17 +1,19 @@
 """What a rule is asked about: one object, its constraints, and the circumstances in which it is examined."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import TypeVar
 
 from msgspec import Struct
 
 from webhook.core.api.selectors import Selector
-from webhook.core.api.types import SpreadConstraint
+from webhook.core.api.types import ObjectMeta, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.cached_property import cached_property
+from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index.objects import Autoscaler
+from webhook.core.index.pod_admission import as_admitted
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.counting import readable_selector
@@ -152,9 +154,28 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
             return NO_CLUSTER
         if here.unlooked:
             return self._limit or here.unlooked
-        if self._lacking and (missing := here.index.lacks(*resources)):
+        if self._lacking and (missing := here.index.lacks(*resources, *self._choosing(resources))):
             return missing
         return self._barred or (NO_TIME if self.late else "")
+
+    def _choosing(self, resources: Sequence[str]) -> Sequence[str]:
+        """What else decides which nodes the pods may use: their RuntimeClass."""
+        named = any(each.template.pod_spec.runtime_class_name for each in self.workload.templates)
+        return ("runtimeclasses",) if named and "nodes" in resources else ()
+
+    def admitted(self, template: Template, index: ReadOnlyIndex) -> Pod:
+        """A pod of the template after kube-apiserver's admission: with what its RuntimeClass and LimitRanges add.
+
+        Every rule that compares pods with nodes reads this pod, not the template.
+        """
+        known: dict[str, Pod] = self.__dict__.setdefault("_admitted", {})
+        if template.path not in known:
+            meta = self.workload.meta
+            labelled = ObjectMeta(
+                name=meta.name, namespace=namespace_of(meta.namespace), labels=template.template.labels
+            )
+            known[template.path] = as_admitted(Pod(metadata=labelled, spec=template.template.spec), index, self.version)
+        return known[template.path]
 
     @cached_property
     def _lacking(self) -> bool:

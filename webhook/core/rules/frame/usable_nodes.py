@@ -6,9 +6,8 @@ from webhook.core.api.selectors import compile_required_nodes
 from webhook.core.api.types import HONOR, IGNORE
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.cached_property import cached_property
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import domain_count
-from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
 from webhook.core.workloads.workload import Template
@@ -18,17 +17,21 @@ CAPPING_MIN_DOMAINS = 100_000
 
 
 class UsableNodes:
-    """The nodes for the pods of one template, in several senses, each computed on first use."""
+    """The nodes for the pods of one template, in several senses, each computed on first use.
 
-    def __init__(self, template: Template, policy: Policy, view: NodeView) -> None:
+    ``spec`` is of a pod after admission: a RuntimeClass adds to its node selector and its tolerations.
+    """
+
+    def __init__(self, subject: Subject, template: Template, index: ReadOnlyIndex) -> None:
         self.template = template
-        self.policy = policy
-        self.view = view
+        self.policy = subject.policy
+        self.view = index.view()
+        self.spec = subject.admitted(template, index).pod_spec
 
     @cached_property
     def usable(self) -> int:
         """The nodes that node selector and node affinity allow."""
-        spec = self.template.template.pod_spec
+        spec = self.spec
         if not spec.node_selector and spec.affinity is None:
             return self.view.live
         return usable_nodes(self.view, compile_required_nodes(spec.node_selector, spec.affinity))
@@ -36,7 +39,7 @@ class UsableNodes:
     @cached_property
     def tolerated(self) -> int:
         """The nodes whose taints the pods tolerate."""
-        return tolerated_nodes(self.view, self.template.template.pod_spec.tolerations)
+        return tolerated_nodes(self.view, self.spec.tolerations)
 
     @cached_property
     def open(self) -> int:
@@ -80,10 +83,10 @@ class UsableNodes:
         return domain_count(self.policy, view, constraint.topology_key or "", nodes)
 
 
-def usable_nodes_of(subject: Subject, view: NodeView) -> Iterator[tuple[Placed, UsableNodes]]:
+def usable_nodes_of(subject: Subject, index: ReadOnlyIndex) -> Iterator[tuple[Placed, UsableNodes]]:
     """Each constraint with the nodes for its template's pods."""
     nodes: UsableNodes | None = None
     for placed in subject.placed:
         if nodes is None or nodes.template is not placed.template:
-            nodes = UsableNodes(placed.template, subject.policy, view)
+            nodes = UsableNodes(subject, placed.template, index)
         yield placed, nodes

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from webhook.core.api.types import named_claims
+from webhook.core.api.types import PodSpec, named_claims
 from webhook.core.placement.proofs.bounds import Home, addable_pinned
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.proofs.pinned_claims import Missing
@@ -95,11 +95,11 @@ CONFLICTS = PlacementRule(
 
 def _is_pinned(template: Template) -> bool:
     """Whether something in the template besides constraints restricts where its pods may go."""
-    return any(True for _ in _restrictions(template))
+    return bool(template.template.pod_spec.runtime_class_name) or any(True for _ in _restrictions(template))
 
 
-def _restrictions(template: Template) -> Iterator[tuple[Restriction, str]]:
-    """What restricts the pods, and how messages call it."""
+def _restrictions(template: Template, admitted: PodSpec | None = None) -> Iterator[tuple[Restriction, str]]:
+    """What restricts the pods, and how messages call it; ``admitted`` has what a RuntimeClass adds."""
     spec = template.template.pod_spec
     affinity = spec.affinity
     node_affinity = affinity.node_affinity if affinity else None
@@ -107,6 +107,8 @@ def _restrictions(template: Template) -> Iterator[tuple[Restriction, str]]:
     apart = affinity.pod_anti_affinity if affinity else None
     if spec.node_selector or (node_affinity and node_affinity.required):
         yield Restriction.AFFINITY, "node selector" if spec.node_selector else "node affinity"
+    elif admitted is not None and admitted.node_selector:
+        yield Restriction.AFFINITY, f"RuntimeClass {quoted(spec.runtime_class_name or '', 40)}"
     for name in named_claims(template.template.pod_spec.volumes):
         yield Restriction.VOLUMES, f"claim {quoted(name, 40)}"
         break
@@ -133,7 +135,7 @@ def _blamed(case: TemplateUnderRule, admitted: int, tally: ConstraintRoom) -> Fi
     # With no room for one more pod, constraints are not what keeps it out.
     if not case.has_room(admitted + 1):
         return None
-    named = dict(_restrictions(case.placed[0].template))
+    named = dict(_restrictions(case.placed[0].template, case.places.problem.pod.pod_spec))
     # Each restriction is lifted alone first, to blame the right one; then all, in case they act together.
     for part in (*((each,) for each in Restriction if each in named), tuple(Restriction)):
         what_if = candidate_nodes(case.places, without=part)

@@ -114,7 +114,7 @@ def _full_hosts(placed: Placed, ground: UsableNodes, subject: Subject, index: Re
 
 def _avoided_nodes(placed: Placed, ground: UsableNodes) -> Difference | None:
     """Nodes that kube-scheduler avoids as long as it can, and Karpenter never takes."""
-    tolerations = placed.template.template.pod_spec.tolerations
+    tolerations = ground.spec.tolerations
     avoided = 0
     for taints, members in ground.view.soft_taint_classes:
         if first_untolerated(taints, tolerations, _SOFT) is not None:
@@ -134,7 +134,7 @@ def _avoided_nodes(placed: Placed, ground: UsableNodes) -> Difference | None:
 
 def _terms(placed: Placed, ground: UsableNodes) -> Difference | None:
     """Terms of a node affinity, which are alternatives."""
-    spec = placed.template.template.pod_spec
+    spec = ground.spec
     terms = _required_terms(spec.affinity)
     if len(terms) < 2:
         return None
@@ -163,7 +163,7 @@ def _narrowed(placed: Placed, ground: UsableNodes) -> Difference | None:
     key = constraint.topology_key or ""
     if constraint.node_affinity_policy != IGNORE or key == HOSTNAME or not constraint.hard:
         return None
-    spec = placed.template.template.pod_spec
+    spec = ground.spec
     keys = {*(spec.node_selector or ())}
     keys.update(each.key for term in _required_terms(spec.affinity) for each in term.match_expressions or ())
     column = ground.view.column(key)

@@ -10,13 +10,12 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.types import IGNORE, ObjectMeta, Pod, SpreadConstraint
+from webhook.core.api.types import IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.cached_property import cached_property
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index import node_sets
-from webhook.core.index.pod_admission import as_admitted
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, addable_together, constraint_rooms
 from webhook.core.placement.proofs.every_order import Start, fits, starts
@@ -260,11 +259,10 @@ def _places(
 ) -> WorkloadProblem | None:
     """What the cluster says of so many pods of this template; None where a selector cannot be read."""
     workload, labels = subject.workload, template.template.labels
-    meta = ObjectMeta(name=workload.meta.name, namespace=namespace_of(workload.meta.namespace), labels=labels)
     keys = {key for each in placed for key in selected_by(each.constraint)}
     # True for a label that differs between revisions: with such a key, pods of no other workload count.
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
-    pod = as_admitted(Pod(metadata=meta, spec=template.template.spec), index, subject.version)
+    pod = subject.admitted(template, index)
     now = index.taken_at or subject.circumstances.now
     places = survey(index, pod, own_selector(subject), 2 * most + _MORE_ON_A_NODE, now=now, late=late)
     return None if places.problem.hard.error else places

@@ -290,6 +290,8 @@ def in_the_way(short: Shortfall) -> str:
 
 def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: ConstraintRoom, placed: Placed) -> str:
     """The domains that hold the others down; empty if all of them take a pod."""
+    if not room.limit.enough and (placed.constraint.min_domains or 1) == 1:
+        return f"{placed.name} counts no {placed.noun}: no node that counts has its label"
     if not room.limit.enough:
         return f"{placed.name} has fewer {placed.noun}s than minDomains {placed.constraint.min_domains}"
     held = [each for each in room.closed if room.count(each) == room.minimum]
