@@ -29,13 +29,18 @@ from webhook.core.policy.policy import Policy
 
 RECORDED = Path(__file__).parent / "groups.jsonl.gz"
 STATES, ORDERS = 4_000, 200
+BARE = "bare"  # the node without the label
 THIRD = Cap(topology_key=HOSTNAME, amount=Fraction(1, 3), of_pods=True, strict=True)
 HALF = Cap(topology_key=ZONE, amount=Fraction(1, 2), of_pods=True, strict=True)
 EVEN = Cap(topology_key=ZONE, amount=Fraction(1, 2), of_pods=True)
 FIVE = Cap(topology_key=HOSTNAME, amount=Fraction(5))
 EIGHT = Cap(topology_key=ZONE, amount=Fraction(8))
 
-# Shards, pods of each, nodes of each zone, caps, and the key that a shard's pods do not share.
+THREE = Cap(topology_key=ZONE, amount=Fraction(3))
+TWO = Cap(topology_key=HOSTNAME, amount=Fraction(2))
+
+# Shards, pods of each, nodes of each zone, caps, the key that a shard's pods do not share, and the label that one node
+# more lacks.
 SHAPES = [
     *((shards, 2, nodes, (THIRD, HALF), ZONE) for shards in (3, 4, 5, 6, 9, 10, 12) for nodes in ((2, 2, 2), (3, 3, 3), (4, 4, 4))),
     *((shards, 2, nodes, (THIRD, HALF), ZONE) for shards in (4, 6, 9) for nodes in ((2, 3, 4), (3, 3, 3, 3), (2, 2, 2, 2, 2))),
@@ -45,19 +50,31 @@ SHAPES = [
     (9, 2, (3, 3, 3), (FIVE, EIGHT), ZONE),
     (9, 2, (4, 4, 4), (FIVE, EIGHT), ZONE),
     (9, 2, (2, 2, 2), (FIVE, EIGHT), ZONE),
+    *((3, 2, nodes, caps, ZONE, ZONE) for nodes in ((2, 2), (2, 2, 2)) for caps in ((), (THREE,), (THREE, TWO), (EVEN,))),
+    (3, 2, (2, 2, 2), (THIRD, HALF), ZONE, ZONE),
+    *((shards, 2, (4,), caps, HOSTNAME, HOSTNAME) for shards in (2, 3) for caps in ((), (TWO,))),
+    (3, 2, (2, 2, 2), (THIRD, HALF), ZONE, HOSTNAME),
 ]
 
 
 def name_of(shape):
-    shards, pods, nodes, caps, apart = shape
+    shards, pods, nodes, caps, apart, *lacking = shape
     told = ", ".join(f"{each.topology_key.rpartition('/')[2]} {each.text}" for each in caps)
-    return f"{shards} x {pods} on {' '.join(map(str, nodes))}: {told}; no shared {apart.rpartition('/')[2]}"
+    return f"{shards} x {pods} on {' '.join(map(str, nodes))}: {told}; no shared {apart.rpartition('/')[2]}" + "".join(f"; a node without {key.rpartition('/')[2]}" for key in lacking)
+
+
+def evades_on(shape):
+    """The node that no pod may get; pods that share no zone share no node either, whatever label it lacks."""
+    return BARE if shape[4] in shape[5:] else None
 
 
 def planned(shape):
     """The world with the pods of the derived plan; None where nothing was found that fits for certain."""
-    shards, pods, nodes, caps, apart = shape
+    shards, pods, nodes, caps, apart, *lacking = shape
     cluster = {"nodes": [node(f"{zone}{each}", zone) for zone, many in zip("abcdef", nodes) for each in range(many)], "pods": []}
+    for key in lacking:
+        cluster["nodes"].append(node(BARE, "a"))
+        del cluster["nodes"][-1]["metadata"]["labels"][key]
     group = Group(
         name="cache", namespace="shop", selector=LabelSelector(match_labels={"app": "redis"}), shard_label="shard",
         never_share=(apart,), shards=shards, pods_per_shard=pods, plan_for=shards, caps=caps,
@@ -78,10 +95,10 @@ def planned(shape):
     return {"id": name_of(shape), **cluster, "ordinals": ordinals, "ordered": False, "states": STATES, "samples": ORDERS, "seed": 1}
 
 
-def is_kept(world, referee):
-    """Whether every order that was tried places all pods, and whether those were all orders."""
+def is_kept(world, referee, evades=None):
+    """Whether every order that was tried places all pods, none on the node where caps count none, and whether those were all orders."""
     said = referee.place(world)
-    return said["fewest"] == said["most"] == len(world["ordinals"]), said["exact"]
+    return said["fewest"] == said["most"] == len(world["ordinals"]) and evades not in said["first"], said["exact"]
 
 
 def main():
@@ -94,7 +111,7 @@ def main():
                 none.append(name_of(shape))
                 continue
             recording = Recording(referee)
-            kept, every = is_kept(world, recording)
+            kept, every = is_kept(world, recording, evades_on(shape))
             cases.append(({"id": world["id"]}, recording.answers))
             exact += every
             wrong += [] if kept else [world["id"]]

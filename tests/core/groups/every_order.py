@@ -14,14 +14,16 @@ HOST = "kubernetes.io/hostname"
 
 
 class Orders:
-    """A state has the nodes of each shard's pods, sorted; ``hosts`` are names with their zones.
+    """A state has the nodes of each shard's pods, sorted; ``hosts`` are names with their zones, None for no label.
+
+    ``nameless`` nodes have no hostname label.
 
     With ``alike``, all shards have equal fields, all zones as many nodes, and a turn goes by no numbers of shards:
     states that differ by names only are one.
     """
 
-    def __init__(self, hosts, pods, shards, *, alike=False):
-        self.alike = alike
+    def __init__(self, hosts, pods, shards, *, alike=False, nameless=()):
+        self.alike, self.nameless = alike, frozenset(nameless)
         self.zones = hosts
         self.pods = pods
         self.shards = [read(msgspec.to_builtins(each)) for each in shards]
@@ -87,19 +89,29 @@ class Orders:
             host
             for host, zone in self.zones.items()
             if (pinned is None or zone in pinned)
-            and not (HOST in apart and host in state[number])
-            and not (len(apart) > (HOST in apart) and zone in {self.zones[other] for other in state[number]})
-            and all(self.admits(each, host, held, pinned) for each in constraints)
+            and not (HOST in apart and host in state[number] and host not in self.nameless)
+            and not (len(apart) > (HOST in apart) and zone and zone in {self.zones[other] for other in state[number]})
+            and self.has_keys(host, constraints)
+            and all(self.admits(each, host, held, pinned, constraints) for each in constraints)
         ]
 
-    def admits(self, constraint, host, held, pinned):
-        """Only nodes that the pod may use count."""
-        on_hosts = constraint["topologyKey"] == HOST
-        counts = Counter(
-            {(each if on_hosts else zone): 0 for each, zone in self.zones.items() if pinned is None or zone in pinned}
+    def has_keys(self, host, constraints):
+        """Whether the node has the keys of all hard constraints."""
+        return all(
+            host not in self.nameless if each["topologyKey"] == HOST else self.zones[host] for each in constraints
         )
+
+    def admits(self, constraint, host, held, pinned, constraints):
+        """Only nodes that the pod may use, and that have the keys of all its hard constraints, count."""
+        on_hosts = constraint["topologyKey"] == HOST
+        counting = {
+            each: zone
+            for each, zone in self.zones.items()
+            if (pinned is None or zone in pinned) and self.has_keys(each, constraints)
+        }
+        counts = Counter({(each if on_hosts else zone): 0 for each, zone in counting.items()})
         for each in held:
-            if pinned is None or self.zones[each] in pinned:
+            if each in counting:
                 counts[each if on_hosts else self.zones[each]] += 1
         lowest = 0 if len(counts) < constraint.get("minDomains", 1) else min(counts.values())
         return counts[host if on_hosts else self.zones[host]] + 1 - lowest <= constraint["maxSkew"]
@@ -136,10 +148,11 @@ def read(fields):
     apart = [each["topologyKey"] for each in affinity.get("podAntiAffinity", {}).get(REQUIRED, ())]
     nodes = affinity.get("nodeAffinity", {}).get(REQUIRED)
     pinned = None if nodes is None else nodes["nodeSelectorTerms"][0]["matchExpressions"][0]["values"]
-    return fields["constraints"], apart, pinned
+    hard = [each for each in fields["constraints"] if each["whenUnsatisfiable"] == "DoNotSchedule"]
+    return hard, apart, pinned
 
 
 def hosts_of(text):
     """``a: a0=0 a1=0 | b: b0=0`` as nodes with their zones."""
-    parts = (part.split(":") for part in text.split("|"))
-    return {entry.split("=")[0]: zone.strip() for zone, written in parts for entry in written.split()}
+    parts = (part.rpartition(":") for part in text.split("|"))
+    return {entry.split("=")[0]: zone.strip() or None for zone, _, written in parts for entry in written.split()}

@@ -163,6 +163,9 @@ def _way(group: Group, plan: Plan, key: str, of: Keeping) -> str:
     match of.way:
         case Way.NOTHING:
             return f"no constraint; the {group.shards} shards have at most one pod each {on(key)}"
+        case Way.LABEL:
+            few = "" if group.most(key) is None else f"; at most {pods} {on(key)}"
+            return f"a constraint keeps pods off nodes without the label{few}"
         case Way.PINS:
             return f"each shard is pinned to {plural(group.pods_per_shard, where)}; a {where} gets at most {pods}"
         case Way.EXACT:

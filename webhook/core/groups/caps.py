@@ -18,6 +18,8 @@ from webhook.core.api.types import LabelSelector
 
 # More than any cluster has domains, so that a domain that is added does not end the cap.
 MIN_DOMAINS_OF_A_CAP = 1_000_000
+# More than any group has pods: a hard constraint with it keeps pods from nodes without the label, and from no other.
+MAX_SKEW_OF_A_LABEL = 1_000_000
 
 
 class Cap(Struct, frozen=True, kw_only=True):

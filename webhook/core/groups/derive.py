@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.explain.obstacles import segment_of
 from webhook.core.groups.caps import Cap
-from webhook.core.groups.fields import unpinned
+from webhook.core.groups.fields import only_labelled, unpinned
 from webhook.core.groups.group import Group, Shard, Standing
 from webhook.core.groups.plan import Plan, Setting, as_it_stands, plan
 from webhook.core.groups.rooms import Rooms, rooms
@@ -68,7 +68,8 @@ def derive_standing(  # noqa: PLR0913 as `derive`, and what stands
     """The same with the fields of an earlier plan: it is None too where these do not keep the caps any more."""
     shards = _bare(group, shards)
     # Of what a node takes, the cap that stands, which may be narrower than the group's.
-    tops = [each.max_skew or 1 for each in before.constraints if each.topology_key == HOSTNAME]
+    stored = (each for each in before.constraints if each != only_labelled(group, HOSTNAME))
+    tops = [each.max_skew or 1 for each in stored if each.topology_key == HOSTNAME]
     narrow = tuple(Cap(topology_key=HOSTNAME, amount=Fraction(top)) for top in tops)
     setting = _setting(replace(group, caps=(*group.caps, *narrow)), shards, index, policy, searches=searches)
     reasons = tuple(_in_the_way(group, setting.rooms))

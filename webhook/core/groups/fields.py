@@ -24,7 +24,7 @@ from webhook.core.api.types import (
     SpreadConstraint,
 )
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.groups.caps import MIN_DOMAINS_OF_A_CAP
+from webhook.core.groups.caps import MAX_SKEW_OF_A_LABEL, MIN_DOMAINS_OF_A_CAP
 from webhook.core.groups.group import Fields, Group, Shard, ShardPlan
 
 Json = Any
@@ -43,6 +43,11 @@ def max_skew(group: Group, key: str, skew: int) -> SpreadConstraint:
 def exact_cap(group: Group, key: str, most: int) -> SpreadConstraint:
     """A constraint that admits at most so many pods of the group to a domain."""
     return replace(max_skew(group, key, most), min_domains=MIN_DOMAINS_OF_A_CAP)
+
+
+def only_labelled(group: Group, key: str) -> SpreadConstraint:
+    """A constraint that keeps the pods of the group from nodes without the label, and from no other node."""
+    return max_skew(group, key, MAX_SKEW_OF_A_LABEL)
 
 
 def naive(group: Group, shard: Shard) -> Fields:

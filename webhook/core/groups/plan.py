@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.groups.caps import MIN_DOMAINS_OF_A_CAP, fullest, safe_max_skew
-from webhook.core.groups.fields import derived, exact_cap, max_skew, with_fields
+from webhook.core.groups.fields import derived, exact_cap, max_skew, only_labelled, with_fields
 from webhook.core.groups.group import Fields, Group, Loads, Shard, Standing
 from webhook.core.groups.outlook import EFFORT, Outlook, outlook
 from webhook.core.groups.pins import pin, staying
@@ -44,6 +44,7 @@ class Way(StrEnum):
     MAX_SKEW = "maxSkew"
     EXACT = "exact cap"
     PINS = "pins"
+    LABEL = "nodes with the label"
 
 
 class Proof(StrEnum):
@@ -168,10 +169,36 @@ def _rank(of: Plan) -> tuple[int, float]:
 def _candidates(group: Group, shards: Sequence[Shard], within: Setting) -> Iterator[_Candidate]:
     pinned = _pinned(group, shards, within.rooms) if group.keeps_zones_apart else None
     found = [] if pinned is not None and within.pins_first else [_skewed(group, within.rooms), _exact(group)]
-    for each in found if pinned is None else [*found, pinned]:
+    for bare in found if pinned is None else [*found, pinned]:
+        each = _labelled(group, bare, within.rooms)
         fields = (derived(group, shard, each.constraints) for shard in shards)
         defaulted = _are_defaulted(shards, fields, within.policy)
         yield replace(each, constraints=(_no_cap(group, shards),)) if defaulted else each
+
+
+def _labelled(group: Group, of: _Candidate, rooms: Rooms) -> _Candidate:
+    """The candidate with a constraint over each key that the group needs on every node and that some node lacks.
+
+    Without it all pods of the group could go to such a node: there no cap and no shard rule counts them.
+    """
+    constraints, keeping = [*of.constraints], {**of.keeping}
+    for key in _to_label(group, of.constraints, rooms, pins=of.loads is not None):
+        constraints.append(only_labelled(group, key))
+        kept_apart = _kept_by_shards(group, key, group.shards)
+        keeping[key] = Keeping(Way.LABEL, group.shards if kept_apart else group.pods)
+    return replace(of, constraints=tuple(constraints), keeping=keeping)
+
+
+def _to_label(group: Group, constraints: Iterable[SpreadConstraint], rooms: Rooms, *, pins: bool) -> Iterator[str]:
+    """The keys that some node lacks and that nothing else requires of nodes: no constraint, no pin, no domain."""
+    required = {each.topology_key for each in constraints}
+    required |= {group.zone_key} if pins else set()
+    required |= {group.domains_key} if group.domains is not None else set()
+    needed = [group.zone_key] if group.names_zones else []
+    # Pods of a shard that share no zone share no node either, whatever label a node lacks.
+    if not group.keeps_zones_apart and (HOSTNAME in group.never_share or group.most(HOSTNAME) is not None):
+        needed.append(HOSTNAME)
+    return (key for key in needed if key in rooms.unlabelled and key not in required)
 
 
 def _are_defaulted(shards: Iterable[Shard], fields: Iterable[Fields], policy: Policy) -> bool:
@@ -204,6 +231,8 @@ def _no_cap(group: Group, shards: Sequence[Shard]) -> SpreadConstraint:
 def _standing(group: Group, shards: Sequence[Shard], before: Standing, rooms: Rooms) -> _Candidate | None:
     """What stands, judged by the group as it is now."""
     pinned = _pinned(group, shards, rooms) if before.pins and group.keeps_zones_apart else None
+    if any(_to_label(group, before.constraints, rooms, pins=pinned is not None)):
+        return None
     capped = dict(_capped_keys(group))
     given = {each.topology_key: each for each in before.constraints if not _is_no_cap(group, each, capped)}
     others = any(each.selector != group.selector for each in before.constraints) or not given.keys() <= capped.keys()
@@ -221,7 +250,8 @@ def _standing(group: Group, shards: Sequence[Shard], before: Standing, rooms: Ro
             domains = rooms.nodes if key == HOSTNAME else len(rooms.of_zones)
             keeping[key] = Keeping(Way.MAX_SKEW, fullest(group.pods, domains, each.max_skew or 0))
         elif _kept_by_shards(group, key, most):
-            keeping[key] = Keeping(Way.NOTHING, group.shards)
+            labelled = only_labelled(group, key) in before.constraints
+            keeping[key] = Keeping(Way.LABEL if labelled else Way.NOTHING, group.shards)
         else:
             return None
         if keeping[key].worst > most:
@@ -232,6 +262,8 @@ def _standing(group: Group, shards: Sequence[Shard], before: Standing, rooms: Ro
 
 def _is_no_cap(group: Group, constraint: SpreadConstraint, capped: Mapping[str, int]) -> bool:
     """Whether it is one that keeps no pod of the group, as it is now, from a node."""
+    if constraint == only_labelled(group, constraint.topology_key or ""):
+        return True
     loose = constraint.min_domains == MIN_DOMAINS_OF_A_CAP and (constraint.max_skew or 0) >= group.pods
     return loose and constraint.topology_key == HOSTNAME and HOSTNAME not in capped
 
@@ -379,7 +411,9 @@ def _same_up_to(group: Group, of: _Candidate, within: Setting) -> int:
     for many in range(group.shards + 1, group.plan_for + 1):
         grown = replace(group, shards=many)
         kept = all(
-            each.way is Way.EXACT or _kept_by_shards(grown, key, grown.most(key) or 0)
+            each.way is Way.EXACT
+            or (each.way is Way.LABEL and grown.most(key) is None)
+            or _kept_by_shards(grown, key, grown.most(key) or 0)
             for key, each in of.keeping.items()
         )
         if not kept or _proof(grown, of, within.rooms) is Proof.NONE:

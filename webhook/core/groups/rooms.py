@@ -7,7 +7,7 @@ from operator import or_
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import valid_selector
+from webhook.core.api.selectors import compile_required_nodes, valid_selector
 from webhook.core.api.types import Pod, PodAffinityTerm, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.groups.fields import alone, exact_cap, is_ours
@@ -16,6 +16,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import Party, game_of
 from webhook.core.placement.simulation import simulate
 from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
 from webhook.core.scheduler.problem import take
 
 THE_CLUSTER = "the cluster"  # the name of all nodes together
@@ -27,13 +28,15 @@ class Rooms(Struct, frozen=True, kw_only=True):
     Shape: ``of_zones`` has the zones that take any, all nodes as one where some are in none and the group does not
     care; ``nodes`` is how many nodes do. ``on_node`` is the most that one of them takes, None where nothing limits it.
     ``alike`` says that the pods of all shards are alike to the cluster, and that nothing but a plan and the shard rule
-    is between them, so that the numbers hold for each.
+    is between them, so that the numbers hold for each. ``unlabelled`` are the topology keys that
+    some usable node lacks: no constraint, cap or anti-affinity over such a key counts the pods on that node.
     """
 
     of_zones: Mapping[str, int]
     nodes: int
     on_node: int | None
     alike: bool
+    unlabelled: frozenset[str] = frozenset()
 
 
 def rooms(group: Group, shards: Sequence[Shard], pods: int, index: ReadOnlyIndex, policy: Policy) -> Rooms:
@@ -53,7 +56,22 @@ def rooms(group: Group, shards: Sequence[Shard], pods: int, index: ReadOnlyIndex
     every = reduce(or_, zones.values(), 0)
     nodes = _room(group, pod, single, max(pods, index.view().size), every, index, policy)
     alike = _are_alike(group, shards, index) and all(_is_measured(group, each, shards) for each in shards)
-    return Rooms(of_zones=found, nodes=nodes, on_node=most, alike=alike)
+    unlabelled = _unlabelled(group, shards, index)
+    return Rooms(of_zones=found, nodes=nodes, on_node=most, alike=alike, unlabelled=unlabelled)
+
+
+def _unlabelled(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> frozenset[str]:
+    """The keys, of nodes and zones, that a node lacks which pods of some shard may use.
+
+    A node that is full, cordoned or not ready may take pods later, so it counts.
+    """
+    view, open_ = index.view(), 0
+    lacking = {key: view.live & ~view.column(key).present for key in (HOSTNAME, group.zone_key)}
+    for each in shards if any(lacking.values()) else ():
+        spec = alone(group, each.pod, ()).pod_spec
+        nodes = usable_nodes(view, compile_required_nodes(spec.node_selector, spec.affinity))
+        open_ |= nodes & (tolerated_nodes(view, spec.tolerations) | ~settled_nodes(view))
+    return frozenset(key for key, nodes in lacking.items() if nodes & open_)
 
 
 def _zones(group: Group, index: ReadOnlyIndex) -> Mapping[str, int]:

@@ -392,6 +392,43 @@ def test_a_cap_that_is_broken_is_told_with_moves_until_it_holds():
     assert again.condition("CapsHeld").last_transition_time == LATER
 
 
+@pytest.mark.parametrize(
+    ("pods", "held", "moves"),
+    [
+        pytest.param({"a0": "0", "b0": "0"}, ("True", "Held"), [], id="none"),
+        pytest.param({"a0": "0", "n0": "0"}, ("Unknown", "NodesWithoutLabel"), [("redis-0-1", "n0", "b")], id="one"),
+        pytest.param(
+            {"n0": "0 0 1"},
+            ("Unknown", "NodesWithoutLabel"),
+            [("redis-1-0", "n0", "a"), ("redis-0-1", "n0", "b"), ("redis-0-0", "n0", "a")],
+            id="all",
+        ),
+        pytest.param(
+            {"a0": "0", "a1": "1", "a2": "2", "n0": "0"},
+            ("False", "CapExceeded"),
+            [("redis-2-0", "a", "b"), ("redis-0-1", "n0", "b")],
+            id="one, and a broken cap",
+        ),
+    ],
+)
+def test_pods_on_nodes_without_the_label(pods, held, moves):
+    """No cap counts them, so nobody can say that it holds."""
+    index, group = cluster(f"{zones(3, 1, 1)} | n0=0"), redis(3, caps=(cap(ZONE, "<=2"),))
+    found = told(group, index, members(), placed(index, Status(), **pods))
+    assert conditions(found)["CapsHeld"] == held
+    assert [(each.pod, each.source, each.to) for each in found.moves] == moves
+
+
+def test_a_node_without_a_hostname_label_is_a_node():
+    index, group = cluster(SIX), redis(3, caps=(cap(HOSTNAME, "<=1"),))
+    bare = index.node("a0")
+    labels = {key: value for key, value in bare.metadata.labels.items() if key != HOSTNAME}
+    index.apply("MODIFIED", structs.replace(bare, metadata=structs.replace(bare.metadata, labels=labels)))
+    found = told(group, index, members(), placed(index, Status(), a0="0 1", b0="0"))
+    assert conditions(found)["CapsHeld"] == ("False", "CapExceeded")
+    assert [dict(each.domains) for each in found.distribution] == [{"a0": 2, "b0": 1}]
+
+
 def test_pods_that_no_plan_knows_are_unguarded():
     index = cluster(SIX)
     status = told(THREE, index, members())

@@ -52,6 +52,8 @@ def can(pods, where="in zone a"):
     return [f"SpreadGroup cache: {pods} pods can come to be {where}, where 2 may be"]
 
 
+ASTRAY = ["SpreadGroup cache: 3 pods are on nodes without the label zone, and the cap of 2 counts none of them"]
+TO_COME = [ASTRAY[0].replace("are on", "can come to be on")]
 BROKEN = ["SpreadGroup cache: 3 pods are in zone a, where 2 may be"]
 
 
@@ -62,10 +64,14 @@ BROKEN = ["SpreadGroup cache: 3 pods are in zone a, where 2 may be"]
         pytest.param("a: n1=0,1 | b: n2=0,1", redis(), [], id="kept"),
         pytest.param("a: n1=1,1,2 | b: n2=0,0", redis(), [], id="broken by others, where none of its own is"),
         pytest.param("a: n1=1,1 n3=2 | b: n2=0,0", redis(shard="1"), BROKEN, id="on two nodes of the zone"),
-        pytest.param("n1=0,1,2 | b: n2=0", redis(), [], id="on a node without a zone"),
+        pytest.param("n1=0,1,2 | b: n2=0", redis(), ASTRAY, id="on a node without a zone"),
+        pytest.param("n1=0,1 | b: n2=0", redis(), [], id="no more on a node without a zone than in one zone"),
+        pytest.param("n1 | b: n2", redis(replicas=3, nodeSelector={HOSTNAME: "n1"}), TO_COME, id="may go to one"),
+        pytest.param("n1 | b: n2", redis("zone hard 9 app=redis"), [], id="a constraint requires the label"),
         pytest.param("a: n1=1,2 | b: n2 | c: n3", redis(), can(4), id="both of its pods beside two"),
         pytest.param("n0 | a: n1=1,2", redis(), can(4), id="beside a node without a zone"),
         pytest.param("n0", redis(), [], id="there is no zone"),
+        pytest.param("n0", redis(replicas=3), TO_COME, id="there is no zone, and more pods than may be in one"),
         pytest.param("a: n1=1 | b: n2=1", redis(), can(3), id="both of its pods beside one"),
         pytest.param("a: n1 | b: n2", redis(replicas=3), can(3), id="all three of its own"),
         pytest.param("a: n1 | b: n2", redis(), [], id="no more than may be"),

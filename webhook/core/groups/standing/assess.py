@@ -303,6 +303,7 @@ def _way(way: Way, worst: int) -> str:
         Way.MAX_SKEW: "by maxSkew",
         Way.EXACT: "by an exact cap",
         Way.PINS: "by pins",
+        Way.LABEL: "on nodes with its label",
     }
     return f"at most {plural(worst, 'pod')} {by[way]}"
 
@@ -328,6 +329,10 @@ def _caps_held(found: Sequence[Spread]) -> Dated:
     broken = [each for each in found if each.above]
     if broken:
         return _condition(CAPS_HELD, _NO, "CapExceeded", "; ".join(each.text for each in broken))
+    uncounted = [each for each in found if each.uncounted]
+    if uncounted:
+        said = (f"{plural(each.uncounted, 'pod')} without {one_line(each.cap.topology_key, 63)}" for each in uncounted)
+        return _condition(CAPS_HELD, _UNKNOWN, "NodesWithoutLabel", f"on nodes without the label: {', '.join(said)}")
     told = (f"{on(each.cap.topology_key)} {each.fullest} of {each.most}" for each in found)
     return _condition(CAPS_HELD, _YES, "Held", f"the most pods {', '.join(told)}" if found else "there is no cap")
 

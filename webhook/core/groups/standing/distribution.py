@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -23,12 +24,14 @@ class Spread(Struct, frozen=True, kw_only=True):
     """The pods that one cap counts, by domain.
 
     Shape: ``domains`` are the fullest, and ``more`` how many there are besides. ``most`` is what the cap leaves.
+    ``uncounted`` are the pods on nodes without the label, which are in no domain.
     """
 
     cap: Cap
     most: int
     domains: Mapping[str, int]
     more: int = 0
+    uncounted: int = 0
 
     @property
     def above(self) -> Mapping[str, int]:
@@ -54,7 +57,7 @@ class Spread(Struct, frozen=True, kw_only=True):
 class Move(Struct, frozen=True, kw_only=True):
     """A pod whose deletion would bring a domain nearer to its cap, and where it could go then.
 
-    Shape: ``to`` is a domain of the cap's key; empty for a node.
+    Shape: ``source`` is a domain of the cap's key, or a node without its label; ``to`` is a domain, empty for a node.
     """
 
     pod: str
@@ -80,19 +83,29 @@ def _spread(group: Group, cap: Cap, pods: Sequence[Pod], view: NodeView) -> Spre
         selector = compile_selector(cap.selector)
         counted = [each for each in pods if selector.matches(each.labels)]
     held = Counter(domain for each in counted if (domain := _domain(each, column, view)) is not None)
+    uncounted = sum(_is_uncounted(each, column, view) for each in counted)
     if cap.topology_key != HOSTNAME:
         for value in column.values if group.domains is None else group.domains:
             held.setdefault(value, 0)
     ordered = sorted(held.items(), key=lambda each: (-each[1], each[0]))
     shown = dict(ordered[:_MOST_DOMAINS])
     most = cap.most(group.shared_by(cap, len(counted)))
-    return Spread(cap=cap, most=most, domains=shown, more=len(ordered) - len(shown))
+    return Spread(cap=cap, most=most, domains=shown, more=len(ordered) - len(shown), uncounted=uncounted)
 
 
 def _domain(pod: Pod, column: Column, view: NodeView) -> str | None:
-    slot = view.slots.get(pod.pod_spec.node_name or "")
-    number = -1 if slot is None else column.of[slot]
-    return column.values[number] if number >= 0 else None
+    """The pod's domain; a node without a hostname label is a node all the same, and goes by its name."""
+    name = pod.pod_spec.node_name or ""
+    slot = view.slots.get(name)
+    if slot is None:
+        return None
+    number = column.of[slot]
+    return column.values[number] if number >= 0 else name if column.key == HOSTNAME else None
+
+
+def _is_uncounted(pod: Pod, column: Column, view: NodeView) -> bool:
+    """Whether the pod is on a node that is there and has no domain of the key."""
+    return pod.pod_spec.node_name in view.slots and _domain(pod, column, view) is None
 
 
 def moves(
@@ -102,7 +115,7 @@ def moves(
 
     Shape: ``zones`` are those that shards are pinned to, by the value of the shard label.
     """
-    broken = [each for each in found if each.cap.enforced and each.above]
+    broken = [each for each in found if each.cap.enforced and (each.above or each.uncounted)]
     return tuple(each for spread in broken for each in _moves_of(group, spread, pods, zones, view))[:_MOST_MOVES]
 
 
@@ -112,23 +125,45 @@ def _moves_of(
     key = spread.cap.topology_key
     column, held = view.column(key), Counter(spread.domains)
     of_shard = Counter((_domain(each, column, view), each.labels.get(group.shard_label)) for each in pods)
-    for domain in spread.above:
-        inside = [each for each in pods if _domain(each, column, view) == domain]
-        for pod in sorted(inside, key=_age, reverse=True):
-            if held[domain] <= spread.most:
+    for source in _sources(spread, pods, view):
+        left = source.excess
+        for pod in source.pods:
+            if not left:
                 break
-            shard, reason = pod.labels.get(group.shard_label, ""), f"at most {spread.most} {on(key)}"
+            shard = pod.labels.get(group.shard_label, "")
             if key == HOSTNAME:
-                held[domain] -= 1
-                yield Move(pod=pod.meta.name, source=domain, to="", reason=reason)
+                left -= 1
+                yield Move(pod=pod.meta.name, source=source.name, to="", reason=source.reason)
                 continue
             allowed = zones.get(shard) or [*spread.domains]
             free = [each for each in allowed if held[each] < spread.most and not _has(group, of_shard, each, shard)]
             if free:
-                target = min(free, key=lambda each: held[each])
-                held.update({domain: -1, target: 1})
-                of_shard.update({(domain, shard): -1, (target, shard): 1})
-                yield Move(pod=pod.meta.name, source=domain, to=target, reason=reason)
+                target, left = min(free, key=lambda each: held[each]), left - 1
+                held.update({source.name: -1, target: 1})
+                of_shard.update({(source.name, shard): -1, (target, shard): 1})
+                yield Move(pod=pod.meta.name, source=source.name, to=target, reason=source.reason)
+
+
+class _Source(NamedTuple):
+    """Where pods are too many: the newest first, and how many have to go."""
+
+    name: str
+    pods: Sequence[Pod]
+    excess: int
+    reason: str
+
+
+def _sources(spread: Spread, pods: Sequence[Pod], view: NodeView) -> Iterator[_Source]:
+    """The domains above their cap; then the nodes without the label, whose pods the cap does not count."""
+    key, newest = spread.cap.topology_key, sorted(pods, key=_age, reverse=True)
+    column = view.column(key)
+    for domain, many in spread.above.items():
+        inside = [each for each in newest if _domain(each, column, view) == domain]
+        yield _Source(domain, inside, many - spread.most, f"at most {spread.most} {on(key)}")
+    uncounted = [each for each in newest if _is_uncounted(each, column, view)]
+    for node in dict.fromkeys(each.pod_spec.node_name or "" for each in uncounted):
+        there = [each for each in uncounted if each.pod_spec.node_name == node]
+        yield _Source(node, there, len(there), f"its node has no label {one_line(key, 63)}")
 
 
 def _has(group: Group, of_shard: Counter[tuple[str | None, str | None]], zone: str, shard: str) -> bool:

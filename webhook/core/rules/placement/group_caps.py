@@ -1,5 +1,6 @@
 """The rule about caps of SpreadGroups: those that are broken, and those that pods to come can break."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -41,6 +42,7 @@ _MOST_LED, _MOST_DOMAINS = 64, 8
 # 60 µs each beside 5,000 nodes; a domain takes as long as seven more. So are caps over nodes and three zones, of a
 # workload of 22 pods.
 _MOST_IN_LINE, _A_DOMAIN = 320, 7
+_UNLABELLED = "(no label)"  # no label has this value: the nodes without the key, whose pods no constraint counts
 
 
 class _Fullest(NamedTuple):
@@ -114,7 +116,8 @@ GROUP_CAP = Rule(
         "group can do without. A cap counts the pods of all its workloads. It is broken by pods that are older than "
         "the fields that keep it, after a scale-in, or where a template lacks these fields; the pods that a workload "
         "still lacks are placed into each of the fullest domains first, beside those that run; and where that breaks "
-        "no cap, after pods that other workloads of the group still lack."
+        "no cap, after pods that other workloads of the group still lack. The nodes without the label are looked at as "
+        "one domain, since a cap counts no pod on them."
     ),
     silent=(
         "about workloads that no SpreadGroup of their namespace selects, and groups that cannot be planned; about a "
@@ -149,7 +152,7 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
             sum(counts.values()) + index.count_waiting(of.group.namespace, selector) if cap.selector is not None else 0
         )
         limit = _Limit(cap, of.group.shared_by(cap, counted))
-        there = _by_domain(counts, column)
+        there = _by_domain(counts, column, index)
         broken = _fullest(there, there)
         if broken is not None and broken.pods > limit.most:
             if _has_own(broken.domain, column, subject, index):
@@ -177,13 +180,13 @@ def _counted(of: Membership, cap: Cap) -> Selector:
     return of.selector.joined(compile_selector(cap.selector).requirements)
 
 
-def _by_domain(counts: Counts, column: Column) -> Mapping[str, int]:
-    """The pods in each domain; those on nodes without the key, or that are gone, are in none."""
-    found: dict[str, int] = {}
+def _by_domain(counts: Counts, column: Column, index: ReadOnlyIndex) -> Mapping[str, int]:
+    """The pods in each domain; those on nodes without the key together, those on nodes that are gone in none."""
+    found, live = Counter[str](), index.view().live
     for slot, pods in counts.items():
-        number = column.of[slot] if slot < len(column.of) else -1
-        if number >= 0:
-            found[column.values[number]] = found.get(column.values[number], 0) + pods
+        if slot < len(column.of) and live >> slot & 1:
+            number = column.of[slot]
+            found[column.values[number] if number >= 0 else _UNLABELLED] += pods
     return found
 
 
@@ -203,14 +206,17 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
     Shape: the workload's own pods alone, then those that ``others`` lack before them, where that can decide.
     """
     names = sorted(column.values, key=lambda each: (-there.get(each, 0), each))[:_MOST_DOMAINS]
+    unlabelled = coming.index.view().live & ~column.present
+    names += [_UNLABELLED] if unlabelled else []
+    nodes = {name: unlabelled if name == _UNLABELLED else column.with_value(name) for name in names}
     for name in names:
-        game, held = _game_in(column.with_value(name), coming, (), subject), there.get(name, 0)
+        game, held = _game_in(nodes[name], coming, (), subject), there.get(name, 0)
         yield SEARCH if game is None else _Fullest(name, held, held + len(one_order(game)))
     together = sum(each.pods for each in coming.parties) + sum(each.pods for each in others)
     doubts = list[str]()
     for name in names if others else ():
         if there.get(name, 0) + together > limit.most:
-            for each in _beside(coming, others, limit.most, name, column, there.get(name, 0), subject):
+            for each in _beside(coming, others, limit.most, name, nodes[name], there.get(name, 0), subject):
                 if isinstance(each, str):
                     doubts.append(each)
                 else:
@@ -219,13 +225,13 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
 
 
 def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
-    coming: ToCome, others: Sequence[Lacking], most: int, name: str, column: Column, held: int, subject: Subject
+    coming: ToCome, others: Sequence[Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
 ) -> Iterator[_Fullest | str]:
     """The domain with pods that others lack, up to the cap, and after them the workload's own."""
     before = min(most - held, sum(one.pods for each in others for one in each.parties))
     if before > _MOST_LED:
         yield f"unknown: {before} of the pods that other workloads lack are too many to place one after the other"
-    elif game := _game_in(column.with_value(name), coming, _following(coming.parties, others), subject):
+    elif game := _game_in(nodes, coming, _following(coming.parties, others), subject):
         before, own = _after_others(game, len(coming.parties), most - held)
         unplanned = tuple(sorted(each.unplanned for each in others if each.unplanned))
         yield _Fullest(name, held, held + before + own if own else held, before, unplanned)
@@ -272,7 +278,7 @@ def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex
     own = own_selector(subject)
     if own is None:
         return True
-    return domain in _by_domain(index.count(namespace_of(subject.workload.meta.namespace), own), column)
+    return domain in _by_domain(index.count(namespace_of(subject.workload.meta.namespace), own), column, index)
 
 
 def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> ToCome | str | None:
@@ -305,6 +311,9 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
     named = subject.policy.messages.name_domains(cap.topology_key)
     noun = noun_of(cap.topology_key)
     where = f"{'on' if noun == 'node' else 'in'} {f'{noun} {quoted(full.domain, 40)}' if named else f'one {noun}'}"
+    if full.domain == _UNLABELLED:
+        where = f"on nodes without the label {noun}"
+    said = f"where {most} may be" if full.domain != _UNLABELLED else f"and the cap of {most} counts none of them"
     broken = full.there == full.pods
     held = f"{plural(full.pods, 'pod')} {'are' if broken else 'can come to be'} {where}"
     excess = full.pods - most
@@ -323,7 +332,7 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
     return Finding(
         rule=GROUP_CAP.id,
         path=f"{template.path}spec.topologySpreadConstraints",
-        summary=f"SpreadGroup {quoted(group.name, 32)}: {held}, where {most} may be",
+        summary=f"SpreadGroup {quoted(group.name, 32)}: {held}, {said}",
         remedy=f"move {excess} of them" if broken else remedy,
         detail=(
             f"the cap of SpreadGroup {group.name} is {cap.text} of {plural(limit.of_pods, 'pod')} by {noun}, which is "
