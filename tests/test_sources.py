@@ -25,7 +25,9 @@ OURS = {
     "scheduler/plugins/node_selection.py": {"settled_nodes", "nodes_selected"},  # what rules and volumes ask
     "scheduler/plugins/status.py": {"named"},  # upstream's statuses are named when they are made
     "scheduler/problem.py": {"not_evaluated", "take_lasting"},  # what is missing here; a part of what upstream takes
-    "workloads/controller_labels.py": {"may_be_added", "may_be_added_to", "may_be_created_with"},  # what rules ask
+    "workloads/controller_labels.py": {  # what rules ask, and made-up values
+        *("may_be_added", "may_be_added_to", "may_be_created_with", "made_up", "is_made_up", "name_of"),
+    },
 }
 
 

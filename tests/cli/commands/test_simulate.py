@@ -333,6 +333,24 @@ class TestWhosePods:
         }
         assert answer("a: a0", "-n", "shop", manifests=[service, web(replicas=1)])[0]["verdict"] == "fits"
 
+    @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Job"])
+    def test_of_several_that_count_their_own_revision_alone(self, answer, kind):
+        """Labels that only a controller will know differ between workloads: each is spread by itself."""
+        key = {"Job": "batch.kubernetes.io/controller-uid", "Deployment": "pod-template-hash"}
+        constraint = f"zone hard 1 part-of=shop keys:{key.get(kind, 'controller-revision-hash')}"
+        manifests = [
+            web(constraint, kind=kind, name=name, pods=f"app={name} part-of=shop", selector=f"app={name}", replicas=1)
+            for name in ("web", "api")
+        ]
+        found, _ = answer("a: a0 | b: ~b0", manifests=manifests)
+        assert (found["verdict"], found["fits"]) == ("fits", {"min": 2, "max": 2})
+
+    def test_of_jobs_whose_names_are_generated(self, answer):
+        constraint = "zone hard 1 part-of=shop keys:batch.kubernetes.io/job-name"
+        made = web(constraint, kind="Job", pods="part-of=shop", replicas=1)
+        made["metadata"] = {"generateName": "run-", "namespace": "shop"}
+        assert answer("a: a0 | b: ~b0", manifests=[made, made])[0]["fits"] == {"min": 2, "max": 2}
+
     def test_of_a_file_without_any(self, run, tmp_path):
         (tmp_path / "s.jsonl").write_bytes(snapshot("a: a0"))
         (tmp_path / "d.json").write_text(json.dumps(web(kind="DaemonSet")))

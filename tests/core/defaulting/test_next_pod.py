@@ -9,11 +9,23 @@ from webhook.core.api.well_known import SKIP_ANNOTATION
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason
 from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod, unknown_labels
 from webhook.core.policy.policy import Policy
-from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, labels_given
+from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, is_made_up, labels_given
 from webhook.core.workloads.reading import read_workload
 
 HASH = "pod-template-hash"
 API = {"Rollout": "argoproj.io/v1alpha1", "Job": "batch/v1", "Pod": "v1", "CronJob": "batch/v1"}
+
+
+class _MadeUp:
+    """Equal to any made-up value."""
+
+    def __eq__(self, other):
+        return is_made_up(other)
+
+    __hash__ = None
+
+
+MADE_UP = _MadeUp()
 
 
 def written(kind, *, keys=None, ordinals=None, **meta):
@@ -39,30 +51,30 @@ def made(kind, cluster=None, *, applied=False, **more):
         (
             "Deployment",
             f"web-{NOT_YET_KNOWN}-{NOT_YET_KNOWN}",
-            {HASH: NOT_YET_KNOWN},
+            {HASH: MADE_UP},
             ("ReplicaSet", f"web-{NOT_YET_KNOWN}"),
         ),
         (
             "Rollout",
             f"web-{NOT_YET_KNOWN}-{NOT_YET_KNOWN}",
-            {"rollouts-pod-template-hash": NOT_YET_KNOWN},
+            {"rollouts-pod-template-hash": MADE_UP},
             ("ReplicaSet", f"web-{NOT_YET_KNOWN}"),
         ),
         ("ReplicaSet", f"web-{NOT_YET_KNOWN}", {}, ("ReplicaSet", "web")),
         (
             "DaemonSet",
             f"web-{NOT_YET_KNOWN}",
-            {"controller-revision-hash": NOT_YET_KNOWN, "pod-template-generation": NOT_YET_KNOWN},
+            {"controller-revision-hash": MADE_UP, "pod-template-generation": MADE_UP},
             ("DaemonSet", "web"),
         ),
         (
             "CronJob",
             f"web-{NOT_YET_KNOWN}-{NOT_YET_KNOWN}",
             {
-                "batch.kubernetes.io/job-name": NOT_YET_KNOWN,
-                "batch.kubernetes.io/controller-uid": NOT_YET_KNOWN,
-                "job-name": NOT_YET_KNOWN,
-                "controller-uid": NOT_YET_KNOWN,
+                "batch.kubernetes.io/job-name": f"web-{NOT_YET_KNOWN}",
+                "batch.kubernetes.io/controller-uid": MADE_UP,
+                "job-name": f"web-{NOT_YET_KNOWN}",
+                "controller-uid": MADE_UP,
             },
             ("Job", f"web-{NOT_YET_KNOWN}"),
         ),
@@ -72,7 +84,7 @@ def made(kind, cluster=None, *, applied=False, **more):
             {
                 "statefulset.kubernetes.io/pod-name": "web-0",
                 "apps.kubernetes.io/pod-index": "0",
-                "controller-revision-hash": NOT_YET_KNOWN,
+                "controller-revision-hash": MADE_UP,
             },
             ("StatefulSet", "web"),
         ),
@@ -81,9 +93,9 @@ def made(kind, cluster=None, *, applied=False, **more):
             f"web-{NOT_YET_KNOWN}",
             {
                 "batch.kubernetes.io/job-name": "web",
-                "batch.kubernetes.io/controller-uid": NOT_YET_KNOWN,
+                "batch.kubernetes.io/controller-uid": MADE_UP,
                 "job-name": "web",
-                "controller-uid": NOT_YET_KNOWN,
+                "controller-uid": MADE_UP,
             },
             ("Job", "web"),
         ),
@@ -98,10 +110,52 @@ def test_what_a_controller_adds(kind, name, added, owned):
     assert template.pod_spec.constraints[0].topology_key == "zone"
 
 
-def test_the_revision_of_a_set_that_stands_may_be_the_one_that_runs():
-    assert made("StatefulSet", applied=True).template.labels.keys() == {
-        *("app", "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index")
-    }
+@pytest.mark.parametrize(
+    ("pods", "applied", "revision"),
+    [
+        pytest.param({}, True, MADE_UP, id="none runs"),
+        pytest.param({"web-0": "web-1a"}, True, "web-1a", id="one"),
+        pytest.param({"web-1": "web-1a", "web-2": "web-1a"}, True, "web-1a", id="of all that run"),
+        pytest.param({"web-0": "web-1a", "web-2": "web-2b"}, True, None, id="two, of which it may be either"),
+        pytest.param({"web-3": "web-1a", "db-0": "db-1"}, True, MADE_UP, id="none of its ordinals"),
+        pytest.param({"web-0": "web-1a"}, False, MADE_UP, id="a new one"),
+    ],
+)
+def test_the_revision_of_a_set_is_the_one_that_runs(pods, applied, revision):
+    cluster = index(node("n"))
+    for name, value in pods.items():
+        cluster.apply("ADDED", running(name, "n", f"app=web controller-revision-hash={value}"))
+    labels = made("StatefulSet", cluster, applied=applied).template.labels
+    assert labels.get("controller-revision-hash") == revision
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        *((kind, {}) for kind in ("Deployment", "Rollout", "StatefulSet", "Job", "CronJob")),
+        pytest.param("Job", {"name": "", "generateName": "web-"}, id="a Job whose name is generated"),
+    ],
+)
+def test_what_is_made_up_differs_between_workloads_and_stays_for_each(kind, given):
+    """Labels, names and uids: of two workloads none is the same, whatever constraints select on."""
+    pods = {}
+    for other in ({}, {"name": "api"}, {"namespace": "other"}, {"uid": "u2"}):
+        found = [made(kind, **{**given, **other}) for _ in range(2)]
+        assert found[0] == found[1]
+        pods[str(other)] = found[0]
+    added = [
+        {key: value for key, value in each.template.labels.items() if "revision-hash" in key or "template-hash" in key}
+        or {"job": each.template.labels["controller-uid"]}
+        for each in pods.values()
+    ]
+    values = [value for each in added for value in each.values()]
+    assert len({*values}) == len(values) == 4
+    assert len({each.owners[-1].meta.uid for each in pods.values()}) == 4
+
+
+def test_what_is_made_up_within_a_workload_differs():
+    uids = [each.meta.uid for each in made("Deployment").owners]
+    assert len({*uids, made("Deployment").template.labels[HASH]}) == 3
 
 
 def test_a_pod_is_its_own_template():
@@ -145,19 +199,19 @@ def test_an_applied_deployment_makes_pods_of_its_largest_replicaset():
     )
     template = made("Deployment", cluster, applied=True).template
     assert (template.labels[HASH], template.meta.controller.name) == ("new", "web-new")
-    assert made("Deployment", cluster).template.labels[HASH] == NOT_YET_KNOWN
-    assert made("Deployment", index(), applied=True).template.labels[HASH] == NOT_YET_KNOWN
+    assert made("Deployment", cluster).template.labels[HASH] == MADE_UP
+    assert made("Deployment", index(), applied=True).template.labels[HASH] == MADE_UP
 
 
 def test_a_replicaset_without_its_hash_is_taken_for_none():
     cluster = index(owner("ReplicaSet/web-1", "app=web", replicas=1, above="Deployment/web"))
-    assert made("Deployment", cluster, applied=True).template.labels[HASH] == NOT_YET_KNOWN
+    assert made("Deployment", cluster, applied=True).template.labels[HASH] == MADE_UP
 
 
 def test_owners_that_may_not_exist_yet():
     above, replica_set = made("Deployment").owners
-    assert (above.kind, above.replicas, above.meta.uid) == ("Deployment", 3, NOT_YET_KNOWN)
-    assert replica_set.selector.match_labels == {"app": "web", HASH: NOT_YET_KNOWN}
+    assert (above.kind, above.replicas, above.meta.uid) == ("Deployment", 3, MADE_UP)
+    assert replica_set.selector.match_labels == {"app": "web", HASH: MADE_UP}
     assert [each.kind for each in made("StatefulSet", uid="u1").owners] == ["StatefulSet"]
 
 

@@ -25,6 +25,7 @@ from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import keeps_revision
 from webhook.core.index.readers import decode_object
+from webhook.core.workloads.controller_labels import NOT_YET_KNOWN
 from webhook.core.workloads.kinds import POD, group_kind
 from webhook.core.workloads.reading import has_template, read_meta, stated_type
 from webhook.manifests.reading.files import STDIN, File, read_files
@@ -204,6 +205,7 @@ def _of_files(
         except DecodeError as error:
             seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
             continue
+        mine = [each if each.workload.meta.name else _told_apart(each, len(found)) for each in mine]
         found += [
             replace(each, applied=keeps_revision(each.workload, each.template.template, each.namespace, known.index))
             for each in mine
@@ -212,6 +214,12 @@ def _of_files(
             _apply(manifest, stated, known, frame)
     print_faults(seen.faults)
     return found, any(fault.fatal for fault in seen.faults)
+
+
+def _told_apart(maker: Maker, number: int) -> Maker:
+    """The maker with a uid of its own: kube-apiserver generates another name for each object without one."""
+    of = maker.workload
+    return replace(maker, workload=replace(of, meta=replace(of.meta, uid=f"{NOT_YET_KNOWN}-{number}")))
 
 
 def _apply(manifest: Manifest, stated: TypeMeta, known: ClusterSource, frame: Frame) -> None:

@@ -26,7 +26,15 @@ from webhook.core.index.pod_admission import facts_for
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy, profile_for
 from webhook.core.scheduler.problem import Problem, take
-from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, labels_given, ordinal_labels
+from webhook.core.workloads.controller_labels import (
+    NOT_YET_KNOWN,
+    is_made_up,
+    job_of,
+    labels_given,
+    made_up,
+    name_of,
+    ordinal_labels,
+)
 from webhook.core.workloads.kinds import (
     CRON_JOB,
     JOB,
@@ -37,6 +45,8 @@ from webhook.core.workloads.kinds import (
     native_version,
 )
 from webhook.core.workloads.workload import Template, Workload
+
+_MOST_ORDINALS = 256  # of a StatefulSet, whose pods are looked up by name
 
 
 class NextPod(Struct, frozen=True, kw_only=True):
@@ -99,12 +109,8 @@ def next_pod(
     """
     if workload.is_pod:
         return NextPod(template=template.template)
-    own = replace(
-        workload.meta,
-        namespace=namespace,
-        uid=workload.meta.uid or NOT_YET_KNOWN,
-        name=workload.meta.name or NOT_YET_KNOWN,
-    )
+    uid = workload.meta.uid or made_up(workload, "uid")
+    own = replace(workload.meta, namespace=namespace, uid=uid, name=name_of(workload))
     above = Owner(
         api_version=workload.api_version,
         kind=workload.kind,
@@ -114,18 +120,19 @@ def next_pod(
     )
     kind = workload.group_kind
     if kind in REVISIONED:
-        made = _in_replica_set(above, template, index, REVISIONED[kind], applied=applied)
+        revision = _Label(REVISIONED[kind], made_up(workload, "revision"))
+        made = _in_replica_set(above, template, index, revision, applied=applied)
     elif kind == STATEFUL_SET:
         made = _ordinal(above, index, workload.first_ordinal)
     elif kind == CRON_JOB:
-        made = _in_job(above)
+        made = _in_job(above, *job_of(workload))
     else:
         made = _Child(f"{own.name}-{NOT_YET_KNOWN}", above)
     written = template.template
     meta = ObjectMeta(
         name=made.name,
         namespace=namespace,
-        labels=_labels(workload, written, made, applied=applied) or None,
+        labels=_labels(workload, written, made, index if applied else None) or None,
         annotations=written.meta.annotations,
         owner_references=(reference_to(made.owner),),
     )
@@ -141,15 +148,38 @@ class _Child(NamedTuple):
     labels: Mapping[str, str] = {}
 
 
-def _labels(workload: Workload, written: PodTemplate, made: _Child, *, applied: bool) -> Mapping[str, str]:
+def _labels(workload: Workload, written: PodTemplate, made: _Child, cluster: ReadOnlyIndex | None) -> Mapping[str, str]:
+    """The labels of the next pod. Shape: ``cluster`` is None for a new revision."""
     labels = {**labels_given(workload, written), **made.labels}
-    # For a workload in the cluster, the next pod may be of the running revision, whose hash is not known here.
-    if applied and labels.get(CONTROLLER_REVISION_HASH) == NOT_YET_KNOWN:
+    if cluster is None or not is_made_up(labels.get(CONTROLLER_REVISION_HASH, "")):
+        return labels
+    running = _running_revisions(workload, made.owner.meta, cluster)
+    if running is None or len(running) > 1:
+        # The next pod may be of any running revision.
         del labels[CONTROLLER_REVISION_HASH]
+    elif running:
+        (labels[CONTROLLER_REVISION_HASH],) = running
     return labels
 
 
-def _in_replica_set(above: Owner, template: Template, index: ReadOnlyIndex, label: str, *, applied: bool) -> _Child:
+def _running_revisions(workload: Workload, meta: ObjectMeta, index: ReadOnlyIndex) -> set[str] | None:
+    """The revisions of a StatefulSet's running pods; None for other kinds, whose pods have no known names."""
+    if workload.group_kind != STATEFUL_SET:
+        return None
+    first = workload.first_ordinal
+    numbers = range(first, first + min(1 if workload.replicas is None else workload.replicas, _MOST_ORDINALS))
+    labels = [index.labels_of(meta.namespace, f"{meta.name}-{number}") for number in numbers]
+    return {each[CONTROLLER_REVISION_HASH] for each in labels if CONTROLLER_REVISION_HASH in each}
+
+
+class _Label(NamedTuple):
+    key: str
+    value: str
+
+
+def _in_replica_set(
+    above: Owner, template: Template, index: ReadOnlyIndex, revision: _Label, *, applied: bool
+) -> _Child:
     """The next pod of a Deployment: from its largest ReplicaSet, or from a new one.
 
     Source: deployment/sync.go ``getNewReplicaSet``.
@@ -162,11 +192,11 @@ def _in_replica_set(above: Owner, template: Template, index: ReadOnlyIndex, labe
     ]
     # While a rollout is in progress there are several; the largest makes the next pod most likely.
     current = max(sets, key=lambda each: (each.replicas or 0, each.meta.name), default=None) if applied else None
-    labelled = ((current.selector.match_labels if current and current.selector else None) or {}).get(label)
+    labelled = ((current.selector.match_labels if current and current.selector else None) or {}).get(revision.key)
     if current is not None and labelled is not None:
-        return _Child(f"{current.meta.name}-{NOT_YET_KNOWN}", current, {label: labelled})
+        return _Child(f"{current.meta.name}-{NOT_YET_KNOWN}", current, {revision.key: labelled})
     selector = above.selector or LabelSelector(match_labels=template.template.labels)
-    pairs = {**(selector.match_labels or {}), label: NOT_YET_KNOWN}
+    pairs = {**(selector.match_labels or {}), revision.key: revision.value}
     name = f"{above.meta.name}-{NOT_YET_KNOWN}"
     new = Owner(
         api_version=native_version(REPLICA_SET),
@@ -175,14 +205,14 @@ def _in_replica_set(above: Owner, template: Template, index: ReadOnlyIndex, labe
         meta=ObjectMeta(
             name=name,
             namespace=namespace,
-            uid=NOT_YET_KNOWN,
+            uid=f"{above.meta.uid}-{revision.value}",
             annotations=above.meta.annotations,
             owner_references=(reference_to(above),),
         ),
         replicas=above.replicas,
         selector=replace(selector, match_labels=pairs),
     )
-    return _Child(f"{name}-{NOT_YET_KNOWN}", new, {label: NOT_YET_KNOWN})
+    return _Child(f"{name}-{NOT_YET_KNOWN}", new, {revision.key: revision.value})
 
 
 def _is_of(owner: Owner, above: Owner) -> bool:
@@ -202,12 +232,9 @@ def _ordinal(above: Owner, index: ReadOnlyIndex, first: int) -> _Child:
     return _Child(name, above, ordinal_labels(name, ordinal))
 
 
-def _in_job(above: Owner) -> _Child:
+def _in_job(above: Owner, name: str, uid: str) -> _Child:
     """The next pod of a CronJob: from its next Job. Source: cronjob/utils.go ``getJobFromTemplate2``."""
-    name = f"{above.meta.name}-{NOT_YET_KNOWN}"
-    meta = ObjectMeta(
-        name=name, namespace=above.meta.namespace, uid=NOT_YET_KNOWN, owner_references=(reference_to(above),)
-    )
+    meta = ObjectMeta(name=name, namespace=above.meta.namespace, uid=uid, owner_references=(reference_to(above),))
     job = Owner(
         api_version=native_version(JOB), kind=JOB[1], meta=meta, replicas=above.replicas, selector=above.selector
     )
@@ -224,7 +251,7 @@ def unknown_labels(pod: Pod) -> tuple[str, ...]:
     asked: set[str] = set()
     for constraint in pod.pod_spec.constraints:
         asked.update(constraint.match_label_keys or (), selected_keys(constraint.selector))
-    return tuple(key for key, value in pod.labels.items() if key in asked and value == NOT_YET_KNOWN)
+    return tuple(key for key, value in pod.labels.items() if key in asked and is_made_up(value))
 
 
 def namespace_of(stated: str, otherwise: str = "") -> str:

@@ -269,6 +269,10 @@ class ClusterIndex(ReadOnlyIndex):
     def runs(self, namespace: str, name: str) -> bool:
         return self._pod_table.record(namespace, name) is not None
 
+    def labels_of(self, namespace: str, name: str) -> Mapping[str, str]:
+        record = self._pod_table.record(namespace, name)
+        return {} if record is None else {**record.group.labels, **record.aside}
+
     def pod_namespaces(self) -> tuple[str, ...]:
         return self._pod_table.namespaces()
 

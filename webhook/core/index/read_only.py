@@ -93,6 +93,9 @@ class ReadOnlyIndex(Protocol):
     def runs(self, namespace: str, name: str) -> bool:
         """Whether the pod of that name is on a node."""
 
+    def labels_of(self, namespace: str, name: str) -> Mapping[str, str]:
+        """The labels of the pod of that name; empty if it is on no node."""
+
     def pod_namespaces(self) -> tuple[str, ...]:
         """The namespaces with a pod on a node."""
 

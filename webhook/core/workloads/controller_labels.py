@@ -8,8 +8,9 @@ job/job_controller.go, the PodTopologyLabels admission plugin.
 
 from collections.abc import Mapping
 from functools import cache
+from zlib import crc32
 
-from webhook.core.api.types import ObjectMeta, PodTemplate
+from webhook.core.api.types import PodTemplate
 from webhook.core.api.well_known import (
     CONTROLLER_REVISION_HASH,
     CONTROLLER_UID,
@@ -93,31 +94,65 @@ def _prefixes(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name.endswith("/"))
 
 
-# What stands for a hash or uid that the controller has not given yet: no pod that runs has it.
+# How a made-up value begins, in place of a hash, uid or name that a controller has not given yet.
 NOT_YET_KNOWN = "not-yet-known"
 
 
+def made_up(workload: Workload, what: str) -> str:
+    """A value in place of one that the workload's controller has not given yet.
+
+    Shape: it differs between workloads and between uses (``what``), and no pod that runs has it.
+    """
+    meta = workload.meta
+    text = "/".join((what, *workload.group_kind, meta.namespace, meta.name, meta.generate_name, meta.uid))
+    return f"{NOT_YET_KNOWN}-{crc32(text.encode()):08x}"
+
+
+def is_made_up(value: str) -> bool:
+    """Whether a part of the value is made up."""
+    return NOT_YET_KNOWN in value
+
+
 def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
-    """The labels that every pod of a template is created with; `NOT_YET_KNOWN` where the value is not known.
+    """The labels that every pod of a template is created with; `made_up` where the value is not known.
 
     Shape: what a controller of a custom resource adds is not known, but for Argo Rollouts.
     Source: pkg/controller: deployment/sync.go, statefulset/stateful_set_utils.go, daemon/util/daemonset_util.go,
     job/job_controller.go; pkg/registry/batch/job strategy.go ``generateSelector``.
     """
-    kind, name = workload.group_kind, workload.meta.name or NOT_YET_KNOWN
+    kind, name, revision = workload.group_kind, name_of(workload), made_up(workload, "revision")
     if kind in REVISIONED:
-        return {**template.labels, REVISIONED[kind]: NOT_YET_KNOWN}
+        return {**template.labels, REVISIONED[kind]: revision}
     if kind == STATEFUL_SET:
-        first, revision = workload.first_ordinal, {CONTROLLER_REVISION_HASH: NOT_YET_KNOWN}
-        return {**template.labels, **ordinal_labels(f"{name}-{first}", first), **revision}
+        first = workload.first_ordinal
+        return {
+            **template.labels,
+            **ordinal_labels(f"{name}-{first}", first),
+            CONTROLLER_REVISION_HASH: revision,
+        }
     if kind == DAEMON_SET:
-        return {**template.labels, CONTROLLER_REVISION_HASH: NOT_YET_KNOWN, POD_TEMPLATE_GENERATION: NOT_YET_KNOWN}
+        generation = made_up(workload, "generation")
+        return {**template.labels, CONTROLLER_REVISION_HASH: revision, POD_TEMPLATE_GENERATION: generation}
     if kind not in {JOB, CRON_JOB}:
         return dict(template.labels)
     index = {JOB_COMPLETION_INDEX: "0"} if workload.indexed else {}
-    job = workload.meta if kind == JOB else ObjectMeta()
-    generated = {} if workload.manual_selector else _job_labels(job.name or NOT_YET_KNOWN, job.uid or NOT_YET_KNOWN)
+    generated = {} if workload.manual_selector else _job_labels(*job_of(workload))
     return {**generated, **template.labels, **index}
+
+
+def name_of(workload: Workload) -> str:
+    """The name that the workload has or will get."""
+    return workload.meta.name or made_up(workload, "name")
+
+
+def job_of(workload: Workload) -> tuple[str, str]:
+    """The name and uid of a Job, or of the next Job of a CronJob.
+
+    Source: cronjob/utils.go ``getJobFromTemplate2``.
+    """
+    if workload.group_kind == CRON_JOB:
+        return f"{name_of(workload)}-{NOT_YET_KNOWN}", made_up(workload, "job")
+    return name_of(workload), workload.meta.uid or made_up(workload, "uid")
 
 
 def ordinal_labels(name: str, ordinal: int) -> Mapping[str, str]:

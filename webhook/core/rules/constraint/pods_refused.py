@@ -21,7 +21,7 @@ from webhook.core.rules.frame.edits import Fix, all_of, changes
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
-from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, labels_given, may_be_created_with
+from webhook.core.workloads.controller_labels import is_made_up, labels_given, may_be_created_with
 from webhook.core.workloads.kinds import POD, POD_TEMPLATE, STATEFUL_SET
 from webhook.core.workloads.reading import reaches_template, takes_any_template
 from webhook.core.workloads.refused_pods import Refusal, joined_terms, refusals
@@ -247,7 +247,7 @@ def _once(
         value = labels[key]
         named = any(each.operator == "In" and {*each.values} == {value} for each in asked)
         # The selector asks for exactly the value that the pods have, so the key adds nothing.
-        if value != NOT_YET_KNOWN and named and all(is_refused(each) or each.matches(labels) for each in asked):
+        if not is_made_up(value) and named and all(is_refused(each) or each.matches(labels) for each in asked):
             keys.remove(key)
         else:
             selector = without_key(selector, key)
