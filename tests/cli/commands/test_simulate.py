@@ -172,6 +172,25 @@ class TestJson:
         assert (code, found["verdict"]) == (0, "fits")
         assert found["rollout"] == {"worstFinalSkew": 2, "newRunning": {"min": 12, "max": 12}}
 
+    def test_a_rollout_that_recreates(self, ask, answer):
+        """All old pods go first. Played in steps, the new ones could come to stand in one zone or in both."""
+        manifests = [web(ZONE, replicas=3, spec={"strategy": {"type": "Recreate"}})]
+        found, code = answer("a: a0=2 | b: ~b0=1", "--rollout", manifests=manifests)
+        assert (code, found["verdict"], found["fits"]) == (1, "does-not-fit", {"min": 1, "max": 1})
+        assert found["witness"] == [{"pod": "web #1", "node": "a0"}]
+        assert found["rollout"] == {"worstFinalSkew": None, "newRunning": {"min": 1, "max": 1}}
+        assert "all old pods are gone before a new one is made" in found["notes"][0]
+        assert answer("a: a0=2 | b: b0=1", "--rollout", manifests=manifests)[0]["rollout"]["worstFinalSkew"] == 1
+        assert ask("a: a0=2 | b: ~b0=1", "--rollout", manifests=manifests)[0] == 1
+
+    @pytest.mark.parametrize(("paused", "notes"), [(True, 1), (False, 0)])
+    def test_a_paused_deployment_makes_no_pod_of_a_new_template(self, answer, paused, notes):
+        manifests = [web(ZONE, replicas=2, spec={"paused": paused})]
+        found, _ = answer("a: a0=1 | b: b0=1", "--rollout", manifests=manifests)
+        assert [each for each in found["notes"] if "is paused" in each] == [
+            "Deployment shop/web is paused: its controller makes no pod of a new template before you resume it"
+        ] * notes
+
     def test_a_rollout_of_ordinals(self, answer):
         """The highest goes first, and waits for the one node of the zone where its place was."""
         objects = [running(f"web-{number}", node) for number, node in enumerate(("a0", "a0", "b0"))]

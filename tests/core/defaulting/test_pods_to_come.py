@@ -4,13 +4,15 @@ import pytest
 from build import API_VERSIONS, NAMESPACE, cluster, policy, running
 from manifest import workload as written
 from msgspec import convert
+from msgspec.structs import replace
 
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
-from webhook.core.api.types import Container, ContainerPort, ResourceRequirements
+from webhook.core.api.types import Container, ContainerPort, NodeSpec, ResourceRequirements
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE
 from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout, to_come
+from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.placement.game import Rollout
 from webhook.core.placement.simulation import Outcome, simulate
 from webhook.core.workloads.reading import read_workload
@@ -176,6 +178,59 @@ class TestARollout:
         full = rolling(setting(index), ZONES, replicas=2, surge=1, unavailable=0, **spec)
         assert verdict(full) == ("does-not-fit", 0, 0)
         assert verdict(rolling(setting(index), ZONES, replicas=2, surge=0, unavailable=1, **spec)) == ("fits", 2, 2)
+
+    @pytest.mark.parametrize(
+        ("nodes", "strategy", "expected"),
+        [
+            pytest.param("a: a0=1 a1 | b: b0=2", {"type": "Recreate"}, ("fits", 3, 3), id="every node free"),
+            pytest.param("a: a0=3 | b: ~b0", {"type": "Recreate"}, ("does-not-fit", 1, 1), id="a zone is shut"),
+            pytest.param("a: a0=3 | b: ~b0", {}, ("does-not-fit", 0, 0), id="in steps, beside old pods"),
+            pytest.param("a0=3 a1=0", {"type": "Recreate"}, ("fits", 3, 3), id="without zones"),
+        ],
+    )
+    def test_that_recreates_begins_when_all_old_pods_are_gone(self, nodes, strategy, expected):
+        constraint = HOSTS if ":" not in nodes else ZONES
+        workload = made("Deployment", constraint, replicas=3, spec={"strategy": strategy})
+        found = in_a_rollout(workload, workload.templates[0], 3, setting(nodes))
+        assert verdict(found) == expected
+        assert not strategy or not any(step.gone for step in simulate(found.game()).witness)
+
+    def test_that_recreates_waits_for_pods_on_unreachable_nodes(self):
+        index = cluster("a: a0=1 | b: b0")
+        workload = made("Deployment", ZONES, replicas=2, spec={"strategy": {"type": "Recreate"}})
+        assert in_a_rollout(workload, workload.templates[0], 2, setting(index)).unknown == ""
+        node = index.node("a0")
+        index.apply("MODIFIED", replace(node, spec=NodeSpec(taints=UNREACHABLE)))
+        waits = in_a_rollout(workload, workload.templates[0], 2, setting(index)).unknown
+        assert waits == "when its pods on unreachable nodes go, for which Recreate waits"
+
+    @pytest.mark.parametrize(
+        ("kind", "spec", "unknown"),
+        [
+            ("ReplicaSet", {}, "its controller replaces no pod that runs"),
+            ("Job", {}, "its controller replaces no pod that runs"),
+            ("Rollout", {}, "in which steps its controller replaces pods"),
+            ("StatefulSet", {"updateStrategy": {"type": "OnDelete"}}, "which pods somebody deletes (OnDelete)"),
+            ("StatefulSet", {"updateStrategy": {"type": "Recreate"}}, "in which steps its controller replaces pods"),
+            ("StatefulSet", {"updateStrategy": {"type": "RollingUpdate"}}, ""),
+            ("Deployment", {"strategy": {"type": "RollingUpdate"}}, ""),
+        ],
+    )
+    def test_of_kinds_and_strategies(self, kind, spec, unknown):
+        workload = made(kind, ZONES, spec=spec)
+        assert in_a_rollout(workload, workload.templates[0], 6, setting(TWO)).unknown == unknown
+
+    def test_below_the_partition_the_old_revision_comes_back(self):
+        """Of its own revision a0 holds no pod, of the other one: whoever counts that must not go there."""
+        constraint = f"{ZONES} keys:controller-revision-hash"
+        spec = {"updateStrategy": {"rollingUpdate": {"partition": 2}}}
+        index = cluster("a: a0 | b: ~b0")
+        for number in (1, 2):
+            index.apply("ADDED", running(f"web-{number}", "a0"))
+        workload = made("StatefulSet", constraint, replicas=3, spec=spec)
+        found = in_a_rollout(workload, workload.templates[0], 3, setting(index))
+        labels = [each.problem.pod.labels.get("controller-revision-hash") for each in found.parties]
+        assert [each is None for each in labels] == [True, True, False]  # those that go, web-0, web-2
 
 
 class TestTheSkewThatARolloutLeaves:

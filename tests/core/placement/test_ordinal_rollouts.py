@@ -185,7 +185,7 @@ def test_before_1_37_one_pod_is_missing_at_most():
     ("changes", "unknown"),
     [
         ({"strategy": {"type": "OnDelete"}}, "which pods somebody deletes (OnDelete)"),
-        ({"built_in": False}, "in which order its controller replaces pods"),
+        ({"built_in": False}, "in which steps its controller replaces pods"),
         ({"replicas": 300}, "300 ordinals are too many to look up"),
         ({"pins": None}, "where the volumes of its claims will be"),
     ],

@@ -134,6 +134,10 @@ class Run(Struct, frozen=True, kw_only=True):
                 continue
             if maker.workload.suspended:
                 yield f"{each.title} is suspended: its controller makes no pod now"
+            if maker.workload.paused and (self.rollout or not maker.applied):
+                yield f"{each.title} is paused: its controller makes no pod of a new template before you resume it"
+            if each.rollout is not None and maker.workload.recreates:
+                yield f"{each.title}: all old pods are gone before a new one is made (Recreate)"
             if not maker.applied and each.staying and not self.rollout:
                 run, they = ("pod runs", "it is") if each.staying == 1 else ("pods run", "they are")
                 stay = "stays" if each.staying == 1 else "stay"

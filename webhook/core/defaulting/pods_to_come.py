@@ -19,6 +19,7 @@ from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.defaulting.next_pod import after_admission, next_pod, problem_of
+from webhook.core.index.lost_nodes import unreachable_nodes
 from webhook.core.index.overlay import with_owners, with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import ClusterGame, Party, game_of, small_game_of
@@ -29,6 +30,7 @@ from webhook.core.workloads.rolling_update import surge_of, unavailable_of, unav
 from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, Workload
 
 _NO_CLAIMS = ClaimTemplates(())
+_UNKNOWN_STEPS = "in which steps its controller replaces pods"
 
 
 class ToCome(Struct, frozen=True, kw_only=True):
@@ -92,24 +94,37 @@ def in_a_rollout(workload: Workload, template: Template, replicas: int, within: 
     """All pods made anew, while those that run are deleted one by one.
 
     Shape: pods that run are taken for pods of this template, in an earlier revision. Those of a StatefulSet are
-    replaced under their names, the highest ordinal first, down to the partition.
+    replaced under their names, the highest ordinal first, down to the partition. With the strategy Recreate all old
+    pods are gone before the first new one is made.
+    Source: deployment/rolling.go ``rolloutRolling``; deployment/recreate.go ``rolloutRecreate``.
     """
     if within.own is None:
         return ToCome(index=within.index, unknown="which pods are its own")
     if workload.traits.ordered:
         return _by_ordinals(workload, template, replicas, within, within.own)
+    if not workload.traits.surges:
+        kept = "its controller replaces no pod that runs"
+        return ToCome(index=within.index, unknown=kept if workload.built_in else _UNKNOWN_STEPS)
+    if workload.recreates and _stay_for_ever(within, within.own):
+        return ToCome(index=within.index, unknown="when its pods on unreachable nodes go, for which Recreate waits")
     new = _pod(workload, template, replace(within, applied=False))
     running = within.index.count(within.namespace, within.own)
     index = without_pods(within.index, new, within.own, running)
     old = replace(new, metadata=replace(new.meta, labels=template.template.labels))
     parties = (
-        Party(problem=problem_of(old, index, within.policy), pods=0, leaving=running),
+        Party(problem=problem_of(old, index, within.policy), pods=0, leaving={} if workload.recreates else running),
         Party(problem=problem_of(new, index, within.policy), pods=replicas),
     )
     allowed = Rollout(
         0, 1, replicas, surge_of(workload.strategy, replicas), unavailable_of(workload.strategy, replicas)
     )
     return ToCome(index=index, parties=parties, rollout=allowed)
+
+
+def _stay_for_ever(within: Setting, own: Selector) -> bool:
+    """Whether some of the workload's pods are on nodes that cannot be reached, where no pod is ever gone."""
+    lost = unreachable_nodes(within.index.view())
+    return any(lost >> slot & 1 for slot in within.index.count(within.namespace, own, leaving=True))
 
 
 def _pod(workload: Workload, template: Template, within: Setting) -> Pod:
@@ -156,21 +171,21 @@ def _by_ordinals(workload: Workload, template: Template, replicas: int, within: 
     strategy, name = workload.strategy or Strategy(), workload.meta.name
     if strategy.type == "OnDelete":
         return ToCome(index=within.index, unknown="which pods somebody deletes (OnDelete)")
-    if not workload.built_in:
-        return ToCome(index=within.index, unknown="in which order its controller replaces pods")
+    if not workload.built_in or strategy.type not in {None, "RollingUpdate"}:
+        return ToCome(index=within.index, unknown=_UNKNOWN_STEPS)
     numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
     known = ordinals(within.index, within.namespace, name, workload.claims or _NO_CLAIMS, numbers)
     if known is None:
         return ToCome(index=within.index, unknown=f"{replicas:,} ordinals are too many to look up")
     slots = dict(within.index.pods_matching(within.namespace, own))
     on = {number: slots.get(f"{name}-{number}") for number in numbers}
-    # The partition is an ordinal.
-    kept = [slot for number, slot in on.items() if number < _partition(strategy) and slot is not None]
+    partition = _partition(strategy)  # an ordinal: below it, missing pods come back in the old revision
+    kept = [slot for number, slot in on.items() if number < partition and slot is not None]
     turns = [number for number, slot in on.items() if slot is None]
-    turns += [number for number, slot in reversed(on.items()) if number >= _partition(strategy) and slot is not None]
-    groups: dict[int | None, list[int]] = {}
+    turns += [number for number, slot in reversed(on.items()) if number >= partition and slot is not None]
+    groups: dict[tuple[int | None, bool], list[int]] = {}
     for number in turns:
-        groups.setdefault(known.pods[number - numbers.start].nodes, []).append(number)
+        groups.setdefault((known.pods[number - numbers.start].nodes, number < partition), []).append(number)
     if not turns or not all(known.pods[number - numbers.start].certain for number in turns):
         unknown = "where the volumes of its claims will be" if turns else ""
         return ToCome(index=within.index, staying=len(kept), unknown=unknown)
@@ -181,12 +196,15 @@ def _by_ordinals(workload: Workload, template: Template, replicas: int, within: 
     index = without_pods(within.index, new, own, within.index.count(within.namespace, own))
     for slot, pods in Counter(kept).items():
         index = with_pods(index, index.view().names[slot], [old] * pods)
-    problem = problem_of(new, index, within.policy)
+    problems = {of_old: problem_of(old if of_old else new, index, within.policy) for of_old in (False, True)}
     room = {slot: pods + leaving[slot] for slot, pods in known.room.items()} if workload.claims else {}
-    news = (Party(problem=problem, pods=len(group), nodes=nodes, room=room) for nodes, group in groups.items())
+    news = (
+        Party(problem=problems[of_old], pods=len(group), nodes=nodes, room=room)
+        for (nodes, of_old), group in groups.items()
+    )
     return ToCome(
         index=index,
-        parties=(Party(problem=problem_of(old, index, within.policy), pods=0, leaving=leaving), *news),
+        parties=(Party(problem=problems[True], pods=0, leaving=leaving), *news),
         staying=len(kept),
         names=((), *(tuple(f"{name}-{number}" for number in group) for group in groups.values())),
         rollout=_in_turn(workload, replicas, [Turn(crowd[number], on[number]) for number in turns], within.version),

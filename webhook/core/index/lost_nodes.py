@@ -18,6 +18,16 @@ from webhook.core.index.tables.pod_groups import Counts
 UNREACHABLE = tuple(Taint(key=TAINT_UNREACHABLE, effect=effect) for effect in (NO_SCHEDULE, NO_EXECUTE))
 
 
+def unreachable_nodes(view: NodeView) -> int:
+    """The nodes whose kubelet no longer reports. Nobody there completes the deletion of a pod.
+
+    Source: pkg/controller/nodelifecycle node_lifecycle_controller.go ``monitorNodeHealth``.
+    """
+    return sum(
+        members for taints, members in view.taint_classes if any(each.key == TAINT_UNREACHABLE for each in taints)
+    )
+
+
 def without_nodes(index: ReadOnlyIndex, lost: int, *, gone: bool) -> ReadOnlyIndex:
     """The index after these nodes, a set of `node_sets`, became unreachable or were deleted; none of their pods count.
 

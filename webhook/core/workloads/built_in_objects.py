@@ -73,6 +73,7 @@ class Spec(_ApiShape, frozen=True):
     update_strategy: StrategyFields | None = None
     job_template: _JobTemplate | None = None
     suspend: bool | None = None
+    paused: bool | None = None
     volume_claim_templates: tuple[_ClaimTemplate, ...] | None = None
     ordinals: _StatefulSetOrdinals | None = None
     pod_management_policy: str | None = None

@@ -301,6 +301,7 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
         built_in=True,
         strategy=_strategy(spec.strategy or spec.update_strategy),
         suspended=spec.suspend is True,
+        paused=spec.paused is True,
         claims=_claims(spec) if row.ordered and spec.volume_claim_templates else None,
         parallel=spec.pod_management_policy == "Parallel",
         first_ordinal=(row.ordered and spec.ordinals and spec.ordinals.start) or 0,

@@ -53,7 +53,8 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     Shape: ``built_in`` says that kube-apiserver itself validates the templates. ``group`` is
     that of ``api_version``, empty for core. ``selector`` is the object's own
-    ``spec.selector``. ``suspended`` objects make no pods at present. ``late_labels`` are keys of labels that the object
+    ``spec.selector``. ``suspended`` objects make no pods at present,
+    ``paused`` ones none of a new template. ``late_labels`` are keys of labels that the object
     itself tells its controller to put on some of the pods. ``first_ordinal`` is of StatefulSets: the number in the name
     of the first pod; ``parallel`` that its pods do not wait for one another. ``indexed`` and ``manual_selector`` are of
     Jobs: each pod has a completion index; no labels are generated. ``traits`` are what follows of its kind, read once
@@ -71,6 +72,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     built_in: bool = False
     strategy: Strategy | None = None
     suspended: bool = False
+    paused: bool = False
     group: str = ""
     late_labels: tuple[str, ...] = ()
     claims: ClaimTemplates | None = None
@@ -84,6 +86,11 @@ class Workload(Struct, frozen=True, kw_only=True):
     def group_kind(self) -> GroupKind:
         """Its kind, whatever the version."""
         return self.group, self.kind
+
+    @property
+    def recreates(self) -> bool:
+        """Whether all old pods go before a new one is made, where its controller replaces them by itself."""
+        return self.strategy is not None and self.strategy.type == "Recreate"
 
     @property
     def is_pod(self) -> bool:
