@@ -4,12 +4,19 @@ import json
 from pathlib import Path
 
 import pytest
-from cli.snapshots import owned, running, snapshot, waiting
+from cli.snapshots import node, owned, running, snapshot, waiting
 from cluster.api import NOT_INSTALLED, FakeApi
 from manifest import workload
 from msgspec import structs
 
 from webhook.cli.simulating import play
+
+
+def snapshot_node(name, zone, taints):
+    """A cordoned node with these taints."""
+    made = node(name, zone, cordoned=True)
+    return {**made, "spec": made["spec"] | {"taints": taints}}
+
 
 EXAMPLE = str(Path(__file__).parents[3] / "webhook" / "example" / "cluster.jsonl")
 
@@ -375,6 +382,79 @@ class TestWhosePods:
         (tmp_path / "d.json").write_text(json.dumps(web(kind="DaemonSet")))
         code, _, err = run("simulate", "d.json", "--snapshot", "s.jsonl")
         assert (code, "nothing in it makes pods that look for a node" in err) == (3, True)
+
+
+def terminating(name, on, kind="StatefulSet", owner="web", **more):
+    """A pod that is being deleted, of a controller of that kind."""
+    api = {"Job": "batch/v1"}.get(kind, "apps/v1")
+    made = waiting(name, **more)
+    reference = [{"apiVersion": api, "kind": kind, "name": owner, "controller": True}] if kind else []
+    meta = made["metadata"] | {"deletionTimestamp": "2026-11-24T06:00:00Z", "ownerReferences": reference}
+    return {**made, "metadata": meta, "spec": made["spec"] | {"nodeName": on}, "status": {"phase": "Running"}}
+
+
+UNREACHABLE = [{"key": "node.kubernetes.io/unreachable", "effect": each} for each in ("NoSchedule", "NoExecute")]
+
+
+class TestPodsThatTerminate:
+    """Their nodes get rid of them in time. What holds a place until then holds none in the end."""
+
+    @pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+    @pytest.mark.parametrize("arguments", [["-n", "shop", "sts/web"], ["--all"]])
+    def test_an_ordinal_is_made_again_once_it_is_gone(self, answer, policy, arguments):
+        made = web(ZONE, replicas=3, kind="StatefulSet", spec={"podManagementPolicy": policy})
+        objects = [made, terminating("web-0", "b0"), running("web-1", "a0"), running("web-2", "b0")]
+        found, code = answer("a: a0 | b: b0", *arguments, objects=objects)
+        assert (code, found["verdict"], found["fits"]["max"]) == (0, "fits", 3)
+        assert found["notes"][0] == "1 terminating pod counts as gone: shop/web-0"
+        # The only zone that may take it takes no pod.
+        found, code = answer("a: -a0 | b: b0", *arguments, objects=[made, *objects[1:2], running("web-1", "b0")])
+        assert (code, found["verdict"]) == (1, "does-not-fit")
+        assert found["waiting"] == "web-0"
+
+    @pytest.mark.parametrize(("taints", "code"), [(UNREACHABLE, 0), ([], 1)], ids=["unreachable", "cordoned"])
+    def test_an_ordinal_on_an_unreachable_node_stays(self, answer, taints, code):
+        made = web(ZONE, replicas=2, kind="StatefulSet")
+        lost = snapshot_node("a0", "a", taints)
+        objects = [made, lost, terminating("web-0", "a0"), running("web-1", "b0")]
+        found, exit_code = answer("b: b0", "sts/web", "-n", "shop", objects=objects)
+        assert exit_code == code
+        assert any("on nodes that cannot be reached" in each for each in found["notes"]) is not bool(code)
+
+    @pytest.mark.parametrize("kind", ["StatefulSet", "ReplicaSet", "Job", "DaemonSet", None])
+    def test_what_they_hold_is_free_once_they_are_gone(self, answer, kind):
+        objects = [terminating("other", "a0", kind, "other", cpu="3")]
+        made = web(replicas=1, containers=holding("2"))
+        found, _ = answer("a: a0", manifests=[made], objects=objects)
+        assert (found["verdict"], found["fits"]) == ("fits", {"min": 1, "max": 1})
+        # Who will be made anew looks for a node, too; who was replaced already does not.
+        again = kind in {"StatefulSet", "DaemonSet"}
+        assert ("1 pod of other workloads that looks for a node" in str(found["notEvaluated"])) is again
+        found, _ = answer("a: a0", "--all", objects=[*objects, made])
+        assert (found["verdict"], len(found["workloads"])) == (("does-not-fit", 2) if again else ("fits", 1))
+
+    def test_one_without_a_node_looks_for_none(self, answer):
+        made = terminating("web-x", "a0", "ReplicaSet", "web-1")
+        del made["spec"]["nodeName"]
+        assert answer("a: a0", "--all", objects=[made])[0]["workloads"] == {}
+
+    def test_one_on_a_drained_node_was_replaced_already(self, answer):
+        objects = [terminating("x", "a0", "ReplicaSet", "web-1"), terminating("y", "a0", None)]
+        found, _ = answer("a: a0 | b: b0", "--drain", "a0", objects=objects)
+        assert (found["workloads"], found["notes"]) == ({}, [])
+
+    @pytest.mark.parametrize(
+        ("stays", "verdict"),
+        [pytest.param("a0", "fits", id="and others"), pytest.param(None, "unknown", id="and nobody else")],
+    )
+    def test_whom_they_attract_must_come_before_they_are_gone(self, answer, stays, verdict):
+        term = {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+        near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        objects = [terminating("web-x", "a0", "ReplicaSet", "web-1"), *([running("web-y", stays)] if stays else [])]
+        made = web(name="api", pods="app=api", selector="app=api", replicas=1, affinity=near)
+        found, _ = answer("a: a0 | b: b0", manifests=[made], objects=objects)
+        assert found["verdict"] == verdict
+        assert ("whether terminating pods, which its affinity asks for, are gone" in found["doubt"]) is (stays is None)
 
 
 class TestLongSearches:

@@ -48,9 +48,9 @@ class Wanted(Struct, frozen=True, kw_only=True):
 class Asked(Struct, frozen=True, kw_only=True):
     """Whose pods are asked about.
 
-    Shape: ``pods`` are those on the nodes that something happens to, by node. ``everything`` are all workloads of the
-    cluster, or of one ``namespace``. ``holes`` says that a part of the input could not be read. ``unreadable`` has a
-    line for each workload of the cluster that was left out, with the reason.
+    Shape: ``pods`` are by node: those on the nodes that something happens to, and all that terminate. ``everything``
+    are all workloads of the cluster, or of one ``namespace``. ``holes`` says that a part of the input could not be
+    read. ``unreadable`` has a line for each workload of the cluster that was left out, with the reason.
     """
 
     makers: tuple[Maker, ...]
@@ -61,11 +61,16 @@ class Asked(Struct, frozen=True, kw_only=True):
     unreadable: tuple[str, ...] = ()
 
 
+class _Meta(Struct, frozen=True, rename="camel"):
+    deletion_timestamp: str | None = None
+
+
 class _Spec(Struct, frozen=True, rename="camel"):
     node_name: str = ""
 
 
 class _Bound(Struct, frozen=True):
+    metadata: _Meta = _Meta()
     spec: _Spec = _Spec()
 
 
@@ -91,12 +96,14 @@ def wanted(words: Sequence[str], frame: Frame) -> Wanted:
 def is_kept(item: Item, of: Wanted, what_if: WhatIf, frame: Frame) -> bool:
     """Whether an object of the cluster is needed as it is: one that is asked about, or a pod that may lose its node."""
     kind = group_kind(item.of.api_version or "", item.of.kind or "")
-    if kind == POD and what_if != WhatIf():
+    if kind == POD:
         try:
-            node = _BOUND.decode(item.raw).spec.node_name
+            bound = _BOUND.decode(item.raw)
         except msgspec.DecodeError:  # nor is it in the index
             return False
-        return bool(node) and what_if.moves(node)
+        node = bound.spec.node_name
+        if node and (bound.metadata.deletion_timestamp or what_if.moves(node)):
+            return True
     if of.named is not None:
         return find_object.is_wanted(of.named, item)
     return of.everything and has_template(item.of.api_version or "", item.of.kind or "", frame.policy.workloads)

@@ -5,7 +5,7 @@
 A zone that is lost is two events: first its nodes cannot be reached, later they are gone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from webhook.core.api.well_known import (
     TAINT_UNSCHEDULABLE,
 )
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.lost_nodes import UNREACHABLE
+from webhook.core.index.lost_nodes import UNREACHABLE, unreachable_nodes
 from webhook.core.index.owners import controller_kind
 from webhook.core.text import did_you_mean, listed, quoted
 from webhook.core.workloads.kinds import traits
@@ -124,13 +124,44 @@ def happen(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod
     leaving = [pod for name in lost for pod in _intolerant(_movable(pods.get(name, ())), UNREACHABLE[-1])]
     for pod in leaving:
         index.apply("MODIFIED", replace(pod, metadata=replace(pod.meta, deletion_timestamp=_NOW)))
-    replaced = [pod for pod in leaving if not traits(controller_kind(pod) or ("", "")).ordered]
+    replaced = [pod for pod in leaving if is_made_anew(pod) and not traits(controller_kind(pod) or ("", "")).ordered]
     yield Event(f"{what} cannot be reached", (*evicted, *replaced))
     for name, node in lost.items():
         index.apply("DELETED", node)
         _evict(pods.get(name, ()), index)
-    gone = [pod for name in lost for pod in _movable(pods.get(name, ()))]
+    gone = [pod for name in lost for pod in _movable(pods.get(name, ())) if is_made_anew(pod)]
     yield Event(f"{what} is gone", (*evicted, *gone))
+
+
+def settle(index: ClusterIndex, pods: Iterable[Pod]) -> list[Pod]:
+    """Take the terminating pods among these off their nodes, as kubelets do in time; gives those that it took off.
+
+    On an unreachable node they stay. A static pod stays too: its kubelet creates the mirror again at once.
+    """
+    view, gone = index.view(), list[Pod]()
+    lost = unreachable_nodes(view)
+    for pod in pods:
+        slot = view.slots.get(pod.pod_spec.node_name or "")
+        if (
+            pod.meta.deletion_timestamp is not None
+            and not (slot is not None and lost >> slot & 1)
+            and MIRROR_ANNOTATION not in (pod.meta.annotations or {})
+            and index.runs(pod.meta.namespace, pod.meta.name)
+        ):
+            index.apply("DELETED", pod)
+            gone.append(pod)
+    return gone
+
+
+def is_made_anew(pod: Pod) -> bool:
+    """Whether another pod will be made for one that is gone.
+
+    A ReplicaSet and a Job replace a pod as soon as it terminates, a StatefulSet and a DaemonSet once it is gone.
+    Source: controller/controller_utils.go ``FilterActivePods``; statefulset/stateful_set_control.go ``processReplica``;
+    daemon/daemon_controller.go ``podsShouldBeOnNode``.
+    """
+    kind = traits(controller_kind(pod) or ("", ""))
+    return pod.meta.deletion_timestamp is None or kind.ordered or kind.on_every_node
 
 
 def _node(name: str, index: ClusterIndex) -> Node:
@@ -196,4 +227,4 @@ def _intolerant(pods: Sequence[Pod], taint: Taint) -> list[Pod]:
 def _evict(pods: Sequence[Pod], index: ClusterIndex) -> list[Pod]:
     for pod in pods:
         index.apply("DELETED", pod)
-    return _movable(pods)
+    return [pod for pod in _movable(pods) if is_made_anew(pod)]

@@ -1,6 +1,7 @@
 """Simulate: what is asked about and what happens to the cluster -> one answer for each event."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,7 +9,7 @@ from msgspec.structs import replace
 from webhook.cli.checking.frame import Frame
 from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.simulating.asked import Asked
-from webhook.cli.simulating.changes import Event, WhatIf, happen
+from webhook.cli.simulating.changes import Event, WhatIf, happen, is_made_anew, settle
 from webhook.cli.simulating.forecast import forecast
 from webhook.cli.simulating.helps import Help, helps
 from webhook.cli.simulating.play import Ending, Outcomes, Verdict, alone, ending, play, undecided
@@ -18,6 +19,7 @@ from webhook.cli.simulating.words import Answer
 from webhook.core.api.types import Pod
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.placement.crowds import are_attracted
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.policy.capacity import grows
 from webhook.core.text import listed, plural
@@ -25,7 +27,16 @@ from webhook.core.text import listed, plural
 _TOGETHER = 12  # parties of pods that are looked at together: the states of more are as good as endless
 _HELPING = Effort(states=5_000)  # for each change that is tried
 _NAMES = 3
+_TIMING = "whether terminating pods, which its affinity asks for, are gone before its pods look for a node"
 _MOST_ENDS = 12  # workloads that are explained; each means to play all moves once more
+
+
+class _Moment(NamedTuple):
+    """What there is to place; ``others`` are pods of no maker, ``gone`` those that terminated."""
+
+    players: Sequence[Player]
+    others: Sequence[Loose]
+    gone: Sequence[Pod]
 
 
 class Run(Struct, frozen=True, kw_only=True):
@@ -49,9 +60,24 @@ class Run(Struct, frozen=True, kw_only=True):
         Errors: CommandError for an event that cannot happen in this cluster.
         """
         origin = {each.title: self._explained(each) for each in self.asked.makers} if not self.asked.everything else {}
+        for event, moment in self._moments(what_if):
+            yield self._answer(event, moment, origin)
+
+    def outcomes(self, what_if: WhatIf) -> Iterator[Outcomes]:
+        """The verdict alone after each event. Errors: as `answers`."""
+        for _, moment in self._moments(what_if):
+            yield self._played(moment.players)
+
+    def _moments(self, what_if: WhatIf) -> Iterator[tuple[Event, _Moment]]:
+        """What there is to place after each event, once all terminating pods are gone that will be."""
         waiting = [pod for namespace in self._namespaces() for pod in self.index.waiting_pods(namespace)]
+        waiting = [pod for pod in waiting if pod.meta.deletion_timestamp is None]  # such a pod looks for no node
+        gone = list[Pod]()
         for event in happen(what_if, self.index, self.asked.pods):
-            yield self._answer(event, waiting, origin)
+            gone += settle(self.index, [pod for pods in self.asked.pods.values() for pod in pods])
+            controlled = [pod for pod in (*event.evicted, *filter(is_made_anew, gone)) if pod.meta.controller]
+            others = loose_pods([*waiting, *controlled], self.asked.makers, self.index)
+            yield event, _Moment(self._players(others, gone), others, tuple(gone))
 
     def _explained(self, maker: Maker) -> Explanation:
         return explain_pod(next_of(maker, self.frame, self.index).problem, brief=True)
@@ -60,16 +86,24 @@ class Run(Struct, frozen=True, kw_only=True):
         named = self.asked.namespace if self.asked.everything else ""
         return (named,) if named else self.index.namespaces()
 
-    def _answer(self, event: Event, waiting: Sequence[Pod], origin: Mapping[str, Explanation]) -> Answer:
-        makers = self.asked.makers
-        controlled = [pod for pod in event.evicted if pod.meta.controller is not None]
-        others = loose_pods([*waiting, *controlled], makers, self.index)
+    def _players(self, others: Sequence[Loose], gone: Sequence[Pod]) -> list[Player]:
         players = [
-            player(each, self.frame, self.index, rollout=self.rollout) for each in makers if not self._is_complete(each)
+            player(each, self.frame, self.index, rollout=self.rollout)
+            for each in self.asked.makers
+            if not self._is_complete(each)
         ]
         if self.asked.everything:
             players += [loose_player(each, self.frame, self.index) for each in others]
             players = [each for each in players if each.parties or each.unknown]
+        return [replace(each, unknown=_TIMING) if are_attracted(each.parties, gone) else each for each in players]
+
+    def _answer(
+        self,
+        event: Event,
+        moment: _Moment,
+        origin: Mapping[str, Explanation],
+    ) -> Answer:
+        players, others, gone = moment
         outcomes = self._played(players)
         stopped = outcomes.interrupted
         return Answer(
@@ -77,7 +111,7 @@ class Run(Struct, frozen=True, kw_only=True):
             likely=None if stopped else forecast(outcomes, self.index, self.frame.policy),
             ends=() if stopped else tuple(self._ends(outcomes, origin)),
             event=event.text,
-            notes=tuple(self._notes(event, players)),
+            notes=tuple(self._notes(event, players, gone)),
             unseen=tuple(self._unseen(others)),
             room=Room() if stopped else room(outcomes, self.frame, self.index),
             scaled=None if stopped else self._scaled(players),
@@ -123,7 +157,10 @@ class Run(Struct, frozen=True, kw_only=True):
             return False
         return sum(self.index.count(maker.namespace, maker.own).values()) >= maker.replicas
 
-    def _notes(self, event: Event, players: Sequence[Player]) -> Iterator[str]:
+    def _notes(self, event: Event, players: Sequence[Player], gone: Sequence[Pod]) -> Iterator[str]:
+        if gone:
+            named = listed([f"{pod.meta.namespace}/{pod.meta.name}" for pod in gone], _NAMES)
+            yield f"{plural(len(gone), 'terminating pod')} count{'s' * (len(gone) == 1)} as gone: {named}"
         bare = [f"{pod.meta.namespace}/{pod.meta.name}" for pod in event.evicted if pod.meta.controller is None]
         if bare:
             are = "has no controller and is" if len(bare) == 1 else "have no controller and are"

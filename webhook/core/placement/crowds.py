@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from webhook.core.api import gates
 from webhook.core.api.resources import PODS
+from webhook.core.api.types import Pod
 from webhook.core.index import node_sets
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.pod_groups import Counts
@@ -56,6 +57,36 @@ class Party(Struct, frozen=True):
     nodes: int | None = None
     room: Mapping[int, int] = {}
     leaving: Counts = {}
+
+
+def are_attracted(parties: Sequence[Party], gone: Sequence[Pod]) -> bool:
+    """Whether pods of these parties may find nodes only as long as pods are there that are gone in its problem.
+
+    Of all that pods on a node do to others only this lets more pods in: a required affinity that they alone satisfy.
+    Source: interpodaffinity/filtering.go ``satisfyPodAffinity``.
+    """
+    replacing = any(each.leaving for each in parties)
+    return any(_is_attracted(each, gone, replacing=replacing) for each in parties)
+
+
+def _is_attracted(party: Party, gone: Sequence[Pod], *, replacing: bool) -> bool:
+    neighbours, view = party.problem.neighbours, party.problem.nodes
+    # The first of pods that match themselves may go anywhere once those are gone: near them, too.
+    first = neighbours.matches_itself and not neighbours.together and not replacing
+    if not neighbours.wanted or first:
+        return False
+    matching = [
+        pod
+        for pod in gone
+        if all(
+            each.in_namespace(pod.meta.namespace, {}) and each.selector.matches(pod.labels)
+            for each in neighbours.wanted
+        )
+    ]
+    slots = {view.slots[name] for pod in matching if (name := pod.pod_spec.node_name or "") in view.slots}
+    columns = [view.column(each.topology_key) for each in neighbours.wanted]
+    homes = [{column.of[slot] for slot in neighbours.together} for column in columns]
+    return any(column.of[slot] not in home for slot in slots for column, home in zip(columns, homes, strict=True))
 
 
 class ClusterGame(Struct, frozen=True):
