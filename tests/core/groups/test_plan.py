@@ -15,6 +15,8 @@ from webhook.core.api.types import (
     NodeStatus,
     PodAffinity,
     PodAffinityTerm,
+    PodSchedulingGroup,
+    ResourceClaim,
     ResourceRequirements,
     SpreadConstraint,
 )
@@ -528,3 +530,18 @@ def test_a_plan_that_stands_is_judged_with_the_defaults_that_it_gets_now():
     assert stands(kept) == (Outcome.FITS, True)
     # Of more pods it is a cap, which nobody asked for.
     assert stands(kept, redis(4, caps=())) is None
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"),
+    [
+        pytest.param({}, Outcome.FITS, id="neither"),
+        pytest.param({"resource_claims": (ResourceClaim(name="gpu"),)}, Outcome.UNKNOWN, id="devices"),
+        pytest.param({"scheduling_group": PodSchedulingGroup(pod_group_name="all")}, Outcome.UNKNOWN, id="a PodGroup"),
+    ],
+)
+def test_nothing_is_proven_where_devices_or_a_pod_group_decide(more, verdict):
+    for group in (redis(3), redis(4)):
+        pods = [replace(each.pod, spec=replace(each.pod.spec, **more)) for each in shards_of(group)]
+        shards = [replace(each, pod=pod) for each, pod in zip(shards_of(group), pods, strict=True)]
+        assert derived(group, zones(2, 2, 2), shards).plan.verdict is verdict

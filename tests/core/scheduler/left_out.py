@@ -12,6 +12,7 @@ _CLAIMS = "pods with volumes, where these objects may not be read"
 MATTERS_FOR = {
     "SchedulerConfiguration": "every pod, unless `schedulerConfiguration` of the policy names the scheduler's file",
     "SchedulingGates": "pods with scheduling gates",
+    "PodGroup": "pods with a schedulingGroup",
     "DynamicResources": "pods with either",
     "NodeDeclaredFeatures": "pods in the host network with users of their own",
     "CSIStorageCapacity": _CLAIMS,

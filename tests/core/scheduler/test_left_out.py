@@ -5,7 +5,7 @@ from core.scheduler import left_out
 
 from webhook.config.scheduler import CONFIGURABLE_FILTERS
 from webhook.core.api.types import ClaimSource as Claimed
-from webhook.core.api.types import ResourceClaim, SchedulingGate, Volume
+from webhook.core.api.types import PodSchedulingGroup, ResourceClaim, SchedulingGate, Volume
 from webhook.core.index.tables.admission_table import ADMISSION_RESOURCES
 from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES
 from webhook.core.scheduler.problem import FILTERS, NOT_ADMITTED, NOT_EVALUATED, OTHER_FILTERS, not_evaluated, take
@@ -30,6 +30,7 @@ def test_a_filter_that_is_evaluated_is_not_left_out_as_well():
 def test_each_entry_concerns_some_pod_and_each_concern_is_an_entry():
     everything = pod(
         scheduling_gates=(SchedulingGate(name="g"),),
+        scheduling_group=PodSchedulingGroup(pod_group_name="g"),
         resource_claims=(ResourceClaim(name="r"),),
         host_network=True,
         host_users=False,

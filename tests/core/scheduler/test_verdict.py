@@ -16,6 +16,7 @@ from webhook.core.api.types import (
     NodeSelectorTerm,
     NodeSpec,
     ObjectMeta,
+    PodSchedulingGroup,
     PodStatus,
     ResourceClaim,
     ResourceRequirements,
@@ -295,6 +296,7 @@ def test_a_named_node_is_asked_for_before_filters_since_1_37(version, reason):
     [
         pytest.param({}, [], id="a plain pod"),
         pytest.param({"scheduling_gates": (SchedulingGate(name="g"),)}, ["SchedulingGates"], id="gated"),
+        pytest.param({"scheduling_group": PodSchedulingGroup(pod_group_name="g")}, ["PodGroup"], id="a PodGroup"),
         pytest.param({"resource_claims": (ResourceClaim(name="r"),)}, ["DynamicResources"], id="devices"),
         pytest.param({"containers": (container({"example.com/gpu": "1"}),)}, ["DynamicResources"], id="extended"),
         pytest.param({"host_network": True, "host_users": False}, ["NodeDeclaredFeatures"], id="users of its own"),

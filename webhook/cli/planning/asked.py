@@ -24,10 +24,11 @@ from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
 from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.api.well_known import OUR_PREFIX, ZONE
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.groups.group import Group
+from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
 from webhook.core.groups.standing.members import Gathered, Member, gathered, not_told_apart
 from webhook.core.groups.standing.stored import Stored, stored_of
+from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET, group_kind
 from webhook.manifests.reading.files import read_files
@@ -215,8 +216,18 @@ def _asked(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> 
         written={each.name: each for each in mine if each.name in shards},
         manifest=wanted.manifest,
         taken=taken,
-        notes=(*wanted.notes, *([] if mine else [none]), *map(no_shard, taken)),
+        notes=(*wanted.notes, *([] if mine else [none]), *map(no_shard, taken), *_unseen(found.shards)),
     )
+
+
+def _unseen(shards: Iterable[Shard]) -> Iterator[str]:
+    """What decides about the pods besides, and is not evaluated, so that no plan is proven."""
+    specs = [each.pod.pod_spec for each in shards]
+    concerned = {
+        "DynamicResources": any(each.resource_claims for each in specs),
+        "PodGroup": any(each.scheduling_group for each in specs),
+    }
+    return (f"not evaluated: {key}, {NOT_EVALUATED[key]}" for key, is_so in concerned.items() if is_so)
 
 
 def _mine(group: Group, workloads: Iterable[Written]) -> list[Written]:

@@ -271,6 +271,12 @@ class ResourceClaim(_Value, frozen=True, gc=False):
     name: str = ""
 
 
+class PodSchedulingGroup(_Value, frozen=True, gc=False):
+    """The PodGroup whose pods the scheduler places together."""
+
+    pod_group_name: str | None = None
+
+
 class SchedulingGate(_Value, frozen=True, gc=False):
     name: str = ""
 
@@ -294,6 +300,7 @@ class PodSpec(_Value, frozen=True):
     volumes: tuple[Volume, ...] | None = None
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
     resource_claims: tuple[ResourceClaim, ...] | None = None
+    scheduling_group: PodSchedulingGroup | None = None
     host_users: bool | None = None
 
     @property

@@ -356,7 +356,7 @@ def _judged(group: Group, shards: Sequence[Shard], of: _Candidate, within: Setti
         fields=fields,
         keeping=of.keeping,
         verdict=Outcome.UNKNOWN,
-        proof=Proof.NONE if defaulted else _proof(group, of, within.rooms),
+        proof=Proof.NONE if defaulted or _is_unseen(shards) else _proof(group, of, within.rooms),
         loads=of.loads,
     )
     if found.proof is not Proof.NONE:
@@ -371,8 +371,15 @@ def _played(of: Plan, within: Setting) -> Plan:
         return of
     effort = EFFORT if len(of.shards) <= _MOST_SEARCHED or not of.group.never_share else replace(EFFORT, states=1)
     seen = outlook(parties(of.group, of.shards, of.fields, within), within.index, of.keeping, effort)
-    proof = Proof.SEARCH if seen.outcome is Outcome.FITS else Proof.NONE
-    return replace(of, verdict=seen.outcome, proof=proof, outlook=seen)
+    verdict = Outcome.UNKNOWN if seen.outcome is Outcome.FITS and _is_unseen(of.shards) else seen.outcome
+    proof = Proof.SEARCH if verdict is Outcome.FITS else Proof.NONE
+    return replace(of, verdict=verdict, proof=proof, outlook=seen)
+
+
+def _is_unseen(shards: Iterable[Shard]) -> bool:
+    """Whether devices or a PodGroup decide about the pods too, which are not looked at: then nothing is proven."""
+    specs = (each.pod.pod_spec for each in shards)
+    return any(each.resource_claims or each.scheduling_group for each in specs)
 
 
 def _proof(group: Group, of: _Candidate, rooms: Rooms) -> Proof:

@@ -48,6 +48,7 @@ OTHER_FILTERS: Mapping[str, str] = {
 NOT_EVALUATED: Mapping[str, str] = {
     "SchedulerConfiguration": "disabled plugins, added node affinity, ignored resources, extenders",
     "SchedulingGates": "a pod with scheduling gates is not tried at all",
+    "PodGroup": "all pods of a PodGroup or none, in one order, and the topology that the group asks for",
     **OTHER_FILTERS,
     "CSIStorageCapacity": "free capacity that storage drivers publish",
     "VolumeAttachment": "volumes that are attached to a node without a pod on it",
@@ -77,6 +78,7 @@ def not_evaluated(problem: "Problem") -> tuple[str, ...]:
     concerns = {
         "SchedulerConfiguration": profile is None,
         "SchedulingGates": bool(spec.scheduling_gates),
+        "PodGroup": spec.scheduling_group is not None,
         "DynamicResources": bool(spec.resource_claims) or extended,
         "NodeDeclaredFeatures": bool(spec.host_network) and spec.host_users is False,
         **{kind: kind in storage.unknown for kind in DRIVER_RESOURCES},

@@ -30,6 +30,10 @@ class StrategyFields(_ApiShape, frozen=True):
     rolling_update: RollingUpdate | None = None
 
 
+class JobScheduling(_ApiShape, frozen=True):
+    """How a Job's pods are scheduled as one PodGroup; only whether it is there matters here."""
+
+
 class JobSpec(_ApiShape, frozen=True):
     parallelism: Int32 | None = None
     completions: Int32 | None = None
@@ -37,6 +41,7 @@ class JobSpec(_ApiShape, frozen=True):
     template: PodTemplate | None = None
     completion_mode: str | None = None
     manual_selector: bool | None = None
+    scheduling: JobScheduling | None = None
 
 
 class _ClaimMeta(_ApiShape, frozen=True):
@@ -79,6 +84,7 @@ class Spec(_ApiShape, frozen=True):
     pod_management_policy: str | None = None
     completion_mode: str | None = None
     manual_selector: bool | None = None
+    scheduling: JobScheduling | None = None
 
 
 class Object(_ApiShape, frozen=True):

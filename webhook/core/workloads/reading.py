@@ -307,6 +307,7 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
         first_ordinal=(row.ordered and spec.ordinals and spec.ordinals.start) or 0,
         indexed=row.completes and job.completion_mode == "Indexed",
         manual_selector=row.completes and job.manual_selector is True,
+        grouped=row.completes and job.scheduling is not None,
     )
 
 

@@ -57,7 +57,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     ``paused`` ones none of a new template. ``late_labels`` are keys of labels that the object
     itself tells its controller to put on some of the pods. ``first_ordinal`` is of StatefulSets: the number in the name
     of the first pod; ``parallel`` that its pods do not wait for one another. ``indexed`` and ``manual_selector`` are of
-    Jobs: each pod has a completion index; no labels are generated. ``traits`` are what follows of its kind, read once
+    Jobs: each pod has a completion index; no labels are generated.
+    ``grouped`` Jobs are scheduled as one PodGroup. ``traits`` are what follows of its kind, read once
     since some ten rules ask for them in every review. ``whole`` says that the templates are the pods as their
     controller makes them; else only the constraints are, and labels as far as they are known.
     """
@@ -80,6 +81,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     parallel: bool = False
     indexed: bool = False
     manual_selector: bool = False
+    grouped: bool = False
     whole: bool = True
 
     @property

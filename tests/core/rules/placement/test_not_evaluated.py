@@ -66,3 +66,26 @@ def test_they_say_what_is_missing():
 
 def test_rules_are_named_once():
     assert len({rule.id for rule in RULES}) == len(RULES)
+
+
+GANG = {"schedulingGroup": {"podGroupName": "train"}}
+POD_GROUP = "pods of a PodGroup, which are placed all together or not at all (schedulingGroup)"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        pytest.param(workload("Deployment", "app=web", "zone hard 1 app=web", **GANG), HARD | PLACED, id="replicas"),
+        pytest.param(workload("Pod", "app=web", "zone hard 1 app=web", **GANG), HARD, id="a pod"),
+        pytest.param(
+            workload("Job", "app=web", "zone hard 1 app=web", selector=None, spec={"scheduling": {}}),
+            HARD | {"replicas-can-get-stuck"},
+            id="a Job that makes a PodGroup",
+        ),
+        pytest.param(workload("Deployment", "app=web", "zone hard 1 app=web"), set(), id="no PodGroup"),
+        pytest.param(workload("Deployment", "app=web", "zone soft 1 app=web", **GANG), set(), id="a soft constraint"),
+    ],
+)
+def test_places_of_a_pod_group_are_not_evaluated(manifest, expected):
+    missing = examined(manifest, index=cluster("a: n1 | b: n2")).not_evaluated
+    assert {each.rule for each in missing if each.missing == POD_GROUP} == expected

@@ -21,7 +21,7 @@ from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Subject
-from webhook.core.rules.placement.frame.case import TemplateUnderRule
+from webhook.core.rules.placement.frame.case import POD_GROUP, TemplateUnderRule
 from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.placement.frame.shortfall import Shortfall, in_the_way, missing, remedy, speaks_of, steps
 from webhook.core.scheduler.cycle import decide
@@ -144,7 +144,8 @@ def _tried(subject: Subject) -> PodTemplate | None:
 def _unknown(subject: Subject, pod: PodTemplate) -> str:
     """What is missing for an answer."""
     claims = any(claim_name(pod.meta.name, volume) is not None for volume in pod.pod_spec.volumes or ())
-    return subject.lacks("nodes", "pods", *(_STORAGE if claims else ()))
+    grouped = POD_GROUP if pod.pod_spec.scheduling_group else ""
+    return subject.lacks("nodes", "pods", *(_STORAGE if claims else ())) or grouped
 
 
 def _finding(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -> Finding:

@@ -187,6 +187,7 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
 
 # Rules also ask about a few more pods than there will be; that many more on one node are taken to find no room.
 _MORE_ON_A_NODE = 16
+POD_GROUP = "pods of a PodGroup, which are placed all together or not at all (schedulingGroup)"
 _IGNORES = frozenset({None, IGNORE})
 
 
@@ -298,6 +299,9 @@ def unlike_the_scheduler(subject: Subject) -> str:
     names = {_scheduler(template) for template in subject.workload.templates}
     if not names <= set(subject.policy.scheduler_names):
         return "another scheduler"
+    grouped = any(template.template.pod_spec.scheduling_group for template in subject.workload.templates)
+    if grouped or subject.workload.grouped:
+        return POD_GROUP
     for profile in subject.policy.scheduler_profiles:
         if profile.name in names and profile.disabled_filters:
             return f"the scheduler's profile disables {', '.join(profile.disabled_filters)}"
