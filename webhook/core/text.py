@@ -1,6 +1,7 @@
 """Texts for people: one line of what came from outside, plurals, lists, and the word that was probably meant."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 
@@ -91,6 +92,18 @@ def shortened(text: str, limit: int) -> str:
         return flat
     words = flat[: limit - 1].rpartition(" ")[0].rstrip(" ,;:")
     return f"{words} …" if words else one_line(flat, limit)
+
+
+# Letters whose names begin with a vowel: of an abbreviation each letter is spoken.
+_SPELT = re.compile(r"[AEFHILMNORSX](?:[A-Z]+(?![a-z])|$)")
+_ABBREVIATED = re.compile(r"[A-Z](?:[A-Z]+(?![a-z])|$)")
+_VOWEL_SOUND = re.compile(r"(?!eu|one|once|uni(?!n)|us[aeu]|ut[ei]|ub)[aeiou]|hour|honest|heir", re.IGNORECASE)
+
+
+def with_article(noun: str) -> str:
+    """The noun with "a" or "an", as it sounds: ``an InferenceService``, ``a UserGroup``, ``an HTTPRoute``."""
+    sound = _SPELT if _ABBREVIATED.match(noun) else _VOWEL_SOUND
+    return f"{'an' if sound.match(noun) else 'a'} {noun}"
 
 
 def plural(count: int, noun: str) -> str:

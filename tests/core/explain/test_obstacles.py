@@ -413,3 +413,4 @@ def test_a_node_that_is_kept_for_another_has_no_name():
     found = explain_pod(take(index, pod()), index)
     assert not found.verdict.feasible
     assert grouped(found.obstacles, found.verdict.nodes.live) == [((), found.verdict.nodes.live)]
+    assert grouped(found.obstacles, 0) == [], "no nodes are no group"

@@ -9,7 +9,7 @@ from webhook.cli.checking.autoscalers import autoscalers
 from webhook.cli.checking.failures import Failure
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.groups import group_faults, spread_groups
-from webhook.cli.checking.results import Gap, Row, RunResult
+from webhook.cli.checking.results import Gap, Row, RunResult, rank
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.review.decision import Examination
 from webhook.core.review.review import examine
@@ -151,8 +151,8 @@ class CheckRun:
             (row for row in rows if row.judged.finding.rule == WRONG_TYPE.id and "${" in row.place.text), None
         ):
             self.faults.append(_unfilled(row))
-        # In the order of the text, as compilers do; the sort is stable, so that one place keeps the order of rules.
-        self.rows += sorted(rows, key=lambda row: (row.place.line, row.place.column))
+        # Worst first, then in the order of the text; the sort is stable, so that one place keeps the order of rules.
+        self.rows += sorted(rows, key=lambda row: (-rank(row.severity), row.place.line, row.place.column))
         # A rule that lacks the same fact for several constraints of an object counts once.
         asked = [gap for gap in examined.not_evaluated if not frame.rules or gap.rule in frame.rules]
         self._gaps.update({(gap.rule, gap.missing) for gap in asked})

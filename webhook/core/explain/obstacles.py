@@ -100,7 +100,7 @@ def grouped(every: Sequence[Obstacle], nodes: int) -> list[tuple[tuple[str, ...]
 
     Shape: nodes without an obstacle are reserved for pods for which preemption made room.
     """
-    parts: list[tuple[tuple[str, ...], int]] = [((), nodes)]
+    parts: list[tuple[tuple[str, ...], int]] = [((), nodes)] if nodes else []
     for each in every:
         parts = [
             (told, part)

@@ -48,7 +48,15 @@ from webhook.core.rules.limits.cost import is_costly, weigh
 from webhook.core.rules.limits.size import MAX_TEMPLATES
 from webhook.core.rules.placement.group_caps import has_many_caps
 from webhook.core.rules.placement.pod_fits import Feasibility
-from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, evaluate_written, noted, with_tried_fixes
+from webhook.core.rules.rule_set import (
+    API_RULES,
+    BY_ID,
+    MOOT_BESIDE,
+    OFFLINE,
+    evaluate_written,
+    noted,
+    with_tried_fixes,
+)
 from webhook.core.text import one_line
 from webhook.core.workloads.reading import (
     parsed,
@@ -308,7 +316,8 @@ def _exactly(
     def speaks_against(finding: Finding) -> bool:
         # What a field in its place brings to light was there before: of that, only what is as bad speaks against it.
         severity = finding.severity or BY_ID[finding.rule].severity
-        return warns_by_default(finding) and (circumstances.index is not None or severity is Severity.HIGH)
+        hidden = severity is not Severity.HIGH and (circumstances.index is None or finding.rule in MOOT_BESIDE)
+        return warns_by_default(finding) and not hidden
 
     rules = OFFLINE if circumstances.index is None else BY_ID.keys() - API_RULES
     return found.with_fixes(tried_as_a_whole(found.answers, rules, raw, again, speaks_against)), strict

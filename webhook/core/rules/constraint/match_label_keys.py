@@ -37,7 +37,7 @@ from webhook.core.rules.frame.rule import (
 )
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
-from webhook.core.text import plural, quoted
+from webhook.core.text import plural, quoted, with_article
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import DEPLOYMENT, REVISION_LABELS
 from webhook.core.workloads.rolling_update import DEFAULT_SURGE, surge_of, worst_final_skew
@@ -65,14 +65,17 @@ ROLLOUTS_TRIED = 20  # so that what happens in one rollout of ten is seen with a
 _NOTICED = 10
 
 
+_SCALED = "replicas, which an autoscaler sets"
+_OTHER_KIND = "how rollouts end of kinds other than a Deployment"
+
+
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """What the three rules say of each constraint."""
-    is_deployment = subject.workload.group_kind == DEPLOYMENT
     for placed in subject.placed:
         keys = placed.constraint.match_label_keys
         if keys and (len(keys) > 1 or keys[0] != subject.workload.traits.revision):
             yield from guarded((ABSENT, WRONG_KIND), _keys, placed, keys, subject.workload)
-        if is_deployment and placed.constraint.hard and not _tells_revisions(placed):
+        if subject.workload.traits.rolls and placed.constraint.hard and not _tells_revisions(placed):
             yield from guarded((MIXED,), _mixed, placed, subject)
 
 
@@ -120,8 +123,11 @@ MIXED = Rule(
     silent=(
         "for soft constraints, strategy Recreate and maxSurge 0, if matchLabelKeys names any label that the pods have, "
         "or the selector pod-template-hash, if a domain that counts has no node for the pods, and whenever no order of "
-        "the update can end beyond maxSkew at these replicas. Without a cluster it speaks only of zones, and only if "
-        "it would with two of them as well as with three."
+        "the update can end beyond maxSkew at these replicas. Of a constraint of which selector-not-self, "
+        "selector-null, selector-empty, spread-conflicts-affinity or spread-without-effect speaks it says nothing. "
+        "Without a cluster it speaks only of zones, and only if it would with two of them as well as with three. It is "
+        "not evaluated where an autoscaler sets the replicas that the Deployment leaves out, and for other kinds that "
+        "make new pods beside the old ones, such as a Rollout: only rollouts of Deployments were counted."
     ),
     ask=evaluate,
     asked_again=AskedAgain.AFTER_FIXES,
@@ -156,7 +162,7 @@ def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator
 def _tells_revisions(placed: Placed) -> bool:
     """Whether old and new pods may be counted apart; a label of the template may be another one in each revision."""
     keys = placed.constraint.match_label_keys or ()
-    if POD_TEMPLATE_HASH in keys or POD_TEMPLATE_HASH in _selected(placed):
+    if not REVISION_LABELS.isdisjoint((*keys, *_selected(placed))):
         return True
     labels = placed.template.template.labels
     return any(key in labels for key in keys)
@@ -175,10 +181,10 @@ def _wrong_kind(placed: Placed, path: str, key: str, kind: str, right: str) -> F
     return Finding(
         rule=WRONG_KIND.id,
         path=path,
-        summary=f"matchLabelKeys of {placed.name} names {key}, which pods of a {kind} never have",
+        summary=f"matchLabelKeys of {placed.name} names {key}, which pods of {with_article(kind)} never have",
         remedy=f"use {offered}" if offered else "remove it",
         warning=short_enough(WRONG_KIND.id, f"{said}; {f'use {offered}' if offered else 'remove it'}", said),
-        detail=f"pods of a {kind} never have {key}: Kubernetes leaves the key out of the selector",
+        detail=f"pods of {with_article(kind)} never have {key}: Kubernetes leaves the key out of the selector",
         fix=offered or f"remove {key} from matchLabelKeys",
         edits=(Edit(path, offered),),
         key=f"{placed.key} {key}",
@@ -187,13 +193,24 @@ def _wrong_kind(placed: Placed, path: str, key: str, kind: str, right: str) -> F
 
 def _mixed(placed: Placed, subject: Subject) -> Iterator[RuleAnswer]:
     workload, constraint = subject.workload, placed.constraint
-    selector, max_skew = constraint.selector, constraint.max_skew or 0
-    replicas = 1 if workload.replicas is None else workload.replicas
-    surge = surge_of(workload.strategy, replicas)
-    if not has_conditions(selector) or max_skew < 1:
+    max_skew, scaler = constraint.max_skew or 0, subject.scaler if workload.replicas is None else None
+    replicas = workload.replicas if workload.replicas is not None else scaler.spec.max_replicas if scaler else 1
+    # So few replicas cannot differ by more than maxSkew.
+    may_differ = 1 <= max_skew < replicas and has_conditions(constraint.selector)
+    if not may_differ or not placed.template.template.labels:
         return
-    if surge == 0 or replicas <= max_skew:  # so few replicas cannot differ by more than maxSkew
-        return
+    if workload.group_kind != DEPLOYMENT:
+        if workload.traits.surges is None:
+            yield NotEvaluated(MIXED.id, _OTHER_KIND)
+    elif (surge := surge_of(workload.strategy, replicas)) > 0:
+        yield from (
+            (NotEvaluated(MIXED.id, _SCALED),) if scaler else _beyond(placed, subject, replicas=replicas, surge=surge)
+        )
+
+
+def _beyond(placed: Placed, subject: Subject, *, replicas: int, surge: int) -> Iterator[RuleAnswer]:
+    """Whether an order of the rollout ends beyond maxSkew."""
+    constraint, max_skew = placed.constraint, placed.constraint.max_skew or 0
     choices = _domains(placed, subject)
     if choices is None:
         yield NotEvaluated(MIXED.id, subject.lacks("nodes") or "no nodes known")

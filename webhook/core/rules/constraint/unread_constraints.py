@@ -17,7 +17,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.frame.field_names import meant
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.written import Written
-from webhook.core.text import nearest, one_line, quoted
+from webhook.core.text import nearest, one_line, quoted, with_article
 from webhook.core.workloads.custom_kinds import (
     CONSTRAINTS,
     EmbeddedKind,
@@ -297,7 +297,7 @@ def _misplaced(of: _Object, place: UnreadKey, right: str) -> Finding:
         path=place.path,
         summary=f"{what}: {who} no pod" if place.value else f"{what}: it has no effect",
         remedy=fix,
-        detail=f"kubectl refuses the field, and kube-apiserver drops it; constraints of a {of.kind} stand in {right}",
+        detail=f"kubectl refuses the field, and kube-apiserver drops it; {with_article(of.kind)} has them in {right}",
         fix=fix,
         edits=edits if isinstance(place.value, list) or not place.value else (),
         key=place.path,
@@ -307,13 +307,13 @@ def _misplaced(of: _Object, place: UnreadKey, right: str) -> Finding:
 
 def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
     """Constraints in a resource of which it is not known that they stand there."""
-    kind, severity = _shown(of.kind), None
-    summary = f"evenspread does not know that a {kind} has constraints here: they were not checked"
+    kind, severity = with_article(_shown(of.kind)), None
+    summary = f"evenspread does not know that {kind} has constraints here: they were not checked"
     entry = _entry(of, place)
     line = f"- {flow(entry)}" if entry else ""
     if "." not in of.group:
         severity = Severity.HIGH
-        summary = f"a {kind} makes no pods: these constraints reach none"
+        summary = f"{kind} makes no pods: these constraints reach none"
         remedy = fix = "move to the pod template of a workload"
     elif (of.group, of.kind) in _CHARTS and any("values" in step.lower() for step in place.steps):
         summary = "these are values of a chart: the constraints in them were not checked"
@@ -325,13 +325,13 @@ def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
         name, path = next(((name, entry[name]) for name in _PATHS if name in entry), ("", ""))
         own = next(each for each in of.embedded if (each.api_version, each.kind) == (of.api_version, of.kind))
         written = own.template_path or own.constraints_path
-        summary = f"the configuration (workloads) has a {kind} read at {written}: these constraints were not checked"
+        summary = f"the configuration (workloads) has {kind} read at {written}: these constraints were not checked"
         remedy = f"set {name}: {path}" if path else "correct the path in workloads"
         fix = f"change the entry in workloads of the configuration to: {line}" if line else remedy
     elif read:
         near = _nearest(place, read)
         named = " or ".join(path.rpartition(".")[0] for path in near[:_MAX_PLACES_NAMED])
-        summary = f"evenspread does not know constraints of a {kind} at this place: they were not checked"
+        summary = f"evenspread does not know constraints of {kind} at this place: they were not checked"
         remedy = fix = f"move to {named}"
     else:
         remedy = "add the kind to workloads of the configuration"

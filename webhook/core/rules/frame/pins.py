@@ -17,7 +17,7 @@ from webhook.core.rules.frame.counting import counts_itself
 from webhook.core.rules.frame.own_pods import counts_own_pods_only
 from webhook.core.rules.frame.rule import Finding, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.text import plural, quoted
+from webhook.core.text import plural, quoted, with_article
 from webhook.core.workloads.workload import Template, Workload
 
 
@@ -38,7 +38,7 @@ def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | No
     if few and not constraint.hard and _shares_a_domain(placed, own) and counts_own_pods_only(constraint.selector, own):
         return (
             f"has no effect: pod affinity keeps the pods in one {noun}",
-            f"pods that must share a {noun} cannot be spread over several, and ScheduleAnyway asks for no more",
+            f"pods that share {with_article(noun)} cannot be spread over several, and ScheduleAnyway asks for no more",
         )
     if _is_apart(placed):
         beyond = "" if constraint.topology_key == HOSTNAME else f"; it only keeps pods off nodes that name no {noun}"
