@@ -73,9 +73,17 @@ to a plain file. A file that cannot be used changes nothing: the last good one h
 The mode of a rule is the one in `rules`, else the rule's own; the ceiling caps it. For a namespace the ceiling is
 
 1. `off` if the global `ceiling` is `off`: the kill switch,
-2. else the Namespace's label `evenspread.io/ceiling`, if it is a mode,
-3. else the first entry of `namespaces` that matches,
-4. else the global `ceiling`.
+2. else that of the first entry of `namespaces` that matches,
+3. else the global `ceiling`.
+
+The Namespace's label `evenspread.io/ceiling` can then change the second and third, if it is a mode. Everybody who may
+edit the Namespace can set it, so `namespaceLabel` decides what it may do:
+
+| `namespaceLabel` | a label with a higher mode | a label with a lower mode |
+|---|---|---|
+| `raise`: the default where the global ceiling or the namespace's entry is `deny` | counts | is ignored |
+| `any`: the default elsewhere | counts | counts |
+| `none` | is ignored | is ignored |
 
 ## Process settings
 

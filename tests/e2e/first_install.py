@@ -67,7 +67,7 @@ def test_a_first_install(plane, terminal):
     terminal.type("cat web.yaml", TRY)
     terminal.say("## The same, denied")
     terminal.type(
-        "helm upgrade evenspread charts/evenspread -n evenspread --reuse-values --set config.ceiling=deny"
+        "helm upgrade evenspread charts/evenspread -n evenspread --reset-then-reuse-values --set config.ceiling=deny"
         " --set config.rules.selector-not-self=deny"
     )
     answered(403)

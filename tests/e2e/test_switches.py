@@ -64,5 +64,30 @@ def test_a_switch_stops_what_it_says_and_can_be_undone(plane, namespace, shell, 
     print(f"switch {number}: after {took:.1f} s, undone after {time.monotonic() - began:.1f} s")  # with -s
 
 
+LABELLED = re.findall(r"```\n(kubectl label namespace .*?)```", RUNBOOK, re.DOTALL)
+
+
+@pytest.mark.usefixtures("release")
+def test_the_label_lowers_a_ceiling_once_the_policy_lets_it(plane, namespace, shell):
+    label, undo = LABELLED
+
+    def created():
+        made = workload("Deployment", "web", DENIED)
+        return plane.api.send("POST", f"{path('Deployment', namespace)}?dryRun=All", made).status
+
+    eventually(lambda: created() == 403, 30)
+    shell(label)
+    time.sleep(2)  # the watch brings the label within some milliseconds
+    assert created() == 403
+    upgrade = (
+        "helm upgrade evenspread charts/evenspread -n evenspread --reset-then-reuse-values --set config.namespaceLabel="
+    )
+    shell(f"{upgrade}any")
+    eventually(lambda: created() == 201, 30)
+    shell(undo)
+    eventually(lambda: created() == 403, 30)
+    shell(f"{upgrade}raise")
+
+
 def test_there_are_five():
     assert [number for number, *_ in SWITCHES] == ["1", "2", "3", "4", "5"]

@@ -237,8 +237,21 @@ Rollout shop/broken  <stdin>:175
 """  # noqa: E501 as it is printed
 
 
-@pytest.mark.parametrize(("ceiling", "mode"), [("deny", "deny"), ("audit", "audit"), ("nonsense", "warn")])
-def test_a_namespace_in_the_input_gives_its_ceiling(run, ceiling, mode):
+@pytest.mark.parametrize(
+    ("ceiling", "policy", "mode"),
+    [
+        ("deny", "", "deny"),
+        ("audit", "", "audit"),
+        ("nonsense", "", "warn"),
+        ("audit", "ceiling: deny\n", "deny"),
+        ("audit", "ceiling: deny\nnamespaceLabel: any\n", "audit"),
+        ("audit", "namespaceLabel: raise\n", "warn"),
+        ("deny", "namespaceLabel: none\n", "warn"),
+    ],
+)
+def test_a_namespace_in_the_input_gives_its_ceiling(run, tmp_path, ceiling, policy, mode):
+    config = tmp_path / "policy.yaml"
+    config.write_text(f"apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n{policy}")
     namespace = {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -247,7 +260,7 @@ def test_a_namespace_in_the_input_gives_its_ceiling(run, ceiling, mode):
     workload = owned("Deployment", "web")
     workload["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["maxSkew"] = 0
     stdin = json.dumps({"apiVersion": "v1", "kind": "List", "items": [workload, namespace]}).encode()
-    _, out, _ = run("audit", "-", "-o", "json", "--rule", "max-skew", stdin=stdin)
+    _, out, _ = run("audit", "-", "-o", "json", "--rule", "max-skew", "--config", str(config), stdin=stdin)
     assert [entry["mode"] for entry in json.loads(out)] == [mode]
 
 

@@ -145,7 +145,7 @@ def own_authority(pem=None):
 
 INJECT = "defaults: {mode: inject}\n"
 WAITING = [{"state": {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "a" not found'}}}]
-HELM = "helm upgrade prod charts/evenspread -n spread --reuse-values"
+HELM = "helm upgrade prod charts/evenspread -n spread --reset-then-reuse-values"
 PROBLEMS = {
     "another CA": (
         bundle(w.OTHER.certificate),

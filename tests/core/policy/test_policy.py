@@ -48,8 +48,7 @@ def test_a_mode_under_a_ceiling(mode, ceiling, capped):
         pytest.param("warn", "shop", {"team": "red"}, "deny", id="the first match wins"),
         pytest.param("warn", "web", {"team": "red"}, "audit", id="a namespace by selector"),
         pytest.param("warn", "legacy", {"team": "blue"}, "off", id="a later entry"),
-        pytest.param("warn", "payments", {CEILING_LABEL: "audit"}, "audit", id="the label speaks first, lower"),
-        pytest.param("warn", "legacy", {CEILING_LABEL: "deny"}, "deny", id="the label speaks first, higher"),
+        pytest.param("warn", "legacy", {CEILING_LABEL: "deny"}, "deny", id="the label raises an entry's"),
         pytest.param("warn", "payments", {CEILING_LABEL: "Deny!"}, "deny", id="a label that is no mode is ignored"),
         pytest.param("off", "payments", {CEILING_LABEL: "deny"}, "off", id="a global off is the kill switch"),
     ],
@@ -57,6 +56,29 @@ def test_a_mode_under_a_ceiling(mode, ceiling, capped):
 def test_the_ceiling_of_a_namespace(ceiling, namespace, labels, expected):
     policy = Policy(ceiling=Mode(ceiling), namespaces=ENTRIES)
     assert ceiling_for(policy, namespace, labels) is Mode(expected)
+
+
+MODES = ("off", "audit", "warn", "deny")
+
+
+@pytest.mark.parametrize("allowed", ["", "raise", "any", "none"])
+@pytest.mark.parametrize("entry", ["", "audit", "deny"])
+@pytest.mark.parametrize("label", MODES)
+@pytest.mark.parametrize("ceiling", MODES)
+def test_what_the_label_may_do(ceiling, label, entry, allowed):
+    """Every label under every ceiling: the file's, or one of the namespace's own entry."""
+    match = NamespaceMatch(names=("shop",))
+    entries = (NamespaceCeiling(match=match, ceiling=Mode(entry)),) if entry else ()
+    policy = Policy(ceiling=Mode(ceiling), namespaces=entries, namespace_label=allowed)
+    before = entry or ceiling
+    expected = {
+        "raise": max(before, label, key=MODES.index),
+        "any": label,
+        "none": before,
+        "": label if "deny" not in {ceiling, before} else max(before, label, key=MODES.index),
+    }[allowed]
+    assert ceiling_for(policy, "shop", {CEILING_LABEL: label}) is Mode("off" if ceiling == "off" else expected)
+    assert ceiling_for(policy, "shop", {}) is Mode("off" if ceiling == "off" else before)
 
 
 @pytest.mark.parametrize(

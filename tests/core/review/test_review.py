@@ -170,7 +170,11 @@ def test_an_update_is_warned_of_only_where_it_matters(change, warned):
             "deny",
             id="the namespace may be denied",
         ),
-        pytest.param(NOT_SELF, "evenspread.io/ceiling=audit", "audit", id="the namespace's label"),
+        pytest.param(NOT_SELF, "evenspread.io/ceiling=audit", "deny", id="the label lowers no denial"),
+        pytest.param(
+            replace(NOT_SELF, namespace_label="any"), "evenspread.io/ceiling=audit", "audit", id="unless it may"
+        ),
+        pytest.param(replace(NOT_SELF, ceiling=Mode.WARN), "evenspread.io/ceiling=deny", "deny", id="the label raises"),
         pytest.param(Policy(rules_version="0.9"), "", "audit", id="a rule newer than the rules version"),
     ],
 )

@@ -39,5 +39,12 @@ def unknown(check: str, where: str, unread: Unread, lost: str, fix: str = "") ->
 
 def helm_upgrade(release: str, namespace: str, *values: str) -> str:
     """The command that renders the chart anew with the values of the release and some more."""
-    words = ("helm upgrade", release or "evenspread", "charts/evenspread", f"-n {namespace}", "--reuse-values", *values)
+    words = (
+        "helm upgrade",
+        release or "evenspread",
+        "charts/evenspread",
+        f"-n {namespace}",
+        "--reset-then-reuse-values",
+        *values,
+    )
     return " ".join(words)

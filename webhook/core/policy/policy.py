@@ -32,6 +32,10 @@ class Mode(StrEnum):
         """From 0 for off to 3 for deny."""
         return _RANKS[self]
 
+    def raised(self, floor: "Mode") -> "Mode":
+        """The higher of this mode and the floor."""
+        return self if self.rank >= floor.rank else floor
+
     def capped(self, ceiling: "Mode") -> "Mode":
         """The lower of this mode and the ceiling."""
         return self if self.rank <= ceiling.rank else ceiling
@@ -172,6 +176,7 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
     rules: Mapping[str, Mode] = {}
     stuck_threshold: float = 0.01
     namespaces: tuple[NamespaceCeiling, ...] = ()
+    namespace_label: str = ""  # raise | any | none; empty: raise once the ceiling is deny, else any
     defaults: Defaults = Defaults()
     workloads: tuple[EmbeddedKind, ...] = ()
     scheduler_names: tuple[str, ...] = (DEFAULT_SCHEDULER,)
@@ -192,17 +197,24 @@ def profile_for(policy: Policy, scheduler_name: str | None) -> SchedulerProfile 
 def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, str]) -> Mode:
     """The highest mode that any rule may have in this namespace.
 
-    The namespace's label comes first, then the first matching entry of ``namespaces``, then the global ceiling. A
-    global ``off`` is the kill switch: nothing overrides it. A label with an unknown value is ignored.
+    The policy's ceiling is that of the first matching entry of ``namespaces``, else the global one. ``namespace_label``
+    decides whether the namespace's label replaces it, only raises it, or does nothing: whoever may edit the namespace
+    sets the label. A global ``off`` is the kill switch: nothing overrides it. A label with an unknown value is ignored.
     """
     if policy.ceiling is Mode.OFF:
         return Mode.OFF
-    label = namespace_labels.get(CEILING_LABEL)
-    if label is not None and label in _MODES:
-        return _MODES[label]
+    ceiling = _configured_ceiling(policy, namespace, namespace_labels)
+    label = _MODES.get(namespace_labels.get(CEILING_LABEL, ""))
+    allowed = policy.namespace_label or ("raise" if Mode.DENY in {policy.ceiling, ceiling} else "any")
+    if label is None or allowed == "none":
+        return ceiling
+    return label if allowed == "any" else ceiling.raised(label)
+
+
+def _configured_ceiling(policy: Policy, namespace: str, namespace_labels: Mapping[str, str]) -> Mode:
+    labels = {NAMESPACE_NAME: namespace, **namespace_labels}
     for entry in policy.namespaces:
         names = entry.match.names
-        labels = {NAMESPACE_NAME: namespace, **namespace_labels}
         if (names is None or namespace in names) and entry.match.namespace_selector.matches(labels):
             return entry.ceiling
     return policy.ceiling
