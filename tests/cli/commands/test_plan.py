@@ -178,6 +178,64 @@ def test_a_config_map_of_the_field(plan):
     )
 
 
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+
+
+@pytest.mark.parametrize(
+    ("labels", "key"),
+    [
+        pytest.param({BETA_ZONE}, BETA_ZONE, id="the deprecated key alone"),
+        pytest.param({BETA_ZONE, ZONE}, ZONE, id="both keys"),
+        pytest.param({ZONE}, ZONE, id="the key of today"),
+    ],
+)
+def test_zones_under_the_deprecated_key(plan, labels, key):
+    """The field's own design has it."""
+    made = [node(f"{zone}{number}", "") for zone in "abc" for number in (0, 1)]
+    for each in made:
+        zone = each["metadata"]["name"][0]
+        each["metadata"]["labels"] |= dict.fromkeys(labels, zone)
+        if ZONE not in labels:
+            each["metadata"]["labels"].pop(ZONE, None)
+    code, out, _ = plan(config_map(), state="", objects=made, arguments=("-o", "manifest"))
+    assert code == 0
+    documents_of = [*yaml.safe_load_all(out)]
+    spec = documents_of[0]["spec"]
+    assert (spec["shard"]["neverShare"], spec["requiredDomains"]["topologyKey"]) == (key, key)
+    template = documents_of[1]["spec"]["template"]["spec"]
+    assert {each["topologyKey"] for each in template["topologySpreadConstraints"]} == {HOSTNAME, key}
+
+
+def written_by(plan, *manifests, **more):
+    """The StatefulSets of ``-o manifest``, by name."""
+    out = plan(*manifests, arguments=("-o", "manifest"), **more)[1]
+    return {each["metadata"]["name"]: each for each in yaml.safe_load_all(out) if each["kind"] == "StatefulSet"}
+
+
+def test_growing_leaves_the_templates_that_can_stay(plan):
+    nodes = "a: a0 a1 a2 a3 | b: b0 b1 b2 b3 | c: c0 c1 c2 c3"
+    three = written_by(plan, config_map(), state=nodes)
+    larger = config_map(**{"cluster-size": "10", "max-pod-on-node": "3", "max-pod-in-zone": "4"})
+    five = written_by(plan, larger, *three.values(), state=nodes)
+    assert len(five) == 5
+    for name, before in three.items():
+        assert five[name]["spec"]["template"] == before["spec"]["template"]
+    out = plan(larger, *three.values(), state=nodes)[1]
+    assert "note: the fields of its templates keep the caps, and stay" in flat(out)
+    assert "no template that there is changes" in flat(out)
+
+
+def test_a_config_map_says_up_to_which_size_fields_stay(plan):
+    nodes = "a: a0 a1 a2 a3 | b: b0 b1 b2 b3 | c: c0 c1 c2 c3"
+    given = {"cluster-size": "6", "plan-for-size": "10"}
+    three = written_by(plan, config_map(**given), state=nodes)
+    out = plan(config_map(**given), state=nodes, arguments=("-o", "manifest"))[1]
+    assert next(yaml.safe_load_all(out))["spec"]["planFor"] == {"shards": 5}
+    larger = {"cluster-size": "10", "max-pod-on-node": "3", "max-pod-in-zone": "4"}
+    five = written_by(plan, config_map(**larger), *three.values(), state=nodes)
+    assert all(five[name]["spec"]["template"] == each["spec"]["template"] for name, each in three.items())
+
+
 def test_what_a_config_map_says_and_nobody_reads(plan):
     _, out, _ = plan(config_map(**{"max-pods-on-node": "1", "available-zones": "a,b,c,d"}))
     assert "note: data[max-pods-on-node] is not read" in flat(out)

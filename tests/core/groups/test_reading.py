@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from webhook.core.api.types import LabelSelector
-from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.api.well_known import BETA_ZONE, HOSTNAME, ZONE
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
 
 SPEC = {
@@ -162,6 +162,7 @@ def test_what_is_no_spread_group_at_all():
         read_group(b"{", "default")
 
 
+NOT_FROM = "is no even number from data[cluster-size] on"
 FIELD = {"cluster-size": "18", "max-pod-on-node": "5", "max-pod-in-zone": "8", "available-zones": "a, b,c"}
 
 
@@ -196,6 +197,8 @@ def test_one_zone_keeps_nodes_apart():
             id="more digits than Python reads",
         ),
         pytest.param({"cluster-size": "many"}, "data[cluster-size]: many is no number of pods up to 400", id="a word"),
+        pytest.param({"plan-for-size": "16"}, f"data[plan-for-size]: 16 {NOT_FROM}", id="smaller"),
+        pytest.param({"plan-for-size": "21"}, f"data[plan-for-size]: 21 {NOT_FROM}", id="odd size"),
         pytest.param({"max-pod-on-node": 5}, 'data[max-pod-on-node]: 5 is no string; write "5"', id="not quoted"),
         pytest.param({"max-pod-in-zone": "0"}, "data[max-pod-in-zone]: 0 is no number of pods up to 400", id="none"),
     ],
@@ -204,6 +207,22 @@ def test_a_config_map_that_cannot_be_planned(data, fault):
     with pytest.raises(GroupError) as raised:
         config_map(**data)
     assert raised.value.faults == (fault,)
+
+
+@pytest.mark.parametrize(("size", "shards"), [(None, 9), ("18", 9), ("20", 10), ("60", 30)])
+def test_the_size_that_is_planned_for(size, shards):
+    assert config_map(**{"plan-for-size": size}).plan_for == shards
+
+
+def test_zones_under_another_key():
+    data = {"metadata": {"name": "redis"}, "data": FIELD}
+    found = read_config_map(data, "shop", (), BETA_ZONE)
+    assert (found.never_share, found.domains_key, found.zone_key, found.most(BETA_ZONE)) == (
+        (BETA_ZONE,),
+        BETA_ZONE,
+        BETA_ZONE,
+        8,
+    )
 
 
 def test_keys_that_say_nothing():

@@ -22,12 +22,14 @@ from webhook.cli.terminal import print_faults, say
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
 from webhook.core.api.types import LabelSelector, TypeMeta
-from webhook.core.api.well_known import OUR_PREFIX, ZONE
+from webhook.core.api.well_known import BETA_ZONE, OUR_PREFIX, ZONE
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.groups.fields import missing_terms, ours, unpinned
 from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
 from webhook.core.groups.standing.members import Gathered, Member, gathered, not_told_apart
 from webhook.core.groups.standing.stored import Stored, stored_of
+from webhook.core.index.tables.node_table import NodeView
 from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET, group_kind
@@ -113,8 +115,7 @@ def asked(
         _take(read, item, frame)
     here = [each for each in read.groups if files or each.group.namespace == frame.namespace]
     groups = [each for each in here if not name or each.group.name == name]
-    zones = known.index.view().column(ZONE).values
-    groups += [_configured(each, read, frame, zones) for each in read.configured]
+    groups += [_configured(each, read, frame, known.index.view()) for each in read.configured]
     if not groups and not files and known.server is not None and (why := known.index.lacks(RESOURCE)):
         raise CommandError(f"{known.source}: {why}", Exit.CLUSTER)
     if not groups:
@@ -164,16 +165,21 @@ def _may_be_shard(maker: Maker) -> bool:
     return kind in {STATEFUL_SET, DEPLOYMENT} or (kind == REPLICA_SET and of.meta.controller is None)
 
 
-def _configured(value: Mapping[str, object], read: _Read, frame: Frame, zones: Iterable[str]) -> _Wanted:
+def _configured(value: Mapping[str, object], read: _Read, frame: Frame, view: NodeView) -> _Wanted:
     """The group of a ConfigMap. Errors: CommandError."""
     meta = value.get("metadata")
     name = one_line(str(meta.get("name", "")), 63) if isinstance(meta, Mapping) else ""
     try:
-        group = _named_by(read_config_map(value, frame.namespace, zones), [each.maker for each in read.workloads])
+        # The field's own design has the deprecated key; of both, the one that more nodes have.
+        key = max((ZONE, BETA_ZONE), key=lambda each: view.column(each).present.bit_count())
+        given = read_config_map(value, frame.namespace, view.column(key).values, key)
+        group = _named_by(given, [each.maker for each in read.workloads])
     except GroupError as error:
         raise CommandError(_told(f"{_CONFIG_MAP} {name}".rstrip(), error), Exit.UNREADABLE) from error
-    notes = tuple(f"data[{one_line(key, 63)}] is not read" for key in unread_keys(value))
-    return _Wanted(group, group_manifest(group), notes)
+    notes = [f"data[{one_line(name, 63)}] is not read" for name in unread_keys(value)]
+    if key == BETA_ZONE:
+        notes.append(f"zones are read from the deprecated label {BETA_ZONE}; label the nodes with {ZONE} too")
+    return _Wanted(group, group_manifest(group), tuple(notes))
 
 
 def _told(what: str, error: GroupError) -> str:
@@ -204,6 +210,7 @@ def _asked(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> 
     if twice := not_told_apart(members):
         raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {twice}", Exit.UNREADABLE)
     found = gathered(group, members, known.index, before.zones)
+    before = before if before.zones else _of_templates(group, found.shards)
     shards = {each.name for each in found.shards if each.exists}
     others = {each.name for each in read.workloads if each.maker.namespace == group.namespace} - shards
     taken = tuple(each.name for each in found.shards[: group.shards] if each.name in others)
@@ -211,13 +218,23 @@ def _asked(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> 
     none = f"no workload with the labels {labels} is known: pods are made up, and request nothing"
     return Asked(
         known=found,
-        freed=gathered(group, members, known.index) if before.zones else found,
+        freed=gathered(group, members, known.index) if status.workloads else found,
         before=before,
         written={each.name: each for each in mine if each.name in shards},
         manifest=wanted.manifest,
         taken=taken,
         notes=(*wanted.notes, *([] if mine else [none]), *map(no_shard, taken), *_unseen(found.shards)),
     )
+
+
+def _of_templates(group: Group, shards: Iterable[Shard]) -> Stored:
+    """The plan that the templates of all shards have, where no status has one; an empty one where they differ."""
+    there = [each for each in shards if each.exists]
+    constraints = [ours(group, each.pod.pod_spec.constraints) for each in there]
+    if any(each != constraints[0] for each in constraints) or any(missing_terms(group, each) for each in there):
+        return Stored()
+    given = constraints[0] if constraints else ()
+    return Stored(given, {each.value: unpinned(group, each.pod)[1] for each in there}, frozenset(group.never_share))
 
 
 def _unseen(shards: Iterable[Shard]) -> Iterator[str]:

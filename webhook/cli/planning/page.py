@@ -64,7 +64,8 @@ def _asked(of: Answer, paint: Paint) -> Iterator[str]:
     if empty := [one_line(each, _NAME) for each in group.domains or () if each not in rooms.of_zones]:
         yield from _wrapped(f"note: no node takes a pod in {together(empty)}, which the group names", indent="  ")
     if of.stands:
-        yield "  note: the fields that are stored for it keep the caps, and stay\n"
+        whose = "of its templates" if of.asked.freed is of.asked.known else "that are stored for it"
+        yield f"  note: the fields {whose} keep the caps, and stay\n"
     for note in of.asked.notes:
         yield from _wrapped(f"note: {note}", indent="  ")
 

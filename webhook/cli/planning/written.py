@@ -63,6 +63,7 @@ def group_manifest(group: Group) -> Json:
             "selector": msgspec.to_builtins(group.selector),
             "shard": {"label": group.shard_label, "neverShare": apart},
             "expected": {"shards": group.shards, "podsPerShard": group.pods_per_shard},
+            **({"planFor": {"shards": group.plan_for}} if group.plan_for > group.shards else {}),
             **(required if group.domains is not None else {}),
             "caps": [{"topologyKey": each.topology_key, "atMost": int(each.amount)} for each in group.caps],
         },

@@ -3,7 +3,7 @@
 What a template has besides stays: soft constraints, constraints over other keys, every affinity.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import valid_selector
 from webhook.core.api.types import (
     DO_NOT_SCHEDULE,
+    SCHEDULE_ANYWAY,
     Affinity,
     LabelSelector,
     NodeAffinity,
@@ -74,11 +75,20 @@ def derived(group: Group, shard: Shard, constraints: Iterable[SpreadConstraint],
 def with_plan(group: Group, pod: Pod, plan: ShardPlan) -> Fields:
     """The pod's fields with the plan: in place of hard constraints over the keys of the group, else beside its own."""
     spec = pod.pod_spec
-    kept = (each for each in spec.constraints if not is_ours(group, each))
+    kept = [each for each in spec.constraints if not is_ours(group, each)]
+    kept += _even(group, kept)
     affinity = _apart(spec.affinity or _NO_AFFINITY, plan.apart)
     if plan.pin is not None:
         affinity = _pinned(affinity, plan.pin)
     return Fields((*plan.constraints, *kept), None if affinity == _NO_AFFINITY else affinity)
+
+
+def _even(group: Group, kept: Sequence[SpreadConstraint]) -> Iterator[SpreadConstraint]:
+    """For a group that is to be even: a soft constraint for each key over which the template has none."""
+    own = {each.topology_key for each in kept if not each.hard}
+    for key in (HOSTNAME, group.zone_key) if group.names_zones else (HOSTNAME,):
+        if group.even and key not in own:
+            yield replace(max_skew(group, key, 1), when_unsatisfiable=SCHEDULE_ANYWAY)
 
 
 def pin_of(group: Group, zones: Sequence[str]) -> NodeSelectorRequirement | None:

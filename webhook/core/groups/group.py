@@ -21,7 +21,8 @@ class Group(Struct, frozen=True, kw_only=True):
 
     Shape: pods of one shard share no domain of ``never_share``. ``shards`` are those that are expected, and fractions
     are of their pods, whether they run or not; the plan stays the same up to ``plan_for``. ``domains`` are the only
-    ones of ``domains_key`` that pods may use, None for all.
+    ones of ``domains_key`` that pods may use, None for all. An ``even`` group is also spread over nodes and zones as
+    far as its caps and its nodes allow.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Group(Struct, frozen=True, kw_only=True):
     domains_key: str = ZONE
     domains: tuple[str, ...] | None = None
     inject: bool = False
+    even: bool = False
 
     @property
     def pods(self) -> int:

@@ -169,7 +169,10 @@ def _rank(of: Plan) -> tuple[int, float]:
 def _candidates(group: Group, shards: Sequence[Shard], within: Setting) -> Iterator[_Candidate]:
     pinned = _pinned(group, shards, within.rooms) if group.keeps_zones_apart else None
     found = [] if pinned is not None and within.pins_first else [_skewed(group, within.rooms), _exact(group)]
-    for bare in found if pinned is None else [*found, pinned]:
+    if pinned is not None:
+        # Only pins decide how many pods each zone gets: with caps alone some orders leave a zone empty.
+        found = [pinned, *found] if group.even else [*found, pinned]
+    for bare in found:
         each = _labelled(group, bare, within.rooms)
         fields = (derived(group, shard, each.constraints) for shard in shards)
         defaulted = _are_defaulted(shards, fields, within.policy)

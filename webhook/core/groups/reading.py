@@ -24,6 +24,7 @@ _SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
 _WORDS = re.compile(r"[^\s,\[\]\"']+")
 # The ConfigMap's keys.
 SIZE, ON_NODE, IN_ZONE, ZONES = "cluster-size", "max-pod-on-node", "max-pod-in-zone", "available-zones"
+PLAN_FOR = "plan-for-size"  # ours: the size up to which the fields are to stay the same
 _PAIR = 2  # a master and its replica
 _MANY_DIGITS = 20
 _Form = TypeVar("_Form", bound=Struct)
@@ -85,8 +86,8 @@ def is_cluster(value: Mapping[str, object]) -> bool:
 
 def unread_keys(value: Mapping[str, object]) -> tuple[str, ...]:
     """What else such a ConfigMap says, as a key that is misspelt."""
-    data = value.get("data")
-    return tuple(key for key in data if key not in {SIZE, ON_NODE, IN_ZONE, ZONES}) if isinstance(data, Mapping) else ()
+    data, known = value.get("data"), {SIZE, ON_NODE, IN_ZONE, ZONES, PLAN_FOR}
+    return tuple(key for key in data if key not in known) if isinstance(data, Mapping) else ()
 
 
 def _small_number(text: str) -> int:
@@ -95,15 +96,16 @@ def _small_number(text: str) -> int:
     return int(digits) if digits.isdecimal() and len(digits) < _MANY_DIGITS else 0
 
 
-def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable[str]) -> Group:
-    """The group of such a ConfigMap: shards of a master and a replica, apart as far as the zones allow.
+def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable[str], zone_key: str = ZONE) -> Group:
+    """The group of such a ConfigMap: shards of a master and a replica, apart as far as the zones allow, and even.
 
-    Shape: ``zones`` are those of the cluster, for a ConfigMap that names none. The selector is a placeholder.
+    Shape: ``zones`` are those of the cluster by ``zone_key``, for a ConfigMap that names none. The selector is a
+    placeholder.
     Errors: GroupError.
     """
     written = _decoded(value, _ConfigMap)
     data, numbers, faults = _strings(written.data), dict[str, int](), list[str]()
-    for key in (SIZE, ON_NODE, IN_ZONE):
+    for key in (SIZE, ON_NODE, IN_ZONE, PLAN_FOR):
         text = data.get(key)
         if text is not None and (number := _small_number(text)) and number <= MOST_SHARDS * _PAIR:
             numbers[key] = number
@@ -111,22 +113,26 @@ def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable
             faults.append(f"data[{key}]: {one_line(text, 40)} is no number of pods up to {MOST_SHARDS * _PAIR}")
     if not faults and numbers[SIZE] % _PAIR:
         faults.append(f"data[{SIZE}]: {numbers[SIZE]} is odd, and a shard has a master and a replica")
+    if not faults and PLAN_FOR in numbers and (numbers[PLAN_FOR] < numbers[SIZE] or numbers[PLAN_FOR] % _PAIR):
+        faults.append(f"data[{PLAN_FOR}]: {numbers[PLAN_FOR]} is no even number from data[{SIZE}] on")
     if faults:
         raise GroupError(faults)
     named = tuple(_WORDS.findall(data.get(ZONES, "")))
-    keys = ((HOSTNAME, ON_NODE), (ZONE, IN_ZONE))
+    keys = ((HOSTNAME, ON_NODE), (zone_key, IN_ZONE))
     shards = numbers[SIZE] // _PAIR
     return Group(
         name=written.metadata.name,
         namespace=written.metadata.namespace or namespace,
         selector=LabelSelector(match_labels={"app": written.metadata.name}),
         shard_label="shard",
-        never_share=(ZONE,) if len(set(named or zones)) > 1 else (HOSTNAME,),
+        never_share=(zone_key,) if len(set(named or zones)) > 1 else (HOSTNAME,),
         shards=shards,
         pods_per_shard=_PAIR,
-        plan_for=shards,
+        plan_for=max(shards, numbers.get(PLAN_FOR, 0) // _PAIR),
         caps=tuple(Cap(topology_key=key, amount=Fraction(numbers[name])) for key, name in keys if name in numbers),
+        domains_key=zone_key,
         domains=named or None,
+        even=True,
     )
 
 
