@@ -40,6 +40,9 @@ type World struct {
 	Anew bool     `json:"anew,omitempty"`
 	// Rollout lets pods of the cluster go while those of Template come.
 	Rollout *Rollout `json:"rollout,omitempty"`
+	// Terminating lets pods that are being deleted go at any time, but for those on
+	// unreachable nodes; a StatefulSet's pod is then made anew. Not with Rollout.
+	Terminating bool `json:"terminating,omitempty"`
 	// Lose takes nodes away before anything is placed.
 	Lose *Loss `json:"lose,omitempty"`
 	// States bounds the search over all orders, Samples the orders that are tried
@@ -49,6 +52,8 @@ type World struct {
 	Seed    uint64 `json:"seed,omitempty"`
 	// Raw says that the pods are as the scheduler got them.
 	Raw bool `json:"raw,omitempty"`
+
+	going []*corev1.Pod // those that Terminating lets go
 }
 
 // Loss says which nodes are lost, and what that means.
@@ -225,14 +230,24 @@ func (w *World) placeNow() (*Placement, [][]*corev1.Pod, error) {
 	return p, s.ends, err
 }
 
-// takeLeaving takes the pods that a rollout deletes out of the cluster.
+// goes says whether the kubelet of its node completes the deletion of a pod.
+func (w *World) goes(pod *corev1.Pod) bool {
+	if !w.Terminating || pod.DeletionTimestamp == nil {
+		return false
+	}
+	at := slices.IndexFunc(w.Nodes, func(n *corev1.Node) bool { return n.Name == pod.Spec.NodeName })
+	return at >= 0 && !slices.ContainsFunc(w.Nodes[at].Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnreachable })
+}
+
+// takeLeaving takes the pods that a rollout deletes, or that terminate, out of
+// the cluster.
 func (w *World) takeLeaving() []*corev1.Pod {
-	if w.Rollout == nil {
+	if w.Rollout == nil && !w.Terminating {
 		return nil
 	}
 	var leaving, kept []*corev1.Pod
 	for _, p := range w.Pods {
-		if slices.Contains(w.Rollout.Leaving, p.Namespace+"/"+p.Name) {
+		if w.goes(p) || w.Rollout != nil && slices.Contains(w.Rollout.Leaving, p.Namespace+"/"+p.Name) {
 			p.UID = types.UID(fmt.Sprintf("leaving-%d", len(leaving)))
 			leaving = append(leaving, p)
 		} else {
@@ -240,6 +255,9 @@ func (w *World) takeLeaving() []*corev1.Pod {
 		}
 	}
 	w.Pods = kept
+	if w.Terminating {
+		w.going = leaving
+	}
 	return leaving
 }
 
@@ -278,7 +296,7 @@ func (w *World) prepare(p *Placement) ([]*corev1.Pod, error) {
 		case pod.DeletionTimestamp == nil && !finished:
 			p.Staying++
 			taken[name] = true
-		case stateful: // its name is not free yet
+		case stateful && !w.goes(pod): // its name is not free yet
 			p.Lost++
 			taken[name] = true
 		}

@@ -244,7 +244,7 @@ func (s *search) leaving() int {
 // long as enough pods are there.
 func (s *search) deletions() []move {
 	r := s.world.Rollout
-	if r == nil || s.leaving()+len(s.placed)-1 < s.world.Replicas-r.Unavailable {
+	if r == nil && len(s.world.going) == 0 || r != nil && s.leaving()+len(s.placed)-1 < s.world.Replicas-r.Unavailable {
 		return nil
 	}
 	var found []move
@@ -264,18 +264,30 @@ func (s *search) next() []int {
 		return nil
 	}
 	if s.world.Ordered {
-		if len(s.placed) < len(s.pods) {
-			return s.classes[len(s.placed) : len(s.placed)+1]
+		if at := len(s.placed); at < len(s.pods) && !s.isHeld(s.pods[at]) {
+			return s.classes[at : at+1]
 		}
 		return nil
 	}
 	var found []int
 	for class, n := range s.left {
-		if n > 0 {
+		if n > 0 && !s.isHeld(s.podOf(class)) {
 			found = append(found, class)
 		}
 	}
 	return found
+}
+
+// isHeld says whether a pod that is still terminating has the name.
+func (s *search) isHeld(pod *corev1.Pod) bool {
+	for i, old := range s.old {
+		for _, p := range old[:s.counts[i][s.kinds]] {
+			if p.Namespace == pod.Namespace && p.Name == pod.Name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // podOf is the first queued pod of a class that has no node.
@@ -514,7 +526,7 @@ func sum(list []int) (n int) {
 func sitesOf(w *World, queue []*corev1.Pod) []site {
 	named := texts(w, queue)
 	byNode := map[string][]string{}
-	for _, p := range w.assignedPods() {
+	for _, p := range append(w.assignedPods(), w.going...) {
 		byNode[p.Spec.NodeName] = append(byNode[p.Spec.NodeName], podText(p))
 	}
 	csi := map[string]string{}
@@ -582,7 +594,7 @@ func texts(w *World, queue []*corev1.Pod) string {
 	for _, p := range queue {
 		all.WriteString(blanked([]any{p.Labels, p.Annotations, p.Spec, p.Status.NominatedNodeName}))
 	}
-	for _, p := range w.Pods {
+	for _, p := range slices.Concat(w.Pods, w.going) {
 		all.WriteString(podText(p))
 	}
 	for _, list := range []any{w.PersistentVolumes, w.PersistentVolumeClaims, w.StorageClasses} {
@@ -631,6 +643,9 @@ func classesOf(w *World, queue []*corev1.Pod) ([]int, int) {
 		text := fmt.Sprint(blanked([]any{p.Namespace, labels, spec, p.OwnerReferences}), held)
 		if w.Ordered && len(held) == 0 {
 			text = blanked([]any{p.Namespace, labels, spec})
+		}
+		if slices.ContainsFunc(w.going, func(other *corev1.Pod) bool { return other.Name == p.Name && other.Namespace == p.Namespace }) {
+			text += p.Name // waits for its name
 		}
 		if _, ok := known[text]; !ok {
 			known[text] = len(known)

@@ -54,6 +54,54 @@ func placementOf(t *testing.T, world object) *Placement {
 	return p
 }
 
+// A pod that terminates holds its node's room and its name until it is gone, and
+// counts for affinity alone: where that matters, orders differ.
+func TestTerminating(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		affinity     string
+		ordered      bool
+		unreachable  bool
+		queued       int
+		fewest, most int
+	}{
+		{"it is made anew in its turn", "", true, false, 2, 2, 2},
+		{"in any order", "", false, false, 2, 2, 2},
+		{"the name of one that nobody removes", "", true, true, 1, 1, 1},
+		{"others come near it or never", "other", false, false, 2, 0, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			world := worldOf([]int{1, 1}, 0)
+			leaving := podOf()
+			meta := leaving["metadata"].(object)
+			meta["name"], meta["deletionTimestamp"] = "w-0", "2026-11-24T06:00:00Z"
+			meta["labels"] = object{"app": "other"}
+			leaving["spec"].(object)["nodeName"] = "n00"
+			world["pods"], world["own"], world["terminating"] = list{leaving}, []string{"default/w-0"}, true
+			var ordinals list
+			for i := range 2 {
+				pod := podOf()
+				pod["metadata"].(object)["name"] = fmt.Sprintf("w-%d", i)
+				if c.affinity != "" {
+					pod["metadata"].(object)["name"] = fmt.Sprintf("v-%d", i)
+					term := object{"topologyKey": zoneKey, "labelSelector": object{"matchLabels": object{"app": c.affinity}}}
+					pod["spec"].(object)["affinity"] = object{"podAffinity": object{"requiredDuringSchedulingIgnoredDuringExecution": list{term}}}
+				}
+				ordinals = append(ordinals, pod)
+			}
+			world["ordinals"], world["ordered"] = ordinals, c.ordered
+			delete(world, "template")
+			if c.unreachable {
+				world["nodes"].(list)[0].(object)["spec"] = object{"taints": list{object{"key": corev1.TaintNodeUnreachable, "effect": "NoExecute"}}}
+			}
+			p := placementOf(t, world)
+			if p.Queued != c.queued || p.Fewest != c.fewest || p.Most != c.most || !p.Exact {
+				t.Errorf("queued %d, fewest %d, most %d, exact %v: want %d, %d, %d", p.Queued, p.Fewest, p.Most, p.Exact, c.queued, c.fewest, c.most)
+			}
+		})
+	}
+}
+
 func TestPlace(t *testing.T) {
 	with := func(world object, key string, value any) object { world[key] = value; return world }
 	both := []any{hard(zoneKey), hard(hostnameKey)}

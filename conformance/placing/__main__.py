@@ -27,11 +27,11 @@ def differences(of, referee):
     """What differs: our answer and the referee's; an answer that did not follow every order differs."""
     theirs, ours = referee.place({**of, "states": STATES}), answer(of)
     if not (ours["exact"] and theirs["exact"]):
-        return {"exact": (ours["exact"], theirs["exact"])}
+        return {"exact": (ours["exact"], theirs["exact"], ours.get("why", ""))}
     differs = {name: (ours[name], theirs.get(name, 0)) for name in ("fewest", "most", "left") if ours[name] != theirs.get(name, 0)}
     # With several kinds of pods the referee draws one of all pairs of pod and node, we a pod and then its node. How many
     # nodes of a pool still take a pod is not always known.
-    if "ordinals" not in of and "rollout" not in of and not has_packing_pools(of):
+    if not {"ordinals", "rollout", "manifests"} & of.keys() and not has_packing_pools(of):
         drawn = {int(pods): chance for pods, chance in theirs["ends"].items()}
         if any(abs(ours["ends"].get(pods, 0) - chance) > 1e-9 for pods, chance in drawn.items()):
             differs["ends"] = ours["ends"], drawn

@@ -1,10 +1,19 @@
 """What our engine says of a world (`worlds`), in the referee's words."""
 
+import io
 import json
+import tempfile
 from collections import Counter
 
 import msgspec
+from msgspec import structs
 
+from webhook.cli.checking.frame import Frame
+from webhook.cli.cluster_source import ClusterSource
+from webhook.cli.simulating.asked import Wanted, asked, is_kept
+from webhook.cli.simulating.changes import WhatIf
+from webhook.cli.simulating.run import Run
+from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.conformance.verdict_cases import read_scenario
 from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
@@ -13,9 +22,21 @@ from webhook.core.placement.closed_forms import same_in_every_order
 from webhook.core.placement.crowds import Party, game_of
 from webhook.core.placement.game import Rollout
 from webhook.core.placement.search import search
+from webhook.core.placement.simulation import Effort, Outcome
+from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.problem import take
+from webhook.snapshot.load import read_snapshot
 
 LISTS = ("nodes", "pods", "persistentVolumes", "persistentVolumeClaims", "storageClasses")
+KINDS = {
+    "nodes": {"apiVersion": "v1", "kind": "Node"},
+    "pods": {"apiVersion": "v1", "kind": "Pod"},
+    "persistentVolumes": {"apiVersion": "v1", "kind": "PersistentVolume"},
+    "persistentVolumeClaims": {"apiVersion": "v1", "kind": "PersistentVolumeClaim"},
+    "storageClasses": {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"},
+    "csiDrivers": {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver"},
+    "csiStorageCapacities": {"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity"},
+}
 STATES = 20_000
 _POD = msgspec.json.Decoder(Pod)
 
@@ -73,11 +94,41 @@ def has_packing_pools(world):
     return any(each.packs for each in game_in(world).game.classes)
 
 
+def snapshot_of(world):
+    """The cluster as `evenspread snapshot` would write it."""
+    yield {"kind": "Snapshot", "kubernetesVersion": f"v{RECORDED}", "resources": [each.name for each in BUILT_IN_RESOURCES]}
+    hidden = world.get("hidden", ())
+    for name, of in KINDS.items():
+        yield from ({**of, **each} for each in world.get(name, ()) if each["metadata"]["name"] not in hidden)
+    yield from world.get("objects", ())
+
+
+def simulated(world):
+    """What `evenspread simulate` says of the world's manifests: it makes the pods as it takes controllers to make them."""
+    lines = b"\n".join(json.dumps(each).encode() for each in snapshot_of(world))
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump({"apiVersion": "v1", "kind": "List", "items": world["manifests"]}, file)
+        file.flush()
+        wanted, frame = Wanted(files=(file.name,)), Frame(policy=Policy(), today="2026-11-24", namespace="shop")
+        read = read_snapshot(io.BufferedReader(io.BytesIO(lines)), "world", keep=lambda item: is_kept(item, wanted, WhatIf(), frame))
+        known = ClusterSource(index=read.index, version=read.version, source="world", kept=read.kept)
+        frame = structs.replace(frame, index=read.index, cluster_version=read.version)
+        found = asked(wanted, known, frame, replicas=None, everywhere=False)
+    run = Run(known=known, asked=found, frame=frame, effort=Effort(states=STATES), rollout="rolls" in world)
+    (outcomes,) = run.outcomes(WhatIf())
+    whole, staying = outcomes.whole, sum(each.staying for each in outcomes.players)
+    exact = whole.outcome is not Outcome.UNKNOWN and None not in {whole.fewest, whole.most}
+    said = {"exact": exact, "states": 0 if outcomes.simulation is None else outcomes.simulation.states, "left": 0, "why": outcomes.unknown}
+    return said | ({"fewest": whole.fewest - staying, "most": whole.most - staying} if exact else {})
+
+
 def answer(world):
     """``fewest``, ``most``, ``ends`` as the referee has them; ``left``, the most pods of a rollout that stay too long.
 
     Errors: AssertionError where the closed form and the search differ.
     """
+    if "manifests" in world:
+        return simulated(world)
     game = game_in(world).game
     found = search(game, STATES)
     old = None if game.rollout is None else game.rollout.old

@@ -216,6 +216,197 @@ def rollout(rng):
     }
 
 
+def controller(kind, name, template, replicas, **spec):
+    """The object that makes the pods, in the world's ``manifests``: `simulate` is asked about it as a file."""
+    body = {"template": {"metadata": {"labels": template["metadata"]["labels"]}, "spec": template["spec"]}}
+    body |= {"selector": {"matchLabels": {"app": template["metadata"]["labels"]["app"]}}}
+    body |= {"parallelism": replicas, "manualSelector": True} if kind == "Job" else {"replicas": replicas}
+    version = "batch/v1" if kind == "Job" else "apps/v1"
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "shop"}, "spec": body | spec}
+
+
+def labelled(template, name, **labels):
+    """The pod as its controller names and labels it."""
+    meta = template["metadata"]
+    return {**template, "metadata": {**meta, "name": name, "labels": {**meta["labels"], **labels}}}
+
+
+def named_by(set_name, number):
+    """What a StatefulSet's controller adds to a pod."""
+    name = f"{set_name}-{number}"
+    return {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(number), "controller-revision-hash": set_name}
+
+
+def bare(rng, nodes, share=0.2):
+    """Some nodes lack a key."""
+    for each in nodes:
+        if rng.random() < share:
+            del each["metadata"]["labels"][rng.choice([ZONE, ZONE, HOSTNAME])]
+    return nodes
+
+
+def on(node_, pod_, kind=None, owner="other", leaves=False):
+    """The pod on a node, with its controller; with ``leaves`` it is being deleted."""
+    meta = dict(pod_["metadata"])
+    if kind:
+        version = "batch/v1" if kind == "Job" else "apps/v1"
+        meta["ownerReferences"] = [{"apiVersion": version, "kind": kind, "name": owner, "uid": owner, "controller": True}]
+    meta |= {"deletionTimestamp": "2026-11-24T06:00:00Z", "deletionGracePeriodSeconds": 30} if leaves else {}
+    return {**pod_, "metadata": meta, "spec": {**pod_["spec"], "nodeName": node_["metadata"]["name"]}}
+
+
+def terminating(rng):
+    """Pods that are being deleted, at most one on a node: the workload's own, and those of every other controller."""
+    nodes = bare(rng, zones(rng, cpu=lambda r: r.choice(["16", "1", "2"])), 0.06)
+    kind, own_spec = rng.choice(["StatefulSet", "StatefulSet", "Deployment", "Job"]), {}
+    apart = rng.random()
+    if apart < 0.25:
+        own_spec["affinity"] = {"podAntiAffinity": required(term(rng.choice([HOSTNAME, ZONE]), rng.choice([WEB, DB])))}
+    elif apart < 0.31:
+        own_spec["affinity"] = {"podAffinity": required(term(ZONE, rng.choice([WEB, DB])))}
+    template = pod("w", WEB, spread(rng, *KEYS, (ZONE, HOSTNAME)), rng.choice(["100m", "900m"]), **own_spec)
+    alone = rng.random() < 0.2  # a host port: one of its pods on a node
+    if alone:
+        template["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
+    replicas, parallel = rng.randint(2, 5), rng.random() < 0.5
+    unreachable = [{"key": "node.kubernetes.io/unreachable", "effect": each} for each in ("NoSchedule", "NoExecute")]
+    for each in nodes:
+        if rng.random() < 0.12:
+            each["spec"] = {"taints": unreachable}
+    pods, own, free = [], [], rng.sample(nodes, len(nodes))
+    for number in range(replicas if kind == "StatefulSet" else rng.randint(0, replicas)):
+        # Its own pods: some run, some terminate, and some ordinals are missing.
+        state = rng.choice(["runs", "leaves", "leaves", "missing"])
+        takes_one = alone or state == "leaves"
+        if state == "missing" or (takes_one and not free):
+            continue
+        extra = named_by("web", number) if kind == "StatefulSet" else {}
+        made = labelled(template, f"web-{number}", **extra)
+        pods.append(on(free.pop() if takes_one else rng.choice(nodes), made, kind, "web", state == "leaves"))
+        own.append(f"shop/web-{number}")
+    for each in free[: rng.randint(0, 2)]:
+        other = pod(f"x-{len(pods)}", rng.choice([WEB, DB]), cpu=rng.choice(["100m", "900m"]))
+        other["metadata"]["labels"] = {**other["metadata"]["labels"], "app": rng.choice(["db", "cache"])}
+        pods.append(on(each, other, rng.choice(["StatefulSet", "ReplicaSet", "DaemonSet", "Job", None]), leaves=True))
+    world = {"nodes": nodes, "pods": pods + running(rng, nodes, DB, 2, "db"), "own": own, "terminating": True}
+    if kind == "StatefulSet":
+        policy = {"podManagementPolicy": "Parallel"} if parallel else {}
+        world |= {"manifests": [controller(kind, "web", template, replicas, **policy)], "ordered": not parallel}
+        return world | {"ordinals": [labelled(template, f"web-{each}", **named_by("web", each)) for each in range(replicas)]}
+    return world | {"manifests": [controller(kind, "web", template, replicas)], "template": template, "replicas": replicas}
+
+
+def deployments(rng):
+    """Several Deployments in one file beside pods that run, most of them spread by revision."""
+    nodes, every, manifests, pods = zones(rng, cpu=lambda r: r.choice(["16", "16", "2"])), [], [], []
+    both = {"part-of": "shop"}
+    names = ("web", "api", "job")[: rng.randint(2, 3)]
+    for name in names:
+        by_revision = {"matchLabelKeys": [REVISION]} if rng.random() < 0.7 else {}
+        given = spread(rng, *KEYS, labels=rng.choice([both, both, {"app": name}]), **by_revision)
+        template = pod("w", {"app": name, **both}, given, rng.choice(["100m", "900m"]))
+        replicas, there = rng.randint(1, 5 - len(names)), rng.choice([0, 0, 1])
+        manifests.append(controller("Deployment", name, template, replicas))
+        for number in range(there):
+            made = labelled(template, f"{name}-old-{number}", **{REVISION: f"{name}-old"})
+            pods.append(on(rng.choice(nodes), made, "ReplicaSet", f"{name}-old"))
+        new = labelled(template, name, **{REVISION: f"{name}-new"})
+        every += [labelled(new, f"{name}-{number}") for number in range(replicas - there)]
+    others = running(rng, nodes, {"app": "db", **both}, 2, "db")
+    return {"nodes": nodes, "pods": pods + others, "ordinals": every, "ordered": False, "manifests": manifests}
+
+
+def recreate(rng):
+    """A new revision with the strategy Recreate: the referee places it in a cluster without the old pods."""
+    nodes = bare(rng, zones(rng, nodes=2, cpu=lambda r: r.choice(["16", "1", "2"]), cordoned=lambda r: r.random() < 0.15), 0.06)
+    by_revision = {"matchLabelKeys": [REVISION]} if rng.random() < 0.3 else {}
+    template = pod("w", WEB, spread(rng, *KEYS, (ZONE, HOSTNAME), **by_revision), rng.choice(["100m", "900m"]))
+    replicas = rng.randint(1, 6)
+    old = [on(rng.choice(nodes), labelled(template, f"web-{number}", **{REVISION: "old"}), "ReplicaSet", "web-old") for number in range(rng.randint(0, replicas))]
+    manifest = controller("Deployment", "web", template, replicas, strategy={"type": "Recreate"})
+    others = running(rng, nodes, DB, 3, "db")
+    own = [f"shop/{each['metadata']['name']}" for each in old]
+    world = {"nodes": nodes, "pods": others + old, "own": own, "anew": True, "manifests": [manifest], "rolls": True}
+    return world | {"template": labelled(template, "w", **{REVISION: "new"}), "replicas": replicas}
+
+
+def late_claims(rng):
+    """A StatefulSet whose claims wait for their pods: classes for some zones, free volumes, published capacity."""
+    nodes, given = bare(rng, zones(rng), 0.06), spread(rng, *KEYS, (ZONE, HOSTNAME))
+    near = storage_class("near", "WaitForFirstConsumer", rng.choice("ab"))
+    if rng.random() < 0.4:
+        near["allowedTopologies"][0]["matchLabelExpressions"][0]["values"] = rng.sample("abc", 2)
+    classes, replicas, parallel = [storage_class("late", "WaitForFirstConsumer"), near], rng.randint(2, 5), rng.random() < 0.5
+    name, size = rng.choice(["near", "near", "late"]), rng.choice(["1Gi", "5Gi"])
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, "storageClassName": name}
+    template = pod("w", WEB, given)
+    templates = [{"metadata": {"name": "data"}, "spec": claim}]
+    policy = {"podManagementPolicy": "Parallel"} if parallel else {}
+    manifest = controller("StatefulSet", "web", template, replicas, volumeClaimTemplates=templates, **policy)
+    world = {"nodes": nodes, "pods": running(rng, nodes, WEB, 2), "storageClasses": classes, "ordered": not parallel}
+    if rng.random() < 0.3:
+        world["csiDrivers"] = [{"metadata": {"name": "csi.example.com"}, "spec": {"storageCapacity": True}}]
+        world["csiStorageCapacities"] = [
+            {"metadata": {"name": f"{each}-{zone}", "namespace": "disks"}, "storageClassName": each, "capacity": rng.choice(["2Gi", "9Gi"]),
+             "nodeTopology": {"matchLabels": {ZONE: zone}}}
+            for each in ("near", "late") for zone in "abc" if rng.random() < 0.8
+        ]  # fmt: skip
+    claims_, volumes, ordinals_ = [], [], []
+    for number in range(replicas):
+        volume = {"name": "data", "persistentVolumeClaim": {"claimName": f"data-web-{number}"}}
+        made = labelled(template, f"web-{number}", **named_by("web", number))
+        ordinals_.append({**made, "spec": {**made["spec"], "volumes": [volume]}})
+        found = {"metadata": {"name": f"data-web-{number}", "namespace": "shop"}, "spec": dict(claim), "status": {"phase": "Pending"}}
+        if rng.random() < 0.2:
+            found["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+            found["spec"]["volumeName"], found["status"] = f"pv-{number}", {"phase": "Bound"}
+            volumes.append(volume_in(rng.choice("abc"), f"pv-{number}", f"data-web-{number}"))
+        claims_.append(found)
+    # Its controller makes a claim that is not there; the referee needs it from the start.
+    hidden = [each["metadata"]["name"] for each in claims_ if each["status"]["phase"] == "Pending" and rng.random() < 0.6]
+    return world | {"persistentVolumes": volumes, "persistentVolumeClaims": claims_, "hidden": hidden, "ordinals": ordinals_, "manifests": [manifest]}
+
+
+def runtime_classes(rng):
+    """Pods whose RuntimeClass adds nodes, tolerations and overhead, on nodes of which some lack a key."""
+    taint = {"key": "sandbox", "value": "yes", "effect": "NoSchedule"}
+    nodes = bare(rng, zones(rng, taints=lambda r: [taint] if r.random() < 0.4 else (), cpu=lambda r: r.choice(["16", "1", "2"])))
+    for each in nodes:
+        each["metadata"]["labels"]["pool"] = rng.choice("pq")
+    scheduling = {}
+    if rng.random() < 0.5:
+        scheduling["nodeSelector"] = {"pool": "p"}
+    if rng.random() < 0.6:
+        scheduling["tolerations"] = [{"key": "sandbox", "operator": "Exists", "effect": "NoSchedule"}]
+    overhead = {"cpu": rng.choice(["250m", "900m"])} if rng.random() < 0.6 else {}
+    given = spread(rng, *KEYS, (ZONE, HOSTNAME))
+    for each in given:
+        for name in ("nodeTaintsPolicy", "nodeAffinityPolicy"):
+            if rng.random() < 0.4:
+                each[name] = rng.choice(["Honor", "Ignore"])
+    written = {"nodeSelector": {ZONE: rng.choice("ab")}} if rng.random() < 0.15 else {}
+    template, replicas = pod("w", WEB, given, rng.choice(["100m", "900m"]), runtimeClassName="sandbox", **written), rng.randint(1, 6)
+    runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "sandbox"}, "handler": "runsc"}
+    runtime |= ({"scheduling": scheduling} if scheduling else {}) | ({"overhead": {"podFixed": overhead}} if overhead else {})
+    # As kube-apiserver's RuntimeClass plugin leaves the pod.
+    selector = {**written.get("nodeSelector", {}), **scheduling.get("nodeSelector", {})}
+    added = ({"nodeSelector": selector} if selector else {}) | ({"overhead": overhead} if overhead else {})
+    added |= {"tolerations": scheduling["tolerations"]} if "tolerations" in scheduling else {}
+    pods, kind = running(rng, nodes, rng.choice([WEB, DB]), 3), rng.choice(["Deployment", "ReplicaSet", "Job"])
+    own = [name for each in pods if each["metadata"]["labels"] == WEB for name in [f"shop/{each['metadata']['name']}"]]
+    world = {"nodes": nodes, "pods": pods, "own": own, "objects": [runtime]}
+    manifest = controller(kind, "web", template, replicas)
+    return world | {"manifests": [manifest], "template": {**template, "spec": {**template["spec"], **added}}, "replicas": replicas}
+
+
+# Each has ``manifests`` beside the pods: `evenspread simulate` reads the manifests and makes its pods itself.
+MANIFESTS = {
+    "terminating pods": terminating,
+    "several Deployments": deployments,
+    "Recreate": recreate,
+    "claims yet to be bound": late_claims,
+    "RuntimeClass": runtime_classes,
+}
 FAMILIES = {
     "one constraint": one_constraint,
     "two keys": two_keys,
@@ -227,6 +418,7 @@ FAMILIES = {
     "OrderedReady": lambda rng: (claims if rng.random() < 0.7 else ordinals)(rng, ordered=True),
     "rollout": rollout,
     "two workloads": two_workloads,
+    **MANIFESTS,
 }
 
 

@@ -444,17 +444,27 @@ class TestPodsThatTerminate:
         assert (found["workloads"], found["notes"]) == ({}, [])
 
     @pytest.mark.parametrize(
-        ("stays", "verdict"),
-        [pytest.param("a0", "fits", id="and others"), pytest.param(None, "unknown", id="and nobody else")],
+        ("gone", "stays", "pods", "verdict"),
+        [
+            pytest.param(["a0"], "a0", "app=api", "fits", id="and others"),
+            pytest.param(["a0"], None, "app=api", "unknown", id="and nobody else"),
+            pytest.param(["a0"], "b0", "app=api", "unknown", id="and nobody else there"),
+            pytest.param(["x0"], "b0", "app=api", "fits", id="on a node without the key"),
+            pytest.param(["a0"], None, "app=web", "fits", id="and each other, to one zone"),
+            pytest.param(["a0", "b0"], None, "app=web", "unknown", id="and each other, to two zones"),
+        ],
     )
-    def test_whom_they_attract_must_come_before_they_are_gone(self, answer, stays, verdict):
+    def test_whom_they_attract_must_come_before_they_are_gone(self, answer, gone, stays, pods, verdict):
         term = {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "web"}}}
         near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-        objects = [terminating("web-x", "a0", "ReplicaSet", "web-1"), *([running("web-y", stays)] if stays else [])]
-        made = web(name="api", pods="app=api", selector="app=api", replicas=1, affinity=near)
+        objects = [terminating(f"web-{each}", each, "ReplicaSet", "web-1") for each in gone]
+        objects += [running("web-y", stays), node("x0")] if stays else []
+        made = web(name="api", pods=pods, selector=pods, replicas=1, affinity=near)
         found, _ = answer("a: a0 | b: b0", manifests=[made], objects=objects)
         assert found["verdict"] == verdict
-        assert ("whether terminating pods, which its affinity asks for, are gone" in found["doubt"]) is (stays is None)
+        assert ("whether terminating pods, which its affinity asks for, are gone" in found["doubt"]) is (
+            verdict == "unknown"
+        )
 
 
 class TestLongSearches:

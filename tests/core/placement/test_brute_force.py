@@ -7,7 +7,7 @@ import pytest
 from brute_force import World
 
 from conformance.placing.ours import answer, has_packing_pools
-from conformance.placing.worlds import FAMILIES, world
+from conformance.placing.worlds import FAMILIES, MANIFESTS, world
 
 WORLDS = 20  # of each family; conformance/README.md says how to try more
 PLACES = 3_000  # nodes to the power of pods
@@ -30,7 +30,7 @@ def tried(of):
     return chances, left
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [each for each in FAMILIES if each not in MANIFESTS])
 def test_every_order_ends_as_by_brute_force(family):
     for of in islice(small_worlds(family), WORLDS):
         said, (chances, left) = answer(of), tried(of)

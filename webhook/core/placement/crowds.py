@@ -71,13 +71,9 @@ def are_attracted(parties: Sequence[Party], gone: Sequence[Pod]) -> bool:
 
 def _is_attracted(party: Party, gone: Sequence[Pod], *, replacing: bool) -> bool:
     neighbours, view = party.problem.neighbours, party.problem.nodes
-    # The first of pods that match themselves may go anywhere once those are gone: near them, too.
-    first = neighbours.matches_itself and not neighbours.together and not replacing
-    if not neighbours.wanted or first:
-        return False
     matching = [
         pod
-        for pod in gone
+        for pod in (gone if neighbours.wanted else ())
         if all(
             each.in_namespace(pod.meta.namespace, {}) and each.selector.matches(pod.labels)
             for each in neighbours.wanted
@@ -85,7 +81,10 @@ def _is_attracted(party: Party, gone: Sequence[Pod], *, replacing: bool) -> bool
     ]
     slots = {view.slots[name] for pod in matching if (name := pod.pod_spec.node_name or "") in view.slots}
     columns = [view.column(each.topology_key) for each in neighbours.wanted]
-    homes = [{column.of[slot] for slot in neighbours.together} for column in columns]
+    if neighbours.matches_itself and not neighbours.together and not replacing:
+        # Once those are gone the first of its pods may go anywhere: near them, too. But it leads to one domain only.
+        return any(len({column.of[slot] for slot in slots} - {-1}) > 1 for column in columns)
+    homes = [{column.of[slot] for slot in neighbours.together} | {-1} for column in columns]
     return any(column.of[slot] not in home for slot in slots for column, home in zip(columns, homes, strict=True))
 
 
