@@ -37,6 +37,11 @@ def meant_by(key: str) -> str | None:
     return nearest(key, (ZONE, HOSTNAME, REGION), _SLIPS)
 
 
+def meant_by_bare(key: str) -> str | None:
+    """The well-known key of which this one is the name without its prefix: ``zone``, ``az``. Nodes may have it too."""
+    return _NAMES.get(key.lower())
+
+
 def intended(key: str) -> str:
     """The key that its author wants: the current name of a deprecated key, the correct one of a misspelt key."""
     return SUCCESSORS.get(key) or meant_by(key) or key

@@ -155,6 +155,24 @@ def job_of(workload: Workload) -> tuple[str, str]:
     return name_of(workload), workload.meta.uid or made_up(workload, "uid")
 
 
+_MAX_ORDINALS = 64  # that are compared with a selector: one that differs is found among so many
+
+
+def values_given(workload: Workload, key: str) -> tuple[str, ...] | None:
+    """The values of a label that the controller gives the pods by name or ordinal; None where they are not known.
+
+    Source: statefulset/stateful_set_utils.go ``updateIdentity``; batch/job/strategy.go ``generateSelector``.
+    """
+    name = workload.meta.name
+    if name and workload.group_kind == STATEFUL_SET and key in {POD_NAME, POD_INDEX}:
+        first = workload.first_ordinal
+        ordinals = range(first, first + min(max(1, workload.replicas or 1), _MAX_ORDINALS))
+        return tuple(ordinal_labels(f"{name}-{ordinal}", ordinal)[key] for ordinal in ordinals)
+    if name and workload.group_kind == JOB and key in {JOB_NAME, OLD_JOB_NAME} and not workload.manual_selector:
+        return (name,)
+    return None
+
+
 def ordinal_labels(name: str, ordinal: int) -> Mapping[str, str]:
     """The labels that tell the pods of a StatefulSet apart.
 

@@ -103,10 +103,7 @@ OPEN = ["not evaluated: labels that are added after the template"]
     ("kind", "key", "expected"),
     [
         pytest.param("Deployment", "pod-template-hash", OPEN, id="a Deployment's revision"),
-        pytest.param("StatefulSet", "apps.kubernetes.io/pod-index", OPEN, id="a StatefulSet's ordinal"),
-        pytest.param("StatefulSet", "statefulset.kubernetes.io/pod-name", OPEN, id="a StatefulSet's pod"),
         pytest.param("DaemonSet", "controller-revision-hash", OPEN, id="a DaemonSet's revision"),
-        pytest.param("Job", "job-name", OPEN, id="a Job's name as it was spelt"),
         pytest.param("CronJob", "batch.kubernetes.io/job-name", OPEN, id="a CronJob's Job"),
         pytest.param("Rollout", "rollouts-pod-template-hash", OPEN, id="a Rollout's revision"),
         pytest.param("RayCluster", "ray.io/cluster", OPEN, id="Ray's cluster"),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from webhook.core.api.types import IGNORE, SpreadConstraint
+from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.index.meant_keys import ON_EVERY_NODE, intended
@@ -22,7 +22,7 @@ from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.scheduler.plugins.default_selector import pod_services
 from webhook.core.scheduler.plugins.node_selection import settled_nodes
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SYSTEM_CONSTRAINTS
-from webhook.core.text import plural, quoted
+from webhook.core.text import constraint_name, plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.rolling_update import surge_of
 from webhook.core.workloads.workload import Template, Workload
@@ -94,8 +94,9 @@ NO_EFFECT = Rule(
         "known, all that the pods may use are in it, and neither `capacity` nor `domains` promises another; or if node "
         "selector, affinity or anti-affinity leave nothing to spread over on any cluster. Of a "
         "DaemonSet it is silent if a hard constraint can keep a pod from its node: with `nodeAffinityPolicy: Ignore`, "
-        "with minDomains, or where a node may lack the key. Of a soft constraint that counts several pods nothing is "
-        "said: however large its maxSkew, it prefers the emptier domain a little."
+        "with minDomains, or where a node may lack the key. Of a soft constraint that counts several pods it speaks "
+        "only beside a hard one with maxSkew 1 that counts the same pods over the same key: else, however large its "
+        "maxSkew, it prefers the emptier domain a little."
     ),
     ask=evaluate,
     uses=(Need.NODES, Need.PODS),
@@ -271,11 +272,45 @@ def _idle(subject: Subject) -> list[tuple[Placed, _Why]]:
         reasons = [
             (
                 placed,
-                single.get(number) or (_pinned(placed, subject) if held else None) or _too_few(placed, subject),
+                single.get(number)
+                or (_pinned(placed, subject) if held else None)
+                or _too_few(placed, subject)
+                or _implied(placed, subject),
             )
             for number, placed in enumerate(subject.placed)
         ]
     return [(placed, why) for placed, why in reasons if why is not None]
+
+
+def _implied(placed: Placed, subject: Subject) -> _Why | None:
+    """Why a soft constraint has nothing to choose beside a hard one.
+
+    With maxSkew 1 the hard one admits only domains with the fewest pods, which are all equal to the soft one. Both must
+    count the same pods on the same nodes: a node without the key of a third constraint counts for one of them alone.
+    Source: podtopologyspread filtering.go ``Filter``, scoring.go ``Score``, common.go ``matchNodeInclusionPolicies``.
+    """
+    key, every = placed.constraint.topology_key or "", placed.template.template.pod_spec.constraints
+    others = {each.topology_key or "" for each in every} - {key, HOSTNAME}
+    if placed.constraint.hard or (key != HOSTNAME and not all(_is_everywhere(each, subject) for each in others)):
+        return None
+    labels, counted = placed.template.template.labels, _counted(placed.constraint)
+    for number, each in enumerate(every):
+        alike = each.hard and each.max_skew == 1 and each.topology_key == key and _counted(each) == counted
+        if alike and counts_itself(each, labels):
+            name, more = constraint_name(key, number), sum(not each.hard for each in every) > 1
+            beside = "; it only lowers the weight of the other ScheduleAnyway constraints" if more else ""
+            return _Why(
+                f"adds nothing: {name} already leaves only {placed.noun}s with the fewest pods",
+                f"{name} (DoNotSchedule, maxSkew 1) counts the same pods, and between {placed.noun}s with as many pods"
+                f" ScheduleAnyway prefers none{beside}",
+            )
+    return None
+
+
+def _counted(constraint: SpreadConstraint) -> tuple[object, ...]:
+    """Which pods a constraint counts, and on which nodes."""
+    policies = constraint.node_affinity_policy or HONOR, constraint.node_taints_policy or IGNORE
+    return (constraint.selector, frozenset(constraint.match_label_keys or ()), *policies)
 
 
 def _pinned(placed: Placed, subject: Subject) -> _Why | None:
@@ -300,7 +335,7 @@ def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
     # Without any constraint the scheduler's defaults apply again: nothing is lost, unless the platform asks for one.
     if not rest:
         return not (_is_required(subject) and any(_required(without, subject)))
-    if _is_spread_by_default(without, subject) and _lost(without, subject):
+    if _is_spread_by_default(without, subject) and {*_lost(without, subject)} - {*_lost(template, subject)}:
         return False
     templates = tuple(without if each is template else each for each in subject.workload.templates)
     workload = replace(subject.workload, templates=templates)

@@ -35,7 +35,7 @@ from webhook.core.rules.frame.rule import (
 )
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
-from webhook.core.workloads.controller_labels import may_be_added
+from webhook.core.workloads.controller_labels import may_be_added, values_given
 from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_flow import flow
 
@@ -102,7 +102,8 @@ NOT_SELF = Rule(
     ),
     silent=(
         "if the selector asks for a label that a controller, binding or a service mesh adds after the template was "
-        "written (pod-template-hash, apps.kubernetes.io/pod-index, batch.kubernetes.io/job-name, ray.io/*, …), or if "
+        "written (pod-template-hash, ray.io/*, …). Of the pods' names and ordinals in a StatefulSet, and of a Job's "
+        "name, the values are known: it speaks of a selector that not every pod matches. It is not evaluated if "
         "the template has no labels at all although its kind asks for some, as in a patch or an excerpt: then the "
         "rule is not evaluated. For kinds known by configuration only, any absent label may be added."
     ),
@@ -163,26 +164,33 @@ def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iter
     labels = placed.template.template.labels
     is_open = False
     failing: list[Requirement] = []
+    given: dict[str, str] = {}
     for requirement in requirements(selector):
-        if may_be_added(subject.workload, requirement.key, in_template=requirement.key in labels):
+        key, values = requirement.key, values_given(subject.workload, requirement.key)
+        if values is not None:
+            if not all(requirement.matches({key: value}) for value in values):
+                failing.append(requirement)
+                given[key] = f"{key}={values[0]}" + (f" to {values[-1]}" if len(values) > 1 else "")
+        elif may_be_added(subject.workload, requirement.key, in_template=requirement.key in labels):
             is_open = True
         elif not (is_refused(requirement) or requirement.matches(labels)):
             failing.append(requirement)
-    if failing and not labels and subject.workload.traits.selects:
+    if failing and not labels and not given and subject.workload.traits.selects:
         yield NotEvaluated(NOT_SELF.id, NO_LABELS)
     elif failing:
-        yield _mismatch(placed, failing, subject)
+        yield _mismatch(placed, failing, given, subject)
     elif is_open:
         yield NotEvaluated(NOT_SELF.id, LATE_LABELS)
 
 
-def _mismatch(placed: Placed, failing: list[Requirement], subject: Subject) -> Finding:
+def _mismatch(placed: Placed, failing: list[Requirement], given: Mapping[str, str], subject: Subject) -> Finding:
+    """The finding; ``given`` says by its key which value of a label the controller gives each pod."""
     labels = placed.template.template.labels
     counts = one_line(",".join(map(short_text, failing)))
-    have = one_line(",".join(_pair(each.key, labels) for each in failing))
+    have = one_line(",".join(given.get(each.key) or _pair(each.key, labels) for each in failing))
     right, fix = _right(placed, failing, subject.workload)
     remedy, setting = f"use {right}", f"set matchLabels {right}"
-    if not labels:
+    if not (labels or given):
         remedy = setting = f"label {'this pod' if subject.workload.kind == 'Pod' else 'the pods'} {counts}"
         fix = _labelled(placed, failing)
     does = "may keep these pods Pending" if placed.constraint.hard else "follows other pods"

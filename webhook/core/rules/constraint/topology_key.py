@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from webhook.core.api.well_known import HOSTNAME, SUCCESSORS, ZONE
-from webhook.core.index.meant_keys import meant_by
+from webhook.core.index.meant_keys import meant_by, meant_by_bare
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, over_another_key
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Rule, RuleAnswer, Severity, guarded
@@ -22,6 +22,8 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
                 yield from guarded((DEPRECATED,), _deprecated, placed, key, subject)
         elif (meant := meant_by(key)) is not None and not (exists := _exists(key, subject)):
             yield from guarded((TYPO,), _typo, placed, meant, subject, has_nodes=exists is False)
+        elif (meant := meant_by_bare(key)) is not None and _exists(key, subject) is None:
+            yield from guarded((TYPO,), _bare, placed, meant)
 
 
 TYPO = Rule(
@@ -34,8 +36,10 @@ TYPO = Rule(
         "Pending and a soft one does nothing."
     ),
     silent=(
-        "for keys outside the label prefixes that Kubernetes reserves for itself (`zone` and `example.com/zone` may "
-        "well be yours), where a node has the label, and for keys that `domains` of the configuration names."
+        "for keys under prefixes other than those that Kubernetes reserves for itself (`example.com/zone` may well be "
+        "yours), where a node has the label, and for keys that `domains` of the configuration names. A bare name, such "
+        "as `zone`, `az` or `hostname`, may be a label of your nodes: the severity is medium, and it does not warn. "
+        "Where nodes are known, `topology-key-unknown` decides."
     ),
     ask=evaluate,
     asked_again=AskedAgain.AFTER_FIXES,
@@ -91,6 +95,23 @@ def _typo(placed: Placed, meant: str, subject: Subject, *, has_nodes: bool) -> I
         edits=fix.edits,
         by_hand=fix.by_hand,
         key=placed.key,
+    )
+
+
+def _bare(placed: Placed, meant: str) -> Iterator[Finding]:
+    said = placed.constraint.topology_key or ""
+    yield Finding(
+        rule=TYPO.id,
+        path=f"{placed.path}.topologyKey",
+        summary=f"Kubernetes sets {meant} on nodes, not {said}",
+        remedy=f"use {meant}",
+        detail=f"unless you label the nodes with {said} yourself, "
+        + ("every pod stays Pending" if placed.constraint.hard else "the constraint does nothing"),
+        fix=f"use {meant}, unless you label the nodes with {said}",
+        by_hand=f"you may label the nodes with {said} yourself",
+        key=placed.key,
+        warns=False,
+        severity=Severity.MEDIUM,
     )
 
 
