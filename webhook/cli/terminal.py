@@ -9,6 +9,7 @@ from typing import TextIO
 
 import click
 
+from webhook.core.text import one_line, plural
 from webhook.manifests.reading.documents import InputFault
 
 PATIENCE_SECONDS = 1.0  # after this long, progress is shown
@@ -53,12 +54,22 @@ def print_results(pieces: Iterable[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def print_faults(faults: Iterable[InputFault]) -> None:
-    """One line a fault."""
+def print_faults(faults: Iterable[InputFault], *, verbose: bool = True) -> None:
+    """Print one line for each error, and one for each note; unless ``verbose``, equal notes share a line."""
+    notes: dict[str, list[InputFault]] = {"": []}
     for fault in faults:
-        kind = "error" if fault.fatal else "note"
-        place, _, message = str(fault).partition(": ")
-        click.echo(f"{place}: {kind}: {message}", err=True)
+        notes.setdefault("" if fault.fatal or verbose else fault.message, []).append(fault)
+    for message, equal in notes.items():
+        if message and len(equal) > 1:
+            files = plural(len({each.file for each in equal}), "file")
+            click.echo(
+                f"{files}: note: {one_line(message, 400)} (-v names {'it' if files == '1 file' else 'them'})", err=True
+            )
+            continue
+        for fault in equal:
+            kind = "error" if fault.fatal else "note"
+            place, _, text = str(fault).partition(": ")
+            click.echo(f"{place}: {kind}: {text}", err=True)
 
 
 def say(line: str) -> None:

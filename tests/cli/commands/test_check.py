@@ -23,6 +23,17 @@ spec:
         whenUnsatisfiable: ScheduleAnyway
         labelSelector: {matchLabels: {app: good}}
 """
+NOTHING = "not a Kubernetes object: it has no apiVersion and no kind"
+TEMPLATED = "a template; check what it renders: helm template CHART | evenspread check -"
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  annotations: {a: b}
+  name: webs.example.com
+spec:
+  group: example.com
+"""
 CONSTRAINT = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}
 NULL = GOOD.replace("        labelSelector: {matchLabels: {app: good}}\n", "        labelSelector:\n").replace(
     "name: good", "name: bare"
@@ -112,14 +123,14 @@ class TestExitCodes:
         [
             pytest.param(
                 "kustomization.yaml",
-                "resources: [a.yaml]\n",
-                "a kustomization; check what kustomize build DIR prints",
+                "resources: []\n",
+                "a kustomization; check what it builds: evenspread check --kustomize DIR",
                 id="a kustomization",
             ),
             pytest.param(
                 "x.yaml",
                 "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n",
-                "a kustomization; check what kustomize build DIR prints",
+                "a kustomization; check what it builds: evenspread check --kustomize DIR",
                 id="one that says so",
             ),
             pytest.param(
@@ -229,41 +240,54 @@ class TestBadFiles:
         write(tmp_path / "in" / "9.yaml", NULL)
         return tmp_path / "in"
 
-    def check(self, run, *arguments):
-        code, out, err = run("check", "in", *arguments, "-o", "json", "--rule", "selector-null")
+    def check(self, run, *arguments, code=3):
+        got, out, err = run("check", "in", *arguments, "-o", "json", "--rule", "selector-null")
         assert findings(out) == ["in/0.yaml:14:9 selector-null", "in/9.yaml:14:9 selector-null"]
         assert "Traceback" not in err
-        assert code == 3
+        assert got == code
         return err
 
     @pytest.mark.parametrize(
         ("data", "line"),
         [
             pytest.param(
-                "a: b: c\n",
-                "5.yaml:1:5: error: not YAML: mapping values are not allowed in this context",
+                "apiVersion: v1\nkind: X\na: b: c\n",
+                "5.yaml:3:5: error: not YAML: mapping values are not allowed in this context",
                 id="not YAML",
             ),
             pytest.param(
-                "replicas: 3\n",
-                "5.yaml:1:1: error: not a Kubernetes object: it has no apiVersion and no kind",
-                id="not Kubernetes",
+                b"apiVersion: v1\nkind: X\na: \xff\n",
+                "5.yaml:3:4: error: not YAML: invalid leading UTF-8 octet",
+                id="invalid UTF-8",
             ),
             pytest.param(
-                b"\x89PNG\r\n\x1a\n\0\0", "5.yaml:1:1: error: not YAML: invalid leading UTF-8 octet", id="an image"
+                "'apiVersion': v1\n\"kind\": X\na:\n\tb: c\n",
+                "5.yaml:4:1: error: not YAML: a tab character; YAML is indented with spaces",
+                id="a tab",
             ),
-            pytest.param(b"a: \xff\n", "5.yaml:1:4: error: not YAML: invalid leading UTF-8 octet", id="invalid UTF-8"),
             pytest.param(
-                "a:\n\tb: c\n", "5.yaml:2:1: error: not YAML: a tab character; YAML is indented with spaces", id="a tab"
+                '{"apiVersion": "v1",\n"kind": "Pod", "a": ]}\n',
+                "5.yaml:2:21: error: not JSON: invalid character",
+                id="not JSON",
             ),
             pytest.param(
                 "kind: x\nkind: X\napiVersion: v1\n",
                 "5.yaml:2:1: error: duplicate key 'kind': kubectl takes the last one, kustomize and Flux refuse it",
-                id="a duplicate key",
+                id="a key twice that decides what is looked at",
             ),
             pytest.param(
-                "x: " + "[" * 10_000,
-                "5.yaml:1:403: error: not YAML: nested more than 400 levels deep",
+                "kind: Deployment\nmetadata: {name: a}\nspec: {template: {}}\n",
+                "5.yaml:1:1: error: not a Kubernetes object: it has no apiVersion",
+                id="a workload without apiVersion",
+            ),
+            pytest.param(
+                "metadata: {name: a}\nspec: {template: {}}\n",
+                "5.yaml:1:1: error: not a Kubernetes object: it has no apiVersion and no kind",
+                id="a workload without its first lines",
+            ),
+            pytest.param(
+                "apiVersion: v1\nkind: X\na: [\nx: " + "[" * 10_000,
+                "5.yaml:4:401: error: not YAML: nested more than 400 levels deep",
                 id="10,000 brackets",
             ),
         ],
@@ -271,6 +295,133 @@ class TestBadFiles:
     def test_content(self, run, around, data, line):
         write(around / "5.yaml", data)
         assert self.check(run) == f"in/{line}\n"
+
+    @pytest.mark.parametrize(
+        ("name", "data", "line"),
+        [
+            pytest.param(
+                "5.yaml",
+                "a: b: c\n",
+                "1:5: note: not YAML: mapping values are not allowed in this context",
+                id="not YAML",
+            ),
+            pytest.param(
+                "5.yaml", b"\x89PNG\r\n\x1a\n\0\0", "1:1: note: not YAML: invalid leading UTF-8 octet", id="an image"
+            ),
+            pytest.param(
+                "5.json",
+                '{\n// b\n"a": 1}',
+                "2:1: note: not JSON: invalid character '/' looking for beginning of object key string"
+                "; JSON has no comments: remove them",
+                id="JSON with comments",
+            ),
+            pytest.param("5.yaml", "replicas: 3\n", f"1:1: note: {NOTHING}", id="another file"),
+            pytest.param("5.yaml", "x: a\n" * 10_000, f"1:1: note: {NOTHING}", id="another file, which is large"),
+            pytest.param("5.json", '{"replicas": 3}\n', f"1:1: note: {NOTHING}", id="another file in JSON"),
+            pytest.param(
+                "5.yaml", "- a\n", "1:1: note: not a Kubernetes object: a list instead of a mapping", id="a list"
+            ),
+            pytest.param("5.yaml", "items:\n- a: 1\n", f"1:1: note: {NOTHING}", id="items of another kind"),
+            pytest.param(
+                "5.json", '{"items": [{"a": 1}]}\n', f"1:1: note: {NOTHING}", id="items of another kind in JSON"
+            ),
+            pytest.param(
+                "5.yaml",
+                "type: array\nitems: {type: string}\n",
+                f"1:1: note: {NOTHING}",
+                id="a schema's items",
+            ),
+            pytest.param(
+                "5.yaml",
+                "# x\n\nkind: Addons\nspec: {addons: []}\n",
+                "3:1: note: not a Kubernetes object: it has no apiVersion",
+                id="another kind",
+            ),
+            pytest.param(
+                "5.yaml",
+                "apiVersion: v1\nentries: {}\n",
+                "1:1: note: not a Kubernetes object: it has no kind",
+                id="a chart repository",
+            ),
+            pytest.param(
+                "5.yaml", "services:\n  web: {image: a}\n", "1:1: note: passed over: a Compose file", id="Compose"
+            ),
+            pytest.param(
+                "5.json",
+                '{"$schema": "https://json-schema.org/draft-07/schema#"}',
+                "1:1: note: passed over: a JSON schema, or a file that names its schema",
+                id="a JSON schema",
+            ),
+            pytest.param("5.yaml", "swagger: '2.0'\n", "1:1: note: passed over: an OpenAPI document", id="Swagger"),
+            pytest.param(
+                "5.yaml",
+                "suite: web\ntests: [{it: works}]\n",
+                "1:1: note: passed over: a helm-unittest suite; check what helm template CHART prints",
+                id="helm-unittest",
+            ),
+            pytest.param(
+                "values.yaml",
+                "kind: DaemonSet\nspec: {template: {}}\n",
+                "1:1: note: passed over: Helm values; check what helm template CHART prints",
+                id="values with a kind",
+            ),
+            pytest.param(
+                "values.yaml",
+                "kind: DaemonSet\napiVersion: apps/v1\n",
+                "1:1: note: passed over: Helm values; check what helm template CHART prints",
+                id="values with a kind and an apiVersion",
+            ),
+            pytest.param(
+                "5.yaml",
+                "apiVersion: v1\nkind: X\nmetadata:\n{{- toYaml .Values.m | nindent 2 }}\n",
+                f"5:1: note: {TEMPLATED}",
+                id="a chart template",
+            ),
+            pytest.param(
+                "5.yaml",
+                "apiVersion: v1\nkind: X\nspec:\n  replicas: {{ .Values.n }}\n",
+                f"4:26: note: {TEMPLATED}",
+                id="a value in a template",
+            ),
+            pytest.param(
+                "5.yaml", "apiVersion: v1\nkind: X\nspec: %s\n", f"3:7: note: {TEMPLATED}", id="a placeholder"
+            ),
+            pytest.param(
+                "5.yaml",
+                "apiVersion: v1\nkind: X\nmetadata: {}\nstatus: {}\nstatus: {}\n",
+                "5:1: note: duplicate key 'status': kubectl takes the last one, kustomize and Flux refuse it",
+                id="a key twice that nothing reads",
+            ),
+        ],
+    )
+    def test_what_claims_to_be_no_object_is_a_note(self, run, around, name, data, line):
+        write(around / name, data)
+        assert self.check(run, code=1) == f"in/{name}:{line}\n"
+
+    @pytest.mark.parametrize("data", [b"a: b: c\n", b"replicas: 3\n", b"- a\n", b"a: {{ .Values.a }}\n"])
+    def test_what_is_piped_in_is_meant_as_manifests(self, run, data):
+        code, _, err = run("check", "-", stdin=data)
+        assert (code, err.count(": error: ")) == (3, 1)
+
+    def test_a_template_is_no_excuse_for_a_broken_manifest(self, run, around):
+        write(around / "5.yaml", "apiVersion: v1\nkind: X\nmetadata:\n  note: '{{ .a }}'\n  b: c: d\nx:\n\ty: 1\n")
+        assert self.check(run).startswith("in/5.yaml:5:7: error: not YAML")
+
+    def test_equal_notes_are_counted(self, run, around):
+        for name in ("a", "b", "c"):
+            write(around / f"{name}.yaml", f"{name}: 1\n")
+        assert self.check(run, code=1) == f"3 files: note: {NOTHING} (-v names them)\n"
+        assert self.check(run, "-v", code=1) == "".join(f"in/{name}.yaml:1:1: note: {NOTHING}\n" for name in "abc")
+
+    def test_the_schema_of_a_definition_is_not_read(self, run, around):
+        write(around / "5.yaml", f"{CRD}  a: [\n---\n{GOOD}")
+        code, out, err = run("check", "in/5.yaml", "--rule", "max-skew")
+        assert (code, out, err) == (0, "1 file, 2 objects, 1 workload: no findings\n", "")
+
+    @pytest.mark.parametrize("second", [GOOD, "kind: Deployment\n"], ids=["a second object", "a second kind"])
+    def test_a_definition_hides_nothing(self, run, around, second):
+        write(around / "5.yaml", CRD + second)
+        assert "duplicate key 'kind'" in self.check(run)
 
     def test_a_broken_link(self, run, around):
         (around / "5.yaml").symlink_to("nowhere")
@@ -315,7 +466,7 @@ class TestBadFiles:
 
     def test_a_name_that_is_no_text(self, run, around):
         write(around / os.fsdecode(b"5\xff.yaml"), "a: b\n")
-        assert "not a Kubernetes object" in self.check(run)
+        assert "not a Kubernetes object" in self.check(run, code=1)
 
 
 class TestLargeInput:
@@ -346,7 +497,7 @@ class TestLargeInput:
 
     @pytest.mark.slow
     def test_a_file_of_50_mib_is_refused_where_it_is_one_document(self, run, tmp_path):
-        write(tmp_path / "a.yaml", b"a: b\n" * 10 * 2**20)
+        write(tmp_path / "a.yaml", b"apiVersion: v1\nkind: X\n" + b"a: b\n" * 10 * 2**20)
         code, _, err = run("check", "a.yaml")
         assert code == 3
         assert err == "a.yaml:1:1: error: a YAML document of 50.0 MiB; up to 8 MiB are read, and JSON of any size\n"

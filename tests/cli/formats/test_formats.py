@@ -39,12 +39,12 @@ RULES = tuple(
 
 @pytest.fixture
 def rendered(run, tmp_path):
-    (tmp_path / "a b.yaml").write_text(MANIFEST + "---\nx: [\n")
+    (tmp_path / "a b.yaml").write_text(MANIFEST + "---\napiVersion: v1\nkind: X\nx: [\n")
 
     def rendered(output):
         code, out, err = run("check", "a b.yaml", "-o", output, *RULES)
         assert code == 3
-        assert err == "a b.yaml:20:1: error: not YAML: did not find expected node content while parsing a flow node\n"
+        assert err == "a b.yaml:22:1: error: not YAML: did not find expected node content while parsing a flow node\n"
         return out
 
     return rendered
@@ -102,7 +102,7 @@ def test_sarif(rendered):
     [invocation] = run["invocations"]
     assert invocation["executionSuccessful"] is False
     [fault] = invocation["toolExecutionNotifications"]
-    assert fault["locations"][0]["physicalLocation"]["region"] == {"startLine": 20, "startColumn": 1}
+    assert fault["locations"][0]["physicalLocation"]["region"] == {"startLine": 22, "startColumn": 1}
 
 
 def test_the_fingerprint_stays_where_lines_are_added(run, tmp_path):
@@ -145,7 +145,7 @@ def test_junit_counts_a_workload_as_passed_if_no_rule_that_was_asked_objects(run
 def test_github(rendered):
     lines = rendered("github").splitlines()
     assert [line.partition(",title")[0] for line in lines] == [
-        "::error file=a b.yaml,line=20,col=1",
+        "::error file=a b.yaml,line=22,col=1",
         "::error file=a b.yaml,line=10,col=5",
         "::error file=a b.yaml,line=13,col=21",
     ]

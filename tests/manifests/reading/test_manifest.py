@@ -117,11 +117,24 @@ GOOD = "apiVersion: v1\nkind: Pod\n"
         ),
         pytest.param(
             "a: {{ .Values.a }}\n",
-            "f:1:17: not YAML: a mapping cannot be a key"
-            "; render templates first: helm template CHART | evenspread check -",
+            "f:1:17: a template; check what it renders: helm template CHART | evenspread check -",
             id="a template",
         ),
         pytest.param('{"a": 1,\n "b": ]}', "f:2:7: not JSON: invalid character", id="not JSON"),
+        *(
+            pytest.param(
+                f'{{"a": 1,\n{text}',
+                f"f:2:{column}: not JSON: invalid character '/' {words}; JSON has no comments: remove them",
+                id=f"a comment {words}, {text[:6]}",
+            )
+            for text, column, words in (
+                ('// c\n"b": {"c": 2}}', 1, "looking for beginning of object key string"),
+                ('"b" /* c */: 2}', 5, "after object key"),
+                ('"b": {} // c\n}', 9, "after object key:value pair"),
+                ('"b": // c\n"c": 2}', 6, "looking for beginning of value"),
+                ('"b": [{} // c\n]}', 10, "after array element"),
+            )
+        ),
         pytest.param('{"a": ["b",', "f:2:1: JSON ends before its value does", id="JSON cut short"),
         pytest.param(b'{"a": "\xff"}', "f:1:8: not valid UTF-8", id="invalid UTF-8 in JSON"),
         pytest.param(
@@ -211,7 +224,7 @@ def test_an_alias_bomb_is_refused_as_go_yaml_refuses_it():
 
 
 def test_a_yaml_document_has_a_largest_size_and_the_next_is_read():
-    data = b"a: " + b"x" * MAX_YAML_BYTES + b"\n---\n" + GOOD.encode()
+    data = b"kind: " + b"x" * MAX_YAML_BYTES + b"\n---\n" + GOOD.encode()
     assert read(data) == [
         "f:1:1: a YAML document of 8.0 MiB; up to 8 MiB are read, and JSON of any size",
         "Pod/@3:1",

@@ -26,7 +26,7 @@ def autoscalers(files: Iterable[File], namespace: str) -> Iterator[Autoscaler]:
     """Every autoscaler of the files; ``namespace`` is for those that name none. Unreadable objects are left out."""
     for file in files:
         if any(word in file.data for word in _WORDS):
-            for found in read_manifests(file.name, file.data, duplicates=False):
+            for found in read_manifests(file.name, file.data, duplicates=False, having=_WORDS):
                 if isinstance(found, Manifest) and (scaler := _autoscaler(found)) is not None:
                     meta = ObjectMeta(name=found.name, namespace=found.namespace or namespace)
                     yield structs.replace(scaler, metadata=meta)

@@ -20,7 +20,7 @@ def spread_groups(files: Iterable[File], namespace: str) -> Iterator[SpreadGroup
     """Every group of the files; ``namespace`` is for those that name none. Unreadable ones are left out."""
     for file in files:
         if _WORD in file.data:
-            for found in read_manifests(file.name, file.data, duplicates=False):
+            for found in read_manifests(file.name, file.data, duplicates=False, having=(_WORD,)):
                 if isinstance(found, Manifest) and (group := _group(found)) is not None:
                     meta = group.metadata or GroupMeta()
                     where = found.namespace or namespace or DEFAULT_NAMESPACE

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from msgspec import structs
 
@@ -16,9 +17,11 @@ from webhook.core.review.review import examine
 from webhook.core.rules.constraint.api import WRONG_TYPE
 from webhook.core.rules.constraint.unknown_fields import right_paths
 from webhook.core.workloads.reading import has_template
+from webhook.manifests.reading.beside import KUSTOMIZATION, LARGER_KUSTOMIZATION
 from webhook.manifests.reading.carried_texts import carried
 from webhook.manifests.reading.documents import InputFault
-from webhook.manifests.reading.files import File
+from webhook.manifests.reading.files import PIPES, File
+from webhook.manifests.reading.kustomizations import NAMES, why_not_built
 from webhook.manifests.reading.manifest import Manifest, read_manifests
 
 
@@ -33,7 +36,20 @@ def look(
     for manifest in seen.manifests(given, duplicates=True):
         seen.examine(manifest, frame)
         progress(seen.objects)
+    seen.faults = [*map(as_note, seen.faults)]
     return seen.result()
+
+
+def as_note(fault: InputFault) -> InputFault:
+    """The fault as a note, if it is about a file that never claimed to be a manifest.
+
+    What you pipe in is meant as manifests, so there it stays an error.
+    """
+    is_note = fault.foreign and not fault.file.startswith(PIPES)
+    path = Path(fault.file)
+    if fault.message.endswith(KUSTOMIZATION) and path.name in NAMES and why_not_built(path.parent):
+        fault = structs.replace(fault, message=fault.message.replace(KUSTOMIZATION, LARGER_KUSTOMIZATION))
+    return structs.replace(fault, fatal=False) if is_note else fault
 
 
 def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:

@@ -1,12 +1,14 @@
 """``evenspread check``: the rules over manifests."""
 
 import sys
+from itertools import chain
 
 import click
 from msgspec import structs
 
 from webhook.cli.checking.failures import print_failures
 from webhook.cli.checking.frame import Frame
+from webhook.cli.checking.kustomize import built
 from webhook.cli.checking.results import exit_code
 from webhook.cli.checking.run import look
 from webhook.cli.commands.options import Results, cluster_options, looking_options, result_options
@@ -39,6 +41,14 @@ class _Check(click.Command):
     "--ignore", multiple=True, metavar="PATTERN", help="Leave out files and directories whose path or name matches."
 )
 @click.option(
+    "--kustomize",
+    "-k",
+    "kustomized",
+    multiple=True,
+    metavar="DIR",
+    help="Check what kustomize, or kubectl, builds of this directory; may be repeated.",
+)
+@click.option(
     "--fix",
     type=click.Choice(["some", "all"]),
     metavar="[=all]",
@@ -59,6 +69,7 @@ def check(  # noqa: PLR0913 one parameter an option
     paths: tuple[str, ...],
     files: tuple[str, ...],
     ignore: tuple[str, ...],
+    kustomized: tuple[str, ...],
     fix: str | None,
     add_defaults: bool,
     write: bool,
@@ -73,22 +84,27 @@ def check(  # noqa: PLR0913 one parameter an option
       helm template CHART | evenspread check -
     """
     named = (*paths, *files)
-    if not named:
+    if not named and not kustomized:
         raise click.UsageError("name the manifests to check: files, directories, patterns, or - for the standard input")
     collect_rarely()
     progress = Progress()
     if fix or add_defaults or write:
         from webhook.cli.checking.changes.options import check_usage, make  # noqa: PLC0415 most runs do without
 
+        if kustomized:
+            raise click.UsageError(
+                "--kustomize builds what no file holds: --fix, --add-defaults and --write need files"
+            )
         check_usage(named, frame.policy, fix=fix, add_defaults=add_defaults, write=write, output=results.output)
         looked = _with_cluster(frame, given, progress)
         progress.close()
         asked = read_files(named, ignore)
         code = make(asked, looked, fix=fix, write=write, fail_on=results.fail_on)
         click.get_current_context().exit(code)
-    result = look(read_files(named, ignore), _with_cluster(frame, given, progress), progress=progress)
+    read = chain(read_files(named, ignore), built(kustomized))
+    result = look(read, _with_cluster(frame, given, progress), progress=progress)
     progress.close()
-    print_faults(result.faults)
+    print_faults(result.faults, verbose=results.verbose)
     render = renderer(results.output, results.report_api, verbose=results.verbose)
     print_results(render(result, color=colored(sys.stdout)))
     print_failures(result.failures)

@@ -248,7 +248,9 @@ _RESULTS = (
         show_default=True,
         help="Lowest severity of a finding that makes the exit code 1.",
     ),
-    click.option("-v", "--verbose", is_flag=True, help="With text: name the rules that were not evaluated, and why."),
+    click.option(
+        "-v", "--verbose", is_flag=True, help="Name each file of a note; with text, the rules that were not evaluated."
+    ),
 )
 
 

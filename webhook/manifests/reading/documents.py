@@ -22,6 +22,7 @@ _LEADING = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n|---[^\n]*\n)*")
 # What a file of separators alone hands from one document to the next.
 _MAX_COMMENTS_BYTES = 16 * 1024
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
+NOT_JSON = "not JSON: "
 _MALFORMED = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
 
 
@@ -29,7 +30,7 @@ class InputFault(Struct, frozen=True, kw_only=True):
     """Something in the input that could not be read, as one line of text.
 
     Shape: ``line`` and ``column`` count from 1; both are 0 if the position is unknown. A fault that is not ``fatal`` is
-    a note: nothing was lost.
+    a note: nothing was lost. ``foreign`` says that the text never claimed to be a Kubernetes object.
     """
 
     file: str
@@ -37,6 +38,7 @@ class InputFault(Struct, frozen=True, kw_only=True):
     line: int = 0
     column: int = 0
     fatal: bool = True
+    foreign: bool = False
 
     def __str__(self) -> str:
         """In the form of compilers' messages: ``FILE:LINE:COLUMN: message``."""
@@ -67,6 +69,13 @@ class InputDocument(Struct, frozen=True, kw_only=True):
         comment = _SOURCE.search(self.comments)
         return comment[1].decode("utf-8", "replace").strip() if comment else ""
 
+    @property
+    def start(self) -> int:
+        """The index of the first character behind comments and empty lines."""
+        above = _LEADING.match(self.text)
+        rest = self.text[above.end() :] if above else self.text
+        return len((above[0] if above else b"").decode("utf-8", "replace")) + len(rest) - len(rest.lstrip())
+
     def place(self, index: int | None) -> tuple[int, int]:
         """Line and column (from 1) in the file of the document's character with this index."""
         before = self.text.decode("utf-8", "replace").removeprefix("\ufeff")[: index or 0]
@@ -74,10 +83,10 @@ class InputDocument(Struct, frozen=True, kw_only=True):
         line = before.count("\n")
         return self.line + line, len(before) - start + 1 + (0 if line else self.column)
 
-    def fault(self, message: str, index: int | None = 0, *, fatal: bool = True) -> InputFault:
+    def fault(self, message: str, index: int | None = 0, *, fatal: bool = True, foreign: bool = False) -> InputFault:
         """A fault at a character of this document."""
         line, column = self.place(index)
-        return InputFault(file=self.file, message=message, line=line, column=column, fatal=fatal)
+        return InputFault(file=self.file, message=message, line=line, column=column, fatal=fatal, foreign=foreign)
 
 
 def split(file: str, data: bytes) -> Iterator[InputDocument | InputFault]:
@@ -155,5 +164,5 @@ def _end_of_json(text: memoryview) -> tuple[int, str]:
         if malformed is None:
             return len(text), "JSON ends before its value does"
         place = int(malformed[2])
-        return (place - 1, "") if malformed[1] == "trailing characters" else (place, f"not JSON: {malformed[1]}")
+        return (place - 1, "") if malformed[1] == "trailing characters" else (place, f"{NOT_JSON}{malformed[1]}")
     return len(text), ""

@@ -27,6 +27,8 @@ SUFFIXES = (".yaml", ".yml", ".json")
 MAX_INPUT_BYTES = 2**30
 
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+PIPES = (STDIN_NAME, *_OPEN_FILES)
+"""How the names of files begin that are no files, but what another program prints."""
 _CHUNK = 2**20  # by which a compressed file may pass the limit before it is refused
 _GZIP = b"\x1f\x8b"
 

@@ -7,18 +7,20 @@ is no API object, becomes an `InputFault`; the rest of the file is still read.
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
-from pathlib import PurePath
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
+from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.decoders import decoder_of
 from webhook.core.text import one_line
-from webhook.manifests.reading.documents import InputDocument, InputFault, split
+from webhook.core.workloads.custom_kinds import CONSTRAINTS
+from webhook.manifests.reading.beside import TEMPLATE, beside, claims, claims_in_text, is_template
+from webhook.manifests.reading.documents import NOT_JSON, InputDocument, InputFault, split
 from webhook.manifests.reading.go_scalars import UnreadableDocumentError
 from webhook.manifests.reading.go_yaml import MAX_DUPLICATES, MAX_YAML_LEVELS, read_document
 from webhook.manifests.reading.positions import ValuePosition, find, is_deeper, json_duplicates, json_tree, yaml_tree
@@ -29,13 +31,31 @@ Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 MAX_YAML_BYTES = 8 * 2**20
 
 EMPTY_LIST = "an empty list: nothing to look at"
-_KUSTOMIZATION = "a kustomization; check what kustomize build DIR prints"
-# Files that often lie beside manifests, by name: what each is, and what to check instead.
-_BESIDE = (
-    (re.compile(r"(.*[-._])?values([-._].*)?\.(ya?ml|json)"), "Helm values; check what helm template CHART prints"),
-    (re.compile(r"Chart\.(ya?ml|lock)"), "what a Helm chart says of itself; check what helm template CHART prints"),
-    (re.compile(r"[Kk]ustomization(\.ya?ml)?"), _KUSTOMIZATION),
+# Nothing reads the schema of a CustomResourceDefinition, and parsing 180 MB of them takes 18 s.
+_CRD = ("apiextensions.k8s.io/", "CustomResourceDefinition")
+_TYPES = re.compile(rb"""^["']?(apiVersion|kind)["']?[ \t]*:[ \t]*["']?([^\s"'#]+)""", re.MULTILINE)
+_NAME_OF = re.compile(rb"""^metadata:[ \t]*\r?\n(?:[ \t].*\n)*?[ \t]+name:[ \t]*["']?([^\s"']+)""", re.MULTILINE)
+# Larger documents without any of these words are not parsed: they hold no object.
+_TYPE_WORDS = (b"apiVersion", b"kind", b"items", CONSTRAINTS.encode())
+_MAX_UNSNIFFED_BYTES = 32 * 1024
+
+# Fields that decide what is looked at.
+_DECISIVE = frozenset(
+    (
+        *("apiVersion", "kind", "metadata", "spec", "template", "jobTemplate", "labels", "selector", "items"),
+        *(CONSTRAINTS, *SpreadConstraint.__struct_encode_fields__, *LabelSelector.__struct_encode_fields__),
+    )
 )
+
+# What msgspec says of a character that JSON does not allow, and what Go's decoder, and so kubectl, says.
+# Source: encoding/json/scanner.go ``stateBeginString``, ``stateEndValue``, ``stateBeginValue``.
+_GO_WORDS = {
+    "expected '\"'": "looking for beginning of object key string",
+    "expected ':'": "after object key",
+    "expected ',' or '}'": "after object key:value pair",
+    "expected ',' or ']'": "after array element",
+    "": "looking for beginning of value",
+}
 
 # The kind of a snapshot file's first line, which is no object.
 SNAPSHOT_HEADER = "Snapshot"
@@ -115,14 +135,22 @@ _HEAD = decoder_of(_Head)
 _ITEMS = decoder_of(list[Raw])
 
 
-def read_manifests(file: str, data: bytes, *, duplicates: bool = True) -> Iterator[Manifest | InputFault]:
+def read_manifests(
+    file: str, data: bytes, *, duplicates: bool = True, having: Sequence[bytes] = ()
+) -> Iterator[Manifest | InputFault]:
     """Every object and every fault of a file, in the order of the text; nothing for an empty file.
 
-    Shape: ``duplicates`` looks for duplicate keys in JSON too, which takes longer than reading it.
+    Args:
+        file: The file's name in messages.
+        data: Its bytes.
+        duplicates: Look for duplicate keys in JSON too, which takes longer than reading it.
+        having: Skip documents without any of these words.
     """
     for piece in split(file, data):
         if isinstance(piece, InputFault):
             yield piece
+        elif having and not any(word in piece.text for word in having):
+            continue
         elif piece.json:
             yield from _json_objects(piece, duplicates=duplicates)
         else:
@@ -130,6 +158,12 @@ def read_manifests(file: str, data: bytes, *, duplicates: bool = True) -> Iterat
 
 
 def _yaml_objects(document: InputDocument) -> Iterator[Manifest | InputFault]:
+    if (crd := _definition(document)) is not None:
+        yield crd
+        return
+    if len(document.text) > _MAX_UNSNIFFED_BYTES and not any(word in document.text for word in _TYPE_WORDS):
+        yield document.fault(_missing(None, None), document.start, foreign=True)
+        return
     if len(document.text) > MAX_YAML_BYTES:
         size, limit = len(document.text) / 2**20, MAX_YAML_BYTES // 2**20
         yield document.fault(f"a YAML document of {size:.1f} MiB; up to {limit} MiB are read, and JSON of any size")
@@ -139,41 +173,64 @@ def _yaml_objects(document: InputDocument) -> Iterator[Manifest | InputFault]:
     except UnreadableDocumentError as error:
         yield _unreadable(document, error)
         return
-    if isinstance(reading.value, dict) and (beside := _beside(document.file, reading.value)):
-        yield document.fault(beside, fatal=False)
+    if isinstance(reading.value, dict) and (note := beside(document.file, reading.value)):
+        yield document.fault(note, fatal=False)
         return
+    value = reading.value
+    foreign = not isinstance(value, dict) or bool(_missing(value.get("apiVersion"), value.get("kind")))
     unseparated = {"apiVersion", "kind"} <= {duplicate.key for duplicate in reading.duplicates}
     for duplicate in reading.duplicates:
         hint = "; is '---' missing above?" if unseparated and duplicate.key == "apiVersion" else ""
-        yield _twice(document, duplicate.key, duplicate.index, hint)
+        yield _twice(document, duplicate.key, duplicate.index, hint, foreign=foreign)
     if len(reading.duplicates) == MAX_DUPLICATES:
         yield document.fault("further duplicate keys are not listed")
     if reading.trailing is not None:
         message = "kubectl reads nothing from here to the next '---': the document has ended"
-        yield document.fault(message, reading.trailing)
+        yield document.fault(message, reading.trailing, foreign=foreign)
     if reading.value is not None:
         locate = _locator(document, lambda: yaml_tree(document.text))
         yield from _objects(document, reading.value, "", locate)
 
 
+def _definition(document: InputDocument) -> Manifest | None:
+    """The head of a CustomResourceDefinition, which is not parsed; None for any other document."""
+    if _CRD[1].encode() not in document.text:
+        return None
+    stated = [(key.decode(), value.decode("utf-8", "replace")) for key, value in _TYPES.findall(document.text)]
+    types = dict(stated)
+    if len(stated) > len(_CRD) or types.get("kind") != _CRD[1] or not types.get("apiVersion", "").startswith(_CRD[0]):
+        return None
+    name = _NAME_OF.search(document.text)
+    value = {**types, "metadata": {"name": name[1].decode("utf-8", "replace")} if name else {}}
+    head = _Head(types["apiVersion"], types["kind"], value["metadata"])
+    return _manifest(document, head, value, _locator(document, lambda: yaml_tree(document.text)), "")
+
+
 def _unreadable(document: InputDocument, error: UnreadableDocumentError) -> InputFault:
     """The fault for a document that is no YAML."""
+    foreign = not claims_in_text(document.text)
+    if document.malformed and document.text[document.malformed_at :].startswith((b"//", b"/*")):
+        words = _GO_WORDS.get(document.malformed.removeprefix(NOT_JSON), _GO_WORDS[""])
+        message = f"{NOT_JSON}invalid character '/' {words}; JSON has no comments: remove them"
+        return document.fault(message, document.malformed_at, foreign=foreign)
     if document.malformed and document.text.lstrip()[1:].lstrip().startswith(b'"'):
-        return document.fault(document.malformed, document.malformed_at)
+        return document.fault(document.malformed, document.malformed_at, foreign=foreign)
     text = document.text.decode("utf-8", "replace").removeprefix("\ufeff")
     character = text[error.index : error.index + 1] if error.index is not None else ""
     message = error.message
+    if is_template(text, error.index):
+        return document.fault(TEMPLATE, error.index, foreign=True)
     if character == "\t":
         message = "a tab character; YAML is indented with spaces"
     elif message.startswith("found character that"):
         message = f"a plain text cannot start with {character}; quote it"
-    hint = "; render templates first: helm template CHART | evenspread check -" if "{{" in text else ""
-    return document.fault(f"not YAML: {message}{hint}", error.index)
+    return document.fault(f"not YAML: {message}", error.index, foreign=foreign)
 
 
-def _twice(document: InputDocument, key: str, index: int, hint: str = "") -> InputFault:
+def _twice(document: InputDocument, key: str, index: int, hint: str = "", *, foreign: bool = False) -> InputFault:
+    """A key that occurs twice: an error where the lost value may have been a whole object, or constraints."""
     told = f"duplicate key {key!r:.80}: kubectl takes the last one, kustomize and Flux refuse it{hint}"
-    return document.fault(told, index)
+    return document.fault(told, index, fatal=key in _DECISIVE, foreign=foreign)
 
 
 def _objects(
@@ -185,28 +242,30 @@ def _objects(
 ) -> Iterator[Manifest | InputFault]:
     """The object, or the objects in its list; ``outer`` is the list that contains it."""
 
-    def fault(message: str) -> InputFault:
+    def fault(message: str, *, foreign: bool = False, fatal: bool = True) -> InputFault:
+        if not prefix:
+            return document.fault(message, document.start, foreign=foreign, fatal=fatal)
         place = locate(prefix.removesuffix("."))
-        return InputFault(file=document.file, message=message, line=place.line, column=place.column)
+        return InputFault(file=document.file, message=message, line=place.line, column=place.column, fatal=fatal)
 
     if not isinstance(value, dict):
-        yield fault(f"not a Kubernetes object: {_kind_of_json(value)} instead of a mapping")
+        yield fault(f"not a Kubernetes object: {_kind_of_json(value)} instead of a mapping", foreign=True)
         return
     head = _Head(value.get("apiVersion"), value.get("kind"), value.get("metadata"))
     items = value.get("items")
     if items is not None:
-        if not isinstance(items, list):
-            yield fault(f"not a Kubernetes list: items is {_kind_of_json(items)}")
+        if not (isinstance(items, list) and _is_list(head, items)):
+            what = f"not a Kubernetes list: items is {_kind_of_json(items)}"
+            yield fault(_missing(head.api_version, head.kind) or what, foreign=not _is_list(head, items))
             return
         if not items:
-            place = locate(prefix.removesuffix("."))
-            yield InputFault(file=document.file, message=EMPTY_LIST, line=place.line, column=place.column, fatal=False)
+            yield fault(EMPTY_LIST, fatal=False)
         for number, item in enumerate(items):
             yield from _objects(document, item, f"{prefix}items[{number}].", locate, head)
         return
     stated = _inherit(head, outer) if outer else head
     if missing := _missing(stated.api_version, stated.kind):
-        yield fault(missing)
+        yield fault(missing, foreign=not claims(value))
         return
     if stated is not head:
         value = {**value, "apiVersion": stated.api_version, "kind": stated.kind}
@@ -231,8 +290,9 @@ def _json_objects(
     if stated.kind == SNAPSHOT_HEADER and not stated.api_version:
         return
     if missing := _missing(stated.api_version, stated.kind):
-        beside = _beside(document.file, {"apiVersion": stated.api_version, "kind": stated.kind})
-        yield document.fault(beside or missing, fatal=not beside)
+        value = msgspec.json.decode(document.text)
+        note = "" if outer else beside(document.file, value)
+        yield document.fault(note or missing, fatal=not note, foreign=outer is None and not claims(value))
         return
     try:
         twice = json_duplicates(document.text.decode()) if duplicates else []
@@ -268,7 +328,10 @@ def _json_items(
     try:
         items = _ITEMS.decode(raw)
     except msgspec.ValidationError:
-        yield document.fault("not a Kubernetes list: items is no list")
+        yield document.fault("not a Kubernetes list: items is no list", foreign=not _is_list(head, ()))
+        return
+    if not _is_list(head, [msgspec.json.decode(item) for item in items[:1]]):
+        yield document.fault(_missing(head.api_version, head.kind), foreign=True)
         return
     if not items:
         yield document.fault(EMPTY_LIST, fatal=False)
@@ -290,6 +353,12 @@ def _json_items(
         newline = max(newline, text.rfind(b"\n", start, end))
 
 
+def _is_list(head: _Head, items: Json) -> bool:
+    """Whether something with ``items`` is meant as a list of objects: it has a type, or its first item has one."""
+    first = items[0] if isinstance(items, list) and items else None
+    return bool(head.kind or head.api_version) or (isinstance(first, dict) and bool(first.get("kind")))
+
+
 def _inherit(head: _Head, outer: _Head) -> _Head:
     """The head of an item, with the type of its list (``DeploymentList``) if the item states none.
 
@@ -306,28 +375,6 @@ def _with_type(text: bytes, head: _Head) -> Mapping[str, Json]:
     Errors: msgspec.DecodeError, RecursionError.
     """
     return {**msgspec.json.decode(text), "apiVersion": head.api_version, "kind": head.kind}
-
-
-def _beside(file: str, value: Mapping[str, Json]) -> str:
-    """A note about a document that is no manifest but belongs to some, such as Helm values; empty for any other.
-
-    Shape: a kustomization states its type; the others are known by the file's name.
-    """
-    if str(value.get("apiVersion")).startswith("kustomize.config.k8s.io/"):
-        return f"passed over: {_KUSTOMIZATION}"
-    is_chart = PurePath(file).name.startswith("Chart.")  # Chart.yaml has an apiVersion of Helm's own
-    if value.get("kind") or (value.get("apiVersion") and not is_chart):
-        return ""
-    what = next((what for pattern, what in _BESIDE if pattern.fullmatch(PurePath(file).name)), "")
-    constraints = "; its topologySpreadConstraints were not looked at" if what and _has_constraints(value) else ""
-    return f"passed over: {what}{constraints}" if what else ""
-
-
-def _has_constraints(value: Json) -> bool:
-    """Whether there are constraints anywhere in the value."""
-    if isinstance(value, dict):
-        return bool(value.get("topologySpreadConstraints")) or any(map(_has_constraints, value.values()))
-    return isinstance(value, list) and any(map(_has_constraints, value))
 
 
 def _missing(api_version: Json, kind: Json) -> str:

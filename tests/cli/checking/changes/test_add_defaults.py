@@ -89,6 +89,9 @@ class TestDiff:
         assert f"$ evenspread check --add-defaults --config policy.yaml web.yaml\n{out}{err}```\n" in page.read_text()
 
 
+BROKEN = "---\napiVersion: v1\nkind: X\na: [\n"
+
+
 class TestWrite:
     def test_once(self, add, run, tmp_path):
         code, out, err = add("--add-defaults", "--write", "web.yaml", web=WEB + DAEMON)
@@ -109,9 +112,9 @@ class TestWrite:
         assert (tmp_path / "web.yaml").read_text() == FIXED + FLOW
 
     def test_what_cannot_be_read(self, add, tmp_path):
-        code, out, _ = add("--add-defaults", "--write", "web.yaml", web=WEB + "---\na: [\n")
+        code, out, _ = add("--add-defaults", "--write", "web.yaml", web=WEB + BROKEN)
         assert (code, out) == (3, "web.yaml:9: Deployment shop/web: zone[0]\n")
-        assert (tmp_path / "web.yaml").read_text() == FIXED + "---\na: [\n"
+        assert (tmp_path / "web.yaml").read_text() == FIXED + BROKEN
 
     def test_what_cannot_be_decoded(self, add):
         _, _, err = add("--add-defaults", "--write", "web.yaml", web=WEB.replace("replicas: 3", "replicas: three"))

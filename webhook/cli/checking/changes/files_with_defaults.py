@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from webhook.cli.checking.frame import Frame
+from webhook.cli.checking.run import as_note
 from webhook.core.api.types import Service, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.declared import adopted
@@ -80,7 +81,7 @@ def amend(files: Iterable[File | InputFault], frame: Frame, index: ClusterIndex)
             faults.append(file)
         else:
             content = [*read_manifests(file.name, file.data)]
-            faults += (each for each in content if isinstance(each, InputFault))
+            faults += (as_note(each) for each in content if isinstance(each, InputFault))
             read.append((file, content))
     # All files first: a Service in a later one decides which selector a workload in an earlier one gets.
     for _, content in read:

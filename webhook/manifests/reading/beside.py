@@ -1,0 +1,90 @@
+"""Files that lie beside manifests and are none: how they are recognised, and what to check instead.
+
+A text *claims* to be a Kubernetes object if it has an apiVersion and a kind, or a pod template. Only a claim that
+cannot be read is an error of the input; everything else in a repository is a note.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from webhook.core.workloads.custom_kinds import CONSTRAINTS
+from webhook.core.workloads.kinds import BUILT_IN_KINDS
+
+Json = Any  # raw JSON from outside
+
+KUSTOMIZATION = "a kustomization; check what it builds: evenspread check --kustomize DIR"
+LARGER_KUSTOMIZATION = "a kustomization with remote bases or Helm charts; check what kustomize build DIR prints"
+TEMPLATE = "a template; check what it renders: helm template CHART | evenspread check -"
+VALUES = "Helm values; check what helm template CHART prints"
+# By the file's name: what it is, and what to check instead.
+_BY_NAME = (
+    (re.compile(r"(.*[-._])?values([-._].*)?\.(ya?ml|json)"), VALUES),
+    (re.compile(r"Chart\.(ya?ml|lock)"), "what a Helm chart says of itself; check what helm template CHART prints"),
+    (re.compile(r"[Kk]ustomization(\.ya?ml)?"), KUSTOMIZATION),
+)
+# By keys of the document: all of one row are there.
+_BY_KEYS = (
+    (("services",), "a Compose file"),
+    (("$schema",), "a JSON schema, or a file that names its schema"),
+    (("swagger",), "an OpenAPI document"),
+    (("openapi",), "an OpenAPI document"),
+    (("suite", "tests"), "a helm-unittest suite; check what helm template CHART prints"),
+    (("templates", "tests"), "a helm-unittest suite; check what helm template CHART prints"),
+)
+_KINDS = frozenset(kind for _, kind in BUILT_IN_KINDS)
+_POD_FIELDS = frozenset({"template", "jobTemplate", "containers"})
+_TYPE_FIELD = re.compile(rb"""^["']?(apiVersion|kind)["']?[ \t]*:""", re.MULTILINE)
+_TYPE_MEMBER = re.compile(rb'"(apiVersion|kind)"\s*:')
+# An action of a template as a line of its own; one inside a block of text is no fault of the YAML.
+_ACTION_LINE = re.compile(r"^[ \t]*(?:-[ \t]+)?\{[{%]", re.MULTILINE)
+
+
+def claims(value: Mapping[str, Json]) -> bool:
+    """Whether a mapping without apiVersion or without kind was meant as a workload of Kubernetes' own."""
+    spec, kind = value.get("spec"), value.get("kind")
+    if isinstance(spec, Mapping) and not _POD_FIELDS.isdisjoint(spec):
+        return True
+    return isinstance(kind, str) and kind in _KINDS and isinstance(spec, Mapping)
+
+
+def claims_in_text(text: bytes) -> bool:
+    """Whether a text that cannot be parsed has an apiVersion and a kind."""
+    pattern = _TYPE_MEMBER if text.lstrip().startswith(b"{") else _TYPE_FIELD
+    return len({*pattern.findall(text)}) > 1
+
+
+def is_template(text: str, index: int | None) -> bool:
+    """Whether the YAML at this character is broken by an action of a template, or by a placeholder such as ``%s``."""
+    if _ACTION_LINE.search(text):
+        return True
+    at = index or 0
+    line = text[text.rfind("\n", 0, at) + 1 :].partition("\n")[0]
+    return "{{" in line or text[at : at + 1] == "%"
+
+
+def beside(file: str, value: Mapping[str, Json]) -> str:
+    """A note about a document that belongs to manifests but is none, such as Helm values; empty for any other."""
+    kind, version = value.get("kind"), value.get("apiVersion")
+    if str(version).startswith("kustomize.config.k8s.io/"):
+        return f"passed over: {KUSTOMIZATION}"
+    if _is_text(kind) and _is_text(version) and "metadata" in value:
+        return ""
+    name = PurePath(file).name
+    what = next((what for pattern, what in _BY_NAME if pattern.fullmatch(name)), "")
+    if not what and not (_is_text(kind) and _is_text(version)):
+        what = next((what for keys, what in _BY_KEYS if all(key in value for key in keys)), "")
+    constraints = f"; its {CONSTRAINTS} were not looked at" if what and _has_constraints(value) else ""
+    return f"passed over: {what}{constraints}" if what else ""
+
+
+def _is_text(value: Json) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _has_constraints(value: Json) -> bool:
+    """Whether there are constraints anywhere in the value."""
+    if isinstance(value, dict):
+        return bool(value.get(CONSTRAINTS)) or any(map(_has_constraints, value.values()))
+    return isinstance(value, list) and any(map(_has_constraints, value))
