@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test browser pictures conformance fuzz fuzz-rules fuzz-inputs claims placing readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint docs lock FORCE
+.PHONY: help install run test browser pictures conformance fuzz fuzz-rules fuzz-inputs fuzz-index claims placing readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -65,6 +65,9 @@ fuzz-rules: $(READY)  ## random objects beside random clusters, for FOR=n second
 
 fuzz-inputs: $(READY)  ## the kept inputs of tests/fuzzing and changes of them, for FOR=n seconds: reviews, selectors, policies, snapshots; SEED=n
 	@PYTHONPATH=tests:. $(BIN)/python -m fuzzing $(SEED) $(FOR)
+
+fuzz-index: $(READY)  ## COUNT=n events of objects with any field at its extreme: the index leaves none out; SEED=n
+	@PYTHONPATH=tests:. $(BIN)/python -m fuzzing.extremes $(SEED) $(COUNT)
 
 claims: $(READY)  ## every claim about a random cluster, every fix and silence, against Kubernetes' own filters; SEED=n COUNT=n (needs Go)
 	@conformance/claims.sh $(SEED) $(COUNT) $(CURDIR)/$(BIN)/python

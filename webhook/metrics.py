@@ -36,6 +36,8 @@ class Known(Protocol):
     @property
     def objects(self) -> int: ...
     @property
+    def left_out(self) -> int: ...
+    @property
     def events(self) -> int: ...
     @property
     def age(self) -> float: ...
@@ -227,6 +229,11 @@ class ClusterFigures(Collector):
     def collect(self) -> Iterable[Metric]:
         """One family for each of its figures."""
         objects = GaugeMetricFamily("evenspread_cluster_objects", "Objects that are known.", labels=["resource"])
+        left_out = GaugeMetricFamily(
+            "evenspread_cluster_left_out_objects",
+            "Objects of the cluster that cannot be decoded or applied, and so are missing here.",
+            labels=["resource"],
+        )
         events = CounterMetricFamily("evenspread_cluster_events", "Events that watches brought.", labels=["resource"])
         age = GaugeMetricFamily(
             "evenspread_cluster_age_seconds",
@@ -238,10 +245,11 @@ class ClusterFigures(Collector):
         )
         for each in self._known():
             objects.add_metric([each.resource], each.objects)
+            left_out.add_metric([each.resource], each.left_out)
             events.add_metric([each.resource], each.events)
             age.add_metric([each.resource], each.age)
             synced.add_metric([each.resource], each.synced)
-        return objects, events, age, synced
+        return objects, left_out, events, age, synced
 
 
 def register_process(registry: CollectorRegistry) -> None:

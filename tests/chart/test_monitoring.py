@@ -30,7 +30,17 @@ OTHERS = {
     "up": set(),
 }
 KNOWN = Standing(
-    resource="pods", required=True, objects=1, events=1, age=0.0, synced=True, tried=True, off=False, fault=""
+    resource="pods",
+    required=True,
+    objects=1,
+    left_out=0,
+    events=1,
+    age=0.0,
+    synced=True,
+    tried=True,
+    off=False,
+    fault="",
+    left_out_example="",
 )
 # Labels that a ServiceMonitor gives, and what a label of ours with the name of one is called then.
 SCRAPED = {"namespace", "job", "instance", "pod", "exported_namespace"}

@@ -36,15 +36,21 @@ class Table:
     def __init__(self):
         self.values = {}
         self.changes = 0
+        self.refused = {}  # name -> why: objects that cannot be applied
 
     def __call__(self, changes):
+        left_out = []
         for event, value in changes:
             self.changes += 1
             meta = meta_of(value)
+            if event != "DELETED" and meta.name in self.refused:
+                left_out.append((meta, self.refused[meta.name]))
+                continue
             if event == "DELETED":
                 self.values.pop((meta.namespace, meta.name), None)
             else:
                 self.values[meta.namespace, meta.name] = value
+        return left_out
 
 
 class Clock(Pace):

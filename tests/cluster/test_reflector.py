@@ -286,10 +286,45 @@ def test_an_object_that_cannot_be_read_is_left_out_and_all_others_kept(api, tmp_
         eventually(lambda: len(table.values) == 2 and table.values["shop", "web-1"].meta.resource_version == "106")
         before = api.count("watch")
         eventually(lambda: api.count("watch") > before)
+        assert (reflector.standing().objects, reflector.standing().left_out) == (2, 2)
+        assert reflector.standing().line == (
+            "2 objects left out: shop/odd: Expected `array | null`, got `str` - at `$.spec.containers`"
+        )
 
     assert api.count("list") == 1
-    said = [record.getMessage() for record in caplog.records if "cannot be read" in record.getMessage()]
-    assert said == ["an object cannot be read: Expected `array | null`, got `str` - at `$.spec.containers`"]
+    said = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
+    assert said == ["an object is left out: shop/odd: Expected `array | null`, got `str` - at `$.spec.containers`"]
+
+
+@pytest.mark.parametrize("relist", [False, True], ids=["by a watch", "by a new list"])
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        pytest.param("applied", (3, 0), id="an object that can be applied again is known"),
+        pytest.param("deleted", (2, 0), id="an object that is gone is not left out"),
+        pytest.param("unread", (2, 1), id="an object that can be decoded no more stays left out"),
+    ],
+)
+def test_an_object_is_left_out_for_as_long_as_it_is_wrong(api, tmp_path, relist, change, counts):
+    table, clock = Table(), Clock()
+    table.refused = {"web-0": "ValueError: odd"}
+    reflector = Reflector(server(api, tmp_path), RESOURCES["pods"], table, timing=QUICK, pace=clock)
+    while not reflector.standing().synced:
+        reflector.turn()
+    assert (reflector.standing().objects, reflector.standing().left_out) == (2, 1)
+    assert reflector.standing().line == "1 object left out: shop/web-0: ValueError: odd"
+    table.refused = {}
+    if change == "deleted":
+        api.delete("pods", "web-0", "shop")
+    else:
+        api.put("pods", "web-0", "shop", **({"spec": {"nodeName": 7}} if change == "unread" else POD))
+    if relist:
+        reflector._begin_anew()
+    lists = api.count("list")
+    for _ in range(3):
+        reflector.turn()
+    assert api.count("list") == lists + relist
+    assert (reflector.standing().objects, reflector.standing().left_out) == counts
 
 
 # -- failures that stay: what an hour of them costs

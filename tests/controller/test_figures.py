@@ -62,8 +62,8 @@ class Copied:
     """A feed, as far as figures ask."""
 
     def standings(self):
-        told = {"resource": "pods", "required": True, "objects": 1, "events": 1, "age": 0.0}
-        return [Standing(**told, synced=True, tried=True, off=False, fault="")]
+        told = {"resource": "pods", "required": True, "objects": 1, "left_out": 0, "events": 1, "age": 0.0}
+        return [Standing(**told, synced=True, tried=True, off=False, fault="", left_out_example="")]
 
 
 def values(scanner):

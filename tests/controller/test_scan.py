@@ -12,6 +12,7 @@ from cluster.following import eventually
 from controller.town import HARD, Replica, add_deployment, add_nodes, add_pods, add_set, add_workload
 from msgspec import Raw
 
+from webhook.cluster.feed import Feed
 from webhook.cluster.listing import ListedPage
 from webhook.controller import gathering, scan
 from webhook.controller.figures import ScanFigures
@@ -395,6 +396,29 @@ def test_its_lines(api, replica):
     api.absent.add("reports")
     replica.scans()
     assert lines()["reports"].startswith("no API for reports")
+
+
+def test_no_scan_reports_what_watches_that_are_too_old_hold(api, replica, monkeypatch):
+    add_set(api, ["n-a"] * 3)
+    found = replica.scans()
+    reports = api.objects["reports"].copy()
+    monkeypatch.setattr(Feed, "age", 61.0)
+    api.delete("statefulsets", "web", "shop")
+    replica.now += 300
+    assert replica.scanner.turn() > 0
+    assert replica.scanner.latest.scan is found
+    assert api.objects["reports"] == reports
+    assert replica.scanner.lines()["scan"] == "it waits: the watches are 61 s old, and maxStaleness is 60 s"
+    monkeypatch.setattr(Feed, "age", 60.0)
+    replica.scans()
+    assert api.objects["reports"] == {}
+
+
+def test_objects_that_are_left_out_have_a_line(api, replica):
+    api.put("pods", "odd", "shop", spec={"nodeName": 7})
+    replica.scans()
+    assert replica.scanner.lines()["cluster pods"].startswith("1 object left out: shop/odd: Expected `str | null`")
+    assert figures(replica)["evenspread_cluster_left_out_objects", "pods"] == 1
 
 
 def test_nothing_is_written_where_that_is_switched_off(api, tmp_path):

@@ -14,6 +14,7 @@ from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.reflector import Pace, Reflector, Standing, Timing
 from webhook.cluster.resources import Resource
 from webhook.cluster.waiters import Waiters
+from webhook.cluster.wire import Unread, meta_of
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex, Event
 from webhook.core.index.objects import ApiObject
@@ -111,16 +112,16 @@ class Feed:
         with self.lock:
             self.index.has(resource)
 
-    def _apply(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
+    def _apply(self, changes: Sequence[tuple[Event, ApiObject]]) -> Sequence[Unread]:
         with self.lock:
-            for event, value in changes:
-                self.index.apply(event, value)
+            left_out = [(meta_of(value), why) for event, value in changes if (why := self.index.apply(event, value))]
             self._on_changes(changes)
             self._fresh += len(changes)
             if self._fresh >= _FREEZE and not self._settled:
                 gc.freeze()
                 self._fresh = 0
         self.arrivals.told(changes)
+        return left_out
 
     def _settle(self) -> None:
         """After the first lists, hide their objects from the garbage collector."""

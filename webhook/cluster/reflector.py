@@ -32,14 +32,16 @@ from msgspec import Struct
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError, SilenceError, Stream
 from webhook.cluster.paging import Paging
 from webhook.cluster.resources import Resource
-from webhook.cluster.wire import meta_of, nothing_but, read_change, read_page
+from webhook.cluster.wire import Unread, meta_of, nothing_but, read_change, read_page
 from webhook.core.api.types import ObjectMeta
 from webhook.core.index.cluster_index import Event
 from webhook.core.index.objects import ApiObject
 from webhook.core.index.readers import Reader
+from webhook.core.text import plural
 from webhook.logs import bounded, described
 
-Sink = Callable[[Sequence[tuple[Event, ApiObject]]], None]
+# Takes changes in their order; returns the objects that it left out.
+Sink = Callable[[Sequence[tuple[Event, ApiObject]]], Sequence[Unread]]
 
 _EVENTS: dict[str, Event] = {"ADDED": "ADDED", "MODIFIED": "MODIFIED", "DELETED": "DELETED"}
 
@@ -94,19 +96,32 @@ class Standing(Struct, frozen=True, kw_only=True):
     """The state of one kind.
 
     Shape: ``fault`` is empty while all is well; ``off`` says that answers do without the kind. ``events`` counts the
-    events of watches so far.
+    events of watches so far. ``left_out`` counts the objects that the cluster has and the index does not, since they
+    cannot be decoded or applied; ``left_out_example`` names one of them and says why.
     Unit: ``age`` is in seconds since the copy was last known to be complete; 0 while a watch is open.
     """
 
     resource: str
     required: bool
     objects: int
+    left_out: int
     events: int
     age: float
     synced: bool
     tried: bool
     off: bool
     fault: str
+    left_out_example: str
+
+    @property
+    def line(self) -> str:
+        """What is wrong with the copy of this kind; empty if nothing is."""
+        parts = []
+        if self.fault:
+            parts.append(f"{'off' if self.off else f'{self.age:.0f} s old'}: {bounded(self.fault)}")
+        if self.left_out:
+            parts.append(f"{plural(self.left_out, 'object')} left out: {self.left_out_example}")
+        return "; ".join(parts)
 
 
 class Reflector:
@@ -145,7 +160,7 @@ class Reflector:
         self._tried = False
         self._off = False
         self._fault = ""
-        self._unread = 0
+        self._left_out: dict[tuple[str, str], str] = {}  # why, by namespace and name
         self._events = 0
 
     def run(self) -> None:
@@ -179,7 +194,8 @@ class Reflector:
         return Standing(
             resource=self._paging.title,
             required=self.required,
-            objects=sum(len(names) for names in tuple(self._known.values())),
+            objects=sum(len(names) for names in tuple(self._known.values())) - len(self._left_out),
+            left_out=len(self._left_out),
             events=self._events,
             # An extension that is not installed has nothing to hear of.
             age=0.0 if self._watching or (self._off and not self._fault) else self._pace.now() - self._contact,
@@ -187,6 +203,7 @@ class Reflector:
             tried=self._tried,
             off=self._off,
             fault="" if self._watching else self._fault,
+            left_out_example=next((_described(*each) for each in tuple(self._left_out.items())), ""),
         )
 
     def turn(self) -> float:
@@ -222,12 +239,11 @@ class Reflector:
         if first:
             # The first list has nothing to be compared with, so that one table is enough.
             self._seen = {} if self._known else self._known
-        page, fault = read_page(body, self._paging.reader())
+        page, unread = read_page(body, self._paging.reader())
         self._unanswered = 0
-        self._notice(fault)
-        self._take([("ADDED", value) for value in page.values])
+        self._take([("ADDED", value) for value in page.values], unread)
         if self._seen is not self._known:
-            for meta in map(meta_of, page.values):
+            for meta in (*map(meta_of, page.values), *(meta for meta, _ in unread)):
                 self._seen.setdefault(meta.namespace, {})[meta.name] = meta.uid
         self._heard()
         if self._paging.turn_to(page.more):
@@ -285,32 +301,49 @@ class Reflector:
         applied.
         """
         changes: list[tuple[Event, ApiObject]] = []
+        unread: dict[tuple[str, str], Unread] = {}
         version = self._version
         try:
             for line in filter(None, lines):
                 change, fault = read_change(line, read)
-                self._notice(fault)
-                version = meta_of(change.value).resource_version or version
+                meta = meta_of(change.value)
+                at = (meta.namespace, meta.name)
+                unread.pop(at, None)
+                if fault:
+                    unread[at] = (meta, fault)
+                version = meta.resource_version or version
                 event = _EVENTS.get(change.type)
                 if event is not None:
                     changes.append((event, change.value))
         finally:
-            self._take(changes)
+            self._take(changes, tuple(unread.values()))
             self._events += len(changes)
             self._version = version
             self._heard()
 
     # -- what is known
 
-    def _take(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
+    def _take(self, changes: Sequence[tuple[Event, ApiObject]], unread: Sequence[Unread] = ()) -> None:
+        """Pass changes to the sink, and note which objects are left out after them.
+
+        Args:
+            changes: In the order of the API server.
+            unread: The objects whose last change cannot be decoded.
+        """
+        if unread:
+            read = self._paging.reader()
+            changes = [*changes, *(("DELETED", nothing_but(meta, read)) for meta, _ in unread)]
         for event, value in changes:
             meta = meta_of(value)
+            if self._left_out:
+                self._left_out.pop((meta.namespace, meta.name), None)
             if event == "DELETED":
                 self._known.get(meta.namespace, {}).pop(meta.name, None)
             else:
                 self._known.setdefault(meta.namespace, {})[meta.name] = meta.uid
         if changes:
-            self._sink(changes)
+            for meta, why in (*self._sink(changes), *unread):
+                self._leave_out(meta, why)
 
     def _reconcile(self) -> None:
         """Delete the objects that the list did not name."""
@@ -326,11 +359,13 @@ class Reflector:
             self._take([("DELETED", nothing_but(meta, read)) for meta in gone])
         self._known, self._seen = seen, {}
 
-    def _notice(self, fault: str) -> None:
-        """Log once that some object of this kind cannot be decoded."""
-        self._unread += bool(fault)
-        if fault and self._unread == 1:
-            _log.warning("an object cannot be read: %s", bounded(fault), extra={"fields": self._fields()})
+    def _leave_out(self, meta: ObjectMeta, why: str) -> None:
+        """Note that the index lacks this object. Log it for the first object of this kind only."""
+        at = (meta.namespace, meta.name)
+        if not self._left_out:
+            _log.warning("an object is left out: %s", _described(at, why), extra={"fields": self._fields()})
+        self._known.setdefault(meta.namespace, {})[meta.name] = meta.uid
+        self._left_out[at] = bounded(why)
 
     def _begin_anew(self) -> None:
         self._paging.begin_anew()
@@ -403,3 +438,8 @@ class Reflector:
 
     def _fields(self) -> dict[str, object]:
         return {"resource": self._paging.title}
+
+
+def _described(at: tuple[str, str], why: str) -> str:
+    """An object that is left out, by namespace and name, and why."""
+    return f"{'/'.join(filter(None, at)) or 'without a name'}: {bounded(why)}"

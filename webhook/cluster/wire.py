@@ -18,6 +18,7 @@ from webhook.core.nesting import read_nested
 from webhook.logs import bounded
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+Unread = tuple[ObjectMeta, str]  # an object that is left out, and why
 _Decoded = TypeVar("_Decoded")
 
 
@@ -31,6 +32,19 @@ class RawPage(Struct, frozen=True):
 class _RawLine(Struct, frozen=True):
     type: str
     object: Raw
+
+
+class _NameAndVersion(Struct, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Unread(Struct, frozen=True):
+    """An object of which nothing but its name is decoded."""
+
+    metadata: _NameAndVersion = _NameAndVersion()
 
 
 class _Status(Struct, frozen=True):
@@ -61,24 +75,25 @@ class _GroupList(Struct, frozen=True):
     groups: tuple[_Group, ...] = ()
 
 
-def read_page(body: bytes, read: Reader) -> tuple[Page, str]:
-    """A page, and the error of the first object in it that cannot be decoded, if any.
+def read_page(body: bytes, read: Reader) -> tuple[Page, list[Unread]]:
+    """A page, and the objects in it that cannot be decoded.
 
-    Errors: ClusterError for a body that is no page.
+    Raises:
+        ClusterError: The body is no page.
     """
     try:
-        return read_nested(read.page, body), ""
+        return read_nested(read.page, body), []
     except msgspec.ValidationError:
         pass  # at least one object is bad: decode them one by one
     except _UNREADABLE as error:
         raise ClusterError(f"a page that is no JSON: {bounded(str(error))}") from error
-    raw, values, fault = read_raw_page(body), [], ""
+    raw, values, unread = read_raw_page(body), list[ApiObject](), list[Unread]()
     for item in raw.items or ():
         try:
             values.append(read_nested(read.value, bytes(item)))
         except _UNREADABLE as error:
-            fault = fault or str(error)
-    return Page(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), fault
+            unread.append((_named(item), str(error)))
+    return Page(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), unread
 
 
 def read_raw_page(body: bytes) -> RawPage:
@@ -92,7 +107,12 @@ def read_raw_page(body: bytes) -> RawPage:
 def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
     """One line of a watch, and the error of its object if that cannot be decoded.
 
-    Errors: RefusedError for an ERROR event, ClusterError for text that is no line of a watch.
+    An object that cannot be decoded becomes a deletion of its name. A deletion needs no more than that name, so that it
+    has no error.
+
+    Raises:
+        RefusedError: The line is an ERROR event.
+        ClusterError: The text is no line of a watch.
     """
     fault = ""
     try:
@@ -108,7 +128,8 @@ def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
     if raw.type == "ERROR":
         status = _decoded(raw.object, _Status)
         raise RefusedError(status.code, status.message)
-    return WatchEvent(type="DELETED", value=nothing_but(_decoded(raw.object, Named).meta, read)), fault
+    gone = WatchEvent(type="DELETED", value=nothing_but(_named(raw.object), read))
+    return gone, "" if raw.type == "DELETED" else fault
 
 
 def nothing_but(meta: ObjectMeta, read: Reader) -> ApiObject:
@@ -142,6 +163,15 @@ def read_group_versions(body: bytes) -> Mapping[str, tuple[str, ...]]:
         name: tuple(dict.fromkeys(each.group_version for each in versions if each.group_version))
         for name, versions in ordered.items()
     }
+
+
+def _named(raw: Raw) -> ObjectMeta:
+    """Name, namespace, uid and version of an object that cannot be decoded; empty if those cannot be either."""
+    try:
+        of = _decoded(raw, _Unread).metadata
+    except ClusterError:
+        return ObjectMeta()
+    return ObjectMeta(name=of.name, namespace=of.namespace, uid=of.uid, resource_version=of.resource_version)
 
 
 def meta_of(value: ApiObject) -> ObjectMeta:

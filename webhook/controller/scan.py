@@ -270,6 +270,14 @@ class Scanner:
             self.events.take(of, notices(scanned, now), now)
 
     def _surroundings(self, policy: Policy, feed: Feed) -> Surroundings:
+        """The context of the next workloads.
+
+        Raises:
+            ClusterError: The watches are older than maxStaleness, so that a scan would report the past.
+        """
+        most = policy.max_staleness_seconds
+        if feed.age > most:
+            raise ClusterError(f"the watches are {feed.age:.0f} s old, and maxStaleness is {most:.0f} s")
         now = _iso(self._clock())
         circumstances = Circumstances(
             policy=policy, version=feed.version or RECORDED, index=feed.index, today=now[:10], now=now
@@ -284,6 +292,9 @@ class Scanner:
         else:
             told = "the first one" if self.feed is not None and self.feed.synced else "waiting for the cluster"
         lines = {"scan": self.fault or told}
+        for each in self.feed.standings() if self.feed is not None else ():
+            if each.line:
+                lines[f"cluster {each.resource}"] = each.line
         if self.reports is not None:
             lines["reports"] = self.reports.fault or str(self.reports.api or "not looked at")
         if self.events is not None and self.events.fault:

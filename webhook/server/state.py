@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from webhook.admission import Engine, ReviewAnswer
 from webhook.cluster.feed import Feed
-from webhook.logs import bounded, described
+from webhook.logs import described
 from webhook.metrics import Metrics
 from webhook.server.own_certificate import OwnCertificate
 
@@ -73,9 +73,8 @@ class State:
         waiting = [each.resource for each in standings if not each.synced and (each.required or not each.tried)]
         lines = {"cluster": f"waiting for {', '.join(waiting)}" if waiting else "ok"}
         for each in standings:
-            if each.fault:
-                told = "off" if each.off else f"{each.age:.0f} s old"
-                lines[f"cluster {each.resource}"] = f"{told}: {bounded(each.fault)}"
+            if each.line:
+                lines[f"cluster {each.resource}"] = each.line
         return lines
 
     def account(self, route: str, answer: ReviewAnswer, seconds: float) -> None:

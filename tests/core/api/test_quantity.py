@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from webhook.core.api.quantity import FORMAT_WRONG, NUMERIC_WRONG, SUFFIX_WRONG, parse_quantity
+from webhook.core.api.quantity import FORMAT_WRONG, NUMERIC_WRONG, SUFFIX_WRONG, parse_quantity, quantity_of
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_quantity_is_rounded_up(written, value, milli):
     [
         pytest.param("", FORMAT_WRONG, id="nothing"),
         pytest.param("ten", FORMAT_WRONG, id="a word"),
-        pytest.param("1" * 1001, FORMAT_WRONG, id="too many digits, in upstream's words though it would take them"),
+        pytest.param("1" * 2101, FORMAT_WRONG, id="too many digits, in upstream's words though it would take them"),
         pytest.param("1 Gi", FORMAT_WRONG, id="a space"),
         pytest.param("1_000", FORMAT_WRONG, id="an underscore, which Python would take"),
         pytest.param("\u0661", FORMAT_WRONG, id="a digit of another script"),
@@ -91,3 +91,20 @@ def test_a_long_text_that_is_none_is_refused_at_once(written):
     with pytest.raises(ValueError):
         parse_quantity(written)
     assert time.process_time() - began < 0.1
+
+
+@pytest.mark.parametrize(
+    ("nanos", "value", "milli"),
+    [
+        pytest.param(1_500_000_000, 2, 1500, id="rounded up"),
+        pytest.param(-1_500_000_000, -2, -1500, id="away from zero"),
+        pytest.param(10**28, 0, 0, id="ten 10**18 overflow to 0"),
+        pytest.param(10**1008, 0, 0, id="10**999 overflows to 0"),
+        pytest.param(10**1008 + 10**6, 1, 1, id="10**999 and a thousandth: the low 64 bits, rounded up"),
+        pytest.param((10**999 - 1) * 10**9, -1, -1000, id="999 digits: the low 64 bits"),
+        pytest.param(-(10**1008) - 10**9, -1, -1000, id="below zero"),
+        pytest.param(0, 0, 0, id="nothing"),
+    ],
+)
+def test_a_sum_of_any_size_is_rounded_and_overflows_as_upstreams(nanos, value, milli):
+    assert (quantity_of(nanos).value, quantity_of(nanos).milli) == (value, milli)

@@ -1,9 +1,21 @@
 import pytest
+from fuzzing.extremes import run
 
 from webhook.core.api.spread_group import MOST_GROUPS, GroupMeta, SpreadGroup
-from webhook.core.api.types import Node, ObjectMeta, Pod, PodSpec, PodStatus, Service, ServiceSpec
+from webhook.core.api.types import (
+    Container,
+    Node,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+    Service,
+    ServiceSpec,
+)
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
+from webhook.core.index.tables.pod_table import Pods
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -189,3 +201,53 @@ def test_groups_of_a_namespace_the_oldest_first_and_no_more_than_count():
     assert [each.meta.name for each in found.groups("shop")[:3]] == ["z", "b", "late-00"]
     assert len(found.groups("shop")) == MOST_GROUPS
     assert {namespace: len(of) for namespace, of in found.every_group().items()} == {"shop": 42}
+
+
+def asking(name, *amounts):
+    containers = tuple(
+        Container(name=f"c{number}", resources=ResourceRequirements(requests={"cpu": each}))
+        for number, each in enumerate(amounts)
+    )
+    return Pod(metadata=meta(name, "shop"), spec=PodSpec(node_name="n", containers=containers))
+
+
+@pytest.mark.parametrize(
+    "amounts",
+    [
+        pytest.param(["1e999", "1m"], id="a sum of more than 1,000 digits"),
+        pytest.param(["9" * 999], id="999 digits"),
+        pytest.param(["1e999"] * 1000 + ["1n"], id="1,001 containers"),
+        pytest.param(["-1e999", "-1m"], id="below zero"),
+        pytest.param(["no amount", "1m"], id="no amount at all"),
+    ],
+)
+def test_a_pod_is_applied_whatever_it_requests(amounts):
+    made = index(node("n"))
+    assert made.apply("ADDED", asking("huge", *amounts)) == ""
+    assert made.pod_names("shop") == ("huge",)
+    assert made.apply("DELETED", asking("huge", *amounts)) == ""
+    assert made.amounts("cpu") == ((0,), (0,))
+
+
+def test_an_object_that_raises_is_left_out_and_what_was_known_of_it_too(monkeypatch):
+    """There is no such object that we know of: the fault is made."""
+    made = index(node("n"), asking("a", "1"), asking("b", "1"))
+    put = Pods.put
+
+    def faulty(self, pod, key, version):
+        if key == "a":
+            raise OverflowError("too\nlarge")
+        return put(self, pod, key, version)
+
+    monkeypatch.setattr(Pods, "put", faulty)
+    assert made.apply("MODIFIED", asking("a", "2")) == "OverflowError: too large"
+    assert made.apply("MODIFIED", asking("b", "2")) == ""
+    assert made.pod_names("shop") == ("b",)
+    assert made.amounts("cpu") == ((-2000,), (0,))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_field_of_any_object_may_be_at_its_extreme(seed):
+    decoded, left = run(seed, 1500)
+    assert decoded == 1500
+    assert left < 64 * 1024

@@ -27,14 +27,16 @@ _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
 
 _NANO = -9
 _MILLI = -3
+_HUNDRED_ZEROS = 10**100
 # Decimal digits that always fit 64 bits with room for one more factor (upstream's maxInt64Factors).
 _SAFE_DIGITS = 18
 # Factors that upstream multiplies by in one step, which keeps the overflowed product; others end in 0.
 _ONE_STEP = frozenset({1, 2, 3, 6, 9})
 # Beyond this a number would have as many digits, and adding it up would take as long; upstream computes it and stalls.
 _MAX_EXPONENT = 1_000
-# Characters. Python refuses to read numbers of more than 4,300 digits, and takes quadratic time up to there.
-_MAX_LENGTH = 1_000
+# Characters: room for a sum of numbers of 1,000 digits and exponents of 1,000, written out in nanos. Python refuses to
+# read numbers of more than 4,300 digits, and takes quadratic time up to there.
+_MAX_LENGTH = 2_100
 # Longer texts are read anew each time, so that nobody fills the cache with them; people write under ten characters.
 _CACHED_LENGTH = 32
 
@@ -67,6 +69,26 @@ class Quantity(Struct, frozen=True, gc=False):
     def nanos(self) -> int:
         """The number in units of 10**-9, in full; one past 10**1000 counts as so many digits."""
         return self.unscaled * _ten(min(self.exponent, _MAX_EXPONENT) - _NANO)
+
+
+def quantity_of(nanos: int) -> Quantity:
+    """The quantity that a sum of this many nanos amounts to.
+
+    Up to 18 digits before the zeros it is the 64-bit form, so that it overflows as upstream's does; above that it is
+    the wide form.
+
+    Args:
+        nanos: Units of 10**-9, of any size.
+
+    Source: k8s.io/apimachinery pkg/api/resource quantity.go ``Add``; amount.go ``int64Amount.Add``.
+    """
+    unscaled, exponent = nanos, _NANO
+    while unscaled and unscaled % 10 == 0:
+        step = 100 if unscaled % _HUNDRED_ZEROS == 0 else 1
+        unscaled, exponent = unscaled // _ten(step), exponent + step
+    if abs(unscaled) < _ten(_SAFE_DIGITS):
+        return Quantity(unscaled, exponent)
+    return Quantity(nanos, _NANO, wide=True)
 
 
 def parse_quantity(written: str | float) -> Quantity:
@@ -152,26 +174,29 @@ def _scaled(quantity: Quantity, exponent: int) -> int:
     product = quantity.unscaled * _ten(min(shift, 19))
     if -MAX_INT64 - 1 <= product <= MAX_INT64:
         return product
-    return _int64(product) if shift in _ONE_STEP else 0
+    return int64(product) if shift in _ONE_STEP else 0
 
 
 def _scaled_wide(unscaled: int, shift: int) -> int:
     """Source: scale_int.go ``scaledValue``."""
     if shift == 0:
-        return _int64(unscaled)
+        return int64(unscaled)
     if shift > 0:
-        return _int64(_int64(unscaled) * _ten(shift))
+        return int64(int64(unscaled) * _ten(shift))
     divisor = _ten(-shift)
     if unscaled < MAX_INT64 and -shift < 19:
         # Upstream truncates towards zero here and then adds one, below zero too.
-        narrow = _int64(unscaled)
+        narrow = int64(unscaled)
         quotient = abs(narrow) // divisor * (-1 if narrow < 0 else 1)
         return quotient + (1 if narrow % divisor else 0)
-    return _int64(-(-unscaled // divisor))
+    return int64(-(-unscaled // divisor))
 
 
-def _int64(number: int) -> int:
-    """The low 64 bits, as Go keeps them."""
+def int64(number: int) -> int:
+    """The low 64 bits of a number, since Go's sums wrap around.
+
+    Source: framework/types.go ``Resource``.
+    """
     return (number + 2**63) % 2**64 - 2**63
 
 

@@ -4,6 +4,7 @@ Nothing here waits, asks the API server, or expires. An object that is not in th
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Literal, TypeVar
 
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
@@ -33,7 +34,10 @@ from webhook.core.index.tables.score_table import ScoreFacts, ScoreTable
 from webhook.core.index.tables.shrinking import drop, drop_under, put_under
 from webhook.core.index.tables.storage_drivers import Handle, StorageDrivers
 from webhook.core.index.tables.template_table import Templates
+from webhook.core.text import one_line
 from webhook.core.workloads.kinds import GroupKind, group_of
+
+_MOST_OF_A_REASON = 200  # characters
 
 Event = Literal["ADDED", "MODIFIED", "DELETED"]  # the words of a watch; a list is events ADDED
 
@@ -117,12 +121,24 @@ class ClusterIndex(ReadOnlyIndex):
     def lacking(self) -> Mapping[str, str]:
         return dict(self._lacking) if self._nodes else {**self._lacking, "": "no nodes known"}
 
-    def apply(self, event: Event, value: ApiObject) -> None:
-        """Apply one event of a watch.
+    def apply(self, event: Event, value: ApiObject) -> str:
+        """Apply one event of a watch. Never raises.
 
-        Errors: none; a finished pod counts as deleted, as in the scheduler.
+        A finished pod counts as deleted, as in the scheduler.
+
+        Returns:
+            Why the object was left out, or an empty text. The index then has no object of this name.
         """
         self._revision += 1
+        try:
+            self._apply(event, value)
+        except Exception as error:  # noqa: BLE001 one object must not stop a watch
+            with suppress(Exception):
+                self._apply("DELETED", value)
+            return f"{type(error).__name__}: {one_line(str(error), _MOST_OF_A_REASON)}"
+        return ""
+
+    def _apply(self, event: Event, value: ApiObject) -> None:
         match value:
             case Pod():
                 self.apply_pod(event, value, value.meta.name)

@@ -10,8 +10,9 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import NamedTuple
 
+from webhook.core.api.quantity import int64
 from webhook.core.api.resources import OF_EVERY_NODE, PODS, PodRequest, allocatable_of
-from webhook.core.api.types import Node, Taint
+from webhook.core.api.types import MAX_INT64, Node, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, PREFER_NO_SCHEDULE
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
@@ -344,7 +345,7 @@ class Nodes:
             allocatable = [NO_NODE if facts is None else 0 for facts in self._facts]
         free = allocatable.copy()
         for slot, held in self._held.items():
-            free[slot] -= held.get(name, 0)
+            free[slot] = int64(free[slot] - held.get(name, 0))
         return free, allocatable
 
     def _recount_offers(self, before: Mapping[str, int], after: Mapping[str, int]) -> None:
@@ -362,7 +363,10 @@ class Nodes:
     def _take(self, name: str, slot: int, amount: int) -> None:
         free = self.free[name]
         before = free[slot]
-        left = free[slot] = before - amount
+        left = before - amount
+        if not -MAX_INT64 <= left <= MAX_INT64:
+            left = int64(left)  # Source: scheduler framework/types.go ``Resource.Add``, which wraps around
+        free[slot] = left
         if left < self._least[name]:
             self._least[name] = left
         elif before == self._least[name]:  # it may have been the only one with so little
