@@ -127,6 +127,27 @@ def test_what_if_is_answered(opened, console, scripts):
         expect(page.locator("#answer")).to_contain_text("is gone")
 
 
+def test_the_whole_command_is_copied_and_the_button_lies_on_none_of_it(opened, console):
+    asked = f"{console}{LEDGER.lstrip('/').replace('workload', 'what-if', 1)}&lose=eu-central-1b"
+    with opened(asked, permissions=["clipboard-read", "clipboard-write"]) as page:
+        place = page.locator("#what-if .paste")
+        shown = place.locator("pre").inner_text().strip()
+        place.get_by_role("button", name="Copy").click()
+        assert page.evaluate("navigator.clipboard.readText()").strip() == shown
+        assert shown.startswith("evenspread simulate")
+        assert "--lose" in shown
+        boxes = page.evaluate(
+            """() => {
+                const range = document.createRange(), pre = document.querySelector("#what-if .paste pre");
+                range.selectNodeContents(pre);
+                const button = document.querySelector("#what-if .copy").getBoundingClientRect();
+                return [...range.getClientRects()].map(each => [each.right, button.left]);
+            }"""
+        )
+        assert boxes
+        assert all(right <= left for right, left in boxes)
+
+
 def test_a_question_that_makes_no_sense_is_answered_too(opened, console):
     with opened(f"{console}what-if?{LEDGER.partition('?')[2]}&drain=nowhere") as page:
         expect(page.locator("#answer")).to_contain_text("the cluster has no node nowhere")

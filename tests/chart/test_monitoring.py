@@ -28,6 +28,8 @@ OTHERS = {
     "apiserver_admission_webhook_fail_open_count": {"name", "type"},
     "apiserver_admission_webhook_rejection_count": {"name", "error_type"},
     "up": set(),
+    # Of the kubelet (cAdvisor): all processes of a container.
+    "container_memory_working_set_bytes": {"namespace", "pod", "container"},
 }
 KNOWN = Standing(
     resource="pods",
@@ -131,8 +133,27 @@ def test_a_query_asks_for_what_is_counted(query):
 def test_alerts_say_what_is_wrong_and_how_bad_it_is():
     for name, rule in rules({"webhook": {"failurePolicy": "Fail"}}).items():
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}, name
-        assert rule["annotations"].keys() == {"summary", "description"}, name
+        assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}, name
         assert rule["annotations"]["summary"].endswith("."), name
+
+
+def test_each_alert_links_to_its_line_of_the_page():
+    page = (CHART.parents[1] / "docs" / "install.md").read_text()
+    served = {"prometheusRule": {"runbookURL": "https://docs.example.com/install"}}
+    for values in ({"webhook": {"failurePolicy": "Fail"}}, CERT_MANAGER):
+        for name, rule in rules(values).items():
+            assert rule["annotations"]["runbook_url"] == f"docs/install.md#{name.lower()}"
+            assert f'<a id="{name.lower()}"></a>{name}' in page, name
+    served["prometheusRule"] |= {"enabled": True}
+    (group,) = one("PrometheusRule", served)["spec"]["groups"]
+    for rule in group["rules"]:
+        assert rule["annotations"]["runbook_url"] == f"https://docs.example.com/install#{rule['alert'].lower()}"
+
+
+@pytest.mark.parametrize(("policy", "severity"), [("Fail", "critical"), ("Ignore", "warning")])
+def test_a_webhook_that_is_not_trusted_is_critical_where_writes_are_refused(policy, severity):
+    found = rules({"webhook": {"failurePolicy": policy}})
+    assert {found[name]["labels"]["severity"] for name in ("EvenspreadNotTrusted", "EvenspreadDown")} == {severity}
 
 
 @pytest.mark.parametrize(

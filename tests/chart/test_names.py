@@ -58,6 +58,38 @@ def test_the_name_that_was_meant_is_named(values, expected):
 
 
 @pytest.mark.parametrize(
+    ("values", "meant"),
+    [
+        ({"replicaCount": 3}, "replicas"),
+        ({"webhook": {"replicas": 3}}, "replicas"),
+        ({"webhook": {"replicaCount": 3}}, "replicas"),
+        ({"admissionController": {"replicas": 3}}, "replicas"),
+        ({"controller": {"replicaCount": 3}}, "controller.replicas"),
+        ({"backgroundController": {"replicas": 1}}, "controller"),
+        ({"crds": {"enabled": True}}, "crds.install"),
+        ({"crds": {"keepOnUninstall": True}}, "crds.keep"),
+        ({"installCRDs": True}, "crds.install"),
+        ({"prometheus": {"enabled": True}}, "serviceMonitor"),
+        ({"metrics": {"enabled": True}}, "serviceMonitor"),
+        ({"grafana": {"enabled": True}}, "grafanaDashboard"),
+        ({"failurePolicy": "Fail"}, "webhook.failurePolicy"),
+        ({"validatingWebhookFailurePolicy": "Fail"}, "webhook.failurePolicy"),
+        ({"validatingWebhookTimeoutSeconds": 3}, "webhook.timeoutSeconds"),
+        ({"excludedNamespaces": ["a"]}, "webhook.excludedNamespaces"),
+        ({"volumes": []}, "extraVolumes"),
+        ({"volumeMounts": []}, "extraVolumeMounts"),
+        ({"logging": {"level": "debug"}}, "logLevel"),
+        ({"pdb": {}}, "podDisruptionBudget"),
+        ({"hpa": {}}, "autoscaling"),
+    ],
+)
+def test_the_names_of_peers_are_translated(values, meant):
+    """As the charts of kyverno, gatekeeper and cert-manager call them."""
+    (line,) = said(values).splitlines()
+    assert line.endswith(f'unknown value; did you mean "{meant}"?')
+
+
+@pytest.mark.parametrize(
     "config",
     [
         {"celing": "deny"},

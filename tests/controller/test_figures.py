@@ -52,7 +52,9 @@ class Written:
 def whole():
     """The figures of a scanner that has something to say of everything."""
     zone = ZoneLoss(zone="a", wanted=1, unreachable=Stranded(1, 1), gone=Stranded(1, 1))
-    scanner = Stands(ClusterScan(workloads=(scanned(skews=(skew(),)),), zones=(zone,)))
+    scanner = Stands(
+        ClusterScan(workloads=(scanned(skews=(skew(),), pending={PendingCause.SPREAD: 1}),), zones=(zone,))
+    )
     scanner.reports = scanner.events = Written()
     scanner.feed, scanner.groups = Copied(), Kept(kept())
     return ScanFigures(scanner)
@@ -104,6 +106,15 @@ def test_what_a_scan_found():
     assert found["evenspread_pending_pods", "spread"] == 2
     assert found["evenspread_pending_pods", "capacity"] == 0
     assert [key[1:] for key in found if key[0] == "evenspread_zone_loss_pending_pods"] == [("a",)]
+
+
+def test_workloads_with_pods_that_wait_because_of_spread_are_named(monkeypatch):
+    monkeypatch.setattr(figures, "_MOST_WAITING", 2)
+    pending = [{PendingCause.SPREAD: 1}, {PendingCause.SPREAD: 3}, {PendingCause.CAPACITY: 9}, {PendingCause.SPREAD: 2}]
+    workloads = tuple(scanned(name=f"w{number}", pending=each) for number, each in enumerate(pending))
+    found = values(Stands(ClusterScan(workloads=workloads)))
+    told = {key[1:]: pods for key, pods in found.items() if key[0] == "evenspread_spread_pending_pods"}
+    assert told == {("shop", "Deployment", "w1"): 3, ("shop", "Deployment", "w3"): 2}
 
 
 def skews(scan, **settings):

@@ -13,6 +13,7 @@ FAIL = {"webhook": {"failurePolicy": "Fail"}}
 WEBHOOK = 'namespace="platform",job="evenspread-webhook"'
 CONTROLLER = 'namespace="platform",job="evenspread-controller"'
 CAPPED = 'exported_namespace="shop",name="cache",topology_key="topology.kubernetes.io/zone"'
+WAITING = 'exported_namespace="shop",kind="Deployment",name="web"'
 OURS = 'name="validate.evenspread.io"'
 REQUESTS = ('evenspread_admission_requests_total{%,route="validate"}', "0+10x{}")
 # Series that fire, and such that do not; % stands for the labels of the webhook's targets. Values: promtool's notation,
@@ -102,10 +103,10 @@ ALERTS = {
         [(f"evenspread_group_cap_exceeded_pods{{{CONTROLLER},{CAPPED}}}", "0x{}")],
     ),
     "EvenspreadPodsPending": (
-        [(f'evenspread_pending_pods{{{CONTROLLER},cause="spread"}}', "1x{}")],
+        [(f"evenspread_spread_pending_pods{{{CONTROLLER},{WAITING}}}", "1x{}")],
         [
-            (f'evenspread_pending_pods{{{CONTROLLER},cause="spread"}}', "0x{}"),
-            (f'evenspread_pending_pods{{{CONTROLLER},cause="capacity"}}', "9x{}"),
+            (f"evenspread_spread_pending_pods{{{CONTROLLER},{WAITING}}}", "0x{}"),
+            (f'evenspread_pending_pods{{{CONTROLLER},cause="spread"}}', "9x{}"),
         ],
     ),
     "EvenspreadLogDropped": (

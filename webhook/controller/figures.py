@@ -20,6 +20,7 @@ from webhook.report.documents import ReportApi
 from webhook.report.grouped import is_broken
 
 # Of constraints, two series each; beyond that the reports have them.
+_MOST_WAITING = 100
 _MOST_SKEWS = 1000
 _MOST_CAPS = 1000
 _OF_A_SKEW = ("namespace", "kind", "name", "topology_key", "when_unsatisfiable")
@@ -147,6 +148,16 @@ def _found(scan: ClusterScan) -> Iterator[Metric]:
     for cause in PendingCause:
         pending.add_metric([str(cause)], scan.pending.get(cause, 0))
     yield pending
+    waiting = GaugeMetricFamily(
+        "evenspread_spread_pending_pods",
+        "Pending pods that only their spread constraints keep from a node, by workload; of the 100 worst.",
+        labels=["namespace", "kind", "name"],
+    )
+    most = [(each.pending.get(PendingCause.SPREAD, 0), each) for each in scan.workloads]
+    for pods, each in sorted(most, key=lambda one: -one[0])[:_MOST_WAITING]:
+        if pods:
+            waiting.add_metric([each.namespace, each.kind, each.name], pods)
+    yield waiting
     losses = GaugeMetricFamily(
         "evenspread_zone_loss_pending_pods",
         "Pods that stay Pending if all nodes of the zone are out of reach, at least; those that wait now among them.",

@@ -13,7 +13,7 @@ names.json nests as values do: `names` of a mapping, `any` of one whose names ar
 {{- include "evenspread.unknown" (dict "at" $path "value" $inner "known" (get $known.names $name) "all" $all) -}}
 {{- else }}
 {{ $path }}: unknown {{ eq $at "config.rules" | ternary "rule" "value" }}
-{{- include "evenspread.meant" (dict "word" $name "here" (keys $known.names) "known" $all) -}}
+{{- include "evenspread.meant" (dict "path" $path "word" $name "here" (keys $known.names) "known" $all) -}}
 {{- end -}}
 {{- end -}}
 {{- else if and (kindIs "map" $value) (hasKey $known "any") -}}
@@ -44,11 +44,39 @@ names.json nests as values do: `names` of a mapping, `any` of one whose names ar
 {{- if has . $variants }}{{ $near = append $near $name }}{{ end -}}
 {{- end -}}
 {{- end -}}
-{{- with concat $near $places -}}
+{{- $peer := get (include "evenspread.peers" . | fromYaml) (default "" .path) -}}
+{{- with concat (without (list $peer) "") $near $places -}}
 ; did you mean {{ first . | quote }}?
 {{- else -}}
 ; the chart's README lists them all
 {{- end -}}
+{{- end }}
+
+{{/* What the charts of kyverno, gatekeeper, cert-manager and others call a value, and what it is called here. */}}
+{{- define "evenspread.peers" -}}
+replicaCount: replicas
+webhook.replicas: replicas
+webhook.replicaCount: replicas
+admissionController: replicas
+controller.replicaCount: controller.replicas
+backgroundController: controller
+crds.enabled: crds.install
+installCRDs: crds.install
+installCrds: crds.install
+crds.keepOnUninstall: crds.keep
+prometheus: serviceMonitor
+metrics: serviceMonitor
+grafana: grafanaDashboard
+failurePolicy: webhook.failurePolicy
+validatingWebhookFailurePolicy: webhook.failurePolicy
+validatingWebhookTimeoutSeconds: webhook.timeoutSeconds
+exemptNamespaces: webhook.excludedNamespaces
+excludedNamespaces: webhook.excludedNamespaces
+logging: logLevel
+volumes: extraVolumes
+volumeMounts: extraVolumeMounts
+pdb: podDisruptionBudget
+hpa: autoscaling
 {{- end }}
 
 {{/* A word and what is left of it without any one letter: two words that share one are a slip of the finger apart. */}}
