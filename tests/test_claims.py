@@ -12,7 +12,7 @@ from conformance.claims.readings import READINGS, edited
 from conformance.claims.referee import Recorded, Unasked, read_cases
 from conformance.claims.together import is_true, terms
 from conformance.claims.verdicts import Inspection, contradictions
-from conformance.claims.worlds import HOSTNAME, ZONE, plain_constraint, world
+from conformance.claims.worlds import DEPRECATED, HOSTNAME, ZONE, plain_constraint, world
 
 CASES = Path(__file__).parents[1] / "conformance" / "claims" / "recorded.jsonl.gz"
 
@@ -29,6 +29,19 @@ def test_no_claim_is_contradicted():
         spoken |= {each.rule for each in inspected.findings}
     assert READINGS.keys() <= spoken
     assert unasked * 3 <= total, "record the cases again: see above"
+
+
+def test_the_recorded_worlds_have_every_class_that_is_drawn():
+    found, spec_fields = set(), set()
+    for of, _ in read_cases(CASES):
+        found |= {each["kind"] for each in of["objects"]} | {of["workload"]["kind"]}
+        for each in of["objects"]:
+            found |= {*each, *each["metadata"], *each["metadata"].get("labels", ())}
+        found.add(of["workload"]["spec"].get("strategy", {}).get("type"))
+        spec_fields |= (of["workload"]["spec"].get("template") or of["workload"])["spec"].keys()
+    drawn = {"RuntimeClass", "SpreadGroup", "Recreate", "allowedTopologies", "deletionTimestamp", DEPRECATED}
+    assert drawn <= found
+    assert {"runtimeClassName", "schedulingGroup"} <= spec_fields
 
 
 @pytest.mark.parametrize("field", ["most", "fewest", "first"])

@@ -1,6 +1,6 @@
 """What a controller makes of a manifest: its pods, as the API server gets them, and which of them run."""
 
-from conformance.claims.worlds import HASH, OLD_HASH
+from conformance.claims.worlds import HASH, OLD_HASH, admitted
 
 LISTS = {
     "Node": "nodes",
@@ -93,6 +93,8 @@ def question(world, replicas=None, manifest=None, **more):
     manifest = manifest or world["workload"]
     asked = {"id": world["id"], **cluster_of(world), "own": own_names(world), **more}
     wanted = replicas_of(manifest) if replicas is None else replicas
+    if manifest["kind"] != "StatefulSet":  # what is being deleted goes whatever is placed, and is nobody's to place anew
+        asked["own"] = [each for each in asked["own"] if each not in leaving(world)]
     if manifest["kind"] == "StatefulSet":
         asked["ordinals"] = [ordinal(manifest, number) for number in range(wanted)]
         asked["ordered"] = manifest["spec"].get("podManagementPolicy") != "Parallel"
@@ -101,7 +103,29 @@ def question(world, replicas=None, manifest=None, **more):
         asked["ordinals"], asked["anew"] = [daemon(manifest, name, number) for number, name in enumerate(served)], True
     else:
         asked["template"], asked["replicas"] = pod_of(manifest), wanted
+    return posted(world, asked)
+
+
+def leaving(world):
+    """The pods that are being deleted."""
+    pods = (each["metadata"] for each in world["objects"] if each["kind"] == "Pod")
+    return {f"{each['namespace']}/{each['name']}" for each in pods if "deletionTimestamp" in each}
+
+
+def posted(world, asked):
+    """The question with its pods as the API server's RuntimeClass plugin leaves them; controllers read the template."""
+    runtime = runtime_of(world)
+    if runtime is not None:
+        pods = [asked["template"]] if "template" in asked else asked["ordinals"]
+        given = [{**each, "spec": admitted(each["spec"], runtime)} for each in pods]
+        asked |= {"template": given[0]} if "template" in asked else {"ordinals": given}
     return asked
+
+
+def runtime_of(world):
+    """The RuntimeClass of the workload's pods."""
+    named = template_of(world["workload"])["spec"].get("runtimeClassName")
+    return next((each for each in world["objects"] if named and each["kind"] == "RuntimeClass" and each["metadata"]["name"] == named), None)
 
 
 def rollout(world, manifest=None):
@@ -110,13 +134,10 @@ def rollout(world, manifest=None):
     replicas = replicas_of(manifest)
     written = manifest["spec"].get("strategy", {}).get("rollingUpdate", {})
     surge, unavailable = written.get("maxSurge", -(-replicas // 4)), written.get("maxUnavailable", replicas // 4)
-    return {
-        "id": world["id"],
-        **cluster_of(world),
-        "template": pod_of(manifest, labels={"pod-template-hash": OLD_HASH}),
-        "replicas": replicas,
-        "rollout": {"leaving": own_names(world), "surge": surge, "unavailable": unavailable or int(not surge)},
-    }
+    asked = {"id": world["id"], **cluster_of(world), "template": pod_of(manifest, labels={"pod-template-hash": OLD_HASH}), "replicas": replicas}
+    if manifest["spec"].get("strategy", {}).get("type") == "Recreate":
+        return posted(world, {**asked, "own": own_names(world), "anew": True})
+    return posted(world, {**asked, "rollout": {"leaving": [each for each in own_names(world) if each not in leaving(world)], "surge": surge, "unavailable": unavailable or int(not surge)}})
 
 
 def ordinal(manifest, number):

@@ -7,10 +7,10 @@ rule change, its pattern here changes, and nothing else.
 import json
 import re
 
-from conformance.claims.controller import constraints_of, hard_of, is_served, most_of, own_names, template_of
+from conformance.claims.controller import constraints_of, hard_of, is_served, most_of, own_names, runtime_of, template_of
 from conformance.claims.together import RULE as DIFFER
 from conformance.claims.together import differ, one_controller, others, short
-from conformance.claims.worlds import HOSTNAME, NAMESPACE, ZONE
+from conformance.claims.worlds import HOSTNAME, NAMESPACE, ZONE, admitted
 
 ROLLOUT = "rollout-can-get-stuck"
 FIT = re.compile(r"at most (\d+) (?:of (\d+) fit|pods? fit)")
@@ -105,7 +105,7 @@ def key_partial(world, finding):
         return
     index = int(re.search(r"\[(\d+)\]", finding.path)[1])
     key = constraints_of(world.manifest)[index]["topologyKey"]
-    usable = [each for each in world.nodes() if is_usable(world.manifest, each)]
+    usable = [each for each in world.nodes() if is_usable(world, each)]
     lacking = [each for each in usable if key not in each["metadata"]["labels"]]
     if (len(lacking), len(usable)) != (int(found[1]), int(found[2])):
         yield f"{len(lacking)} of {len(usable)} usable nodes lack the key"
@@ -114,12 +114,33 @@ def key_partial(world, finding):
 PASSING = ("not-ready", "unreachable", "unschedulable")
 
 
-def is_usable(manifest, node):
-    """Node selector, affinity and taints let the pods in, and nothing happens to the node."""
+def is_usable(world, node):
+    """Node selector, affinity, RuntimeClass and taints let the pods in, and nothing happens to the node."""
     taints = [each["key"] for each in node["spec"].get("taints", ())]
     if any(f"node.kubernetes.io/{name}" in taints for name in PASSING) or node["spec"].get("unschedulable"):
         return False
+    manifest, runtime = json.loads(json.dumps(world.manifest)), runtime_of(world.world)
+    if runtime is not None:
+        template_of(manifest)["spec"].update(admitted(template_of(manifest)["spec"], runtime))
     return is_served(manifest, node)
+
+
+GROUPED = re.compile(r"SpreadGroup all: (\d+) pods? (?:is|are) (?:in|on) (zone|node)s? (.+?), (?:where|and the cap of) (\d+)")
+
+
+def group_cap(world, finding):
+    """Of a broken cap: so many pods of the group are there, and fewer may be."""
+    found = GROUPED.match(finding.summary)
+    if found is None:
+        return  # pods to come
+    of = next(each for each in world.world["objects"] if each["kind"] == "SpreadGroup")
+    key = of["spec"]["caps"][0]["topologyKey"]
+    places = {each["metadata"]["name"]: each["metadata"]["labels"].get(key) for each in world.nodes()}
+    counted = [each for each in world.pods() if counts(of["spec"]["selector"], each) and each["spec"]["nodeName"] in places]
+    there = [places[each["spec"]["nodeName"]] for each in counted]
+    wanted = None if found[3].startswith("without the label") else found[3]
+    if there.count(wanted) != int(found[1]) or there.count(wanted) <= int(found[4]):
+        yield f"{there.count(wanted)} pods of the group are there"
 
 
 def too_wide(world, finding):
@@ -353,4 +374,5 @@ READINGS = {
     "replicas-can-get-stuck": (get_stuck, True),
     ROLLOUT: (rollout_stuck, True),
     DIFFER: (differ, False),
+    "group-cap": (group_cap, False),
 }

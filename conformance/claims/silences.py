@@ -75,6 +75,8 @@ def wrongly_silent(inspected):
     if inspected.silence in {None, SPOKEN, SOME_ORDERS}:
         return None
     manifest, spec = inspected.manifest, spec_of(inspected)
+    if "schedulingGroup" in spec:
+        return None
     plain = (
         manifest["kind"] in {"Deployment", "ReplicaSet", "Rollout"}
         and not own_names(inspected.world)

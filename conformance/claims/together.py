@@ -130,7 +130,12 @@ def is_true(words, here, there):
 
 def named(several):
     """Their keys as they are called, and in full."""
-    return [" and ".join(sorted({name(each.key) for each in several})) for name in (short, str)]
+    return [" and ".join(sorted({name(each.key) for each in several})) for name in (short, str, cut)]
+
+
+def cut(key):
+    """A long key, as messages have it."""
+    return key if len(key) <= 32 else f"{key[:31]}…"
 
 
 def short(key):

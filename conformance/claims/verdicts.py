@@ -5,7 +5,7 @@ from functools import cached_property
 
 import msgspec
 
-from conformance.claims.controller import most_of, own_names, question, replicas_of, rollout
+from conformance.claims.controller import most_of, own_names, question, replicas_of, rollout, template_of
 from conformance.claims.readings import FIT, HOLD, LOSS, READINGS, ROLLOUT, edited
 from conformance.claims.silences import silence, wrongly_silent
 from conformance.claims.together import RULE as DIFFER
@@ -17,9 +17,12 @@ from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.rule_set import BY_ID, RULES
 from webhook.core.api.version import RECORDED
 
+OF_PLACES = frozenset(rule.id for rule in RULES if isinstance(rule, PlacementRule))
+DRY_RUN = frozenset({"replicas-do-not-fit", "replicas-can-get-stuck", ROLLOUT})
 _POD = msgspec.json.Decoder(Pod)
 # Rules that ask for constraints instead of looking at them; one is off unless configured, and stays so.
 LEFT_OUT = frozenset({"system-defaults-lost", "spread-required"})
@@ -118,6 +121,8 @@ def contradictions(inspected):
     for finding in inspected.findings:
         if any(re.search(r"\bNone\b", text) for text in (finding.summary, finding.remedy, finding.detail, finding.fix)):
             yield finding.rule, finding.summary, "a message shows a value that the object does not have"
+        if finding.rule in OF_PLACES and "schedulingGroup" in template_of(inspected.manifest)["spec"]:
+            yield finding.rule, finding.summary, "it claims something of the places of a PodGroup's pods"
         reading, promises = READINGS.get(finding.rule, (None, False))
         if reading is not None:
             for fault in reading(inspected, finding):
@@ -176,7 +181,9 @@ def of_places(inspected, finding, fixed):
         return
     said = next((found for each in (FIT, HOLD) if (found := each.search(finding.summary))), None)
     wanted = most_of(inspected.world) if said and not said[2] else inspected.wanted
-    for anew in (False, True):
+    # A StatefulSet's pods keep their names and are replaced one by one: these rules promise nothing of all of them anew.
+    by_name = inspected.manifest["kind"] == "StatefulSet" and finding.rule in DRY_RUN
+    for anew in (False,) if by_name else (False, True):
         placed = inspected.place(replicas=wanted, manifest=fixed, anew=anew)
         if placed["fewest"] < placed["queued"]:
             start = "placed anew" if anew else "beside those that run"

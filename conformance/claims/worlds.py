@@ -48,6 +48,7 @@ def world(seed, number):
         objects.append(autoscaler(manifest, replicas + rng.randint(1, 6)))
     if kind == "StatefulSet" and rng.random() < 0.75:
         objects += volumes(rng, manifest, objects, nodes)
+    objects += more(random.Random(f"{seed}/{number}/more"), manifest, objects, nodes)
     return {"id": f"{seed}/{number}", "objects": objects, "workload": manifest}
 
 
@@ -307,6 +308,120 @@ def strategy(rng, manifest):
         surge = rng.randint(0, 2)
         rolling = {"maxSurge": surge, "maxUnavailable": rng.randint(0 if surge else 1, 2)}
         manifest["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": rolling}
+
+
+DEPRECATED = "failure-domain.beta.kubernetes.io/zone"
+RUNTIME = "sandbox"
+
+
+def more(rng, manifest, objects, nodes):
+    """What few clusters have; each is drawn by itself, and changes the world in place or adds objects."""
+    drawn = (lacking_keys, 0.06), (runtime_class, 0.1), (terminating, 0.1), (at_once, 0.08), (topologies, 0.35), (deprecated, 0.05), (group, 0.08), (gang, 0.02)
+    return [each for draw, share in drawn if rng.random() < share for each in draw(rng, manifest, objects, nodes)]
+
+
+def spec_of(manifest):
+    return (manifest["spec"].get("template") or manifest)["spec"]
+
+
+def lacking_keys(rng, manifest, objects, nodes):
+    """Some nodes without a key that a constraint has."""
+    keys = [each["topologyKey"] for each in spec_of(manifest)["topologySpreadConstraints"]] or [ZONE]
+    for each in rng.sample(nodes, rng.randint(1, max(1, len(nodes) // 2))):
+        each["metadata"]["labels"].pop(rng.choice(keys), None)
+    return []
+
+
+def runtime_class(rng, manifest, objects, nodes):
+    """A RuntimeClass that chooses nodes, tolerates taints or takes room; pods that run passed its admission."""
+    made = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": RUNTIME}, "handler": "runsc", "scheduling": {}}
+    if rng.random() < 0.7:
+        made["scheduling"]["nodeSelector"] = rng.choice([{"pool": "a"}, {"disk": "ssd"}])
+    if rng.random() < 0.4:
+        made["scheduling"]["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
+    if rng.random() < 0.4:
+        made["overhead"] = {"podFixed": {"cpu": rng.choice(["250m", "1"])}}
+    spec = spec_of(manifest)
+    theirs = made["scheduling"].get("nodeSelector", {}).items()
+    if any(spec.get("nodeSelector", {}).get(key, value) != value for key, value in theirs):
+        return []  # kube-apiserver refuses the pods
+    spec["runtimeClassName"] = RUNTIME
+    for each in objects:
+        above = (each["metadata"].get("ownerReferences") or [{}])[0].get("name", "")
+        if each["kind"] == "Pod" and above in {"web", f"web-{HASH}"}:
+            each["spec"] = admitted({**each["spec"], "runtimeClassName": RUNTIME}, made)
+    return [made]
+
+
+def admitted(spec, made):
+    """The spec as the RuntimeClass plugin leaves it. Source: plugin/pkg/admission/runtimeclass/admission.go setOverhead, setScheduling."""
+    scheduling, spec = made["scheduling"], dict(spec)
+    if "overhead" in made:
+        spec["overhead"] = made["overhead"]["podFixed"]
+    if "nodeSelector" in scheduling:
+        spec["nodeSelector"] = {**scheduling["nodeSelector"], **spec.get("nodeSelector", {})}
+    if "tolerations" in scheduling:
+        spec["tolerations"] = [*spec.get("tolerations", ()), *scheduling["tolerations"]]
+    return spec
+
+
+def terminating(rng, manifest, objects, nodes):
+    """Pods that are being deleted on nodes that are well.
+
+    None of the StatefulSet itself: rules take its ordinal for one that runs until it is gone, where `simulate` makes it anew.
+    """
+    for each in objects:
+        is_ordinal = manifest["kind"] == "StatefulSet" and each["metadata"]["name"].startswith("web-")
+        if each["kind"] == "Pod" and not is_ordinal and rng.random() < 0.4:
+            each["metadata"]["deletionTimestamp"] = NOW
+    return []
+
+
+def at_once(rng, manifest, objects, nodes):
+    """A Deployment that deletes all old pods before it makes new ones."""
+    if manifest["kind"] == "Deployment":
+        manifest["spec"]["strategy"] = {"type": "Recreate"}
+    return []
+
+
+def topologies(rng, manifest, objects, nodes):
+    """A class whose volumes can only be made in some zones."""
+    values = sorted({each["metadata"]["labels"].get(ZONE, "zone-a") for each in nodes})
+    some = rng.sample(values, rng.randint(1, len(values)))
+    for each in objects:
+        if each["kind"] == "StorageClass":
+            each["allowedTopologies"] = [{"matchLabelExpressions": [{"key": ZONE, "values": some}]}]
+    return []
+
+
+def deprecated(rng, manifest, objects, nodes):
+    """Nodes, some or all, with the former zone key, and constraints over it."""
+    alone = rng.random() < 0.3
+    for each in nodes:
+        labels = each["metadata"]["labels"]
+        if ZONE in labels and rng.random() < 0.9:
+            labels[DEPRECATED] = labels.pop(ZONE) if alone else labels[ZONE]
+    keys = [each["topologyKey"] for each in spec_of(manifest)["topologySpreadConstraints"]]
+    for each in spec_of(manifest)["topologySpreadConstraints"]:
+        if each["topologyKey"] == ZONE and keys.count(ZONE) == 1 and rng.random() < 0.8:
+            each["topologyKey"] = DEPRECATED
+    return []
+
+
+def group(rng, manifest, objects, nodes):
+    """A SpreadGroup that selects the workload and what runs of others."""
+    key = rng.choice([ZONE, ZONE, HOSTNAME])
+    cap = {"topologyKey": key} | rng.choice([{"atMost": rng.randint(1, 4)}, {"lessThan": "1/2"}])
+    body = {"selector": {"matchLabels": {"app": "web"}}, "shard": {"label": "app", "neverShare": rng.choice([ZONE, HOSTNAME])}}
+    body |= {"expected": {"shards": rng.randint(1, 4), "podsPerShard": rng.randint(1, 3)}, "caps": [cap]}
+    meta = {"name": "all", "namespace": NAMESPACE, "uid": "uid-all", "generation": 1}
+    return [{"apiVersion": "evenspread.io/v1alpha1", "kind": "SpreadGroup", "metadata": meta, "spec": body}]
+
+
+def gang(rng, manifest, objects, nodes):
+    """Pods that are scheduled as one PodGroup: no rule may claim anything of their places."""
+    spec_of(manifest)["schedulingGroup"] = {"podGroupName": "all"}
+    return []
 
 
 def other_terms(rng, constraint, selector):
