@@ -117,8 +117,8 @@ def test_of_the_chart_as_it_is_nothing_is_wrong(doctor):
     assert problems(lines) == []
     assert [each["check"] for each in lines if each["state"] != "ok"] == ["reports"]
     assert {each["check"] for each in lines} == {
-        *("Kubernetes", "version", "registration", "caBundle", "certificate", "served certificate"),
-        *("endpoints", "network", "reachable", "permissions", "policy", "reports"),
+        *("Kubernetes", "version", "registration", "admission", "caBundle", "certificate", "served certificate"),
+        *("endpoints", "network", "controller", "leader", "health", "permissions", "policy", "reports"),
     }
 
 
@@ -145,7 +145,7 @@ def replace(where, value):
 
 
 # What others' fixes mend too.
-BY_THE_REST = {"reachable", "served certificate"}
+BY_THE_REST = {"admission", "reachable", "served certificate", "health", "leader"}
 CONFIGURATION = "validatingwebhookconfiguration evenspread"
 
 
@@ -197,6 +197,18 @@ def no_configuration(hands):
     hands("delete", *CONFIGURATION.split())
 
 
+def closed(hands):
+    hands.change(CONFIGURATION, replace("/webhooks/0/failurePolicy", "Fail"))
+
+
+def no_controller(hands):
+    hands("scale", "deployment/evenspread-controller", "--replicas=0")
+
+
+def no_lease(hands):
+    hands("delete", "lease", "evenspread-controller")
+
+
 def a_policy_with_a_fault(hands):
     hands.change(f"configmap {NAME}", replace("/data/policy.yaml", "kind: SpreadPolicy\nceilng: warn\n"))
 
@@ -206,18 +218,26 @@ def a_policy_with_a_fault(hands):
     [
         pytest.param(
             [another_ca, a_network_policy, no_binding, a_policy_with_a_fault, a_matching_by_hand, no_exclusions],
-            ["caBundle", "drift", "exclusions", "network", "permissions", "policy"],
+            ["admission", "caBundle", "drift", "exclusions", "network", "permissions", "policy"],
             id="much at once",
         ),
         pytest.param(
-            [a_certificate_that_ended], ["caBundle", "certificate", "served certificate"], id="a certificate that ended"
+            [a_certificate_that_ended],
+            ["admission", "caBundle", "certificate", "served certificate"],
+            id="a certificate that ended",
         ),
-        pytest.param([no_replica], ["endpoints", "reachable"], id="no replica"),
-        pytest.param([no_service], ["endpoints"], id="no Service"),
+        pytest.param([no_replica], ["admission", "endpoints", "reachable"], id="no replica"),
+        pytest.param([no_service], ["admission", "endpoints"], id="no Service"),
         pytest.param(
             [closed_with_one_replica, a_long_timeout], ["availability", "drift", "timeout"], id="closed, and alone"
         ),
         pytest.param([no_configuration], ["registration"], id="no configuration"),
+        pytest.param(
+            [closed, no_replica],
+            ["admission", "availability", "drift", "endpoints", "reachable"],
+            id="closed, no replica",
+        ),
+        pytest.param([no_lease], ["leader"], id="no Lease"),
     ],
 )
 def test_what_is_broken_has_its_line_and_what_the_line_says_mends_it(hands, doctor, mend, broken, expected):
@@ -266,3 +286,42 @@ def test_the_release_that_makes_its_own_ca_is_right_too(doctor, helm):
 
     assert [each["check"] for each in lines if each["state"] != "ok"] == ["reports"]
     assert [each["check"] for each in lines].count("served certificate") == 2
+
+
+def test_a_ca_secret_that_was_deleted_is_made_again(doctor, hands, mend):
+    """After the test above: the release makes its own CA."""
+    hands("delete", "secret", "evenspread-ca")
+    lines = eventually(lambda: seen if problems(seen := doctor()) == ["CA"] else None, 60, every=0.5)
+    (line,) = [each for each in lines if each["check"] == "CA"]
+    assert line["what"] == "is not there"
+    mend(line["fix"])
+    eventually(lambda: problems(doctor()) == [], 90, every=0.5)
+
+
+def test_the_controller_that_keeps_the_ca_has_to_run(doctor, hands, mend):
+    hands("scale", "deployment/evenspread-controller", "--replicas=0")
+    lines = eventually(lambda: seen if "controller" in problems(seen := doctor()) else None, 60, every=0.5)
+    (line,) = [each for each in lines if each["check"] == "controller"]
+    assert line["what"] == "has 0 replicas"
+    mend(line["fix"])
+    eventually(lambda: problems(doctor()) == [], 90, every=0.5)
+
+
+def test_commands_use_the_policy_that_is_installed(plane, helm, tmp_path):
+    """The ConfigMap of the chart decides, and the line on the standard error names it."""
+    helm("upgrade", "--set", "config.rules.selector-not-self=deny", "--set", "config.ceiling=deny", *WAIT)
+    spec = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]}
+    spec["topologySpreadConstraints"][0]["labelSelector"] = {"matchLabels": {"app": "other"}}
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": spec | {"containers": [{"name": "web", "image": "web"}]},
+    }
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "default"}}
+    made["spec"] = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    (tmp_path / "web.json").write_text(json.dumps(made))
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        arguments = ("--rule", "selector-not-self", "-o", "json", "--kubeconfig", str(plane.admin))
+        main(["check", str(tmp_path / "web.json"), *arguments])
+    assert [each["mode"] for each in json.loads(out.getvalue())] == ["deny"]
+    assert f"policy of ConfigMap {NAMESPACE}/{NAME}" in err.getvalue()

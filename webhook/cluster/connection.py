@@ -67,12 +67,15 @@ class Answer(Struct, frozen=True, kw_only=True):
     """The answer to one request: the object in it, and the server's clock; None if it does not tell the time.
 
     Unit: ``retry_after`` is in seconds, 0 if the server gives none.
+    Shape: ``text`` is the body of an answer that is no object. ``warnings`` is the Warning header, all values joined.
     """
 
     status: int
     content: Mapping[str, Any]
     date: datetime | None = None
     retry_after: float = 0.0
+    text: str = ""
+    warnings: str = ""
 
 
 class _Response(Protocol):
@@ -206,12 +209,15 @@ class ApiServer:
         try:
             answer = read_nested(decoder_of(object).decode, received)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            answer = {}
+            answer = None
+        is_object = isinstance(answer, dict)
         return Answer(
             status=response.status,
             content=answer if isinstance(answer, dict) else {},
             date=_date(response.headers.get("Date", "")),
             retry_after=_retry_after(response),
+            text="" if is_object else received.decode(errors="replace"),
+            warnings=response.headers.get("Warning", ""),
         )
 
     @contextlib.contextmanager

@@ -29,6 +29,13 @@ AUTHORITY = f"{CORE}/secrets/evenspread-ca"
 POLICY = f"{CORE}/configmaps/{NAME}"
 PROXY = f"{CORE}/services/https:{NAME}:443/proxy/validate"
 METRICS = f"{CORE}/pods/http:web-0:10251/proxy/metrics"
+READY = f"{CORE}/pods/http:web-0:10251/proxy/readyz"
+CONTROLLER_PODS, CONTROLLER_READY = f"{PODS}#controller", f"{CORE}/pods/http:con-0:10251/proxy/readyz"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/spread/leases/evenspread-controller"
+DRY_RUN = "/apis/apps/v1/namespaces/default/deployments"
+OPEN_REPORTS, POLICY_REPORTS = "/apis/openreports.io/v1alpha1", "/apis/wgpolicyk8s.io/v1alpha2"
+WARNED = (201, {}, {"Warning": '299 - "evenspread/selector-not-self: zone[0] does not match"'})
+UNWARNED = (201, {})
 LABELS = {"app.kubernetes.io/component": "webhook", "app.kubernetes.io/instance": "prod"}
 ALL = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 
@@ -65,8 +72,13 @@ def ready_pod(name="web-0"):
     }
 
 
-def metrics(ends, valid=1):
-    return f"# HELP x\nevenspread_certificate_expiry_timestamp_seconds {ends}\nevenspread_config_valid {valid}\n"
+def metrics(ends, valid=1, begins=None, reviews=0):
+    begins = ends - 90 * 86400 if begins is None else begins
+    return (
+        f"# HELP x\nevenspread_certificate_expiry_timestamp_seconds {ends}\nevenspread_config_valid {valid}\n"
+        f"evenspread_certificate_not_before_timestamp_seconds {begins}\n"
+        f'evenspread_admission_requests_total{{decision="allow",dry_run="true",route="validate"}} {reviews}\n'
+    )
 
 
 def deployment(*args, replicas=2, **labels):
@@ -93,8 +105,25 @@ def deployment(*args, replicas=2, **labels):
 
 def controller(*args):
     """The Deployment of the other role; its account is its own."""
-    spec = {"serviceAccountName": "evenspread-controller", "containers": [{"args": ["controller", *args]}]}
-    return {"metadata": {"name": "evenspread-controller"}, "spec": {"template": {"spec": spec}}}
+    given = ["controller", *args, "--lease=spread/evenspread-controller"]
+    spec = {"serviceAccountName": "evenspread-controller", "containers": [{"args": given}]}
+    labels = LABELS | {"app.kubernetes.io/component": "controller"}
+    template = {"selector": {"matchLabels": labels}, "template": {"spec": spec}}
+    return {"metadata": {"name": "evenspread-controller", "labels": labels}, "spec": template}
+
+
+def lease(holder="con-0_1", ago=0):
+    renewed = (datetime.now(UTC) - timedelta(seconds=ago)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {"spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}}
+
+
+def report_api(kind="Report", verbs=("create", "delete", "get", "list", "patch", "update", "watch")):
+    plural = f"{kind.lower()}s"
+    resources = [
+        {"name": f"{plural}/status", "kind": kind, "verbs": []},
+        {"name": plural, "kind": kind, "verbs": [*verbs]},
+    ]
+    return {"resources": resources if kind else []}
 
 
 def bound(role, account=NAME):
@@ -111,7 +140,12 @@ _RIGHT = {
         {"metadata": {"name": "other"}}, {"metadata": {"name": "evenspread"}, "webhooks": [registered()]}
     ),
     MUTATING: items(),
-    "/apis": {"groups": [{"name": "apps"}, {"name": "openreports.io"}]},
+    OPEN_REPORTS: report_api(),
+    DRY_RUN: WARNED,
+    CONTROLLER_PODS: items(ready_pod("con-0")),
+    CONTROLLER_READY: "leading: yes\nscan: 12 workloads 3 s ago\nreports: openreports.io/v1alpha1\n",
+    READY: "serving: ok\nconfiguration: ok\ncertificate: ok\ncluster: ok\n",
+    LEASE: lease,
     DEPLOYMENT: deployment(),
     DEPLOYMENTS: items({"metadata": {"name": "other"}}, controller("--scan")),
     "/apis/apps/v1/deployments": items(deployment()),

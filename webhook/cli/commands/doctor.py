@@ -6,7 +6,7 @@ import click
 
 from webhook.cli.commands.options import cluster_options, today
 from webhook.cli.diagnosing.diagnosis import State
-from webhook.cli.diagnosing.judge import judge
+from webhook.cli.diagnosing.judge import judge, outcome
 from webhook.cli.diagnosing.page import json, text
 from webhook.cli.diagnosing.read_facts import read_facts
 from webhook.cli.exit_codes import Exit
@@ -32,15 +32,18 @@ from webhook.cli.terminal import colored, print_results
     help="Format of the results.",
 )
 def doctor(*, given: Given, namespace: str, output: str) -> None:
-    """Look at an installation: webhook configurations, certificates, endpoints, permissions, policy, releases.
+    """Diagnose an installation: from webhook configurations and certificates to endpoints, controller and policy.
 
-    The current cluster of the kubeconfig is asked, by get and list alone, or the one that the options name. Each line
-    says what is so and where; a problem also why it matters, and a command to copy. What may not be read is `unknown`,
-    and hides nothing else: run it as somebody who may read Secrets and webhook configurations to learn all.
+    The kubeconfig's current cluster is read by get and list, or the one that the options select. One Deployment is
+    created by dry run, which stores nothing, to see whether the API server has it reviewed. Each line names a check and
+    an object; a problem also has the reason and a command to copy. An object that you may not read is `unknown`, and
+    hides nothing else. To see everything, run it as somebody who may read Secrets and webhook configurations.
     """
     if given.snapshot is not None:
         raise click.UsageError("a snapshot holds no installation; leave --snapshot out")
-    diagnoses = [*judge(read_facts(open_cluster(given), namespace=namespace, today=today()))]
-    print_results([json(diagnoses)] if output == "json" else text(diagnoses, color=colored(sys.stdout)))
+    facts = read_facts(open_cluster(given), namespace=namespace, today=today())
+    diagnoses = [*judge(facts)]
+    shown = [json(diagnoses)] if output == "json" else text(diagnoses, outcome(facts), color=colored(sys.stdout))
+    print_results(shown)
     problems = any(each.state is State.PROBLEM for each in diagnoses)
     click.get_current_context().exit(Exit.FINDINGS if problems else Exit.FINE)

@@ -1,1 +1,1 @@
-"""What is wrong with an installation: facts from get and list, and judgements that need nothing but them."""
+"""What is wrong with an installation: facts from get, list and one dry run, and judgements that need nothing else."""

@@ -1,20 +1,23 @@
-"""An installation in a cluster, as far as it could be read: parsed once, and frozen.
+"""An installation in a cluster, as far as it could be read.
 
-Shape: fields are named as in Kubernetes' API, and only those are there that a judgement needs. `Unread` stands in the
-place of whatever could not be read.
+Objects are the API's own JSON; `at` reads a field. `Unread` takes the place of an object that could not be read.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from webhook.core.api.selectors import Selector, valid_selector
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import APP_INSTANCE
+from webhook.core.decoders import converted
 from webhook.core.policy.policy import Policy
 
 _Fact = TypeVar("_Fact")
+Object: TypeAlias = Mapping[str, Any]
 
 
 class Unread(Struct, frozen=True):
@@ -31,386 +34,134 @@ def readable(facts: Iterable[Read[_Fact]]) -> tuple[_Fact, ...]:
     return tuple(each for each in facts if not isinstance(each, Unread))
 
 
-class Part(Struct, frozen=True, rename="camel"):
-    """A part of an API object."""
+def items(facts: Read[tuple[Object, ...]]) -> tuple[Object, ...]:
+    """The objects; none if they could not be read."""
+    return () if isinstance(facts, Unread) else facts
 
 
-class ManagedFields(Part, frozen=True):
-    """Who wrote which fields, how and when."""
+def at(value: object, *path: str | int, default: Any = "") -> Any:  # noqa: ANN401 JSON
+    """The value of a field, as ``at(pod, "spec", "containers", 0)``; the default where it is absent or null."""
+    for step in path:
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+        else:
+            value = value.get(step) if isinstance(value, Mapping) else None
+    return default if value is None else value
 
-    manager: str = ""
-    operation: str = ""
-    time: str = ""
-    fields_v1: Mapping[str, object] = field(name="fieldsV1", default_factory=dict)
 
+def name_of(value: object) -> str:
+    """The name of an object."""
+    return str(at(value, "metadata", "name"))
 
-class Meta(Part, frozen=True):
-    """Metadata of an object."""
 
-    name: str = ""
-    namespace: str = ""
-    labels: Mapping[str, str] = {}
-    annotations: Mapping[str, str] = {}
-    managed_fields: tuple[ManagedFields, ...] = ()
+def selector_of(value: object) -> Selector | None:
+    """A labelSelector; None where there is none, or one that is not valid."""
+    return valid_selector(converted(value, LabelSelector)) if isinstance(value, Mapping) else None
 
 
-class Named(Part, frozen=True):
-    """An object of which nothing but the name is of interest."""
+def option(deployment: object, name: str) -> str:
+    """The value of the argument ``--name=value`` of a Deployment's container; empty where there is none."""
+    start = f"--{name}="
+    return next((each.removeprefix(start) for each in arguments(deployment) if each.startswith(start)), "")
 
-    metadata: Meta = Meta()
 
+def arguments(deployment: object) -> tuple[str, ...]:
+    """The arguments of a Deployment's container."""
+    return tuple(map(str, at(deployment, "spec", "template", "spec", "containers", 0, "args", default=())))
 
-class ServiceReference(Part, frozen=True):
-    """The Service that a webhook configuration names."""
 
-    namespace: str = ""
-    name: str = ""
-    port: int = 443
+def port(pod_spec: object, name: str) -> int:
+    """The number of a named port of a pod's containers; 0 where there is none."""
+    ports = [each for one in at(pod_spec, "containers", default=()) for each in at(one, "ports", default=())]
+    return next((int(at(each, "containerPort", default=0)) for each in ports if at(each, "name") == name), 0)
 
 
-class ClientConfig(Part, frozen=True):
-    """How the API server reaches a webhook. Shape: ``ca_bundle`` is in base64."""
-
-    service: ServiceReference | None = None
-    ca_bundle: str = ""
-
-
-class RegisteredWebhook(Part, frozen=True):
-    """One webhook of a configuration."""
-
-    name: str = ""
-    client_config: ClientConfig = ClientConfig()
-    failure_policy: str = "Fail"
-    timeout_seconds: int = 10
-    namespace_selector: LabelSelector | None = None
-
-
-class Configuration(Part, frozen=True):
-    """A ValidatingWebhookConfiguration or a MutatingWebhookConfiguration."""
-
-    metadata: Meta = Meta()
-    webhooks: tuple[RegisteredWebhook, ...] = ()
-    kind: str = ""
-
-    @property
-    def title(self) -> str:
-        """What people call it."""
-        return f"{self.kind} {self.metadata.name}"
-
-
-class ServicePort(Part, frozen=True):
-    """A port of a Service."""
-
-    port: int = 0
-    target_port: int | str = ""
-
-
-class ServiceSpec(Part, frozen=True):
-    """What a Service says."""
-
-    selector: Mapping[str, str] = {}
-    ports: tuple[ServicePort, ...] = ()
-
-
-class Service(Part, frozen=True):
-    """A Service."""
-
-    metadata: Meta = Meta()
-    spec: ServiceSpec = ServiceSpec()
-
-
-class EndpointConditions(Part, frozen=True):
-    """Whether an endpoint is sent anything."""
-
-    ready: bool = True
-
-
-class Endpoint(Part, frozen=True):
-    """An address behind a Service."""
-
-    conditions: EndpointConditions = EndpointConditions()
-    addresses: tuple[str, ...] = ()
-
-
-class EndpointSlice(Part, frozen=True):
-    """Some of the addresses behind a Service."""
-
-    endpoints: tuple[Endpoint, ...] = ()
-
-
-class ContainerPort(Part, frozen=True):
-    """A port of a container."""
-
-    name: str = ""
-    container_port: int = 0
-
-
-class Container(Part, frozen=True):
-    """A container of a pod."""
-
-    args: tuple[str, ...] = ()
-    ports: tuple[ContainerPort, ...] = ()
-
-    def option(self, name: str) -> str:
-        """The value of an argument ``--name=value``; empty where there is none."""
-        start = f"--{name}="
-        return next((each.removeprefix(start) for each in self.args if each.startswith(start)), "")
-
-
-class SecretSource(Part, frozen=True):
-    """A Secret that is mounted."""
-
-    secret_name: str = ""
-
-
-class Volume(Part, frozen=True):
-    """A volume of a pod."""
-
-    name: str = ""
-    secret: SecretSource | None = None
-
-
-class PodSpec(Part, frozen=True):
-    """What a pod says."""
-
-    service_account_name: str = "default"
-    containers: tuple[Container, ...] = ()
-    volumes: tuple[Volume, ...] = ()
-
-
-class Condition(Part, frozen=True):
-    """A condition of a pod."""
-
-    type: str = ""
-    status: str = ""
-    message: str = ""
-
-
-class Waiting(Part, frozen=True):
-    """Why a container does not run."""
-
-    reason: str = ""
-    message: str = ""
-
-
-class ContainerState(Part, frozen=True):
-    """Whether a container runs."""
-
-    waiting: Waiting | None = None
-
-
-class ContainerStatus(Part, frozen=True):
-    """How a container is."""
-
-    state: ContainerState = ContainerState()
-
-
-class PodStatus(Part, frozen=True):
-    """How a pod is."""
-
-    phase: str = ""
-    conditions: tuple[Condition, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
-
-
-class Pod(Part, frozen=True):
-    """A pod of the webhook."""
-
-    metadata: Meta = Meta()
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
-
-    @property
-    def ready(self) -> bool:
-        """Whether its readiness probe succeeds."""
-        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
-
-    def port(self, name: str) -> int:
-        """The number of a named port of its containers; 0 where there is none."""
-        ports = (each for container in self.spec.containers for each in container.ports)
-        return next((each.container_port for each in ports if each.name == name), 0)
-
-
-class PodTemplate(Part, frozen=True):
-    """What the pods of a Deployment are made from."""
-
-    metadata: Meta = Meta()
-    spec: PodSpec = PodSpec()
-
-
-class DeploymentSpec(Part, frozen=True):
-    """What a Deployment says."""
-
-    replicas: int = 1
-    template: PodTemplate = PodTemplate()
-
-
-class Deployment(Part, frozen=True):
-    """The Deployment of a role."""
-
-    metadata: Meta = Meta()
-    spec: DeploymentSpec = DeploymentSpec()
-
-    @property
-    def container(self) -> Container:
-        """The only one."""
-        containers = self.spec.template.spec.containers
-        return containers[0] if containers else Container()
-
-
-class SelectingSpec(Part, frozen=True):
-    """The pods that an object is about."""
-
-    selector: LabelSelector | None = None
-
-
-class DisruptionBudget(Part, frozen=True):
-    """A PodDisruptionBudget."""
-
-    metadata: Meta = Meta()
-    spec: SelectingSpec = SelectingSpec()
-
-
-class PolicyPort(Part, frozen=True):
-    """Ports that a rule of a NetworkPolicy lets through; all where none is named."""
-
-    port: int | str | None = None
-    end_port: int | None = None
-    protocol: str = "TCP"
-
-
-class IPBlock(Part, frozen=True):
-    """Addresses that may call."""
-
-    cidr: str = ""
-
-
-class Peer(Part, frozen=True):
-    """Who may call."""
-
-    ip_block: IPBlock | None = None
-
-
-class IngressRule(Part, frozen=True):
-    """What one rule of a NetworkPolicy lets in; from everybody where it names nobody."""
-
-    from_: tuple[Peer, ...] = field(name="from", default=())
-    ports: tuple[PolicyPort, ...] = ()
-
-
-class NetworkPolicySpec(Part, frozen=True):
-    """What a NetworkPolicy says."""
-
-    pod_selector: LabelSelector | None = None
-    policy_types: tuple[str, ...] = ("Ingress",)
-    ingress: tuple[IngressRule, ...] = ()
-
-
-class NetworkPolicy(Part, frozen=True):
-    """A NetworkPolicy."""
-
-    metadata: Meta = Meta()
-    spec: NetworkPolicySpec = NetworkPolicySpec()
-
-
-class Rule(Part, frozen=True):
-    """What a role allows."""
-
-    api_groups: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()
-    resource_names: tuple[str, ...] = ()
-    verbs: tuple[str, ...] = ()
-
-
-class Role(Part, frozen=True):
-    """A ClusterRole."""
-
-    metadata: Meta = Meta()
-    rules: tuple[Rule, ...] = ()
-
-
-class RoleReference(Part, frozen=True):
-    """The role of a binding."""
-
-    name: str = ""
-
-
-class Subject(Part, frozen=True):
-    """Who is given a role."""
-
-    kind: str = ""
-    name: str = ""
-    namespace: str = ""
-
-
-class Binding(Part, frozen=True):
-    """A ClusterRoleBinding."""
-
-    role_ref: RoleReference = RoleReference()
-    subjects: tuple[Subject, ...] = ()
-
-
-class Secret(Part, frozen=True):
-    """A Secret. Shape: values are in base64."""
-
-    metadata: Meta = Meta()
-    data: Mapping[str, str] = {}
-
-
-class ConfigMap(Part, frozen=True):
-    """A ConfigMap."""
-
-    metadata: Meta = Meta()
-    data: Mapping[str, str] = {}
-
-
-class Group(Part, frozen=True):
-    """A group of the API."""
-
-    name: str = ""
+def is_ready(pod: object) -> bool:
+    """Whether a pod's readiness probe succeeds."""
+    conditions = at(pod, "status", "conditions", default=())
+    return any(at(each, "type") == "Ready" and at(each, "status") == "True" for each in conditions)
 
 
 class Replica(Struct, frozen=True, kw_only=True):
-    """What a ready pod says of itself on its health port; None where it does not say.
+    """What a pod answers on its health port: status and lines of /readyz, and metrics; None for an absent metric.
 
-    Unit: ``certificate_ends`` is in seconds since 1970.
+    Unit: times are in seconds since 1970. ``dry_runs`` counts the reviews of dry runs.
     """
 
     name: str
-    certificate_ends: float | None = None
+    readyz: Read[tuple[int, Mapping[str, str]]]
+    begins: float | None = None
+    ends: float | None = None
     config_valid: bool | None = None
+    dry_runs: int | None = None
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What the API server did with a Deployment that was created by dry run; nothing was stored.
+
+    Shape: ``status`` 0 with ``message`` says why none was sent. ``expected`` says whether the policy gives a warning,
+    None if the policy is not known. ``counted`` says whether a replica counted a review meanwhile, None if not known.
+    """
+
+    namespace: str = ""
+    status: int = 0
+    message: str = ""
+    warned: bool = False
+    expected: bool | None = None
+    counted: bool | None = None
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """All that is judged.
+    """Everything that is judged.
 
-    Shape: ``namespace`` and ``service`` are where the webhook configurations point, or where its Deployment is; empty
-    where there is neither. ``reached`` is the status that the API server got from the webhook's port. ``policy`` is
-    None where the ConfigMap has faults, which are ``policy_faults``. ``tls`` is the Secret with the served certificate,
-    ``authority`` that with our own CA; each None where the Deployment names none, and so is what is not there.
+    Shape: ``namespace`` and ``service_name`` are where the webhook configurations point, or where the webhook's
+    Deployment is; empty where there is neither. ``configurations`` have their ``kind``. ``report_apis`` has the verbs
+    of the resource for reports of each API that the cluster serves, and None where the API lacks the resource.
+    ``policy`` is None where the ConfigMap has faults, which are ``policy_faults``. ``tls_name`` and ``authority_name``
+    are Secrets that the Deployment names; ``tls`` and ``authority`` are None where there is no such Secret.
+    ``certificate`` is cert-manager's. ``reached`` is the status that the API server's proxy got from the webhook.
     """
 
     release: str
-    version: KubernetesVersion | None  # None if it is not supported
+    version: KubernetesVersion | None
     now: datetime
     program: str
-    configurations: Read[tuple[Configuration, ...]]
-    groups: Read[tuple[str, ...]]
+    configurations: Read[tuple[Object, ...]]
+    report_apis: Read[Mapping[str, tuple[str, ...] | None]]
     namespace: str = ""
     service_name: str = ""
-    deployment: Read[Deployment | None] = None
-    controller: Read[Deployment | None] = None
-    service: Read[Service | None] = None
-    slices: Read[tuple[EndpointSlice, ...]] = ()
-    pods: Read[tuple[Pod, ...]] = ()
-    budgets: Read[tuple[DisruptionBudget, ...]] = ()
-    network_policies: Read[tuple[NetworkPolicy, ...]] = ()
-    roles: Read[tuple[Role, ...]] = ()
-    bindings: Read[tuple[Binding, ...]] = ()
-    tls: Read[Secret | None] = None
-    authority: Read[Secret | None] = None
-    config_map: Read[ConfigMap | None] = None
+    deployment: Read[Object | None] = None
+    controller: Read[Object | None] = None
+    service: Read[Object | None] = None
+    slices: Read[tuple[Object, ...]] = ()
+    pods: Read[tuple[Object, ...]] = ()
+    controller_pods: Read[tuple[Object, ...]] = ()
+    lease: Read[Object | None] = None
+    budgets: Read[tuple[Object, ...]] = ()
+    network_policies: Read[tuple[Object, ...]] = ()
+    roles: Read[tuple[Object, ...]] = ()
+    bindings: Read[tuple[Object, ...]] = ()
+    tls_name: str = ""
+    tls: Read[Object | None] = None
+    authority_name: str = ""
+    authority: Read[Object | None] = None
+    certificate: Object | None = None
+    config_map: Read[Object | None] = None
     policy: Policy | None = None
     policy_faults: tuple[str, ...] = ()
     reached: Read[int | None] = None
-    replicas: tuple[Read[Replica], ...] = ()
+    replicas: tuple[Replica, ...] = ()
+    controllers: tuple[Replica, ...] = ()
+    asked: Asked = Asked()
+
+
+def configured(facts: Facts) -> Iterator[tuple[str, Object]]:
+    """Each webhook of ours that is registered, with the title of its configuration."""
+    for each in items(facts.configurations):
+        for webhook in at(each, "webhooks", default=()):
+            yield f"{each['kind']} {name_of(each)}", webhook
+
+
+def release_of(facts: Facts) -> str:
+    """The name of the Helm release; empty where it is not known."""
+    return str(at(facts.deployment, "metadata", "labels", APP_INSTANCE))

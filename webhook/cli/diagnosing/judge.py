@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
+from webhook.cli.diagnosing.admission import Outcome, admission, outcome
 from webhook.cli.diagnosing.certificates import certificates
+from webhook.cli.diagnosing.controller import controller, health
 from webhook.cli.diagnosing.diagnosis import Diagnosis
 from webhook.cli.diagnosing.endpoints import endpoints
 from webhook.cli.diagnosing.facts import Facts
@@ -10,7 +12,20 @@ from webhook.cli.diagnosing.permissions import permissions
 from webhook.cli.diagnosing.registration import registration
 from webhook.cli.diagnosing.versions import policy, reports, versions
 
-_CHECKS = (versions, registration, certificates, endpoints, permissions, policy, reports)
+_CHECKS = (
+    versions,
+    registration,
+    admission,
+    certificates,
+    endpoints,
+    controller,
+    health,
+    permissions,
+    policy,
+    reports,
+)
+
+__all__ = ["Outcome", "judge", "outcome"]
 
 
 def judge(facts: Facts) -> Iterator[Diagnosis]:

@@ -4,14 +4,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from webhook.cli.diagnosing.admission import Outcome
 from webhook.cli.diagnosing.diagnosis import Diagnosis, State
 from webhook.cli.terminal import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
 
 _COLORS = {State.OK: GREEN, State.NOTE: BLUE, State.PROBLEM: RED, State.UNKNOWN: YELLOW}
 
 
-def text(diagnoses: Sequence[Diagnosis], *, color: bool) -> Iterator[str]:
-    """A line each; below it why, and the command that mends it."""
+def text(diagnoses: Sequence[Diagnosis], outcome: Outcome, *, color: bool) -> Iterator[str]:
+    """A line each; below it why, and the command that mends it. The last line says what becomes of writes."""
     paint = Paint(color=color)
     width = max(len(each.check) for each in diagnoses)
     for each in diagnoses:
@@ -22,7 +23,7 @@ def text(diagnoses: Sequence[Diagnosis], *, color: bool) -> Iterator[str]:
         for line in each.fix.splitlines():
             yield f"         {' ' * width}  {'' if line.startswith('#') else '$ '}{line}\n"
     counts = {state: sum(each.state is state for each in diagnoses) for state in State}
-    yield f"\n{', '.join(f'{count} {state}' for state, count in counts.items() if count)}\n"
+    yield f"\n{', '.join(f'{count} {state}' for state, count in counts.items() if count)}: {outcome}\n"
 
 
 def json(diagnoses: Sequence[Diagnosis]) -> str:

@@ -1,76 +1,70 @@
-"""Read what can be known of an installation, by get and list alone.
+"""Read an installation: get and list, and one create by dry run, which stores nothing.
 
-A question that is refused costs its own answer and no other. Whether the API server reaches the webhook is asked as a
-get on its Service's proxy, since that goes the way that admission goes.
+A refused request costs its own answer and no other.
 """
 
 import re
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
-from pathlib import Path
-from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-import msgspec
+from msgspec.structs import replace
 
+from webhook.cli.diagnosing.asked_server import Asking
 from webhook.cli.diagnosing.facts import (
-    Binding,
-    ConfigMap,
-    Configuration,
-    Deployment,
-    DisruptionBudget,
-    EndpointSlice,
     Facts,
-    Group,
-    NetworkPolicy,
-    Pod,
+    Object,
     Read,
     Replica,
-    Role,
-    Secret,
-    Service,
     Unread,
+    arguments,
+    at,
+    is_ready,
+    items,
+    name_of,
+    option,
+    port,
 )
-from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.connection import Answer, ApiServer, ClusterError
 from webhook.cluster.live import Live
-from webhook.config import ConfigError, load_policy
-from webhook.core.api.well_known import APP_COMPONENT, APP_VERSION
-from webhook.core.decoders import converted
+from webhook.cluster.resources import group_path
+from webhook.config import ConfigError, config_map_policy
+from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_VERSION
 from webhook.core.policy.policy import Policy
+from webhook.report.documents import KINDS, ReportApi
 
-_Object = TypeVar("_Object")
 _REGISTRATIONS = "/apis/admissionregistration.k8s.io/v1"
-_KINDS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
-_WEBHOOKS = ("validate.evenspread.io", "mutate.evenspread.io")
+_CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+_WEBHOOKS = ("validate.evenspread.io", "mutate.evenspread.io", "groups.evenspread.io")
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
-_MOST_REPLICAS = 10  # that are asked what they serve
+_CERTIFICATE_NAME = "cert-manager.io/certificate-name"
+_MOST_PODS = 10  # of each role that are asked for /readyz and metrics
 _PAGE = 500
-_POLICY_FILE = "policy.yaml"  # in the chart's ConfigMap
-# A scheduler's configuration that is no file of the ConfigMap, which would be read from this machine.
-_ELSEWHERE = re.compile(r"""schedulerConfiguration["']?:\s*["']?(/|\.\.)""")
-_METRIC = re.compile(r"^(evenspread_\w+) (\S+)$", re.MULTILINE)
+_METRIC = re.compile(r"^(evenspread_\w+)(\{[^}]*\})? (\S+)$", re.MULTILINE)
 
 
 def read_facts(live: Live, *, namespace: str, today: str) -> Facts:
-    """Everything that is judged. ``namespace`` is where to look if no webhook configuration says it; empty: anywhere.
+    """Everything that is judged. Never raises: what cannot be read is a value.
 
-    Errors: none; what cannot be read is a value.
+    Args:
+        live: The cluster.
+        namespace: Where the installation is if no webhook configuration names it; empty for any namespace.
+        today: An ISO date, for exemptions that are over.
     """
     reader = _Reader(live.server)
-    configurations, groups = reader.configurations(), reader.listed("/apis", Group, key="groups")
+    configurations = reader.configurations()
     place, name = _place(configurations, namespace)
     deployment = reader.deployment(place, name)
-    if isinstance(deployment, Deployment) and not name:
-        place, name = deployment.metadata.namespace, deployment.metadata.name
+    if isinstance(deployment, Mapping) and not name:
+        place, name = at(deployment, "metadata", "namespace"), name_of(deployment)
     facts = Facts(
         release=live.release,
         version=live.version,
         now=reader.clock or datetime.now(UTC),
-        program=_program(deployment),
+        program=at(deployment, "metadata", "labels", APP_VERSION),
         configurations=configurations,
-        groups=groups if isinstance(groups, Unread) else tuple(each.name for each in groups),
+        report_apis=reader.report_apis(),
         namespace=place,
         service_name=name,
         deployment=deployment,
@@ -78,18 +72,14 @@ def read_facts(live: Live, *, namespace: str, today: str) -> Facts:
     return reader.around(facts, today) if name else facts
 
 
-def _place(configurations: Read[tuple[Configuration, ...]], namespace: str) -> tuple[str, str]:
-    """Namespace and name of the Service that is called; the namespace that was asked for where none is."""
-    for configuration in () if isinstance(configurations, Unread) else configurations:
-        for each in configuration.webhooks:
-            if each.client_config.service is not None:
-                return each.client_config.service.namespace, each.client_config.service.name
+def _place(configurations: Read[tuple[Object, ...]], namespace: str) -> tuple[str, str]:
+    """Namespace and name of the Service that is called; without one the namespace of the command line."""
+    for each in items(configurations):
+        for webhook in at(each, "webhooks", default=()):
+            service = at(webhook, "clientConfig", "service", default={})
+            if service and at(webhook, "name") in _WEBHOOKS:
+                return at(service, "namespace"), at(service, "name")
     return namespace, ""
-
-
-def _program(deployment: Read[Deployment | None]) -> str:
-    labels = deployment.metadata.labels if isinstance(deployment, Deployment) else {}
-    return labels.get(APP_VERSION, "")
 
 
 class _Reader:
@@ -97,188 +87,219 @@ class _Reader:
         self._server = server
         self.clock: datetime | None = None  # the API server's
 
-    def configurations(self) -> Read[tuple[Configuration, ...]]:
+    def configurations(self) -> Read[tuple[Object, ...]]:
         """Those with a webhook of ours."""
-        found: list[Configuration] = []
-        for kind in _KINDS:
-            listed = self.listed(f"{_REGISTRATIONS}/{kind.lower()}s", Configuration)
+        found: list[Object] = []
+        for kind in _CONFIGURATIONS:
+            listed = self._listed(f"{_REGISTRATIONS}/{kind.lower()}s")
             if isinstance(listed, Unread):
                 return listed
             found += (
-                msgspec.structs.replace(each, kind=kind)
+                {**each, "kind": kind}
                 for each in listed
-                if any(webhook.name in _WEBHOOKS for webhook in each.webhooks)
+                if any(at(webhook, "name") in _WEBHOOKS for webhook in at(each, "webhooks", default=()))
             )
         return tuple(found)
 
-    def deployment(self, namespace: str, name: str) -> Read[Deployment | None]:
+    def report_apis(self) -> Read[Mapping[str, tuple[str, ...] | None]]:
+        """The verbs of each API for reports; see `Facts`."""
+        found: dict[str, tuple[str, ...] | None] = {}
+        for api in ReportApi:
+            discovered = self._got(group_path(api))
+            if isinstance(discovered, Unread):
+                return discovered
+            if discovered is not None:
+                resources = at(discovered, "resources", default=())
+                ours = [each for each in resources if at(each, "kind") == KINDS[api] and "/" not in at(each, "name")]
+                found[api] = tuple(at(ours[0], "verbs", default=())) if ours else None
+        return found
+
+    def deployment(self, namespace: str, name: str) -> Read[Object | None]:
         """The Deployment of that name; without a name, the first of the chart's."""
         if name:
-            return self.got(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}", Deployment)
-        where = f"namespaces/{namespace}/" if namespace else ""
-        labels = f"{APP_COMPONENT}=webhook"
-        found = self.listed(f"/apis/apps/v1/{where}deployments", Deployment, labelSelector=labels)
+            return self._got(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
+        found = self._role(namespace, "webhook")
         if isinstance(found, Unread):
             return found
-        ours = (each for each in found if each.metadata.labels.get("helm.sh/chart", "").startswith("evenspread-"))
-        return next(ours, None)
+        charts = ((each, at(each, "metadata", "labels", "helm.sh/chart")) for each in found)
+        return next((each for each, chart in charts if chart.startswith("evenspread-")), None)
 
     def around(self, facts: Facts, today: str) -> Facts:
         """The objects that belong to the Service of ``facts``."""
         namespace, name = facts.namespace, facts.service_name
         core = f"/api/v1/namespaces/{namespace}"
-        deployment = facts.deployment if isinstance(facts.deployment, Deployment) else None
-        service = self.got(f"{core}/services/{name}", Service)
-        config_map = self.got(f"{core}/configmaps/{name}", ConfigMap)
-        policy, faults = _policy(config_map, today)
-        pods = self._pods(core, service)
-        return msgspec.structs.replace(
+        service, config_map = self._got(f"{core}/services/{name}"), self._got(f"{core}/configmaps/{name}")
+        policy, faults = _policy(config_map, f"ConfigMap {namespace}/{name}", today)
+        controller = self._controller(facts)
+        selector = at(service, "spec", "selector", default={})
+        pods = service if isinstance(service, Unread) else self._pods(core, selector)
+        controller_pods = self._pods(core, at(controller, "spec", "selector", "matchLabels", default={}))
+        tls_name, authority_name = _tls_secret(facts.deployment), option(facts.deployment, "ca-secret")
+        tls = self._secret(f"{namespace}/{tls_name}" if tls_name else "")
+        read = replace(
             facts,
-            controller=self._controller(namespace),
+            controller=controller,
             service=service,
-            slices=self.listed(
+            slices=self._listed(
                 f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices",
-                EndpointSlice,
                 labelSelector=f"kubernetes.io/service-name={name}",
             ),
             pods=pods,
-            budgets=self.listed(f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets", DisruptionBudget),
-            network_policies=self.listed(
-                f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies", NetworkPolicy
-            ),
-            roles=self.listed(f"{_RBAC}/clusterroles", Role),
-            bindings=self.listed(f"{_RBAC}/clusterrolebindings", Binding),
-            tls=self._secret(namespace, _tls_secret(deployment)),
-            authority=self._secret(*_authority_secret(deployment)),
+            controller_pods=controller_pods,
+            lease=self._lease(option(controller, "lease")),
+            budgets=self._listed(f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"),
+            network_policies=self._listed(f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"),
+            roles=self._listed(f"{_RBAC}/clusterroles"),
+            bindings=self._listed(f"{_RBAC}/clusterrolebindings"),
+            tls_name=tls_name,
+            tls=tls,
+            authority_name=authority_name,
+            authority=self._secret(authority_name),
+            certificate=self._certificate(namespace, tls),
             config_map=config_map,
             policy=policy,
             policy_faults=faults,
             reached=self._reached(core, name, service),
             replicas=self._replicas(core, pods),
+            controllers=self._replicas(core, controller_pods),
         )
+        return self._asked(read, core)
 
-    def _controller(self, namespace: str) -> Read[Deployment | None]:
-        """The Deployment of the controller's role."""
-        labels = f"{APP_COMPONENT}=controller"
-        found = self.listed(f"/apis/apps/v1/namespaces/{namespace}/deployments", Deployment, labelSelector=labels)
+    def _asked(self, facts: Facts, core: str) -> Facts:
+        """The facts with what the API server does with a write; see `Asked`."""
+        asked = Asking(self._server, facts).ask(self._got)
+        unheard = asked.status and not asked.warned and asked.status < HTTPStatus.BAD_REQUEST
+        before = [each.dry_runs for each in facts.replicas]
+        if unheard and before and None not in before and len(before) == len(items(facts.pods)):
+            after = [each.dry_runs for each in self._replicas(core, facts.pods)]
+            if None not in after:
+                return replace(
+                    facts, asked=replace(asked, counted=sum(filter(None, after)) > sum(filter(None, before)))
+                )
+        return replace(facts, asked=asked)
+
+    def _role(self, namespace: str, role: str) -> Read[tuple[Object, ...]]:
+        """The Deployments with the chart's label of a role."""
+        where = f"namespaces/{namespace}/" if namespace else ""
+        return self._listed(f"/apis/apps/v1/{where}deployments", labelSelector=f"{APP_COMPONENT}={role}")
+
+    def _controller(self, facts: Facts) -> Read[Object | None]:
+        """The controller's Deployment of the same release."""
+        found = self._role(facts.namespace, "controller")
         if isinstance(found, Unread):
             return found
-        return next((each for each in found if each.container.args[:1] == ("controller",)), None)
+        release = at(facts.deployment, "metadata", "labels", APP_INSTANCE)
+        ours = (each for each in found if at(each, "metadata", "labels", APP_INSTANCE) in {release, ""} or not release)
+        return next((each for each in ours if arguments(each)[:1] == ("controller",)), None)
 
-    def _pods(self, core: str, service: Read[Service | None]) -> Read[tuple[Pod, ...]]:
-        if not isinstance(service, Service) or not service.spec.selector:
-            return service if isinstance(service, Unread) else ()
-        labels = ",".join(f"{key}={value}" for key, value in service.spec.selector.items())
-        return self.listed(f"{core}/pods", Pod, labelSelector=labels)
+    def _pods(self, core: str, labels: Mapping[str, str]) -> Read[tuple[Object, ...]]:
+        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        return self._listed(f"{core}/pods", labelSelector=selector) if labels else ()
 
-    def _secret(self, namespace: str, name: str) -> Read[Secret | None]:
-        return self.got(f"/api/v1/namespaces/{namespace}/secrets/{name}", Secret) if name else None
+    def _lease(self, title: str) -> Read[Object | None]:
+        namespace, _, name = title.partition("/")
+        return self._got(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}") if name else None
 
-    def _reached(self, core: str, name: str, service: Read[Service | None]) -> Read[int | None]:
-        if not isinstance(service, Service) or not service.spec.ports:
+    def _secret(self, title: str) -> Read[Object | None]:
+        namespace, _, name = title.partition("/")
+        return self._got(f"/api/v1/namespaces/{namespace}/secrets/{name}") if name else None
+
+    def _certificate(self, namespace: str, secret: Read[Object | None]) -> Object | None:
+        """cert-manager's Certificate of a Secret; None where there is none, or it may not be read."""
+        name = at(secret, "metadata", "annotations", _CERTIFICATE_NAME)
+        found = self._got(f"/apis/cert-manager.io/v1/namespaces/{namespace}/certificates/{name}") if name else None
+        return None if isinstance(found, Unread) else found
+
+    def _reached(self, core: str, name: str, service: Read[Object | None]) -> Read[int | None]:
+        number = at(service, "spec", "ports", 0, "port", default=0)
+        if not number:
             return None
-        port = service.spec.ports[0].port
-        status, content = self._ask(f"{core}/services/https:{name}:{port}/proxy/validate")
-        if status in {0, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            return Unread(_said(status, content))
-        return status
+        answer = self._ask(f"{core}/services/https:{name}:{number}/proxy/validate")
+        if answer.status in {0, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+            return Unread(_reason(answer))
+        return answer.status
 
-    def _replicas(self, core: str, pods: Read[tuple[Pod, ...]]) -> tuple[Read[Replica], ...]:
-        ready = () if isinstance(pods, Unread) else [each for each in pods if each.ready]
-        return tuple(self._replica(core, each) for each in ready[:_MOST_REPLICAS])
+    def _replicas(self, core: str, pods: Read[tuple[Object, ...]]) -> tuple[Replica, ...]:
+        # A pod that never ran has no address to ask.
+        running = [each for each in items(pods) if is_ready(each) or at(each, "status", "phase") == "Running"]
+        return tuple(self._replica(core, each) for each in running[:_MOST_PODS])
 
-    def _replica(self, core: str, pod: Pod) -> Read[Replica]:
-        path = f"{core}/pods/http:{pod.metadata.name}:{pod.port('health')}/proxy/metrics"
-        try:
-            with self._server.open(path) as stream:
-                said = dict(_METRIC.findall(stream.body().decode(errors="replace")))
-        except ClusterError as error:
-            return Unread(str(error))
-        ends, valid = said.get("evenspread_certificate_expiry_timestamp_seconds"), said.get("evenspread_config_valid")
+    def _replica(self, core: str, pod: Object) -> Replica:
+        base = f"{core}/pods/http:{name_of(pod)}:{port(at(pod, 'spec'), 'health')}/proxy"
+        answer = self._ask(f"{base}/readyz")
+        if not answer.text:  # a Status of the API server: it may not be asked, or the proxy got no answer
+            return Replica(name=name_of(pod), readyz=Unread(_reason(answer)))
+        lines = dict(line.partition(": ")[::2] for line in answer.text.splitlines())
+        metrics = [*_METRIC.findall(self._ask(f"{base}/metrics").text)]
+        plain = {name: float(value) for name, labels, value in metrics if not labels}
+        valid = plain.get("evenspread_config_valid")
         return Replica(
-            name=pod.metadata.name,
-            certificate_ends=None if ends is None else float(ends),
-            config_valid=None if valid is None else float(valid) == 1,
+            name=name_of(pod),
+            readyz=(answer.status, lines),
+            begins=plain.get("evenspread_certificate_not_before_timestamp_seconds"),
+            ends=plain.get("evenspread_certificate_expiry_timestamp_seconds"),
+            config_valid=None if valid is None else valid == 1,
+            dry_runs=_dry_runs(metrics) if metrics else None,
         )
 
-    def got(self, path: str, into: type[_Object]) -> Read[_Object | None]:
+    def _got(self, path: str) -> Read[Object | None]:
         """One object; None if it is not there."""
-        status, content = self._ask(path)
-        if status == HTTPStatus.NOT_FOUND:
+        answer = self._ask(path)
+        if answer.status == HTTPStatus.NOT_FOUND:
             return None
-        return _converted(content, into) if status == HTTPStatus.OK else Unread(_said(status, content))
+        return answer.content if answer.status == HTTPStatus.OK else Unread(_reason(answer))
 
-    def listed(self, path: str, into: type[_Object], *, key: str = "items", **query: str) -> Read[tuple[_Object, ...]]:
+    def _listed(self, path: str, **query: str) -> Read[tuple[Object, ...]]:
         """All objects of a list, page by page."""
-        found: list[_Object] = []
-        token = ""
+        found: list[Object] = []
+        asked = {**query, "limit": str(_PAGE)}
         while True:
-            asked = {
-                **query,
-                **({} if key != "items" else {"limit": str(_PAGE)}),
-                **({"continue": token} if token else {}),
-            }
-            status, content = self._ask(f"{path}?{urlencode(asked, quote_via=quote)}")
-            if status != HTTPStatus.OK:
-                return Unread(_said(status, content))
-            items = _converted(content.get(key) or (), tuple[into, ...])  # type: ignore[valid-type]
-            if isinstance(items, Unread):
-                return items
-            found += items
-            token = str((content.get("metadata") or {}).get("continue") or "")
+            answer = self._ask(f"{path}?{urlencode(asked, quote_via=quote)}")
+            if answer.status != HTTPStatus.OK:
+                return Unread(_reason(answer))
+            found += at(answer.content, "items", default=())
+            token = str(at(answer.content, "metadata", "continue"))
             if not token:
                 return tuple(found)
+            asked["continue"] = token
 
-    def _ask(self, path: str) -> tuple[int, Mapping[str, Any]]:
-        """Status and object of an answer; 0 where there is none."""
+    def _ask(self, path: str) -> Answer:
+        """The answer; of status 0 where there is none."""
         try:
             answer = self._server.ask("GET", path)
         except ClusterError as error:
-            return 0, {"message": str(error)}
+            return Answer(status=0, content={"message": str(error)})
         self.clock = answer.date or self.clock
-        return answer.status, answer.content
+        return answer
 
 
-def _said(status: int, content: Mapping[str, Any]) -> str:
-    reasons = {each.value: each.phrase for each in HTTPStatus}
-    return f"{status} {reasons.get(status, '')}".rstrip() if status else str(content.get("message", ""))
+def _dry_runs(metrics: list[tuple[str, str, str]]) -> int:
+    reviewed = "evenspread_admission_requests_total"
+    return sum(int(float(value)) for name, labels, value in metrics if name == reviewed and 'dry_run="true"' in labels)
 
 
-def _converted(content: object, into: type[_Object]) -> Read[_Object]:
-    try:
-        return converted(_without_nulls(content), into)
-    except msgspec.ValidationError as error:
-        return Unread(f"not understood: {error}")
+def _reason(answer: Answer) -> str:
+    if not answer.status:
+        return str(at(answer.content, "message"))
+    return f"{answer.status} {next((each.phrase for each in HTTPStatus if each == answer.status), '')}".rstrip()
 
 
-def _without_nulls(value: object) -> object:
-    """The same without fields that are null, which the API server writes for some empty lists."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
-    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
-
-
-def _policy(config_map: Read[ConfigMap | None], today: str) -> tuple[Policy | None, tuple[str, ...]]:
-    """The policy that the webhook reads, or its faults; neither where it names a file that is not in the ConfigMap."""
-    data = config_map.data if isinstance(config_map, ConfigMap) else {}
-    if _POLICY_FILE not in data or _ELSEWHERE.search(data[_POLICY_FILE]):
+def _policy(config_map: Read[Object | None], title: str, today: str) -> tuple[Policy | None, tuple[str, ...]]:
+    """The policy that the webhook reads, or its faults; neither where there is no ConfigMap."""
+    if not isinstance(config_map, Mapping):
         return None, ()
-    with tempfile.TemporaryDirectory() as directory:
-        for name, text in data.items():
-            (Path(directory) / name).write_text(text)
-        try:
-            return load_policy(Path(directory) / _POLICY_FILE, today=today).policy, ()
-        except ConfigError as error:
-            return None, tuple(line.replace(f"{directory}/", "") for line in error.render().splitlines())
+    try:
+        return config_map_policy(at(config_map, "data", default={}), title=title, today=today).policy, ()
+    except ConfigError as error:
+        return None, tuple(line.removeprefix(f"{title}/") for line in error.render().splitlines())
 
 
-def _tls_secret(deployment: Deployment | None) -> str:
+def _tls_secret(deployment: Read[Object | None]) -> str:
     """The Secret that is mounted where the served certificate lies."""
-    volumes = deployment.spec.template.spec.volumes if deployment is not None else ()
-    return next((each.secret.secret_name for each in volumes if each.name == "tls" and each.secret is not None), "")
+    return next(_mounted(deployment, "tls"), "")
 
 
-def _authority_secret(deployment: Deployment | None) -> tuple[str, str]:
-    """Namespace and name of the Secret with our own CA."""
-    namespace, _, name = (deployment.container.option("ca-secret") if deployment is not None else "").partition("/")
-    return namespace, name
+def _mounted(deployment: object, volume: str) -> Iterator[str]:
+    for each in at(deployment, "spec", "template", "spec", "volumes", default=()):
+        if at(each, "name") == volume:
+            yield at(each, "secret", "secretName")

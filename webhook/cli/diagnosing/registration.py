@@ -1,11 +1,10 @@
-"""Judge the webhook configurations: whether anything is asked, of whom, and what happens while nobody answers."""
+"""Judge the webhook configurations: what the API server asks about, and what happens while nothing answers."""
 
 from collections.abc import Iterator, Mapping
 
-from webhook.cli.diagnosing.diagnosis import Diagnosis, State, helm_upgrade, unknown
-from webhook.cli.diagnosing.facts import Configuration, Deployment, Facts, RegisteredWebhook, Unread
-from webhook.core.api.selectors import valid_selector
-from webhook.core.api.well_known import APP_INSTANCE, NAMESPACE_NAME
+from webhook.cli.diagnosing.diagnosis import Diagnosis, helm_upgrade, ok, problem, unanswered, unknown
+from webhook.cli.diagnosing.facts import Facts, Object, Unread, at, configured, items, name_of, selector_of
+from webhook.core.api.well_known import NAMESPACE_NAME
 from webhook.core.text import together
 
 _SYSTEM = ("kube-system", "kube-public", "kube-node-lease")
@@ -27,139 +26,104 @@ _INSTALLERS += ("cert-manager-cainjector", "evenspread", "before-first-apply")
 def registration(facts: Facts) -> Iterator[Diagnosis]:
     """Every line about webhook configurations but those about their CA."""
     if isinstance(facts.configurations, Unread):
-        yield unknown("registration", "webhook configurations", facts.configurations, "whether anything is asked")
+        yield unknown("registration", "webhook configurations", facts.configurations, "what the API server asks about")
         return
-    before = [*_missing(facts, facts.configurations)]
-    yield from before
-    found = 0
-    for configuration in facts.configurations:
-        for webhook in configuration.webhooks:
-            lines = [*_webhook(facts, configuration, webhook)]
-            found += len(lines)
-            yield from lines
-        drifted = [*_drift(facts, configuration)]
-        found += len(drifted)
-        yield from drifted
-    if facts.configurations and not (found or before):
-        names = together(each.title for each in facts.configurations)
-        yield Diagnosis(check="registration", state=State.OK, where=names, what="as the chart has it")
+    lines = [*_missing(facts)]
+    for title, webhook in configured(facts):
+        lines += _webhook(facts, f"{title}, {at(webhook, 'name')}", webhook)
+    for each in facts.configurations:
+        lines += _drift(facts, each)
+    yield from lines
+    if facts.configurations and not lines:
+        names = together(f"{each['kind']} {name_of(each)}" for each in facts.configurations)
+        yield ok("registration", names, "as the chart has it")
 
 
-def release_of(facts: Facts) -> str:
-    """The name of the Helm release."""
-    if isinstance(facts.deployment, Deployment):
-        return facts.deployment.metadata.labels.get(APP_INSTANCE, "")
-    return ""
-
-
-def _missing(facts: Facts, configurations: tuple[Configuration, ...]) -> Iterator[Diagnosis]:
-    kinds = {each.kind for each in configurations}
-    injects = facts.policy is not None and facts.policy.defaults.mode == "inject"
-    upgrade = helm_upgrade(release_of(facts), facts.namespace or "evenspread")
+def _missing(facts: Facts) -> Iterator[Diagnosis]:
+    kinds = {each["kind"] for each in items(facts.configurations)}
     if _VALIDATING not in kinds:
-        installed = isinstance(facts.deployment, Deployment)
-        yield Diagnosis(
-            check="registration",
-            state=State.PROBLEM,
-            where=_VALIDATING,
-            what="there is none of evenspread",
-            why="nothing is asked of it, and nothing is reviewed",
-            fix=f"{upgrade} --set webhook.enabled=true"
-            if installed
-            else "helm install evenspread charts/evenspread -n evenspread --create-namespace",
+        again = helm_upgrade(facts, "--set webhook.enabled=true")
+        install = "helm install evenspread charts/evenspread -n evenspread --create-namespace"
+        yield problem(
+            "registration",
+            _VALIDATING,
+            "there is none of evenspread",
+            "the API server asks nothing: writes are not reviewed",
+            again if isinstance(facts.deployment, Mapping) else install,
         )
-    if injects and _MUTATING not in kinds:
-        yield Diagnosis(
-            check="registration",
-            state=State.PROBLEM,
-            where=_MUTATING,
-            what="there is none of evenspread, and defaults.mode is inject",
-            why="no pod gets its default constraints",
-            fix=f"{upgrade} --set webhook.enabled=true --set config.defaults.mode=inject",
+    if facts.policy is not None and facts.policy.defaults.mode == "inject" and _MUTATING not in kinds:
+        yield problem(
+            "registration",
+            _MUTATING,
+            "there is none of evenspread, and defaults.mode is inject",
+            "no pod gets its default constraints",
+            helm_upgrade(facts, "--set webhook.enabled=true", "--set config.defaults.mode=inject"),
         )
 
 
-def _webhook(facts: Facts, configuration: Configuration, webhook: RegisteredWebhook) -> Iterator[Diagnosis]:
-    where = f"{configuration.title}, {webhook.name}"
-    upgrade = helm_upgrade(release_of(facts), facts.namespace)
-    if webhook.timeout_seconds > _PATIENCE_SECONDS:
-        yield Diagnosis(
-            check="timeout",
-            state=State.PROBLEM,
-            where=where,
-            what=f"timeoutSeconds is {webhook.timeout_seconds}",
-            why="while nobody answers, each write that is sent waits so long; of all webhooks together the API server "
-            "gives up after 34 s, failurePolicy Ignore or not",
-            fix=f"{upgrade} --set webhook.timeoutSeconds=2 --force-conflicts",
+def _webhook(facts: Facts, where: str, webhook: Object) -> Iterator[Diagnosis]:
+    seconds = at(webhook, "timeoutSeconds", default=10)
+    if seconds > _PATIENCE_SECONDS:
+        yield problem(
+            "timeout",
+            where,
+            f"timeoutSeconds is {seconds}",
+            "without an answer each write waits so long; all webhooks of a write share the API server's 34 s",
+            helm_upgrade(facts, "--set webhook.timeoutSeconds=2", "--force-conflicts"),
         )
-    selected = _selected(facts, webhook)
-    if selected:
-        yield Diagnosis(
-            check="exclusions",
-            state=State.PROBLEM,
-            where=where,
-            what=f"namespaceSelector does not leave out {together(selected)}",
-            why="what the cluster needs to come up waits for the webhook, and the webhook for itself",
-            fix=f"{upgrade} --force-conflicts",
+    if selected := _selected(facts, webhook):
+        yield problem(
+            "exclusions",
+            where,
+            f"namespaceSelector does not leave out {together(selected)}",
+            "pods that the cluster or the webhook needs to start wait for the webhook itself",
+            helm_upgrade(facts, "--force-conflicts"),
         )
-    if webhook.failure_policy != "Ignore":
+    if at(webhook, "failurePolicy", default="Fail") != "Ignore":
         yield from _closed(facts, where)
 
 
-def _selected(facts: Facts, webhook: RegisteredWebhook) -> list[str]:
+def _selected(facts: Facts, webhook: Object) -> list[str]:
     """Of the namespaces that must be left out, those that the selector takes, by nothing but their names."""
-    selector = valid_selector(webhook.namespace_selector) if webhook.namespace_selector is not None else None
+    selector = selector_of(at(webhook, "namespaceSelector", default=None))
     named = dict.fromkeys((*_SYSTEM, *((facts.namespace,) if facts.namespace else ())))
     return [name for name in named if selector is None or selector.matches({NAMESPACE_NAME: name})]
 
 
 def _closed(facts: Facts, where: str) -> Iterator[Diagnosis]:
     """What failurePolicy Fail asks for: two replicas, and that no drain takes both."""
-    lacks = []
-    if isinstance(facts.deployment, Deployment) and facts.deployment.spec.replicas < 2:
-        lacks.append(f"{facts.deployment.spec.replicas} replica")
-    if not isinstance(facts.budgets, Unread) and not any(
-        _about_us(facts, each.spec.selector) for each in facts.budgets
-    ):
+    replicas, lacks = at(facts.deployment, "spec", "replicas", default=1), []
+    if isinstance(facts.deployment, Mapping) and replicas < 2:
+        lacks.append(f"{replicas} replica{'' if replicas else 's'}")
+    if not isinstance(facts.budgets, Unread) and not any(_about_us(facts, each) for each in facts.budgets):
         lacks.append("no PodDisruptionBudget")
     if lacks:
-        yield Diagnosis(
-            check="availability",
-            state=State.PROBLEM,
-            where=where,
-            what=f"failurePolicy is Fail, with {together(lacks)}",
-            why="while no replica answers, no workload can be created or changed",
-            fix=helm_upgrade(
-                release_of(facts),
-                facts.namespace,
-                "--set replicas=2",
-                "--set podDisruptionBudget.enabled=true",
-                "--force-conflicts",
-            ),
-        )
+        values = ("--set replicas=2", "--set podDisruptionBudget.enabled=true", "--force-conflicts")
+        what = f"failurePolicy is Fail, with {together(lacks)}"
+        yield problem("availability", where, what, unanswered(facts), helm_upgrade(facts, *values))
 
 
-def _about_us(facts: Facts, written: object) -> bool:
-    """Whether a selector takes the pods of the webhook."""
-    selector = valid_selector(written)  # type: ignore[arg-type]  # of whatever object it is
-    labels = facts.deployment.spec.template.metadata.labels if isinstance(facts.deployment, Deployment) else {}
+def _about_us(facts: Facts, budget: Object) -> bool:
+    """Whether a PodDisruptionBudget selects the pods of the webhook."""
+    selector = selector_of(at(budget, "spec", "selector", default=None))
+    labels = at(facts.deployment, "spec", "template", "metadata", "labels", default={})
     return selector is not None and bool(labels) and selector.matches(labels)
 
 
-def _drift(facts: Facts, configuration: Configuration) -> Iterator[Diagnosis]:
-    """Fields of its webhooks that somebody else than an installer has written last."""
-    for each in configuration.metadata.managed_fields:
-        if each.operation == "Apply" or each.manager.startswith(_INSTALLERS):
+def _drift(facts: Facts, configuration: Object) -> Iterator[Diagnosis]:
+    """Fields of its webhooks whose last writer is no installer."""
+    for each in at(configuration, "metadata", "managedFields", default=()):
+        manager = at(each, "manager")
+        if at(each, "operation") == "Apply" or manager.startswith(_INSTALLERS):
             continue
-        fields = sorted({*_leaves(each.fields_v1.get("f:webhooks"))} - {"caBundle"})
+        fields = sorted({*_leaves(at(each, "fieldsV1", "f:webhooks"))} - {"caBundle"})
         if fields:
-            yield Diagnosis(
-                check="drift",
-                state=State.PROBLEM,
-                where=configuration.title,
-                what=f"{together(fields)}: written by {each.manager or 'somebody'} at {each.time or 'an unknown time'}",
-                why="it is not what the chart says, and the next upgrade may or may not undo it",
-                fix=helm_upgrade(release_of(facts), facts.namespace, "--force-conflicts"),
+            yield problem(
+                "drift",
+                f"{configuration['kind']} {name_of(configuration)}",
+                f"{together(fields)}: written by {manager or 'somebody'} at {at(each, 'time') or 'an unknown time'}",
+                "it is not what the chart says, and the next upgrade may or may not undo it",
+                helm_upgrade(facts, "--force-conflicts"),
             )
 
 

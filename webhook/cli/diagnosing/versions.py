@@ -1,15 +1,15 @@
 """Judge releases, the policy that replicas read, and where reports could be written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from webhook import __version__
-from webhook.cli.diagnosing.diagnosis import Diagnosis, State, helm_upgrade, unknown
-from webhook.cli.diagnosing.facts import ConfigMap, Deployment, Facts, Unread, readable
-from webhook.cli.diagnosing.registration import release_of
+from webhook.cli.diagnosing.diagnosis import Diagnosis, State, helm_upgrade, note, ok, problem, unknown
+from webhook.cli.diagnosing.facts import Facts, Unread, arguments, name_of
 from webhook.core.api.version import RECORDED, SUPPORTED
-from webhook.core.text import listed
+from webhook.core.text import listed, together
+from webhook.report.documents import KINDS, ReportApi
 
-_REPORTS = ("openreports.io", "wgpolicyk8s.io")
+REPORT_VERBS = ("list", "create", "patch", "delete")  # of the controller
 
 
 def versions(facts: Facts) -> Iterator[Diagnosis]:
@@ -20,32 +20,22 @@ def versions(facts: Facts) -> Iterator[Diagnosis]:
         state, why = State.NOTE, f"{SUPPORTED} are supported; answers follow what is announced for {facts.version}"
     else:
         state, why = State.OK, ""
-    yield Diagnosis(
-        check="Kubernetes",
-        state=state,
-        where="API server",
-        what=facts.release or "does not say its release",
-        why=why,
-        fix="evenspread version" if why else "",
-    )
+    what = facts.release or "does not say its release"
+    yield Diagnosis("Kubernetes", state, "API server", what, why, "evenspread version" if why else "")
     if isinstance(facts.deployment, Unread):
         yield unknown("version", "Deployment of the webhook", facts.deployment, "which release of evenspread runs")
     elif facts.deployment is not None:
-        yield _program(facts, facts.deployment)
-
-
-def _program(facts: Facts, deployment: Deployment) -> Diagnosis:
-    where = f"Deployment {facts.namespace}/{deployment.metadata.name}"
-    if _apart(facts.program, __version__):
-        return Diagnosis(
-            check="version",
-            state=State.PROBLEM,
-            where=where,
-            what=f"evenspread {facts.program or 'of an unknown release'}; this command is {__version__}",
-            why="formats are read by one minor release older and newer; this command may misjudge what it reads",
-            fix=f"pip install 'evenspread[webhook]=={facts.program}'",
+        where = f"Deployment {facts.namespace}/{name_of(facts.deployment)}"
+        if not _apart(facts.program, __version__):
+            yield ok("version", where, f"evenspread {facts.program}")
+            return
+        yield problem(
+            "version",
+            where,
+            f"evenspread {facts.program or 'of an unknown release'}; this command is {__version__}",
+            "formats are read by one minor release older and newer; this command may misjudge what it reads",
+            f"pip install 'evenspread[webhook]=={facts.program}'",
         )
-    return Diagnosis(check="version", state=State.OK, where=where, what=f"evenspread {facts.program}")
 
 
 def _apart(one: str, other: str) -> bool:
@@ -65,50 +55,47 @@ def policy(facts: Facts) -> Iterator[Diagnosis]:
     if isinstance(facts.config_map, Unread):
         yield unknown("policy", where, facts.config_map, "whether the policy has faults")
         return
-    refused = [each.name for each in readable(facts.replicas) if each.config_valid is False]
-    if facts.config_map is None or facts.policy_faults or refused:
-        yield _policy_fault(facts, facts.config_map, where, refused)
-    else:
-        yield Diagnosis(check="policy", state=State.OK, where=where, what=_in_words(facts))
-
-
-def _policy_fault(facts: Facts, config_map: ConfigMap | None, where: str, refused: list[str]) -> Diagnosis:
-    if config_map is None:
+    refused = [each.name for each in facts.replicas if each.config_valid is False]
+    if facts.config_map is None:
         what = "is not there"
     elif facts.policy_faults:
         what = listed(facts.policy_faults, 1)
     else:
-        what = f"was not taken by {listed(refused, 2)}"
-    return Diagnosis(
-        check="policy",
-        state=State.PROBLEM,
-        where=where,
-        what=what,
-        why="replicas keep the last good policy, and new ones do not start",
-        fix=helm_upgrade(release_of(facts), facts.namespace, "--force-conflicts"),
-    )
+        what = f"was not taken by {listed(refused, 2)}" if refused else ""
+    if what:
+        why = "replicas keep the last good policy, and new ones do not start"
+        yield problem("policy", where, what, why, helm_upgrade(facts, "--force-conflicts"))
+    elif facts.policy is not None:
+        yield ok("policy", where, f"ceiling {facts.policy.ceiling}, defaults {facts.policy.defaults.mode}")
 
 
-def _in_words(facts: Facts) -> str:
-    if facts.policy is None:
-        return "is there"
-    return f"ceiling {facts.policy.ceiling}, defaults {facts.policy.defaults.mode}"
+def report_api(facts: Facts) -> ReportApi | None:
+    """The API that the controller writes reports to: the first one with the resource, whatever its verbs."""
+    apis = {} if isinstance(facts.report_apis, Unread) else facts.report_apis
+    return next((each for each in ReportApi if apis.get(each) is not None), None)
 
 
 def reports(facts: Facts) -> Iterator[Diagnosis]:
-    """Whether the cluster has an API for reports."""
-    if isinstance(facts.groups, Unread):
-        yield unknown("reports", "API groups", facts.groups, "whether reports can be kept in the cluster")
+    """Whether the cluster has a resource for reports that takes what the controller writes."""
+    where = "API server"
+    if isinstance(facts.report_apis, Unread):
+        yield unknown("reports", where, facts.report_apis, "whether reports can be kept in the cluster")
         return
-    found = next((each for each in _REPORTS if each in facts.groups), "")
-    if found:
-        yield Diagnosis(check="reports", state=State.OK, where=f"API group {found}", what="takes reports")
-    else:
-        yield Diagnosis(
-            check="reports",
-            state=State.NOTE,
-            where="API server",
-            what="has neither openreports.io nor wgpolicyk8s.io",
-            why="reports cannot be kept in the cluster; audit, metrics and warnings do without",
-            fix="helm upgrade --install openreports --repo https://openreports.github.io/reports-api openreports",
-        )
+    if isinstance(facts.controller, Mapping) and "--no-reports" in arguments(facts.controller):
+        yield ok("reports", f"Deployment {facts.namespace}/{name_of(facts.controller)}", "writes no reports")
+        return
+    api = report_api(facts)
+    verbs = () if api is None else facts.report_apis[api] or ()
+    lacking = [verb for verb in REPORT_VERBS if verb not in verbs]
+    if api is not None and not lacking:
+        yield ok("reports", f"API {api}", f"takes a {KINDS[api]}")
+        return
+    what = "has neither openreports.io nor wgpolicyk8s.io"
+    if api is not None:
+        what = f"{api} does not let anybody {together(lacking)} a {KINDS[api]}"
+    elif facts.report_apis:
+        what = "; ".join(f"{each} is there without its {KINDS[ReportApi(each)]}" for each in facts.report_apis)
+    install = "helm upgrade --install openreports --repo https://openreports.github.io/reports-api openreports"
+    yield note(
+        "reports", where, what, "reports cannot be kept in the cluster; audit, metrics and warnings do without", install
+    )
