@@ -218,23 +218,23 @@ def a_policy_with_a_fault(hands):
     [
         pytest.param(
             [another_ca, a_network_policy, no_binding, a_policy_with_a_fault, a_matching_by_hand, no_exclusions],
-            ["admission", "caBundle", "drift", "exclusions", "network", "permissions", "policy"],
+            ["caBundle", "drift", "exclusions", "network", "permissions", "policy"],
             id="much at once",
         ),
         pytest.param(
             [a_certificate_that_ended],
-            ["admission", "caBundle", "certificate", "served certificate"],
+            ["caBundle", "certificate", "served certificate"],
             id="a certificate that ended",
         ),
-        pytest.param([no_replica], ["admission", "endpoints", "reachable"], id="no replica"),
-        pytest.param([no_service], ["admission", "endpoints"], id="no Service"),
+        pytest.param([no_replica], ["endpoints", "reachable"], id="no replica"),
+        pytest.param([no_service], ["endpoints"], id="no Service"),
         pytest.param(
             [closed_with_one_replica, a_long_timeout], ["availability", "drift", "timeout"], id="closed, and alone"
         ),
         pytest.param([no_configuration], ["registration"], id="no configuration"),
         pytest.param(
             [closed, no_replica],
-            ["admission", "availability", "drift", "endpoints", "reachable"],
+            ["availability", "drift", "endpoints", "reachable"],
             id="closed, no replica",
         ),
         pytest.param([no_lease], ["leader"], id="no Lease"),
@@ -243,12 +243,37 @@ def a_policy_with_a_fault(hands):
 def test_what_is_broken_has_its_line_and_what_the_line_says_mends_it(hands, doctor, mend, broken, expected):
     for each in broken:
         each(hands)
-    lines = eventually(lambda: seen if problems(seen := doctor()) == expected else None, 60, every=0.5)
+    # An API server with an open connection may still have its dry run reviewed.
+    lines = eventually(
+        lambda: seen if {*problems(seen := doctor())} - {"admission"} == {*expected} else None, 60, every=0.5
+    )
     wrong = [each for each in lines if each["state"] == "problem"]
     assert all(each[part] for part in ("where", "what", "why", "fix") for each in wrong)
 
     for fix in dict.fromkeys(each["fix"] for each in wrong if each["check"] not in BY_THE_REST):
         mend(fix)
+    eventually(lambda: problems(doctor()) == [], 60, every=0.5)
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        pytest.param(
+            "Ignore", ("was admitted without a review", "admits each write unreviewed (failurePolicy Ignore)")
+        ),
+        pytest.param("Fail", ("is refused: failed to call webhook", "refuses each write that it has to ask about")),
+    ],
+)
+def test_what_the_api_server_does_without_an_answer(hands, doctor, mend, policy, told):
+    hands.change(CONFIGURATION, replace("/webhooks/0/failurePolicy", policy))
+    no_replica(hands)
+    lines = eventually(lambda: seen if "admission" in problems(seen := doctor()) else None, 60, every=0.5)
+    wrong = {each["check"]: each for each in lines if each["state"] == "problem"}
+    assert wrong["admission"]["what"].startswith(told[0])
+    assert all(told[1] in wrong[check]["why"] for check in ("admission", "endpoints"))
+    for check in ("endpoints", "availability", "drift"):
+        if check in wrong:
+            mend(wrong[check]["fix"])
     eventually(lambda: problems(doctor()) == [], 60, every=0.5)
 
 
