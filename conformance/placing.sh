@@ -8,5 +8,6 @@ oracle=${EVENSPREAD_ORACLE:-$("$here/build.sh")}
 echo "seed $seed (make placing SEED=$seed COUNT=$count repeats it), Kubernetes $("$oracle" version)"
 cd "$here/.."
 "$python" -m conformance.placing "$oracle" "$seed" "$count"
+"$python" -m conformance.placing.at_scale "$oracle" "$seed" "$(((count + 9) / 10))"
 # The plans of groups are the same each time; they take minutes, and `make test` compares what was recorded.
 [ "$count" -lt 100 ] || "$python" -m conformance.placing.groups "$oracle"

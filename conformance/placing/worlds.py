@@ -407,6 +407,69 @@ MANIFESTS = {
     "claims yet to be bound": late_claims,
     "RuntimeClass": runtime_classes,
 }
+
+
+TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
+
+
+def spans(rng, zones, racks):
+    """The zones of each rack: every one, some, or a few racks that cross while the others have one zone."""
+    kind = rng.choice(["grid", "some", "some", "few", "nested"])
+    for rack in racks:
+        many = {"grid": len(zones), "some": rng.randint(1, len(zones)), "few": 1 + (rng.random() < 0.3), "nested": 1}[kind]
+        yield rack, rng.sample(zones, min(many, len(zones)))
+
+
+def machines(rng, zones, racks, count):
+    """Nodes in the cells of racks and zones; some cells are larger, and a few nodes lack a key."""
+    cells = [(zone, rack) for rack, inside in spans(rng, zones, racks) for zone in inside]
+    weights = [1 for _ in cells] if rng.random() < 0.3 else [rng.choice([1, 1, 1, 2, 4]) for _ in cells]
+    rare, taints, cpu = rng.choice([0, 0, 0.05, 0.2]), rng.choice([0, 0.1, 0.4]), rng.choice([["64"], ["64", "2"], ["1", "2", "3"]])
+    for number in range(count):
+        zone, rack = rng.choices(cells, weights)[0]
+        made = node(f"n{number}", zone, rack, cpu=rng.choice(cpu), taints=[TAINT] if rng.random() < taints else ())
+        if rng.random() < rare:
+            del made["metadata"]["labels"][rng.choice([ZONE, RACK])]
+        yield made
+
+
+def crossing_constraints(rng, zones, racks, skews):
+    found = [constraint(key, rng.choice(skews), WEB) for key in (ZONE, RACK)]
+    if rng.random() < 0.3:
+        found.append(constraint(HOSTNAME, rng.choice(skews), WEB))
+    if rng.random() < 0.2:
+        each = rng.choice(found[:2])
+        each["minDomains"] = len(zones if each["topologyKey"] == ZONE else racks) + rng.choice([-1, 0, 1])
+        each["minDomains"] = max(1, each["minDomains"])
+    if rng.random() < 0.3:
+        found.append(constraint(rng.choice([ZONE, HOSTNAME]), 1, WEB) | {"whenUnsatisfiable": "ScheduleAnyway"})
+        if any(each["topologyKey"] == found[-1]["topologyKey"] for each in found[:-1]):
+            found[-1]["labelSelector"] = {"matchLabels": DB}
+    return found
+
+
+def crossing(rng, zones, racks, nodes, replicas, pods):  # noqa: PLR0913, PLR0917 each a size
+    zones, racks = [f"z{n}" for n in range(zones)], [f"r{n}" for n in range(racks)]
+    every = [*machines(rng, zones, racks, nodes)]
+    given = crossing_constraints(rng, zones, racks, rng.choice([(1,), (1, 2), (1, 2, 3), (2, 5)]))
+    spec = {"tolerations": [{"key": "dedicated", "operator": "Exists"}]} if rng.random() < 0.3 else {}
+    template = pod("w", WEB, given, cpu=rng.choice(["100m", "500m", "900m"]), **spec)
+    there = running(rng, every, WEB, pods) + running(rng, every, DB, pods, "db")
+    return {"nodes": every, "pods": there, "replicas": replicas, "template": template}
+
+
+def crossing_keys(rng):
+    """Racks that span zones, as few as a search of all orders needs."""
+    return crossing(rng, rng.randint(2, 3), rng.randint(2, 4), rng.randint(3, 9), rng.randint(2, 7), 2)
+
+
+def crossing_at_scale(rng):
+    """The same with 80 to 350 nodes: more than a search of all orders can follow."""
+    nodes = rng.randint(80, 350)
+    replicas = rng.choice([rng.randint(5, 40), rng.randint(20, 120), rng.randint(nodes // 2, 2 * nodes)])
+    return crossing(rng, rng.randint(2, 6), rng.randint(4, 30), nodes, replicas, rng.choice([0, 0, replicas // 4, replicas]))
+
+
 FAMILIES = {
     "one constraint": one_constraint,
     "two keys": two_keys,
@@ -419,6 +482,7 @@ FAMILIES = {
     "rollout": rollout,
     "two workloads": two_workloads,
     **MANIFESTS,
+    "crossing keys": crossing_keys,
 }
 
 

@@ -114,7 +114,11 @@ def _way(end: Ending, of: Outcomes, paint: Paint) -> Iterator[str]:
     moves = end.moves
     if of.whole.outcome is Outcome.FITS or not moves or not end.waiting:
         return
-    shortest = of.simulation is not None and bool(of.simulation.witness) and not of.simulation.sampled
+    found = of.simulation
+    shortest = found is not None and bool(found.witness) and not found.sampled
+    if shortest and found is not None and end.player.rollout is None:
+        # Another order may end earlier where only a bound is known.
+        shortest = len(found.witness) == found.fewest
     yield "\n" + paint("the shortest way there" if shortest else "one way there", DIM) + "\n"
     width = max(len(one_line(each.pod, _NAME)) for each in moves)
     hidden = max(0, len(moves) - _MAX_MOVES)

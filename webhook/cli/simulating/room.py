@@ -13,7 +13,7 @@ from webhook.core.placement.preemption import preempted
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.text import one_line, plural, together
 
-_EFFORT = Effort(states=2_000)  # for each number of nodes that is tried
+_EFFORT = Effort(states=2_000, only_fits=True)  # for each number of nodes that is tried
 _STATES = 40_000  # for all of them
 _NAME = 40
 

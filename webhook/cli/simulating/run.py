@@ -25,7 +25,7 @@ from webhook.core.policy.capacity import grows
 from webhook.core.text import listed, plural
 
 _TOGETHER = 12  # parties of pods that are looked at together: the states of more are as good as endless
-_HELPING = Effort(states=5_000)  # for each change that is tried
+_HELPING = Effort(states=5_000, only_fits=True)  # for each change that is tried
 _NAMES = 3
 _TIMING = "whether terminating pods, which its affinity asks for, are gone before its pods look for a node"
 _MOST_ENDS = 12  # workloads that are explained; each means to play all moves once more

@@ -113,7 +113,10 @@ def told(found: Verdict, *, settled: bool = False, several: bool = False) -> str
             stay = f"stay{'s' * (rest == '1')}"
             return f"can get stuck: {pods} get a node in some orders, in others {rest} {stay} Pending"
         case _:
-            return f"{'are' if several else 'is'} not decided"
+            bounds = ""
+            if fewest is not None and most is not None:
+                bounds = f": at least {fewest:,} and at most {most:,} of {plural(wanted, 'pod')} get a node{_ORDER}"
+            return f"{'are' if several else 'is'} not decided{bounds}"
 
 
 def doubt(of: Outcomes) -> str:

@@ -30,7 +30,7 @@ def same_in_every_order(game: Game) -> int | None:
         return None
     most: int | None
     if not crowd.on_nodes and not crowd.on_domains:
-        most = _total([_room(of) for of in game.classes])
+        most = _total([room_of(of) for of in game.classes])
     elif len(crowd.on_domains) == 1 and not crowd.on_nodes:
         most = _over_domains(game, crowd.on_domains[0])
     elif len(crowd.on_nodes) == 1 and not crowd.on_domains:
@@ -80,7 +80,7 @@ def _takes(of: NodeClass, crowd: int, most: int) -> int:
     return max(0, min([most, *rooms]))
 
 
-def _room(of: NodeClass) -> int | None:
+def room_of(of: NodeClass) -> int | None:
     """How many pods one node of the class takes, or the pool; None for any number."""
     if not of.open[0]:
         return 0
@@ -99,7 +99,7 @@ def _over_domains(game: Game, limit: Limit) -> int | None:
     spread = game.domain_spreads[limit.spread]
     rooms: dict[int, list[int | None]] = {each: [] for each in spread.eligible}
     for of in game.classes:
-        rooms.setdefault(of.domains[spread.key], []).append(_times(of.size, _room(of)))
+        rooms.setdefault(of.domains[spread.key], []).append(_times(of.size, room_of(of)))
     if not spread.weights[0]:
         return _uncounted(spread, limit, rooms)
     cells = Counter(Cell(spread.base[domain], _total(room)) for domain, room in rooms.items() if domain >= 0)
@@ -122,7 +122,7 @@ def _over_nodes(game: Game, limit: Limit) -> int | None:
     for of in game.classes:
         held = of.held[limit.spread]
         if held is not None:
-            cells[Cell(held, _room(of))] += of.size
+            cells[Cell(held, room_of(of))] += of.size
     if floor is not None:
         cells[Cell(floor, 0)] += 1
     return addable(cells, Bound(limit.over + 1))
@@ -185,7 +185,7 @@ def _zones(game: Game, zone: Limit, host: Limit) -> list[_Zone] | None:
         held = of.held[host.spread]
         if held is None or of.domains[0] not in inside:
             return None
-        inside[of.domains[0]].hosts[Cell(held, _room(of))] += of.size
+        inside[of.domains[0]].hosts[Cell(held, room_of(of))] += of.size
     return list(inside.values())
 
 

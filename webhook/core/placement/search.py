@@ -27,7 +27,7 @@ class Found(Struct, frozen=True):
 
     Shape: ``ends`` are all terminal states, those with the fewest moves first; of states that are one, one.
     ``chances`` has how probable each is if every step takes a waiting pod that has a node, then one of its nodes, each
-    with the same probability. ``exact`` says that every order was followed; else ``ends`` are those that were reached.
+    with the same probability. ``exact`` says that every order was followed; else there are no ``ends``.
     """
 
     ends: tuple[End, ...]
@@ -55,7 +55,7 @@ def search(game: Game, most: int, *, tick: Callable[[int], None] = lambda _: Non
     reached: dict[object, _Reached] = {key: _Reached(start, None, None)}
     layer: dict[object, float] = {key: 1.0}
     ends: list[tuple[object, float]] = []
-    while layer and len(reached) <= most:
+    while layer:
         following: dict[object, float] = {}
         for key, chance in layer.items():
             state = reached[key].state
@@ -67,12 +67,14 @@ def search(game: Game, most: int, *, tick: Callable[[int], None] = lambda _: Non
                 after = game.after(state, move)
                 name = canonical(after)
                 if name not in reached:
+                    if len(reached) > most:
+                        return Found((), (), exact=False, states=len(reached))
                     reached[name] = _Reached(after, key, move)
                 following[name] = following.get(name, 0.0) + chance * share
         layer = following
         tick(len(reached))
     found = tuple(_end(game, key, reached) for key, _ in ends)
-    return Found(found, tuple(chance for _, chance in ends), not layer, len(reached))
+    return Found(found, tuple(chance for _, chance in ends), exact=True, states=len(reached))
 
 
 def _shares(waiting: Pods, moves: list[Move]) -> Mapping[Move, float]:

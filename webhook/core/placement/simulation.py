@@ -5,8 +5,8 @@
     does-not-fit    no order does
     unknown         there are more states than were looked at, and nothing proves one of the others
 
-Closed forms answer first, then the search of all orders. Past a number of states single orders are tried: one that gets
-stuck is a proof, one that does not is none.
+Closed forms answer first, then the bounds for two crossing keys, then the search of all orders. Past a number of states
+single orders are tried: one that gets stuck is a proof, one that does not is none.
 """
 
 from bisect import bisect
@@ -15,8 +15,10 @@ from enum import StrEnum
 from itertools import accumulate
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.placement.closed_forms import possible_ends, same_in_every_order
+from webhook.core.placement.crossing_orders import CrossingEnds, crossing_ends, never_stuck
 from webhook.core.placement.crowds import ClusterGame
 from webhook.core.placement.game import Game, Move, Pods, State
 from webhook.core.placement.rollout import worst_skew
@@ -33,18 +35,34 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
 
+_COLUMNS = 100
+_CLASSES = 20
+
+
 class Effort(Struct, frozen=True):
     """How much is done before the verdict is unknown: states of the search, then orders of so many moves together.
 
+    Shape: ``only_fits`` says that it only matters whether every order fits; then other verdicts may be unknown.
     Unit: numbers, not time, so that the same question has the same answer.
     """
 
     states: int = 20_000
     orders: int = 200
     moves: int = 20_000
+    only_fits: bool = False
+
+    @property
+    def work(self) -> int:
+        """The columns that are looked at for two crossing keys: 20,000 states stand for less than a second."""
+        return self.states * _COLUMNS
+
+    def states_of(self, game: Game) -> int:
+        """The states of one game: fewer where each takes longer, as it has many classes of nodes."""
+        return self.states // (1 + len(game.classes) // _CLASSES)
 
 
 _EFFORT = Effort()
+_BONUS = 10
 _LEVELLING = 1  # the number of the order that does; the one before packs, those after it choose any
 _TRIED_FIRST = 6  # orders
 _64_BITS = 2**64 - 1
@@ -99,9 +117,18 @@ def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int],
             placed=(same,),
             ends=((same,),),
         )
-    found = search(game, effort.states, tick=tick)
+    crossing = crossing_ends(game, work=effort.work, moves=0 if effort.only_fits else effort.moves)
+    if crossing is not None and crossing.fewest == wanted:
+        return Simulation(Outcome.FITS, wanted, wanted, wanted, 0.0, placed=(wanted,), ends=((wanted,),))
+    if crossing is not None and effort.only_fits:
+        return Simulation(_crossing_outcome(crossing, wanted), wanted, None, crossing.most)
+    decided = crossing is not None and _crossing_outcome(crossing, wanted) is not Outcome.UNKNOWN
+    # The search only adds how probable each end is.
+    found = search(game, effort.states_of(game) // (_BONUS if decided else 1), tick=tick)
+    if not found.exact and crossing is not None and decided:
+        return _of_crossing(of, wanted, crossing, found.states)
     if not found.exact:
-        return _sampled(of, wanted, effort, found.states)
+        return _sampled(of, wanted, effort, found.states, crossing)
     placed = [_placed(game, end) for end in found.ends]
     worst = next((end for end in found.ends if not end.done), None)
     fits = any(end.done for end in found.ends)
@@ -137,7 +164,9 @@ def always_fits(of: ClusterGame, effort: Effort = _EFFORT) -> bool:
         end, _ = _order(game, number, numbers)
         if not game.is_done(game.placed(end)):
             return False
-    found = search(game, effort.states)
+    if never_stuck(game, effort.work):
+        return True
+    found = search(game, effort.states_of(game))
     return found.exact and all(end.done for end in found.ends)
 
 
@@ -162,34 +191,57 @@ def _steps(of: ClusterGame, moves: Sequence[Move]) -> tuple[Step, ...]:
     return tuple(Step(move.crowd, node, gone=move.gone) for move, node in of.named(moves))
 
 
-def _sampled(of: ClusterGame, wanted: int, effort: Effort, states: int) -> Simulation:
+def _crossing_outcome(found: CrossingEnds, wanted: int) -> Outcome:
+    """What the bounds and the orders that were found prove."""
+    if found.most < wanted:
+        return Outcome.NO_FIT
+    return Outcome.STUCK if found.stuck is not None and found.fits else Outcome.UNKNOWN
+
+
+def _of_crossing(of: ClusterGame, wanted: int, found: CrossingEnds, states: int) -> Simulation:
+    stuck = found.stuck
+    return Simulation(
+        _crossing_outcome(found, wanted),
+        wanted,
+        found.fewest,
+        found.most,
+        states=states,
+        witness=() if stuck is None else _steps(of, stuck.moves),
+        placed=() if stuck is None else of.game.placed(stuck.state),
+    )
+
+
+def _sampled(of: ClusterGame, wanted: int, effort: Effort, states: int, crossing: CrossingEnds | None) -> Simulation:
     """What single orders say: packing nodes and zones, levelling them, and then at random."""
-    game, left, stuck, orders, fits = of.game, effort.moves, 0, 0, False
+    game, left, stuck, orders = of.game, effort.moves, 0, 0
     known = possible_ends(game)
-    worst: tuple[State, list[Move]] | None = None
+    fewest = crossing.fewest if crossing is not None else known.stuck[0] if known is not None else None
+    never = known is not None and not known.fits
+    worst: tuple[State, Sequence[Move]] | None = None
+    fits, cost = crossing is not None and crossing.fits, 1 + len(game.classes) // _CLASSES
+    if crossing is not None and crossing.stuck is not None:
+        worst = crossing.stuck.state, crossing.stuck.moves
     numbers = _numbers()
     for number in range(effort.orders):
         if left <= 0:
             break
         end, moves = _order(game, number, numbers)
-        left, orders = left - len(moves), orders + 1
+        left, orders = left - cost * len(moves), orders + 1
         if game.is_done(game.placed(end)):
             fits = True
             continue
         stuck += 1
         if worst is None or len(moves) < len(worst[1]):
             worst = end, moves
+    most = wanted if fits else known.stuck[-1] if known is not None and never else crossing and crossing.most
+    found = Simulation(
+        Outcome.UNKNOWN, wanted, fewest, most, stuck=stuck / orders if orders else None, sampled=orders, states=states
+    )
     if worst is None:
-        return Simulation(Outcome.UNKNOWN, wanted, sampled=orders, stuck=0.0 if orders else None, states=states)
-    never = known is not None and not known.fits
-    return Simulation(
-        Outcome.STUCK if fits else Outcome.NO_FIT if never else Outcome.UNKNOWN,
-        wanted,
-        None if known is None else known.stuck[0],
-        wanted if fits else known.stuck[-1] if known is not None and never else None,
-        stuck=stuck / orders,
-        sampled=orders,
-        states=states,
+        return found
+    return replace(
+        found,
+        outcome=Outcome.STUCK if fits else Outcome.NO_FIT if never else Outcome.UNKNOWN,
         witness=_steps(of, worst[1]),
         placed=game.placed(worst[0]),
     )

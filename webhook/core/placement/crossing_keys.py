@@ -1,0 +1,270 @@
+"""Two crossing keys, for example zones and racks that span zones, as rows, columns and cells.
+
+The domains of the key with fewer domains are rows, those of the other key are columns. The nodes in one row and one
+column are a cell. A state says how many pods each cell got. Each key has a level, its global minimum. A line (a row or
+a column) never holds more than its top: level + maxSkew, or the pods that it held at the start if these are more.
+
+A constraint on hosts adds a third level. It only bounds the cells: each host holds at least the level, and at most
+level + maxSkew.
+
+"Each row, column and cell has between so many and so many pods" is a transportation problem. By Hoffman's circulation
+theorem it has a solution in integers if and only if, for each set of rows, what must go in fits (`Board.totals`). With
+many rows only some sets are checked. Then more states seem possible than there are, and bounds are weaker, yet valid.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from webhook.core.cached_property import cached_property
+from webhook.core.placement.closed_forms import room_of
+from webhook.core.placement.game import DomainSpread, Game, Limit
+
+_MOST_PODS = 20_000
+_ALL_SETS = 8  # rows up to which every set of rows is checked
+
+At = tuple[int, int]  # the row and the column of a cell
+Levels = tuple[int, int, int]  # of hosts, rows and columns
+
+
+class _Sums(dict[int, int]):
+    """The sums of some numbers, by set of their positions (a bit each)."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        super().__init__({0: 0})
+        self._numbers = numbers
+
+    def __missing__(self, chosen: int) -> int:
+        first = chosen & -chosen
+        self[chosen] = found = self[chosen ^ first] + self._numbers[first.bit_length() - 1]
+        return found
+
+
+class Key(Struct, frozen=True):
+    """One spread constraint over domains.
+
+    Shape: ``base`` has the pods of each domain with an open node at the start; ``floor`` is the lowest count of the
+    eligible domains without one. Without ``enough`` domains for minDomains the level stays 0.
+    """
+
+    base: tuple[int, ...]
+    skew: int
+    enough: bool
+    floor: int | None
+
+    def levels(self, pods: int) -> Iterator[int]:
+        """The levels that so many more pods can reach, lowest first."""
+        level = min(self.base if self.floor is None else (*self.base, self.floor)) if self.enough else 0
+        yield level
+        while self.enough and level != self.floor and sum(self.lows(level + 1)) <= pods:
+            level += 1
+            yield level
+
+    def lows(self, level: int) -> list[int]:
+        """The fewest pods that each domain got."""
+        return [max(0, level - each) for each in self.base] if self.enough else [0] * len(self.base)
+
+    def tops(self, level: int) -> list[int]:
+        """The most pods that each domain can get."""
+        return [max(0, level + self.skew - each) for each in self.base]
+
+    def holders(self, level: int) -> Sequence[int | None]:
+        """The domains that may hold the level; None where it is held anyway."""
+        if not self.enough or self.floor == level:
+            return [None]
+        return [number for number, each in enumerate(self.base) if each <= level]
+
+
+class _Hosts(NamedTuple):
+    """Equal hosts of a cell: the pods on each, the pods that each takes (None for any number), and how many hosts."""
+
+    held: int
+    room: int | None
+    many: int
+
+
+class Cells(NamedTuple):
+    """The cells at one level of hosts.
+
+    Shape: by column, the most and the least pods of each set of its cells. All cells together have at most ``every``.
+    """
+
+    most: Sequence[_Sums]
+    least: Sequence[_Sums]
+    every: int
+
+    def with_bounds(self, most: Sequence[Sequence[int]], least: Sequence[Sequence[int]]) -> "Cells":
+        """Other bounds, by column and row."""
+        return Cells([*map(_Sums, most)], [*map(_Sums, least)], self.every)
+
+
+class Demand(NamedTuple):
+    """What is asked of a state: the least and the most pods of each row, column and cell.
+
+    Shape: ``blocked`` are the most pods of each column. In columns of ``full``, cells in rows of ``open`` are full.
+    Rows of ``undecided`` may be blocked. All three are sets, a bit each.
+    """
+
+    cells: Cells
+    rows_low: Sequence[int]
+    rows_high: Sequence[int]
+    cols_low: Sequence[int]
+    cols_high: Sequence[int]
+    levels: Levels = (0, 0, 0)
+    blocked: Sequence[int] = ()
+    open: int = 0
+    undecided: int = 0
+    full: int = 0
+
+
+class Board:
+    """A game as rows, columns and cells.
+
+    Shape: ``work`` are the columns that may still be looked at. ``at`` has the cell of each open class of nodes, and
+    ``cells`` all cells by level of hosts.
+    """
+
+    def __init__(self, game: Game, keys: Sequence[Key], at: Mapping[int, At], *, work: int) -> None:
+        (crowd,) = game.crowds
+        self.game, (self.rows, self.cols), self.at, self.work = game, keys, at, work
+        self._limit = crowd.on_nodes[0] if crowd.on_nodes else None
+        self._hosts: dict[At, list[_Hosts]] = {}
+        rooms = list[int | None]()
+        for number, cell in at.items():
+            of, room = game.classes[number], room_of(game.classes[number])
+            rooms.append(room and room * of.size)
+            self._hosts.setdefault(cell, []).append(_Hosts(self.held(number), room, of.size))
+        total = None if None in rooms else sum(each or 0 for each in rooms)
+        self.wanted = crowd.pods if total is None else min(crowd.pods, total + 1)
+        self.every = (1 << len(self.rows.base)) - 1
+        few = len(self.rows.base) <= _ALL_SETS
+        ones = [1 << number for number in range(len(self.rows.base))]
+        self.sets = range(self.every + 1) if few else [0, self.every, *ones, *(self.every ^ each for each in ones)]
+        self.cells = self._levels_of_hosts()
+
+    def held(self, number: int) -> int:
+        """The pods that the constraint on hosts counts on a node of a class at the start."""
+        return 0 if self._limit is None else self.game.classes[number].held[self._limit.spread] or 0
+
+    @cached_property
+    def crossed(self) -> Counter[int]:
+        """In how many rows each column has a cell."""
+        return Counter(column for _, column in self._hosts)
+
+    def _levels_of_hosts(self) -> dict[int, Cells]:
+        """The cells at each level of hosts that the pods can reach, the lowest first."""
+        if self._limit is None:
+            return {0: self._cells(0, None)}
+        floor = self.game.node_spreads[self._limit.spread].floor
+        counts = [each.held for hosts in self._hosts.values() for each in hosts]
+        level, found = min(counts if floor is None else [*counts, floor]), dict[int, Cells]()
+        while self._reaches(level) and (not found or level - 1 != floor):
+            cells = found[level] = self._cells(level, floor)
+            if sum(each[self.every] for each in cells.least) > self.wanted:
+                break
+            level += 1
+        return found
+
+    def _reaches(self, level: int) -> bool:
+        """Whether every host has room up to the level."""
+        every = [each for hosts in self._hosts.values() for each in hosts]
+        return all(each.room is None or each.held + each.room >= level for each in every)
+
+    def _cells(self, level: int, floor: int | None) -> Cells:
+        columns, rows = range(len(self.cols.base)), range(len(self.rows.base))
+        most, least = ([[0 for _ in rows] for _ in columns] for _ in range(2))
+        every, gaps = 0, list[int]()
+        for (row, column), hosts in self._hosts.items():
+            for held, room, many in hosts:
+                low, top = 0, self.wanted if room is None else room
+                if self._limit is not None:
+                    low, top = max(0, level - held), min(top, max(0, level + self._limit.over + 1 - held))
+                    gaps += [top - low] * (held <= level)
+                every += many * top
+                most[column][row] += min(self.wanted, many * top)
+                least[column][row] += many * low
+        # Some host stays at the level.
+        held_anyway = self._limit is None or floor == level
+        return Cells([*map(_Sums, most)], [*map(_Sums, least)], every if held_anyway else every - min(gaps, default=0))
+
+    def between(self, before: Levels, after: Levels) -> Demand:
+        """States with at least the levels ``after``, in which no count exceeds the tops of ``before``."""
+        low, high, tops = self.cells[after[0]], self.cells[before[0]], self.cols.tops(before[2])
+        return Demand(
+            cells=Cells(high.most, low.least, high.every),
+            rows_low=self.rows.lows(after[1]),
+            rows_high=self.rows.tops(before[1]),
+            cols_low=self.cols.lows(after[2]),
+            cols_high=tops,
+            levels=after,
+            blocked=tops,
+        )
+
+    def totals(self, of: Demand) -> tuple[int, int] | None:
+        """The fewest and the most pods of such a state; None where there is none.
+
+        For each set of rows, a column is either on the side of the set or on the other, whichever asks for more.
+        """
+        low, high = _Sums(of.rows_low), _Sums(of.rows_high)
+        fewest, most = 0, self.wanted
+        columns = [
+            (up, least, p, q, of.open if of.full >> number & 1 else 0)
+            for number, (up, least, p, q) in enumerate(
+                zip(of.cells.most, of.cells.least, of.cols_low, of.cols_high, strict=True)
+            )
+        ]
+        if any(p > q for _, _, p, q, _ in columns):
+            return None
+        for chosen in self.sets:
+            rest = self.every ^ chosen
+            into = out = 0
+            self.work -= len(columns)
+            for up, least, p, q, full in columns:
+                other = up[rest]
+                own = up[chosen & full] + least[chosen & ~full] if full else least[chosen]
+                into += max(p - other, own)
+                out += min(other, q - own)
+            if into > high[chosen] or low[rest] > out:
+                return None
+            fewest, most = max(fewest, low[rest] + into), min(most, high[chosen] + out)
+        return (fewest, most) if fewest <= most else None
+
+
+def board_of(game: Game, work: int) -> Board | None:
+    """The board of equal pods that count themselves under two constraints on domains; None for any other game.
+
+    Shape: ``work`` is how many columns are looked at.
+    """
+    if len(game.crowds) != 1 or game.rollout is not None:
+        return None
+    (crowd,) = game.crowds
+    spreads = [game.domain_spreads[each.spread] for each in crowd.on_domains]
+    hosts = [game.node_spreads[each.spread] for each in crowd.on_nodes]
+    fitting = len(spreads) == 2 and len(hosts) <= 1 and not crowd.apart and crowd.near is None
+    weights = [each.weights for each in spreads] + [each.weights for each in hosts]
+    if not fitting or crowd.pods > _MOST_PODS or any(each != (1,) for each in weights):
+        return None
+    open_ = {number: of for number, of in enumerate(game.classes) if of.open[0] and room_of(of) != 0}
+    for number, of in open_.items():
+        if not all(each.counting[number] for each in spreads) or None in (
+            of.held[each.spread] for each in crowd.on_nodes
+        ):
+            return None
+    homes = [sorted({of.domains[each.key] for of in open_.values()}) for each in spreads]
+    if not open_:
+        return None
+    keys = [_key(*each) for each in zip(spreads, crowd.on_domains, homes, strict=True)]
+    order = sorted(range(2), key=lambda each: len(homes[each]))
+    places = [{domain: number for number, domain in enumerate(home)} for home in homes]
+    at = {number: [places[each][of.domains[spreads[each].key]] for each in order] for number, of in open_.items()}
+    return Board(
+        game, [keys[each] for each in order], {number: (row, column) for number, (row, column) in at.items()}, work=work
+    )
+
+
+def _key(spread: DomainSpread, limit: Limit, inside: Sequence[int]) -> Key:
+    closed = [spread.base[each] for each in spread.eligible if each not in inside]
+    base = tuple(spread.base[each] for each in inside)
+    return Key(base, limit.over + 1, spread.enough, min(closed, default=None))
