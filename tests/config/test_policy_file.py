@@ -50,6 +50,7 @@ def test_every_field_arrives_in_the_policy():
         capacity: fixed
         domains: {topology.kubernetes.io/zone: [a, b, c]}
         rules: {selector-not-self: deny, selector-too-wide: "off"}
+        denyFrom: medium
         stuckThreshold: 0.05
         namespaces:
         - {match: {names: [payments], namespaceSelector: {matchLabels: {tier: x}}}, ceiling: audit}
@@ -87,6 +88,7 @@ def test_every_field_arrives_in_the_policy():
         capacity="fixed",
         domains={"topology.kubernetes.io/zone": ("a", "b", "c")},
         rules={"selector-not-self": Mode.DENY, "selector-too-wide": Mode.OFF},
+        deny_from="medium",
         stuck_threshold=0.05,
         namespaces=(
             NamespaceCeiling(
@@ -247,6 +249,11 @@ def test_what_people_write_is_understood(body, expected):
         ),
         pytest.param(
             "stuckThreshold: 1.5", ["3:17: stuckThreshold: must be at most 1, is 1.5"], id="a share above all"
+        ),
+        pytest.param(
+            "denyFrom: hihg",
+            ['3:11: denyFrom: must be one of none, high, medium, low, is "hihg"; did you mean "high"?'],
+            id="a misspelt severity",
         ),
         pytest.param(
             "stuckThreshold: 1%", ['3:17: stuckThreshold: must be a number, is "1%"'], id="a share in per cent"

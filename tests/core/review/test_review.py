@@ -16,7 +16,7 @@ from webhook.core.review.judging import Judged, never_denied_for_places
 from webhook.core.review.review import examine, review
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Circumstances
-from webhook.core.rules.rule_set import RULES
+from webhook.core.rules.rule_set import RULES, denied_from
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 REVIEWS = Path(__file__).parents[2] / "testdata" / "reviews" / "reviews.jsonl.gz"
@@ -183,6 +183,54 @@ def test_modes_and_ceilings(policy, labels, expected):
     assert modes(decision).get("selector-not-self") == expected
     assert decision.allowed == (expected != "deny")
     assert any("selector-not-self" in warning for warning in decision.warnings) == (expected == "warn")
+
+
+DENY_HIGH = replace(DENY, deny_from="high")
+ABSENT = "match-label-key-absent"
+NO_SUCH_KEY = {
+    "maxSkew": 1,
+    "topologyKey": "topology.kubernetes.io/zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+    "matchLabelKeys": ["absent"],
+}
+
+
+@pytest.mark.parametrize(
+    ("policy", "constraint", "expected"),
+    [
+        pytest.param(DENY, WRONG, {"selector-not-self": "warn"}, id="the ceiling alone turns no warning into a denial"),
+        pytest.param(DENY_HIGH, WRONG, {"selector-not-self": "deny"}, id="high, and it warns"),
+        pytest.param(replace(DENY, deny_from="low"), WRONG, {"selector-not-self": "deny"}, id="from low on"),
+        pytest.param(DENY_HIGH, NO_SUCH_KEY, {ABSENT: "warn"}, id="medium"),
+        pytest.param(replace(DENY, deny_from="medium"), NO_SUCH_KEY, {ABSENT: "deny"}, id="medium, from medium on"),
+        pytest.param(
+            replace(DENY_HIGH, ceiling=Mode.WARN), WRONG, {"selector-not-self": "warn"}, id="below the ceiling"
+        ),
+        pytest.param(
+            replace(DENY_HIGH, rules={"selector-not-self": Mode.WARN}), WRONG, {"selector-not-self": "warn"}, id="named"
+        ),
+        pytest.param(
+            replace(DENY_HIGH, rules={"selector-not-self": Mode.AUDIT}),
+            WRONG,
+            {"selector-not-self": "audit"},
+            id="less",
+        ),
+    ],
+)
+def test_a_severity_from_which_warnings_are_denials(policy, constraint, expected):
+    decision = decide(deployment(constraint), policy=policy)
+    found = {rule: mode for rule, mode in modes(decision).items() if rule in expected}
+    assert found == expected
+    assert decision.allowed is ("deny" not in expected.values())
+
+
+def test_what_a_rule_only_audits_is_never_denied_by_its_severity():
+    lowest = replace(DENY, deny_from="low")
+    raised = {rule.id for rule in RULES if denied_from(lowest, rule)}
+    assert raised == {rule.id for rule in RULES if rule.mode is Mode.WARN}
+    assert raised > {rule.id for rule in RULES if denied_from(DENY_HIGH, rule)} >= {"selector-not-self"}
+    assert not [rule for rule in RULES if denied_from(DENY, rule)]
 
 
 def exempt(**fields):

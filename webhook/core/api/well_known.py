@@ -155,4 +155,6 @@ INJECTED_ANNOTATION = "evenspread.io/injected"
 EXEMPT_ANNOTATION = "evenspread.io/exempt"
 FALLBACK_ANNOTATION = "evenspread.io/fallback"
 LEFT_OUT_ANNOTATION = "evenspread.io/results-left-out"
+# On our own webhook configuration: the rules that the controller adds once replicas answer, as JSON.
+RULES_ANNOTATION = "evenspread.io/rules"
 EVENT_CONTROLLER = "evenspread.io/controller"

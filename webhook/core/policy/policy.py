@@ -174,6 +174,7 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
     scheduler_configuration: str = ""
     scheduler_profiles: tuple[SchedulerProfile, ...] = ()  # what stands in that file
     rules: Mapping[str, Mode] = {}
+    deny_from: str = "none"  # none | high | medium | low
     stuck_threshold: float = 0.01
     namespaces: tuple[NamespaceCeiling, ...] = ()
     namespace_label: str = ""  # raise | any | none; empty: raise once the ceiling is deny, else any

@@ -21,7 +21,7 @@ from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, pl
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.limits.size import IMMENSE, TIMELY, TOO_COSTLY, TOO_LARGE
 from webhook.core.rules.placement.pod_fits import Feasibility
-from webhook.core.rules.rule_set import BY_ID, evaluate, in_report_order, not_looked_at, noted
+from webhook.core.rules.rule_set import BY_ID, denied_from, evaluate, in_report_order, not_looked_at, noted
 from webhook.core.workloads.reading import parsed, read_meta, read_workload
 from webhook.core.workloads.workload import Workload
 
@@ -133,7 +133,10 @@ def judge(
     for finding in found.findings:
         rule = BY_ID[finding.rule]
         # What is configured, then what the namespace allows at most, then exemptions: each can only lower.
-        configured = mode_for(policy, rule.id, _default(finding), rule.since).capped(finding.at_most)
+        configured = mode_for(policy, rule.id, _default(finding), rule.since)
+        if configured is Mode.WARN and denied_from(policy, rule):
+            configured = Mode.DENY
+        configured = configured.capped(finding.at_most)
         mode, waived = configured.capped(ceiling), ""
         exemption = exempted(policy, rule.id, target, circumstances.today) if policy.exemptions else None
         if exemption is not None:

@@ -26,7 +26,7 @@ from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.judging import ReadObject
 from webhook.core.rules.frame.subject import Circumstances
-from webhook.core.rules.rule_set import BY_ID
+from webhook.core.rules.rule_set import BY_ID, RULES, denied_from
 from webhook.core.workloads.kinds import POD, group_kind
 from webhook.core.workloads.reading import makes
 from webhook.core.workloads.workload import Template, Workload
@@ -78,7 +78,8 @@ def _made_by(
 
 def _looks_further(policy: Policy) -> bool:
     """Whether something is denied that depends on more than the index keeps of an owner."""
-    return any(mode is Mode.DENY and not BY_ID[rule].of_a_part for rule, mode in policy.rules.items())
+    denying = [BY_ID[rule] for rule, mode in policy.rules.items() if mode is Mode.DENY]
+    return any(not rule.of_a_part for rule in (*denying, *(each for each in RULES if denied_from(policy, each))))
 
 
 def _declared_by(owner: OwnerReference, namespace: str, index: ReadOnlyIndex) -> tuple[Declared, ...]:

@@ -25,7 +25,17 @@ from webhook.core.rules.constraint import (
     unknown_fields,
     unread_constraints,
 )
-from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, failed, guarded
+from webhook.core.rules.frame.rule import (
+    AskedAgain,
+    Finding,
+    Need,
+    NotEvaluated,
+    Rule,
+    RuleAnswer,
+    Severity,
+    failed,
+    guarded,
+)
 from webhook.core.rules.frame.subject import NO_TIME, Subject
 from webhook.core.rules.frame.trials import Tried, tried_in_templates
 from webhook.core.rules.frame.written import Written
@@ -174,6 +184,19 @@ class _Evaluated(NamedTuple):
     findings: tuple[Finding, ...]
     missing: tuple[NotEvaluated, ...]
     pod_fits: Feasibility | None = None
+
+
+_RISING = tuple(Severity)
+
+
+def denied_from(policy: Policy, rule: Rule) -> bool:
+    """Whether ``denyFrom`` makes a rule deny what it warns of: it warns by default, and nobody configured it."""
+    return (
+        policy.deny_from != "none"
+        and rule.mode is Mode.WARN
+        and rule.id not in policy.rules
+        and _RISING.index(rule.severity) >= _RISING.index(Severity(policy.deny_from))
+    )
 
 
 def unheard(policy: Policy, *, scanned: bool) -> frozenset[str]:
