@@ -8,8 +8,10 @@ import pytest
 import yaml
 from chart.recorded import RELEASES
 from manifest import decide
+from msgspec.structs import replace
 from readme import PAGE, ROOT, SHOWN, with_outputs
 
+from webhook.config import parse_policy
 from webhook.config.schema_checks import fields
 from webhook.core.api.version import ANNOUNCED, OLDEST, RECORDED, SUPPORTED
 from webhook.core.policy.policy import Policy
@@ -60,6 +62,24 @@ def test_then_a_pod_and_the_message_it_gets():
     shown = f"$ cat examples/pod.yaml\n{pod}$ kubectl apply -f examples/pod.yaml\nWarning: {warning}\npod/web created\n"
     assert "\n".join(LINES[6:20]) + "\n" == shown
     assert pod.count("\n") == 10
+
+
+def test_the_step_that_denies_refuses_the_pod_with_these_words():
+    """docs/install.md, step 4, shows what kubectl prints of the README's first example."""
+    install = (ROOT / "docs" / "install.md").read_text()
+    shown = re.search(r"Error from server \(Forbidden\): .*?denied the request: (.*?)\n *```", install, re.DOTALL)[1]
+    shown = re.sub("^   ", "", shown, flags=re.MULTILINE)  # in a list
+    step = parse_policy(
+        "{apiVersion: config.evenspread.io/v1alpha1, kind: SpreadPolicy, ceiling: deny, denyFrom: high}"
+    )
+    pod = yaml.safe_load((ROOT / "examples" / "pod.yaml").read_text())
+    denied, warned = (
+        decide(pod, policy=policy, namespace="default")
+        for policy in (step.policy, replace(step.policy, deny_from="none"))
+    )
+    assert (denied.allowed, warned.allowed) == (False, True)
+    assert denied.message == shown
+    assert "--set config.ceiling=deny --set config.denyFrom=high" in install
 
 
 def test_then_three_commands():

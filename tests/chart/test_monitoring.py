@@ -166,7 +166,7 @@ def test_a_webhook_that_is_not_trusted_is_critical_where_writes_are_refused(poli
         ({"controller": {"scan": {"reports": False}}, **CERT_MANAGER}, SCAN - OF_REPORTS),
         (
             {**CERT_MANAGER, **NO_SCAN, "webhook": {"failurePolicy": "Fail"}},
-            {"EvenspreadRefusesUnasked"},
+            {"EvenspreadRefusesUnasked", "EvenspreadNoController"},
         ),
     ],
     ids=["its own CA", "cert-manager", "a Secret of yours, no scan", "no scan", "no reports", "failing closed"],

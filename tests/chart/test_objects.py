@@ -24,6 +24,7 @@ from webhook.core.policy.policy import Defaults, Mode
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
 
+DENIED = "what kube-apiserver would refuse, and config.rules on deny"
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
 
 
@@ -103,6 +104,55 @@ def test_only_the_validating_webhook_can_fail_closed():
     values = {**INJECT, "webhook": {"failurePolicy": "Fail", "timeoutSeconds": 3}}
     policies = [one(kind, values)["webhooks"][0]["failurePolicy"] for kind in (VALIDATING, MUTATING)]
     assert policies == ["Fail", "Ignore"]
+
+
+RULES = "evenspread.io/rules"
+
+
+@pytest.mark.parametrize("mode", [ZERO, EXISTING, CERT_MANAGER], ids=["self", "a Secret of yours", "cert-manager"])
+def test_what_may_refuse_writes_has_no_rules_before_the_controller_adds_them(mode):
+    """Nobody answers at the first install, and in mode self nobody is trusted."""
+    values = {**mode, "webhook": {"extraResources": [{"apiGroup": "example.com", "resources": ["things"]}]}}
+    opened = one(VALIDATING, values)
+    closed = one(VALIDATING, {**values, "webhook": {**values["webhook"], "failurePolicy": "Fail"}})
+    assert RULES not in opened["metadata"].get("annotations", {})
+    assert json.loads(closed["metadata"]["annotations"][RULES]) == opened["webhooks"][0]["rules"]
+    assert "rules" not in closed["webhooks"][0]
+    assert closed["webhooks"][0]["failurePolicy"] == "Fail"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (ZERO, ["validating"]),
+        (INJECT, ["validating", "mutating"]),
+        ({"crds": {"install": True}}, ["validating", "mutating"]),
+        (INJECT | {"webhook": {"enabled": False}}, []),
+        (CERT_MANAGER, ["validating"]),
+    ],
+)
+def test_the_controller_is_ready_when_the_configurations_of_this_release_are_complete(values, expected):
+    """`helm --wait` waits for its pod, which each revision has anew."""
+    args = container(values, "controller")["args"]
+    rendered = {each["kind"].removesuffix("WebhookConfiguration").lower() for each in objects(values)}
+    assert [flag.partition("=")[2] for flag in args if flag.startswith("--expect=")] == expected
+    assert rendered & {"validating", "mutating"} == {*expected}
+    assert f"--deployment=platform/{one('Deployment', values)['metadata']['name']}" in args
+    template = one("Deployment", values, "controller")["spec"]["template"]
+    assert template["metadata"]["annotations"]["evenspread.io/revision"] == "1"
+
+
+@pytest.mark.parametrize("mode", [EXISTING, CERT_MANAGER], ids=["a Secret of yours", "cert-manager"])
+def test_the_controller_writes_configurations_only_where_nobody_else_completes_them(mode):
+    def verbs(**webhook):
+        (rule,) = [
+            each
+            for each in one("ClusterRole", {**mode, "webhook": webhook}, "controller")["rules"]
+            if "validatingwebhookconfigurations" in each["resources"]
+        ]
+        return rule["verbs"]
+
+    assert (verbs(), verbs(failurePolicy="Fail")) == (["get", "watch"], ["get", "watch", "patch"])
 
 
 def test_no_configuration_matches_everything_or_what_holds_a_cluster_up():
@@ -266,10 +316,11 @@ def test_what_is_only_audited_is_left_to_a_scan_that_reports_it(scan, left):
 
 def test_a_role_may_change_objects_that_are_named_and_nothing_else():
     """None may create, delete or list Secrets; each object is one that the chart renders."""
-    secret = {"secrets": (["evenspread-ca"], ["get", "update"])}
-    assert named_rights("webhook") == secret
-    configurations = (["evenspread"], ["get", "patch"])
-    assert named_rights("controller") == secret | {
+    assert named_rights("webhook") == {"secrets": (["evenspread-ca"], ["get", "watch"])}
+    configurations = (["evenspread"], ["get", "watch", "patch"])
+    assert named_rights("controller") == {
+        "secrets": (["evenspread-ca"], ["get", "watch", "update"]),
+        "deployments": (["evenspread-webhook"], ["get"]),
         "leases": (["evenspread-controller"], ["get", "update"]),
         "validatingwebhookconfigurations": configurations,
         "mutatingwebhookconfigurations": configurations,
@@ -414,6 +465,10 @@ def test_pods_start_anew_only_for_what_is_read_at_the_start():
     owner = {"apiVersion": "example.com/v1", "kind": "Thing"}
     assert template({}) == template({"ceiling": "deny", "rules": {"selector-null": "off"}})
     assert "annotations" not in template({})
+    defaults = [
+        template({"defaults": {"mode": "inject", "defaultConstraints": each}}) for each in ([], [{"maxSkew": 1}])
+    ]
+    assert len({each["annotations"]["checksum/defaults"] for each in defaults}) == 2, "a pod made meanwhile has none"
     kinds = [template({"workloads": [thing]}), template({"defaults": {"owners": [owner]}})]
     assert len({each["annotations"]["checksum/kinds"] for each in kinds}) == 2
     controller = one("Deployment", {"config": {"workloads": [thing]}}, "controller")["spec"]["template"]["metadata"]
@@ -542,16 +597,28 @@ SOFT = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatis
         ),
         (
             {**ZERO, "config": {"namespaces": [{"match": {"names": ["payments"]}, "ceiling": "deny"}]}},
-            ["denies    nothing (ceiling: warn), but in namespaces of config.namespaces what the rules say"],
+            [f"denies    nothing (ceiling: warn), but in namespaces of config.namespaces {DENIED}"],
         ),
         (
             {**ZERO, "config": {"ceiling": False, "namespaces": [{"match": {"names": ["pay"]}, "ceiling": "deny"}]}},
             ["denies    nothing (ceiling: off)\n"],
         ),
-        ({**ZERO, "config": {"ceiling": "deny"}}, ["denies    what the rules say", "goes on without it"]),
+        ({**ZERO, "config": {"ceiling": "deny"}}, [f"denies    {DENIED}\n", "goes on without it"]),
+        (
+            {**ZERO, "config": {"ceiling": "deny", "denyFrom": "high"}},
+            [f"denies    {DENIED}, and what high rules warn of by default\n"],
+        ),
+        (
+            {**ZERO, "config": {"ceiling": "deny", "denyFrom": "medium"}},
+            [f"denies    {DENIED}, and what medium rules and more severe ones warn of by default\n"],
+        ),
+        ({**ZERO, "config": {"denyFrom": "high"}}, ["denies    nothing (ceiling: warn)\n"]),
         (
             {**ZERO, "config": {"ceiling": "deny"}, "webhook": {"failurePolicy": "Fail"}},
-            ["if down   the API server refuses what it cannot send", "Until two replicas are ready"],
+            [
+                "if down   the API server refuses what it cannot send",
+                "Nothing is sent, and nothing refused, until the replicas are ready",
+            ],
         ),
         (
             {**ZERO, "config": {"ceiling": False, "defaults": {"mode": False}}},
@@ -574,6 +641,9 @@ SOFT = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatis
         "denying in a namespace",
         "off, whatever a namespace says",
         "denying",
+        "denying what is severe",
+        "denying what is severe, and what is less so",
+        "a severity below the ceiling",
         "refusing while it is down",
         "all off",
         "not asked",

@@ -161,6 +161,13 @@ def failing(**values):
     return {**ZERO, "webhook": {"failurePolicy": "Fail"}, **values}
 
 
+NOBODY = "controller.replicas is 0: nobody would make the CA (certificates.mode: self) or let the webhook be called"
+
+
+def without_controller(**values):
+    return {**values, "controller": {"replicas": 0}}
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
@@ -198,6 +205,13 @@ def failing(**values):
             failing(autoscaling={"enabled": True, "minReplicas": 1}), FAIL, id="Fail, and the autoscaler leaves one"
         ),
         pytest.param(failing(), "", id="Fail with two and a budget"),
+        pytest.param(without_controller(), NOBODY, id="nobody makes the CA"),
+        pytest.param(without_controller(webhook={"enabled": False}), NOBODY, id="nobody makes the CA of pods"),
+        pytest.param(without_controller(**failing()), NOBODY, id="nobody makes the CA, and it fails closed"),
+        pytest.param(without_controller(**failing(**CERT_MANAGER)), NOBODY, id="nobody adds the rules"),
+        pytest.param(without_controller(**failing(**EXISTING)), NOBODY, id="nobody adds the rules, your Secret"),
+        pytest.param(without_controller(**CERT_MANAGER), "", id="nobody scans"),
+        pytest.param(without_controller(**EXISTING), "", id="nobody scans, with your Secret"),
         pytest.param({**ZERO, "hostNetwork": True}, "on the host port 10250 is the kubelet's", id="the kubelet's port"),
         pytest.param({**ZERO, "hostNetwork": True, "ports": {"webhook": 9443}}, "", id="another port"),
         pytest.param(

@@ -1,7 +1,10 @@
 """An API server that keeps single objects, with their versions; time is what the test says it is."""
 
+import contextlib
 import copy
 import json
+import time
+import urllib.parse
 from datetime import UTC, datetime, timedelta
 
 import jsonpatch
@@ -23,6 +26,7 @@ class StoredApi:
         self.version = 0
         self.now = NOW
         self.asked = []
+        self.watches = []
         self.before = lambda _method, _path: None
         for path, content in objects.items():
             self.put(path, content)
@@ -59,11 +63,37 @@ class StoredApi:
                 return self._status(422)
         return Answer(status=200, content=copy.deepcopy(self.objects[path]), date=self.now)
 
+    @contextlib.contextmanager
+    def open(self, path, *, silence_seconds):
+        """A watch of one object: an event for each change, without a content that anybody reads."""
+        assert silence_seconds > 60, "bookmarks come every minute"
+        collection, _, query = path.partition("?")
+        (field,) = urllib.parse.parse_qs(query)["fieldSelector"]
+        watched = f"{collection}/{field.removeprefix('metadata.name=')}"
+        self.watches.append(watched)
+        yield Watch(lambda: self.objects.get(watched))
+
     def writes(self):
         return [path for method, path in self.asked if method != "GET"]
 
     def _status(self, code):
         return Answer(status=code, content={"kind": "Status", "message": f"says {code}"}, date=self.now)
+
+
+class Watch:
+    """What `Stream` is to who reads lines: ends when it has told of a change, as watches do now and then."""
+
+    def __init__(self, stored):
+        self._stored = stored
+
+    def lines(self):
+        before = object()
+        for _ in range(500):
+            now = self._stored()
+            if now is not before and now is not None:
+                yield [b"an event"]
+            before = now
+            time.sleep(0.002)
 
 
 def silent(_method, _path):

@@ -30,7 +30,7 @@ class Installed:
             **{SECRET: {"metadata": {"name": "evenspread-ca"}}, VALIDATING: {"metadata": {}, "webhooks": [webhook]}}
         )
         secret = CaSecret(self.api, "platform", "evenspread-ca")
-        self.upkeep = AuthorityUpkeep(self.api, secret, "evenspread", LIVES)
+        self.upkeep = AuthorityUpkeep(self.api, "evenspread", (secret, LIVES))
         self.folders = [folder / str(number) for number in range(2)]
         self.replicas = [OwnCertificate(secret, (NAME,), each, LIVES) for each in self.folders]
 
@@ -55,14 +55,72 @@ def _installed(tmp_path):
     return Installed(tmp_path)
 
 
-@pytest.mark.parametrize("first", ["controller", "replica"])
-def test_whoever_starts_first_the_api_server_trusts_the_replicas(installed, first):
-    acts = [installed.upkeep.look, *(each.look for each in installed.replicas)]
-    for act in acts if first == "controller" else acts[::-1]:
-        act()
+def test_replicas_wait_for_a_ca_that_the_api_server_trusts(installed):
+    trusted = []
+
+    def seen(method, path):
+        if (method, path) == ("PUT", SECRET):
+            trusted.append(bool(installed.bundle))
+
+    installed.api.before = seen
+    for each in installed.replicas:
+        with pytest.raises(ClusterError, match="holds no CA yet; the controller makes it"):
+            each.look()
+    installed.upkeep.look()
+    for each in installed.replicas:
+        each.look()
+    assert trusted == [True], "before it was in the Secret, and a replica could have it"
     assert installed.refused() == []
     assert installed.upkeep.expires == NOW + timedelta(days=365)
-    assert installed.upkeep.writes == 1
+    assert (installed.upkeep.writes, installed.upkeep.waiting) == (1, "")
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["emptied", "deleted and rendered anew"])
+def test_a_ca_that_is_lost_stays_trusted_until_replicas_have_followed(installed, gone):
+    def stand():
+        return installed.refused(), len(certificates_in(installed.bundle))
+
+    installed.upkeep.look()
+    for each in installed.replicas:
+        each.look()
+    installed.api.passes(days=2)
+    first = installed.held.signing
+    if gone:
+        del installed.api.objects[SECRET]
+        for act in (installed.upkeep.look, installed.replicas[0].look):
+            with pytest.raises(ClusterError, match="is not there; the chart renders it"):
+                act()
+        assert stand() == ([], 1)
+    installed.api.put(SECRET, {"metadata": {"name": "evenspread-ca"}})
+    stands = [stand()]
+    for act in (installed.upkeep.look, *(each.look for each in installed.replicas), installed.upkeep.look):
+        act()
+        stands.append(stand())
+    assert stands == [([], 1), *[([], 2)] * 4]
+    assert installed.held.signing != first
+    installed.api.passes(seconds=61)
+    installed.upkeep.look()
+    assert stand() == ([], 1)
+    assert certificates_in(installed.bundle) == installed.held.trusted
+
+
+def test_two_controllers_that_make_a_ca_at_once_agree(installed):
+    other = AuthorityUpkeep(installed.api, "evenspread", (CaSecret(installed.api, "platform", "evenspread-ca"), LIVES))
+
+    def the_other_is_faster(method, path):
+        if (method, path) == ("PUT", SECRET):
+            installed.api.before = lambda *_: None
+            other.look()
+            for each in installed.replicas:
+                each.look()
+
+    installed.api.before = the_other_is_faster
+    installed.upkeep.look()
+    assert installed.refused() == []
+    assert installed.held.signing.certificate in installed.bundle
+    installed.api.passes(seconds=61)
+    installed.upkeep.look()
+    assert certificates_in(installed.bundle) == installed.held.trusted
 
 
 def test_years_go_by_without_a_refused_certificate(installed):

@@ -28,7 +28,7 @@ class Process:
         self.now = 0.0
         self.elector = Elector(self.api, ("platform", "evenspread-controller"), identity, clock=lambda: self.now)
         secret = CaSecret(self.api, "platform", "evenspread-ca")
-        upkeep = AuthorityUpkeep(self.api, secret, "evenspread", Lives())
+        upkeep = AuthorityUpkeep(self.api, "evenspread", (secret, Lives()))
         self.controller = Controller(self.elector, upkeep, clock=lambda: self.now)
 
     def passes(self, seconds):
@@ -50,29 +50,46 @@ def _process():
     return Process()
 
 
-def test_nothing_is_looked_after_before_it_leads(process):
+def test_it_does_not_wait_for_a_leader_with_the_configurations(process):
+    """A controller that is replaced leads until its successor is ready."""
     process.controller.turn()
-    assert process.api.asked == []
-    assert process.controller.readiness() == (False, "leading: no, nobody does\ncertificate authority: ok\n")
+    assert process.looks > 0
+    assert process.controller.readiness() == (False, "leading: no, nobody does\nwebhook configurations: ok\n")
 
 
-def test_who_leads_looks_every_ten_seconds(process):
+def test_it_looks_every_ten_seconds(process):
     process.passes(0)
-    assert process.controller.readiness() == (True, "leading: yes\ncertificate authority: ok\n")
+    assert process.controller.readiness() == (True, "leading: yes\nwebhook configurations: ok\n")
     first = process.looks
     for _ in range(10):
         process.passes(2)
     assert process.looks == first + 2
 
 
-def test_who_stands_by_is_ready_and_does_nothing(process):
+def test_it_looks_at_once_when_something_changes(process):
+    process.passes(0)
+    process.controller.follow()
+    assert sorted(each.rpartition("/")[2] for each in process.api.watches) == [
+        "evenspread",
+        "evenspread",
+        "evenspread-ca",
+    ]
+    process.controller.changed.clear()
+    first = process.looks
+    process.passes(1)
+    assert process.looks == first
+    process.api.put(SECRET, process.api.objects[SECRET])
+    assert process.controller.changed.wait(10)
+    process.passes(0)
+    assert process.looks == first + 1
+
+
+def test_who_stands_by_is_ready_when_the_api_server_trusts_the_webhook(process):
     process.passes(0)
     other = Process(process.api, "two")
-    looks = process.looks
     for _ in range(10):
         other.passes(1)
-    assert other.looks == looks
-    assert other.controller.readiness() == (True, "leading: no, one does\ncertificate authority: ok\n")
+    assert other.controller.readiness() == (True, "leading: no, one does\nwebhook configurations: ok\n")
 
 
 def test_it_is_not_ready_before_the_api_server_trusts_the_ca(process):
@@ -80,7 +97,7 @@ def test_it_is_not_ready_before_the_api_server_trusts_the_ca(process):
     process.passes(0)
     ready, text = process.controller.readiness()
     assert not ready
-    assert text == "leading: yes\ncertificate authority: 403 Secret platform/evenspread-ca: says 403\n"
+    assert text == "leading: yes\nwebhook configurations: 403 Secret platform/evenspread-ca: says 403\n"
     assert process.metric("evenspread_ca_bundle_valid") == [0.0]
     process.api.before = lambda *_: None
     process.passes(10)
@@ -104,7 +121,7 @@ def test_a_lost_api_server_ends_leading_and_it_begins_anew(process):
 def test_a_fault_of_ours_is_told_and_tried_again(process):
     process.api.before = lambda _, path: 1 / 0 if path == SECRET else None
     process.passes(0)
-    assert "certificate authority: division by zero\n" in process.controller.readiness()[1]
+    assert "webhook configurations: division by zero\n" in process.controller.readiness()[1]
     process.api.before = lambda *_: None
     process.passes(10)
     assert process.controller.readiness()[0]

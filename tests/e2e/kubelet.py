@@ -29,6 +29,7 @@ from e2e.waiting import BUSY
 
 from image import run
 
+_GRACE_SECONDS = 30.0  # terminationGracePeriodSeconds of the chart's pods
 IMAGE = pathlib.Path(__file__).parents[2] / "dist" / "image"
 
 
@@ -64,7 +65,11 @@ class Container(NamedTuple):
 class Kubelet:
     """For the pods of one namespace."""
 
-    def __init__(self, plane: ControlPlane, namespace: str, folder: pathlib.Path) -> None:
+    def __init__(
+        self, plane: ControlPlane, namespace: str, folder: pathlib.Path, *, brings_changes: bool = True
+    ) -> None:
+        """Without ``brings_changes`` a running pod keeps its ConfigMap: a real kubelet takes a minute or two."""
+        self._brings_changes = brings_changes
         self._plane = plane
         # One thread does it all, and lives as long as what it starts: containers end with the thread that started them.
         self._worker = concurrent.futures.ThreadPoolExecutor(1)
@@ -74,6 +79,7 @@ class Kubelet:
         self._running: dict[str, Container] = {}
         self._ready: dict[str, bool] = {}
         self._leaving: list[Container] = []
+        self._killed_at: dict[int, float] = {}
 
     @property
     def containers(self) -> list[Container]:
@@ -125,8 +131,10 @@ class Kubelet:
             self._ready.pop(name, None)
             self._leaving.append(self._running.pop(name))
             self._leaving[-1].process.send_signal(signal.SIGTERM)
+            self._killed_at[self._leaving[-1].process.pid] = time.monotonic() + _GRACE_SECONDS
         for each in [*self._leaving]:
-            if each.process.poll() is not None:
+            # The first process of a namespace misses a signal that comes before it listens to signals.
+            if each.process.poll() is not None or time.monotonic() > self._killed_at[each.process.pid]:
                 self._leaving.remove(each)
                 self._end(each)
         placed = {name: pod for name, pod in pods.items() if pod["status"].get("podIP")}
@@ -167,7 +175,7 @@ class Kubelet:
         spec = pod["spec"]
         paths = {each["name"]: each["mountPath"] for each in spec["containers"][0]["volumeMounts"]}
         for volume in spec["volumes"]:
-            if "projected" in volume and not anew:
+            if not anew and ("projected" in volume or ("configMap" in volume and not self._brings_changes)):
                 continue
             where = paths[volume["name"]]
             for name, content in self._files(pod, volume).items():

@@ -1,6 +1,7 @@
 """The certificate that a replica issues to itself: when, of which CA, and what happens if it cannot."""
 
 import asyncio
+import threading
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from certs.authority import expires, trust_fault
 from certs.rotation import Lives, ensured, read, rotated
 from certs.store import live_paths, read_pair
 from webhook.admission import Engine
+from webhook.cluster.connection import ClusterError
 from webhook.cluster.writing.ca_secret import CaSecret, _decoded
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Policy
@@ -42,11 +44,17 @@ def served(directory):
     return read_pair(*live_paths(directory)).certificate
 
 
+def made(api):
+    """What the controller does: the Secret has a CA."""
+    CaSecret(api, "platform", "evenspread-ca").settle(lambda held, now: ensured(held, now, LIVES))
+
+
 def stored(api):
     return read(_decoded(api.objects[PATH]["data"]))
 
 
 def test_replicas_that_start_together_have_leaves_of_one_ca(api, tmp_path):
+    made(api)
     replicas = [replica(api, tmp_path / str(number)) for number in range(3)]
     for each in replicas:
         each.look()
@@ -54,11 +62,12 @@ def test_replicas_that_start_together_have_leaves_of_one_ca(api, tmp_path):
     leaves = [served(tmp_path / str(number)) for number in range(3)]
     assert len({*leaves}) == 3
     assert [trust_fault(leaf, bundle, NAME, NOW) for leaf in leaves] == [None, None, None]
-    assert len(api.writes()) == 1
+    assert len(api.writes()) == 1, "the controller's"
     assert replicas[0].authority_expires == NOW + timedelta(days=365)
 
 
 def test_it_is_replaced_at_two_thirds_of_its_life_and_not_before(api, replica, tmp_path):
+    made(api)
     replica.look()
     first = served(tmp_path)
     api.passes(days=4, hours=15)
@@ -71,13 +80,16 @@ def test_it_is_replaced_at_two_thirds_of_its_life_and_not_before(api, replica, t
 
 @pytest.mark.parametrize("hours", [24 * 3650, -24 * 3650], ids=["ten years on", "ten years back"])
 def test_a_clock_of_the_cluster_that_jumps_is_followed(api, replica, tmp_path, hours):
+    made(api)
     replica.look()
     api.passes(hours=hours)
+    made(api)
     replica.look()
     assert trust_fault(served(tmp_path), stored(api).bundle, NAME, api.now) is None
 
 
 def test_a_replica_moves_to_the_ca_that_signs_now(api, replica, tmp_path):
+    made(api)
     replica.look()
     secret = CaSecret(api, "platform", "evenspread-ca")
     api.passes(days=244)
@@ -118,6 +130,7 @@ def test_without_a_ca_it_waits_and_says_for_what(api, replica, monkeypatch, faul
     monkeypatch.setattr(own_certificate, "_FIRST_WAIT_SECONDS", 0.001)
     state = State(Engine(policy=Policy(), version=RECORDED), Metrics())
     state.own_certificate = replica
+    made(api)
     api.before = fault
     kept(replica, lambda: said in replica.fault)
     ready, text = state.readiness()
@@ -131,6 +144,7 @@ def test_without_a_ca_it_waits_and_says_for_what(api, replica, monkeypatch, faul
 
 
 def test_a_certificate_that_is_served_outlives_the_api_server(api, tmp_path):
+    made(api)
     quick = Lives(authority=timedelta(minutes=1), leaf=timedelta(seconds=0.1))
     replica = OwnCertificate(CaSecret(api, "platform", "evenspread-ca"), (NAME,), tmp_path, quick)
     state = State(Engine(policy=Policy(), version=RECORDED), Metrics())
@@ -145,18 +159,32 @@ def test_a_certificate_that_is_served_outlives_the_api_server(api, tmp_path):
     assert served(tmp_path) == first
 
 
-def test_an_empty_secret_of_a_running_cluster_is_filled_again(api, replica, tmp_path):
-    """Somebody has emptied it, to have another CA at once."""
+def test_it_serves_what_it_has_while_the_secret_is_empty(api, replica, tmp_path):
+    """Another CA is the controller's to make: the API server must trust it first."""
+    made(api)
     replica.look()
-    first = stored(api)
+    first = served(tmp_path)
     api.put(PATH, EMPTY)
+    with pytest.raises(ClusterError, match=r"^Secret platform/evenspread-ca holds no CA yet; the controller makes it$"):
+        replica.look()
+    assert served(tmp_path) == first
+    made(api)
     replica.look()
-    assert stored(api).signing != first.signing
+    assert trust_fault(served(tmp_path), stored(api).bundle, NAME, NOW) is None
+
+
+def test_it_follows_the_secret_at_once(api, replica, tmp_path, monkeypatch):
+    """Longer than the test may take: nothing comes of a look by the clock."""
+    monkeypatch.setattr(own_certificate, "_FIRST_WAIT_SECONDS", 60.0)
+    timer = threading.Timer(0.3, made, (api,))
+    timer.start()
+    kept(replica, replica.issued.is_set)
+    timer.join()
     assert trust_fault(served(tmp_path), stored(api).bundle, NAME, NOW) is None
 
 
 def test_a_secret_that_somebody_else_filled_is_used(api, replica, tmp_path):
-    CaSecret(api, "platform", "evenspread-ca").settle(lambda held, now: ensured(held, now, LIVES))
+    made(api)
     before = stored(api)
     replica.look()
     assert stored(api) == before

@@ -22,6 +22,8 @@ from webhook.core.decoders import decoder_of
 from webhook.core.nesting import read_nested
 from webhook.logs import bounded
 
+# The API server takes it for the manager of the fields that we write.
+USER_AGENT = "evenspread"
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # client-go waits 32 s by default; here a person waits.
 _SECONDS = 10.0
@@ -270,7 +272,7 @@ class ApiServer:
             response.close()
 
     def _headers(self, token: str | None) -> dict[str, str]:
-        headers = {"Accept": "application/json", "User-Agent": "evenspread"}
+        headers = {"Accept": "application/json", "User-Agent": USER_AGENT}
         if token:
             headers["Authorization"] = token
         if self._account.impersonate:

@@ -1,24 +1,33 @@
-"""Our CA, looked after: rotated in time, and trusted by the API server.
+"""Our CA and our webhook configurations, looked after: rotated in time, trusted by the API server, and complete.
 
     Secret        empty -> one CA -> announced -> overlap -> one CA      (certs/rotation.py)
-    caBundle      after each step, the certificates that the Secret says are trusted
+    caBundle      before a CA signs, it is trusted; after each step, the certificates that the Secret says are trusted
+    rules         of a webhook that may refuse writes, once replicas answer with a certificate that is trusted
 
-The next CA signs only after the bundle with both was found in the configurations, and an hour has passed: whichever of
-the two steps is lost or comes late, the API server trusts what replicas serve.
+No CA signs before it was found in the configurations; one that is replaced in time waits an hour more. What was trusted
+before stays so until replicas have followed. Whichever step is lost or comes late, the API server trusts what replicas
+serve. Every replica of the controller does this, since each write is of a version: it does no harm twice.
 """
 
 import logging
-from datetime import datetime
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 
 from certs.authority import expires
 from certs.rotation import Authorities, Lives, ensured, rotated
 from webhook.cluster.connection import ApiServer
-from webhook.cluster.writing.ca_bundle import publish
+from webhook.cluster.named_watch import watch_named
+from webhook.cluster.writing.ca_bundle import KINDS, Completed, collection, complete
 from webhook.cluster.writing.ca_secret import CaSecret
+from webhook.controller.replicas import Replicas
 
-# As often as the replicas look at the Secret.
+# What nobody notices, a watch that was lost among them, is found so much later.
 LOOK_SECONDS = 10.0
+_WAITING_SECONDS = 0.5
 _LOOKS = 12  # in the life of a leaf at least
+_ABSENT_SECONDS = 30.0  # Helm makes configurations last; after that, somebody has deleted one
+_FOLLOW = timedelta(minutes=1)  # until every replica has a leaf of a CA that signs, and the Secret is watched
 
 _log = logging.getLogger(__name__)
 
@@ -26,46 +35,113 @@ _log = logging.getLogger(__name__)
 class AuthorityUpkeep:
     """See the module; for one thread.
 
-    Shape: ``expires`` is when the CA ends, once it is known; ``writes`` counts configurations that were written.
+    Args:
+        configuration: What both webhook configurations are called.
+        secret: The CA and its life; without it, somebody else fills in the caBundle.
+        replicas: The webhook's; without it, nothing waits for them.
+        expected: The kinds of configurations that the release has. They are waited for at the start.
+
+    Shape: ``expires`` is when the CA ends, once it is known; ``writes`` counts configurations that were written;
+    ``waiting`` says what is missing, and is empty once the API server trusts every replica.
     """
 
-    def __init__(self, server: ApiServer, secret: CaSecret, configuration: str, lives: Lives) -> None:
+    def __init__(  # noqa: PLR0913 the last by keyword, for tests
+        self,
+        server: ApiServer,
+        configuration: str,
+        secret: tuple[CaSecret, Lives] | None = None,
+        replicas: Replicas | None = None,
+        expected: Sequence[str] = (),
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._server = server
-        self._secret = secret
         self._configuration = configuration
-        self._lives = lives
-        self.seconds = min(LOOK_SECONDS, lives.leaf.total_seconds() / _LOOKS)
+        self._secret = secret
+        self._replicas = replicas
+        self._expected = expected
+        self._clock = clock
+        self._began = clock()
+        self._settled = replicas is None
         self.expires: datetime | None = None
         self.writes = 0
+        self.waiting = "not looked at"
+
+    @property
+    def seconds(self) -> float:
+        """How long until the next look, unless something changes before."""
+        if self.waiting:
+            return _WAITING_SECONDS
+        return (
+            LOOK_SECONDS if self._secret is None else min(LOOK_SECONDS, self._secret[1].leaf.total_seconds() / _LOOKS)
+        )
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        """Call ``changed`` when the Secret or a configuration changes, from other threads."""
+        if self._secret is not None:
+            self._secret[0].follow(changed)
+        for kind in KINDS:
+            watch_named(self._server, collection(kind), self._configuration, changed)
 
     def look(self) -> None:
         """Bring Secret and configurations one step further, if one is due.
 
-        Errors: ClusterError, CertificateError; the next look begins anew.
+        Raises:
+            ClusterError: Or CertificateError; the next look begins anew.
         """
-        held, now = self._secret.settle(self._ensured)
-        published = self._publish(held)
+        if self._secret is None:
+            self._complete(None)
+            return
+        secret, lives = self._secret
+        held, now = self._ensured(secret, lives)
+        published = self._complete(held, keeping=now < held.since + min(_FOLLOW, lives.overlap))
         following = held
-        if rotated(held, now, self._lives, published=published) != held:
+        if rotated(held, now, lives, published=published) != held:
 
             def step(again: Authorities | None, later: datetime) -> Authorities:
                 # Only what was seen to be published is.
-                return rotated(again, later, self._lives, published=published and again == held)
+                return rotated(again, later, lives, published=published and again == held)
 
-            following, _ = self._secret.settle(step)
-            self._publish(following)
+            following, _ = secret.settle(step)
+            self._complete(following)
             fields = {"trusted": len(following.trusted), "announced": following.coming is not None}
             _log.info("the CA is a step further", extra={"fields": fields})
         self.expires = expires(following.signing.certificate)
 
-    def _publish(self, held: Authorities) -> bool:
-        """Whether every configuration had the bundle already."""
-        written = publish(self._server, self._configuration, held.bundle)
-        if written:
-            self.writes += written
-            fields = {"name": self._configuration, "configurations": written, "certificates": len(held.trusted)}
-            _log.info("wrote the caBundle", extra={"fields": fields})
-        return written == 0
+    def _ensured(self, secret: CaSecret, lives: Lives) -> tuple[Authorities, datetime]:
+        """What the Secret holds, with a CA that can sign; a new one is trusted before it is in the Secret."""
+        held, now = secret.read()
+        ready = ensured(held, now, lives)
+        if ready is held:
+            return ready, now
+        self._complete(ready, keeping=True)
 
-    def _ensured(self, held: Authorities | None, now: datetime) -> Authorities:
-        return ensured(held, now, self._lives)
+        def step(again: Authorities | None, later: datetime) -> Authorities:
+            return again if again is not None and ensured(again, later, lives) is again else ready
+
+        return secret.settle(step)
+
+    def _complete(self, held: Authorities | None, *, keeping: bool = False) -> bool:
+        """Whether every configuration was complete already."""
+        trusted = None if held is None else held.trusted
+        done = complete(self._server, self._configuration, trusted, keeping=keeping, serving=self._serving)
+        if done.written:
+            self.writes += len(done.written)
+            fields = {"name": self._configuration, "configurations": len(done.written)}
+            _log.info("completed the webhook configurations", extra={"fields": fields})
+        self.waiting = self._missing(done)
+        return not done.written
+
+    def _serving(self) -> bool:
+        return self._replicas is None or self._replicas.available()
+
+    def _missing(self, done: Completed) -> str:
+        absent = [kind for kind in done.absent if kind in self._expected]
+        if absent and self._clock() < self._began + _ABSENT_SECONDS:
+            return f"waiting for the {absent[0]} {self._configuration}"
+        if done.bare:
+            return f"waiting for the caBundle of the {done.bare[0]} {self._configuration}"
+        self._settled = self._settled or self._replicas is None or self._replicas.settled()
+        if done.inert or not self._settled:
+            return "waiting for the replicas of the webhook"
+        return ""

@@ -1,4 +1,4 @@
-"""The controller's process: an elector and the scan in threads of their own, what the leader does, the health port."""
+"""The controller's process: elector and scan in threads of their own, the webhook configurations, the health port."""
 
 import logging
 import signal
@@ -20,6 +20,7 @@ from webhook.logs import bounded, described
 from webhook.metrics import register_process
 
 _JOIN_SECONDS = 5.0  # to give the lease back
+_LEAST_SECONDS = 0.1  # from one look to the next, however often somebody changes what it looks at
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ _log = logging.getLogger(__name__)
 class Controller(Collector):
     """What the process does and how it stands; `turn` is for one thread, any thread may ask the rest.
 
-    Shape: without an ``authority`` there is no CA of ours, without a ``scanner`` nothing is scanned.
+    Shape: without an ``authority`` nobody completes the webhook configurations, without a ``scanner`` nobody scans.
     """
 
     def __init__(
@@ -43,8 +44,9 @@ class Controller(Collector):
         self._scanner = scanner
         self._clock = clock
         self._due = clock()
-        self._looked = False  # since it leads
+        self._looked = False
         self._fault = ""
+        self.changed = threading.Event()  # something that the authority looks at
         self._registry = CollectorRegistry()
         register_process(self._registry)
         self._registry.register(self)
@@ -52,13 +54,10 @@ class Controller(Collector):
             self._registry.register(ScanFigures(scanner))
 
     def turn(self) -> None:
-        """Do what is due, if this replica leads. Never raises."""
-        if not self._elector.leading:
-            self._looked, self._fault = False, ""
-            self._due = self._clock()
+        """Do what is due. Never raises."""
+        if self._authority is None or (not self.changed.is_set() and self._clock() < self._due):
             return
-        if self._authority is None or self._clock() < self._due:
-            return
+        self.changed.clear()
         try:
             self._authority.look()
         except Exception as error:  # noqa: BLE001 whatever it is: without a next look the CA would end
@@ -67,8 +66,13 @@ class Controller(Collector):
                 _log.warning("the CA cannot be looked after: %s", told, extra={"fields": described(error)})
             self._fault = told
         else:
-            self._fault, self._looked = "", True
+            self._fault, self._looked = "", self._looked or not self._authority.waiting
         self._due = self._clock() + self._authority.seconds
+
+    def follow(self) -> None:
+        """From now on, look at once when something changes."""
+        if self._authority is not None:
+            self._authority.follow(self.changed.set)
 
     def latest(self) -> Scanned | None:
         """The last scan that came to its end; None where there is none yet, or another replica leads."""
@@ -81,19 +85,18 @@ class Controller(Collector):
     def readiness(self) -> tuple[bool, str]:
         """Whether all that this replica has to do is done, and the lines that say so.
 
-        A replica that leads is ready once the API server trusts the CA, so that an installation that waits for it has a
-        webhook that is called; one that stands by is ready if it can see who leads. No scan is waited for.
+        Every replica is ready once the API server trusts the webhook, so that an installation that waits for it has a
+        webhook that is called; one that stands by must also see who leads. No scan is waited for.
         """
         elector, leading = self._elector, self._elector.leading
         held = "yes" if leading else f"no, {elector.holder or 'nobody'} does"
         lines = {"leading": elector.fault or held}
-        looked = self._looked or self._authority is None
         if self._authority is not None:
-            lines["certificate authority"] = (self._fault or ("ok" if looked else "not looked at")) if leading else "ok"
+            lines["webhook configurations"] = self._fault or self._authority.waiting or "ok"
         if self._scanner is not None and leading:
             lines.update(self._scanner.lines())
         standing_by = bool(elector.holder) and not elector.fault
-        ready = looked if leading else standing_by
+        ready = (leading or standing_by) and (self._looked or self._authority is None)
         return ready, "".join(f"{name}: {text}\n" for name, text in lines.items())
 
     def pages(self) -> dict[str, Page]:
@@ -115,13 +118,12 @@ class Controller(Collector):
         yield GaugeMetricFamily("evenspread_leader", "1 if this replica leads.", value=leading)
         if authority is None:
             return
-        if leading:
-            yield GaugeMetricFamily(
-                "evenspread_ca_bundle_valid",
-                "1 if the API server was found to trust our CA when that was last looked at, or was made to.",
-                value=self._looked and not self._fault,
-            )
-        if leading and authority.expires is not None:
+        yield GaugeMetricFamily(
+            "evenspread_ca_bundle_valid",
+            "1 if the API server was found to trust our CA when that was last looked at, or was made to.",
+            value=self._looked and not self._fault,
+        )
+        if authority.expires is not None:
             yield GaugeMetricFamily(
                 "evenspread_ca_expiry_timestamp_seconds", "When the CA ends.", value=authority.expires.timestamp()
             )
@@ -137,8 +139,14 @@ def run(controller: Controller, elector: Elector, scanner: Scanner | None, bind:
     """
     stop, give_back = threading.Event(), threading.Event()
     with HealthServer(*bind, controller.pages()) as health:
+
+        def end() -> None:
+            stop.set()
+            controller.changed.set()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
+            # In a thread: the main one may hold the lock of an event when the signal comes.
+            signal.signal(number, lambda *_: threading.Thread(target=end).start())
         threading.Thread(target=health.serve_forever, name="health", daemon=True).start()
         electing = threading.Thread(target=elector.run, args=(give_back,), name="lease", daemon=True)
         electing.start()
@@ -146,9 +154,11 @@ def run(controller: Controller, elector: Elector, scanner: Scanner | None, bind:
             scanner.start()
         fields = {"health": health.server_address[1], "scans": scanner is not None}
         _log.info("looking after the cluster", extra={"fields": fields})
+        controller.follow()
         while not stop.is_set() and electing.is_alive():
             controller.turn()
-            stop.wait(RETRY_SECONDS / 4)
+            stop.wait(_LEAST_SECONDS)
+            controller.changed.wait(RETRY_SECONDS / 4)
         if scanner is not None:
             scanner.stop()  # before the lease is given back: two must not write
         give_back.set()

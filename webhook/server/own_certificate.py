@@ -1,17 +1,22 @@
 """The certificate that a replica issues to itself, with the CA in the Secret that all replicas share.
 
-Its key never leaves this machine's memory: it stands in a directory that the chart keeps in memory, since OpenSSL reads
-files. Every ten seconds it is judged by the API server's clock, and replaced when it is due or when another CA signs.
+The controller makes the CA, once the API server trusts it. Without one, a replica serves what it has, or waits.
+
+The certificate's key never leaves this machine's memory: it stands in a directory that the chart keeps in memory, since
+OpenSSL reads files. When the Secret changes, and every ten seconds, the certificate is judged by the API server's
+clock, and replaced when it is due or when another CA signs.
 """
 
 import asyncio
+import contextlib
 import logging
 from datetime import datetime
 from pathlib import Path
 
 from certs.authority import Pair, expires
-from certs.rotation import Authorities, Lives, ensured, leaf_due, new_leaf
+from certs.rotation import Authorities, Lives, leaf_due, new_leaf
 from certs.store import write_pair
+from webhook.cluster.connection import ClusterError
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.logs import bounded
 
@@ -44,8 +49,15 @@ class OwnCertificate:
 
     async def keep(self) -> None:
         """Have a certificate, and keep it good, for ever."""
-        wait = _FIRST_WAIT_SECONDS
+        wait, changed, loop = _FIRST_WAIT_SECONDS, asyncio.Event(), asyncio.get_running_loop()
+
+        def noticed() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(changed.set)
+
+        self._secret.follow(noticed)
         while True:
+            changed.clear()
             try:
                 await asyncio.to_thread(self.look)
             except Exception as error:  # noqa: BLE001 whatever it is: without a next look the certificate would end
@@ -53,15 +65,19 @@ class OwnCertificate:
             else:
                 self.fault = ""
                 self.issued.set()
-            await asyncio.sleep(self._look_seconds if self.issued.is_set() else wait)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._look_seconds if self.issued.is_set() else wait):
+                    await changed.wait()
             wait = min(self._look_seconds, wait * 2)
 
     def look(self) -> None:
-        """Look at the Secret, fill it if it is empty, and issue a certificate if one is due.
+        """Look at the Secret, and issue a certificate if one is due.
 
         Errors: ClusterError, CertificateError, OSError; the certificate stays as it is.
         """
-        authorities, now = self._secret.settle(self._step)
+        authorities, now = self._secret.read()
+        if authorities is None:
+            raise ClusterError(f"{self._secret.title} holds no CA yet; the controller makes it")
         self.authority_expires = expires(authorities.signing.certificate)
         why = self._due(authorities, now)
         if why is None:
@@ -71,9 +87,6 @@ class OwnCertificate:
         self._leaf = leaf
         fields = {"why": why, "expires": expires(leaf.certificate).isoformat(), "names": [*self._names]}
         _log.info("issued a certificate", extra={"fields": fields})
-
-    def _step(self, held: Authorities | None, now: datetime) -> Authorities:
-        return ensured(held, now, self._lives)
 
     def _due(self, authorities: Authorities, now: datetime) -> str | None:
         if self._leaf is None:

@@ -43,9 +43,21 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ include "evenspread.fullname" . }}-controller
 {{- end }}
 
-{{/* Not empty where there is a controller: it looks after our own CA, and scans the cluster. */}}
+{{/* Not empty where the webhook is never called without a controller: nobody else makes the CA, or adds rules that may refuse. */}}
+{{- define "evenspread.needsController" -}}
+{{- $closed := and .Values.webhook.enabled (eq .Values.webhook.failurePolicy "Fail") -}}
+{{- if or $closed (eq .Values.certificates.mode "self") }}yes{{ end -}}
+{{- end }}
+
+{{/* Not empty where there is a controller: it completes the webhook configurations, and scans the cluster. */}}
 {{- define "evenspread.hasController" -}}
-{{- if or .Values.controller.scan.enabled (eq .Values.certificates.mode "self") }}yes{{ end -}}
+{{- if .Values.controller.scan.enabled }}yes{{ else }}{{ include "evenspread.needsController" . }}{{ end -}}
+{{- end }}
+
+{{/* Not empty where there is a MutatingWebhookConfiguration. */}}
+{{- define "evenspread.mutates" -}}
+{{- $injects := eq (toString (default dict .Values.config.defaults).mode) "inject" -}}
+{{- if and .Values.webhook.enabled (or $injects .Values.crds.install) }}yes{{ end -}}
 {{- end }}
 
 {{- define "evenspread.controllerAccount" -}}
@@ -261,12 +273,14 @@ matchExpressions:
 {{- range $index, $user := $users }}{{ if $index }}, {{ end }}'{{ $user }}'{{ end -}}
 {{- end }}
 
-{{/* What both webhook configurations are called, and who fills in their CA. */}}
+{{/* What both webhook configurations are called, who fills in their CA, and `annotations` of one of them; of `root`. */}}
 {{- define "evenspread.webhookMetadata" -}}
+{{- $own := .annotations -}}
+{{- with .root -}}
 name: {{ include "evenspread.fullname" . }}
 labels:
   {{- include "evenspread.labels" . | nindent 2 }}
-{{- $annotations := deepCopy .Values.webhook.annotations -}}
+{{- $annotations := merge $own (deepCopy .Values.webhook.annotations) -}}
 {{- if eq .Values.certificates.mode "certManager" -}}
 {{- $certificate := printf "%s/%s" .Release.Namespace (include "evenspread.webhook" .) -}}
 {{- $_ := set $annotations "cert-manager.io/inject-ca-from" $certificate -}}
@@ -274,6 +288,7 @@ labels:
 {{- with $annotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -53,9 +53,9 @@ def test_a_ca_outlives_its_leaves():
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ((), 2, "--lease says who acts, and --ca-secret or --scan what is to be done"),
+        ((), 2, "--lease says who acts, and --ca-secret, --deployment or --scan what is to be done"),
         (SECRET, 2, "--lease says who acts"),
-        (LEASE, 2, "--ca-secret or --scan"),
+        (LEASE, 2, "--ca-secret, --deployment or --scan"),
         (("--scan", *LEASE, "--scan-share", "0", "--kubeconfig", "/nowhere"), 2, "more than 0"),
         (("--scan", *LEASE, "--scan-interval", "0s", "--kubeconfig", "/nowhere"), 2, "'0s': at least 1s"),
         (("--scan", *LEASE, "--config", "/nowhere", "--kubeconfig", "/nowhere"), 2, "the configuration cannot be used"),

@@ -19,11 +19,13 @@ from webhook.cli.checking.frame import Frame
 from webhook.cli.commands.certificate_options import Duration, ObjectName, ca_options, lives
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cluster.connection import Account, ApiServer, ClusterError
+from webhook.cluster.writing.ca_bundle import KINDS
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.cluster.writing.lease import Elector
 from webhook.config import ConfigError, load_policy, reloaded
 from webhook.console.shown import Source
 from webhook.controller.authority import AuthorityUpkeep
+from webhook.controller.replicas import Replicas
 from webhook.controller.run import Controller, run
 from webhook.controller.scan import Scanner, ScanSettings
 from webhook.core.policy.policy import Policy
@@ -43,6 +45,9 @@ class Options(Struct, frozen=True, kw_only=True):
     ca_duration: timedelta
     leaf_duration: timedelta
     configuration: str
+    expect: tuple[str, ...]
+    deployment: tuple[str, str] | None
+    settle_seconds: float
     lease: tuple[str, str] | None
     scan: bool
     config: str | None
@@ -74,6 +79,25 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
 @ca_options
 @_option(
     "--configuration", metavar="NAME", default="evenspread", show_default=True, help="What our webhooks are called."
+)
+@_option(
+    "--expect",
+    type=click.Choice([kind.removesuffix("WebhookConfiguration").lower() for kind in KINDS]),
+    multiple=True,
+    help="Which of them the release has: until they are complete this replica is not ready.",
+)
+@_option(
+    "--deployment",
+    type=ObjectName(),
+    metavar="NAMESPACE/NAME",
+    help="Of the webhook: configurations that may refuse writes get their rules once it is available.",
+)
+@_option(
+    "--settle-seconds",
+    type=click.FloatRange(0),
+    default=6.0,
+    show_default=True,
+    help="How long after a rollout of that Deployment this replica is not ready yet.",
 )
 @_option("--lease", type=ObjectName(), metavar="NAMESPACE/NAME", help="The Lease by which one replica is elected.")
 @_option("--scan/--no-scan", default=False, help="Whether to scan what runs in the cluster.")
@@ -124,8 +148,8 @@ def controller(**given: object) -> None:
     if options.snapshot is not None:
         _show_file(options.snapshot, options.config, console)
         return
-    if options.lease is None or not (options.ca_secret or options.scan):
-        raise CommandError("--lease says who acts, and --ca-secret or --scan what is to be done")
+    if options.lease is None or not (options.ca_secret or options.deployment or options.scan):
+        raise CommandError("--lease says who acts, and --ca-secret, --deployment or --scan what is to be done")
     bind = _address("--health-bind", options.health_bind, _HEALTH_BIND)
     if options.kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
         raise CommandError("the controller looks after a cluster: run it in a pod, or add --kubeconfig")
@@ -137,10 +161,7 @@ def controller(**given: object) -> None:
     logs.configure(options.log_level, sys.stderr)
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     elector = Elector(server, options.lease, identity)
-    upkeep = None
-    if options.ca_secret is not None:
-        lived = lives(options.ca_duration, options.leaf_duration)
-        upkeep = AuthorityUpkeep(server, CaSecret(server, *options.ca_secret), options.configuration, lived)
+    upkeep = _upkeep(server, options) if options.ca_secret or options.deployment else None
     settings = ScanSettings(
         interval=options.scan_interval.total_seconds(),
         share=options.scan_share,
@@ -159,6 +180,16 @@ def controller(**given: object) -> None:
         run(Controller(elector, upkeep, scanner), elector, scanner, bind)
     except OSError as error:
         raise CommandError(f"--health-bind {options.health_bind}: {error.strerror}") from error
+
+
+def _upkeep(server: ApiServer, options: Options) -> AuthorityUpkeep:
+    secret = replicas = None
+    if options.ca_secret is not None:
+        secret = CaSecret(server, *options.ca_secret), lives(options.ca_duration, options.leaf_duration)
+    if options.deployment is not None:
+        replicas = Replicas(server, options.deployment, options.settle_seconds)
+    expected = [f"{kind.capitalize()}WebhookConfiguration" for kind in options.expect]
+    return AuthorityUpkeep(server, options.configuration, secret, replicas, expected)
 
 
 def _address(flag: str, text: str, example: str) -> tuple[str, int]:

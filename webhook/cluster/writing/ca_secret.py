@@ -1,8 +1,8 @@
 """The Secret that holds our CA: read it, and change it unless somebody else has done so meanwhile.
 
-The chart renders it empty and it is filled by an update, so that no role may create Secrets. Its times are judged by
-the API server's clock, since that one verifies what the CA signs: a clock that is wrong on some node neither ends a CA
-nor makes one that nobody accepts.
+The chart renders it empty and the controller fills it by an update, so that no role may create Secrets. Its times are
+judged by the API server's clock, since that one verifies what the CA signs: a clock that is wrong on some node neither
+ends a CA nor makes one that nobody accepts.
 
 Source: cert-manager pkg/server/tls/authority/authority.go.
 """
@@ -11,12 +11,14 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from certs.rotation import Authorities, read, written
 from webhook.cluster.connection import Answer, ApiServer, ClusterError, RefusedError
+from webhook.cluster.named_watch import watch_named
 
 _ABSENT, _CONFLICT = 404, 409
-# Two replicas and a controller that start together need three.
+# Two controllers that start together need two.
 _TRIES = 5
 
 
@@ -25,8 +27,22 @@ class CaSecret:
 
     def __init__(self, server: ApiServer, namespace: str, name: str) -> None:
         self._server = server
-        self._path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
+        self._name = name
+        self._collection = f"/api/v1/namespaces/{namespace}/secrets"
+        self._path = f"{self._collection}/{name}"
         self.title = f"Secret {namespace}/{name}"
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        """Call ``changed`` when the Secret changes, from another thread."""
+        watch_named(self._server, self._collection, self._name, changed)
+
+    def read(self) -> tuple[Authorities | None, datetime]:
+        """What it holds, and the time; None where it holds no CA.
+
+        Errors: ClusterError; RefusedError where the API server says no.
+        """
+        _, held, now = self._read()
+        return held, now
 
     def settle(self, step: Callable[[Authorities | None, datetime], Authorities]) -> tuple[Authorities, datetime]:
         """Take a step from what it holds to what it shall hold; where somebody is quicker, from what that one wrote.
@@ -35,21 +51,24 @@ class CaSecret:
         Errors: ClusterError; RefusedError where the API server says no.
         """
         for _ in range(_TRIES):
-            answer = self._server.ask("GET", self._path)
-            if answer.status == _ABSENT:
-                raise RefusedError(_ABSENT, f"{self.title} is not there; the chart renders it")
-            self._accepted(answer)
-            held, now = read(_decoded(answer.content.get("data"))), answer.date or datetime.now(UTC)
+            content, held, now = self._read()
             following = step(held, now)
             if following == held:
                 return following, now
             data = {key: base64.b64encode(value).decode() for key, value in written(following).items()}
             # With the version that was read: a change in between is a conflict.
-            answer = self._server.ask("PUT", self._path, {**answer.content, "data": data})
+            answer = self._server.ask("PUT", self._path, {**content, "data": data})
             if answer.status != _CONFLICT:
                 self._accepted(answer)
                 return following, now
         raise ClusterError(f"{self.title}: others change it all the time")
+
+    def _read(self) -> tuple[Mapping[str, Any], Authorities | None, datetime]:
+        answer = self._server.ask("GET", self._path)
+        if answer.status == _ABSENT:
+            raise RefusedError(_ABSENT, f"{self.title} is not there; the chart renders it")
+        self._accepted(answer)
+        return answer.content, read(_decoded(answer.content.get("data"))), answer.date or datetime.now(UTC)
 
     def _accepted(self, answer: Answer) -> None:
         if answer.status != 200:

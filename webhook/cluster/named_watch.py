@@ -1,0 +1,49 @@
+"""Notice that one object has changed, by a watch of that object alone.
+
+Whoever watches reads the object itself: of an event nothing but its arrival is used. A watch without a version begins
+with the object as it is, so that no change between two watches is missed. Where the right to watch is missing, nothing
+is noticed, and whoever watches also looks by the clock.
+"""
+
+import threading
+import urllib.parse
+from collections.abc import Callable
+
+from webhook.cluster.connection import ApiServer, ClusterError
+
+_WATCH_SECONDS = 300
+_SILENCE_SECONDS = 90.0  # bookmarks come every minute
+_FIRST_WAIT_SECONDS = 0.5
+_LONGEST_WAIT_SECONDS = 30.0
+
+
+def watch_named(server: ApiServer, collection: str, name: str, changed: Callable[[], None]) -> None:
+    """Call ``changed`` for each event of one object, from a thread of its own, as long as the process lives.
+
+    Shape: ``collection`` is the path of the list that has the object, as in ``/api/v1/namespaces/NAMESPACE/secrets``.
+    """
+    threading.Thread(
+        target=_follow, args=(server, collection, name, changed), name=f"watch {name}", daemon=True
+    ).start()
+
+
+def _follow(server: ApiServer, collection: str, name: str, changed: Callable[[], None]) -> None:
+    query = urllib.parse.urlencode(
+        {
+            "watch": "true",
+            "fieldSelector": f"metadata.name={name}",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": _WATCH_SECONDS,
+        }
+    )
+    pause, wait = threading.Event(), _FIRST_WAIT_SECONDS
+    while True:
+        try:
+            with server.open(f"{collection}?{query}", silence_seconds=_SILENCE_SECONDS) as stream:
+                for _ in stream.lines():
+                    changed()
+                    wait = _FIRST_WAIT_SECONDS
+        except ClusterError:
+            pass  # whoever reads the object sees the same fault, and reports it
+        pause.wait(wait)
+        wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
