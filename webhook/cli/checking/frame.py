@@ -14,7 +14,7 @@ class Frame(Struct, frozen=True, kw_only=True):
 
     Shape: ``today`` is an ISO date; ``namespace`` is for objects that name none; ``rules`` are the only ones to report,
     empty for all. ``index`` is None without a cluster. ``asked_version`` takes precedence over ``cluster_version``.
-    ``scalers`` are autoscalers in the input.
+    ``scalers`` are autoscalers in the input, ``patches`` the resolved paths of files that a kustomization patches with.
     """
 
     policy: Policy
@@ -25,6 +25,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     asked_version: KubernetesVersion | None = None
     cluster_version: KubernetesVersion | None = None
     scalers: tuple[Autoscaler, ...] = ()
+    patches: frozenset[str] = frozenset()
 
     @property
     def version(self) -> KubernetesVersion:

@@ -1,15 +1,19 @@
 """Manifests -> a result: every object is examined by `core.review.review.examine`."""
 
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from webhook.cli.checking.autoscalers import autoscalers
 from webhook.cli.checking.failures import Failure
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.groups import group_faults, spread_groups
+from webhook.cli.checking.patches import completed, is_patch, of_patch
 from webhook.cli.checking.results import Gap, Row, RunResult, rank
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.review.decision import Examination
@@ -21,8 +25,10 @@ from webhook.manifests.reading.beside import KUSTOMIZATION, LARGER_KUSTOMIZATION
 from webhook.manifests.reading.carried_texts import carried
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import PIPES, File
-from webhook.manifests.reading.kustomizations import NAMES, why_not_built
+from webhook.manifests.reading.kustomizations import NAMES, patched_files, why_not_built
 from webhook.manifests.reading.manifest import Manifest, read_manifests
+
+Json = Any  # raw JSON from outside
 
 
 def look(
@@ -31,7 +37,7 @@ def look(
     """Examine every object of the files; ``progress`` is called with the number of objects so far."""
     given = [*files]
     readable = [each for each in given if isinstance(each, File)]
-    frame = with_groups(with_autoscalers(frame, readable), readable)
+    frame = with_patches(with_groups(with_autoscalers(frame, readable), readable), readable)
     seen = CheckRun()
     for manifest in seen.manifests(given, duplicates=True):
         seen.examine(manifest, frame)
@@ -60,6 +66,12 @@ def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
             meta = structs.replace(scaler.meta, namespace=scaler.meta.namespace or DEFAULT_NAMESPACE)
             frame.index.apply("ADDED", structs.replace(scaler, metadata=meta))
     return structs.replace(frame, scalers=scalers)
+
+
+def with_patches(frame: Frame, files: Iterable[File]) -> Frame:
+    """The frame with the files that kustomizations in reach name as patches."""
+    names = (file.name for file in files if Path(file.name).is_file())
+    return structs.replace(frame, patches=frozenset(patched_files(names)))
 
 
 def with_groups(frame: Frame, files: Iterable[File]) -> Frame:
@@ -133,16 +145,29 @@ class CheckRun:
         """Examine one object and collect the results."""
         self.leave_out(manifest)
         try:
+            patch = self._patch(manifest, frame)
+            if patch is not None and patch.get("$patch") == "delete":
+                return Examination()
             examined = examine(
-                manifest.value,
+                manifest.value if patch is None else completed(patch),
                 frame.circumstances(manifest.namespace or frame.namespace),
                 as_written=lambda path: as_written(manifest, path),
             )
         except Exception as error:  # noqa: BLE001 whatever one object does to us, the others are looked at
             self.fail(manifest, "the review", error)
             return Examination()
+        if patch is not None:
+            examined = of_patch(examined, patch)
         self.collect(manifest, examined, frame)
         return examined
+
+    def _patch(self, manifest: Manifest, frame: Frame) -> Mapping[str, Json] | None:
+        """The object, if it is a patch of a kustomization: one names it, or it has a directive; None for others."""
+        named = os.path.realpath(manifest.file) in frame.patches
+        if not named and b'"$' not in manifest.json_text:
+            return None
+        value: Mapping[str, Json] = msgspec.json.decode(manifest.json_text)
+        return value if named or is_patch(value) else None
 
     def fail(self, manifest: Manifest, part: str, error: Exception) -> None:
         """Note that a part of the program raised on an object; ``part`` as in `Failure`."""
