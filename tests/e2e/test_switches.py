@@ -91,3 +91,25 @@ def test_the_label_lowers_a_ceiling_once_the_policy_lets_it(plane, namespace, sh
 
 def test_there_are_five():
     assert [number for number, *_ in SWITCHES] == ["1", "2", "3", "4", "5"]
+
+
+@pytest.mark.usefixtures("release")
+def test_after_a_change_by_hand_a_switch_needs_the_flag_that_the_runbook_names(plane, shell):
+    """``kubectl edit`` makes another manager own the policy's field."""
+    assert "`--force-conflicts`" in RUNBOOK
+    (_, switch, undo) = SWITCHES[2]
+    name = f"/api/v1/namespaces/{NAMESPACE}/configmaps/evenspread-webhook"
+
+    def policy():
+        return plane.api.request("GET", name)["data"]["policy.yaml"]
+
+    edit = "sed -i 's/ceiling: deny/ceiling: warn/'"
+    shell(f'EDITOR="{edit}" kubectl -n {NAMESPACE} edit configmap evenspread-webhook')
+    assert "ceiling: warn" in policy()
+    with pytest.raises(AssertionError, match="conflict"):
+        shell(switch)
+    assert "ceiling: warn" in policy()
+    shell(f"{switch.rstrip()} --force-conflicts")
+    assert "ceiling: audit" in policy()
+    shell(f"{undo.rstrip()} --force-conflicts")
+    assert "ceiling: deny" in policy()
