@@ -2,12 +2,13 @@
 
     text -> document (values with line and column) -> shape (JSON Schema) -> meaning -> build -> Policy
 
-Callers need `load_policy`, `parse_policy`, `config_map_policy` and `reloaded`, and `ConfigError.render()` when it is
-raised.
+Callers need `load_policy`, `parse_policy`, `config_map_policy`, `reloaded` and `read_profiles`, and
+`ConfigError.render()` when one of them raises it.
 """
 
 from webhook.config.faults import ConfigError, ConfigFault
 from webhook.config.files import POLICY_KEY, Loaded, config_map_policy, load_policy, parse_policy, reloaded
+from webhook.config.scheduler import read_profiles
 
 __all__ = [
     "POLICY_KEY",
@@ -17,5 +18,6 @@ __all__ = [
     "config_map_policy",
     "load_policy",
     "parse_policy",
+    "read_profiles",
     "reloaded",
 ]

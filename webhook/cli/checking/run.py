@@ -10,6 +10,7 @@ import msgspec
 from msgspec import structs
 
 from webhook.cli.checking.autoscalers import autoscalers
+from webhook.cli.checking.configurations import configuration_faults, is_configuration
 from webhook.cli.checking.failures import Failure
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.groups import group_faults, spread_groups
@@ -145,6 +146,9 @@ class CheckRun:
         """Examine one object and collect the results."""
         self.leave_out(manifest)
         try:
+            self.faults += configuration_faults(manifest, frame.today)
+            if is_configuration(manifest):
+                return Examination()
             patch = self._patch(manifest, frame)
             if patch is not None and patch.get("$patch") == "delete":
                 return Examination()
