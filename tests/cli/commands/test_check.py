@@ -25,6 +25,7 @@ spec:
 """
 NOTHING = "not a Kubernetes object: it has no apiVersion and no kind"
 TEMPLATED = "a template; check what it renders: helm template CHART | evenspread check -"
+GO_TEXT = "text as Go prints it; in a Helm template write {{{{- toYaml .Values.{} | nindent {} }}}}"
 CRD = """\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -264,6 +265,26 @@ class TestBadFiles:
                 "'apiVersion': v1\n\"kind\": X\na:\n\tb: c\n",
                 "5.yaml:4:1: error: not YAML: a tab character; YAML is indented with spaces",
                 id="a tab",
+            ),
+            pytest.param(
+                "apiVersion: v1\nkind: X\nspec:\n  spread: [map[maxSkew:1 topologyKey:zone] map[maxSkew:2]]\n",
+                f"5.yaml:4:15: error: not YAML: {GO_TEXT.format('spread', 4)}",
+                id="what Go prints",
+            ),
+            pytest.param(
+                "apiVersion: v1\nkind: X\nspec:\n  a:\n  - spread:\n      [map[a.b/c:1]]\n",
+                f"5.yaml:6:11: error: not YAML: {GO_TEXT.format('spread', 6)}",
+                id="what Go prints, on a line of its own",
+            ),
+            pytest.param(
+                "apiVersion: v1\nkind: X\nspec: [{a: map[b:c]}]\n",
+                f"5.yaml:3:15: error: not YAML: {GO_TEXT.format('x', 2)}",
+                id="what Go prints, in flow style",
+            ),
+            pytest.param(
+                "apiVersion: v1\nkind: X\nspec: [map[i]]\n",
+                "5.yaml:3:11: error: not YAML: did not find expected ',' or ']' while parsing a flow sequence",
+                id="an index",
             ),
             pytest.param(
                 '{"apiVersion": "v1",\n"kind": "Pod", "a": ]}\n',

@@ -39,6 +39,10 @@ _NAME_OF = re.compile(rb"""^metadata:[ \t]*\r?\n(?:[ \t].*\n)*?[ \t]+name:[ \t]*
 _TYPE_WORDS = (b"apiVersion", b"kind", b"items", CONSTRAINTS.encode())
 _MAX_UNSNIFFED_BYTES = 32 * 1024
 
+# A key whose value Go printed. Source: Go fmt ``printValue``, the verb %v.
+_GO_VALUE = re.compile(r"^([ ]*(?:- )?)([\w-]+):\s*\[*map\[", re.MULTILINE)
+_GO_MAP = re.compile(r"map\[[^\]\s:]+:")
+_MOST_KEY_CHARS = 317  # of a label's key: a prefix of 253, a slash and 63
 # Fields that decide what is looked at.
 _DECISIVE = frozenset(
     (
@@ -224,7 +228,20 @@ def _unreadable(document: InputDocument, error: UnreadableDocumentError) -> Inpu
         message = "a tab character; YAML is indented with spaces"
     elif message.startswith("found character that"):
         message = f"a plain text cannot start with {character}; quote it"
+    elif go_text := _as_go_prints(text, error.index or 0):
+        message = go_text
     return document.fault(f"not YAML: {message}", error.index, foreign=foreign)
+
+
+def _as_go_prints(text: str, index: int) -> str:
+    """The message for a value that a Helm template printed without toYaml: ``[map[maxSkew:1]]``."""
+    start = text.rfind("\n", 0, index) + 1
+    if not _GO_MAP.search(text, start, index + _MOST_KEY_CHARS):
+        return ""
+    # The key is on this line, or on the one above.
+    key = _GO_VALUE.search(text, text.rfind("\n", 0, max(start - 1, 0)) + 1, index + 1)
+    column, name = (len(key[1]), key[2]) if key else (len(text[start:]) - len(text[start:].lstrip()), "x")
+    return f"text as Go prints it; in a Helm template write {{{{- toYaml .Values.{name} | nindent {column + 2} }}}}"
 
 
 def _twice(document: InputDocument, key: str, index: int, hint: str = "", *, foreign: bool = False) -> InputFault:

@@ -1,6 +1,7 @@
 """kube-apiserver's own words, each under the id of a rule."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from manifest import DENY, RECENT, TODAY, constraint, examined, findings, worklo
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.api.version import ANNOUNCED, OLDEST, KubernetesVersion
 from webhook.core.apiserver.validation import are_plainly_right, validate_constraints
-from webhook.core.json_edits import Edit, value_at
+from webhook.core.json_edits import Edit, applied, value_at
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import API_RULES
@@ -334,6 +335,85 @@ def test_a_value_of_the_wrong_type_as_the_right_one(fields, where, fix, value):
     [wrong] = [each.finding for each in found.findings]
     assert (wrong.path, wrong.fix) == (f"{ROOT}{where}", fix)
     assert wrong.edits == (() if value is None else (Edit(f"{ROOT}{where}", value),))
+
+
+TEXT = "this is text, not a list: "
+GO_TEXT = "this is text as Go prints it, not a "
+IN_HELM = "in a Helm template write {{{{- toYaml {} | nindent {} }}}}"
+OF_CONSTRAINTS = ".Values.topologySpreadConstraints"
+BLOCK = f"{TEXT}remove the | or > before it, or {IN_HELM}"
+QUOTED = f"{TEXT}remove the quotes, or {IN_HELM}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "text", "fix"),
+    [
+        pytest.param("Deployment", "", "- maxSkew: 1\n", BLOCK.format(OF_CONSTRAINTS, 8), id="a block of text"),
+        pytest.param("CronJob", "", "- maxSkew: 1\n", BLOCK.format(OF_CONSTRAINTS, 12), id="deeper"),
+        pytest.param("Pod", "", "# a\n- maxSkew: 1\n", BLOCK.format(OF_CONSTRAINTS, 4), id="higher, with a comment"),
+        pytest.param("Rollout", "", '[{"maxSkew": 1}]', QUOTED.format(OF_CONSTRAINTS, 8), id="JSON"),
+        pytest.param("Deployment", "", "zone", (TEXT + IN_HELM).format(OF_CONSTRAINTS, 8), id="a word"),
+        pytest.param("Deployment", "", "{{ .Values.x }}", (TEXT + IN_HELM).format(OF_CONSTRAINTS, 8), id="a template"),
+        pytest.param(
+            "Deployment",
+            "",
+            "[map[maxSkew:1 topologyKey:zone]]",
+            (GO_TEXT + "list: " + IN_HELM).format(OF_CONSTRAINTS, 8),
+            id="Go's list",
+        ),
+        pytest.param(
+            "CronJob", "", "map[maxSkew:1]", (GO_TEXT + "list: " + IN_HELM).format(OF_CONSTRAINTS, 12), id="Go's map"
+        ),
+        pytest.param(
+            "Deployment", "[0]", "map[maxSkew:1]", (GO_TEXT + "mapping: " + IN_HELM).format(".", 10), id="Go's item"
+        ),
+        pytest.param(
+            "Deployment",
+            "[0].labelSelector",
+            "map[matchLabels:map[app:web]]",
+            (GO_TEXT + "mapping: " + IN_HELM).format(".Values.labelSelector", 12),
+            id="Go's selector",
+        ),
+        pytest.param(
+            "Deployment",
+            "[0].labelSelector.matchLabels",
+            "map[]",
+            (GO_TEXT + "mapping: " + IN_HELM).format(".Values.matchLabels", 14),
+            id="Go's empty map",
+        ),
+        pytest.param(
+            "Deployment",
+            "[0].labelSelector",
+            "matchLabels:\n  app: web\n",
+            BLOCK.replace("a list", "a mapping").format(".Values.labelSelector", 12),
+            id="a selector's text",
+        ),
+        pytest.param(
+            "Deployment",
+            "[0].matchLabelKeys",
+            "- pod-template-hash\n",
+            BLOCK.format(".Values.matchLabelKeys", 12),
+            id="the text of keys",
+        ),
+    ],
+)
+def test_text_instead_of_a_list_or_a_mapping_says_how_helm_writes_it(kind, where, text, fix):
+    manifest = workload(kind, "app=web", broken())
+    ways = {"Pod": "spec", "CronJob": "spec.jobTemplate.spec.template.spec"}
+    path = f"{ways.get(kind, 'spec.template.spec')}.topologySpreadConstraints{where}"
+    assert "wrong-type" not in {each.finding.rule for each in examined(manifest).findings}
+    [wrong] = [each.finding for each in examined(applied(manifest, [Edit(path, text)])).findings]
+    assert (wrong.rule, wrong.path, wrong.fix, wrong.edits) == ("wrong-type", path, fix, ())
+    assert wrong.by_hand == "the text may come from a template"
+
+
+@pytest.mark.parametrize("letters", ["\n", "[", "map[", "a", "- "])
+def test_long_text_instead_of_a_list_costs_little(letters):
+    manifest = workload("Deployment", "app=web", broken())
+    given = json.dumps(applied(manifest, [Edit(ROOT.removesuffix("[0]"), letters * 1_000_000)])).encode()
+    started = time.thread_time()
+    examined(given)
+    assert time.thread_time() - started < 1  # not with the square of the text's length
 
 
 def test_where_the_text_of_a_number_is_not_known_it_is_not_guessed():

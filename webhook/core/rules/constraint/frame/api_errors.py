@@ -40,6 +40,13 @@ _INDEX = re.compile(r"\[\d+\]")
 _EXPRESSION = re.compile(r"\.matchExpressions\[(\d+)\]\.(operator|values)")
 _MISFIT = re.compile(r"json: cannot unmarshal (string|number|bool).* of type (\S+)", re.DOTALL)
 _DIGITS = re.compile(r"[-+]?[0-9]{1,10}", re.ASCII)
+_LIST = "[]v1.TopologySpreadConstraint"
+_MOST_TEXT_CHARS = 4096  # of a text, to see what it was meant to be
+_COMPOSITE = ("[]", "map[", "v1.")  # how Go's names of lists, maps and structs begin
+# What a Helm template prints of a list or a mapping without toYaml. Source: Go fmt ``printValue``, the verb %v.
+_GO_TEXT = re.compile(r"\s*\[*map\[(?:\]|[^\]\s:]+:)")
+# Text that is YAML or JSON itself: an item, a key, or a bracket.
+_YAML_TEXT = re.compile(r"^[ \t]*(?:-\s|[\w./\"'-]+:(?:\s|$)|\[|\{(?!\{))", re.MULTILINE)
 # Paths whose values are label keys or values.
 _LABEL_TEXTS = re.compile(r"\.(?:labels|matchLabels|nodeSelector)[.\[][^\[\]]+\]?|\.(?:values|matchLabelKeys)\[\d+\]")
 _POSITIVE = {"maxSkew", "minDomains"}
@@ -252,6 +259,12 @@ def fitting(path: str, text: str, value: Callable[[], object], as_written: Calla
     if found is None:
         return _worded(text.rpartition(" of type ")[2])
     given, wanted = found[1], found[2]
+    if (
+        given == "string"
+        and wanted.startswith(_COMPOSITE)
+        and (said := _of_text(path, wanted, value_at(value(), path)))
+    ):
+        return Fix(said, by_hand="the text may come from a template")
     if given == "string" and wanted.startswith("int"):
         return _number(path, value_at(value(), path))
     if given == "string" and wanted == "[]string":
@@ -270,11 +283,26 @@ def _worded(wanted: str) -> Fix:
 _WORDS = {
     "string": "write a string here",
     "int32": "write a whole number here",
-    "[]v1.TopologySpreadConstraint": "write a list here: each constraint begins with a hyphen",
+    _LIST: "write a list here: each constraint begins with a hyphen",
     "v1.LabelSelector": "write matchLabels or matchExpressions here",
     "v1.TopologySpreadConstraint": "write the fields of a constraint here",
     "map[string]string": "write a label and its value here",
 }
+
+
+def _of_text(path: str, wanted: str, text: object) -> str:
+    """What to write instead of text that was meant as a list or a mapping; empty where a name stands there."""
+    start = text[:_MOST_TEXT_CHARS] if isinstance(text, str) else ""
+    is_go, is_yaml = bool(_GO_TEXT.match(start)), bool(_YAML_TEXT.search(start))
+    if not (wanted == _LIST or is_go or is_yaml):
+        return ""
+    source = "." if path.endswith("]") else f".Values.{path.rpartition('.')[2]}"
+    # A chart indents each level by two, and an item of a list is a level.
+    levels = len(path.replace("[", ".[").split("."))
+    meant = "a list" if wanted.startswith("[]") else "a mapping"
+    undo = "remove the | or > before it, or " if "\n" in start else "remove the quotes, or "
+    told = f"this is text{' as Go prints it' if is_go else ''}, not {meant}: {undo if is_yaml and not is_go else ''}"
+    return f"{told}in a Helm template write {{{{- toYaml {source} | nindent {2 * levels} }}}}"
 
 
 def _number(path: str, written: object) -> Fix:
