@@ -21,6 +21,7 @@ from webhook.core.api.version import ANNOUNCED, OLDEST, RECORDED, KubernetesVers
 from webhook.core.policy.policy import Messages, Mode
 from webhook.core.review.messages import denial, warnings_of
 from webhook.core.review.review import examine
+from webhook.core.rules.cluster.shared_selectors import TOO_WIDE
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.placement.affinity_conflicts import CONFLICTS
 from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES
@@ -148,7 +149,7 @@ def index():
     for rule in RULES:
         kind = "as kube-apiserver does" if rule.id in API_RULES else "with a cluster" if rule.id in NEED_CLUSTER else ""
         kind = "of the object alone, on the command line only" if rule.id in OFFLINE else kind
-        kind = "with a cluster; less without" if rule is CONFLICTS else kind
+        kind = "with a cluster; less without" if rule in (CONFLICTS, TOO_WIDE) else kind
         rows.append(f"| [{rule.id}]({rule.id}.md) | {rule.severity} | {rule.mode} | {kind or 'of the object alone'} |")
     return INDEX + "\n".join(rows) + "\n"
 

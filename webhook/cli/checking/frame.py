@@ -1,5 +1,7 @@
 """What a command examines manifests with: policy, release, cluster, date."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from webhook.core.api.version import RECORDED, KubernetesVersion
@@ -15,6 +17,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     Shape: ``today`` is an ISO date; ``namespace`` is for objects that name none; ``rules`` are the only ones to report,
     empty for all. ``index`` is None without a cluster. ``asked_version`` takes precedence over ``cluster_version``.
     ``scalers`` are autoscalers in the input, ``patches`` the resolved paths of files that a kustomization patches with.
+    ``same_file`` has an index of each file, by its name, while no cluster is known.
     """
 
     policy: Policy
@@ -26,14 +29,15 @@ class Frame(Struct, frozen=True, kw_only=True):
     cluster_version: KubernetesVersion | None = None
     scalers: tuple[Autoscaler, ...] = ()
     patches: frozenset[str] = frozenset()
+    same_file: Mapping[str, ClusterIndex] = {}
 
     @property
     def version(self) -> KubernetesVersion:
         """The release to examine for: as asked, else the cluster's, else the recorded one."""
         return self.asked_version or self.cluster_version or RECORDED
 
-    def circumstances(self, namespace: str = "") -> Circumstances:
-        """The same for the rules, of an object that would be created in this namespace."""
+    def circumstances(self, namespace: str = "", file: str = "") -> Circumstances:
+        """The same for the rules, of an object of this file that would be created in this namespace."""
         return Circumstances(
             policy=self.policy,
             version=self.version,
@@ -41,4 +45,5 @@ class Frame(Struct, frozen=True, kw_only=True):
             today=self.today,
             namespace=namespace,
             scalers=self.scalers,
+            same_file=self.same_file.get(file),
         )

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.groups import group_faults, spread_groups
 from webhook.cli.checking.patches import completed, is_patch, of_patch
 from webhook.cli.checking.results import Gap, Row, RunResult, rank
+from webhook.cli.checking.same_file import same_file_indexes
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.review.decision import Examination
 from webhook.core.review.review import examine
@@ -38,7 +39,7 @@ def look(
     """Examine every object of the files; ``progress`` is called with the number of objects so far."""
     given = [*files]
     readable = [each for each in given if isinstance(each, File)]
-    frame = with_patches(with_groups(with_autoscalers(frame, readable), readable), readable)
+    frame = of_input(frame, readable)
     seen = CheckRun()
     for manifest in seen.manifests(given, duplicates=True):
         seen.examine(manifest, frame)
@@ -59,6 +60,14 @@ def as_note(fault: InputFault) -> InputFault:
     return structs.replace(fault, fatal=False) if is_note else fault
 
 
+def of_input(frame: Frame, files: Sequence[File]) -> Frame:
+    """The frame with all that the input says beside its objects."""
+    frame = _with_patches(_with_groups(with_autoscalers(frame, files), files), files)
+    if frame.index is not None:
+        return frame
+    return structs.replace(frame, same_file=same_file_indexes(files, frame.namespace, frame.policy))
+
+
 def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
     """The frame with the autoscalers of the input, which count as if they were in the cluster."""
     scalers = tuple(autoscalers(files, frame.namespace))
@@ -69,13 +78,13 @@ def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
     return structs.replace(frame, scalers=scalers)
 
 
-def with_patches(frame: Frame, files: Iterable[File]) -> Frame:
+def _with_patches(frame: Frame, files: Iterable[File]) -> Frame:
     """The frame with the files that kustomizations in reach name as patches."""
     names = (file.name for file in files if Path(file.name).is_file())
     return structs.replace(frame, patches=frozenset(patched_files(names)))
 
 
-def with_groups(frame: Frame, files: Iterable[File]) -> Frame:
+def _with_groups(frame: Frame, files: Iterable[File]) -> Frame:
     """The frame with the SpreadGroups of the input, which count as if they were in the cluster."""
     if frame.index is not None:
         for group in spread_groups(files, frame.namespace):
@@ -154,7 +163,7 @@ class CheckRun:
                 return Examination()
             examined = examine(
                 manifest.value if patch is None else completed(patch),
-                frame.circumstances(manifest.namespace or frame.namespace),
+                frame.circumstances(manifest.namespace or frame.namespace, manifest.file),
                 as_written=lambda path: as_written(manifest, path),
             )
         except Exception as error:  # noqa: BLE001 whatever one object does to us, the others are looked at

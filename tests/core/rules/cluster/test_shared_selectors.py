@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from build import declared, owner, running
+from build import declared, index, owner, running
 from core.groups.grouped import written
 from core.rules.shop import LABELS, deployed, shop
 from hypothesis import given
@@ -12,9 +12,12 @@ from manifest import DENY, decide, examined, said, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
+from webhook.core.api.version import RECORDED
 from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Messages
 from webhook.core.review.messages import WARNING_CHARS, warnings_of
+from webhook.core.review.review import examine
+from webhook.core.rules.frame.subject import Circumstances
 
 RULE = "selector-too-wide"
 HARD = "zone hard 1 part=shop"
@@ -584,3 +587,60 @@ def test_it_never_speaks_where_all_pods_are_the_workloads_own(own, more, asks, o
     found = shop("a: n1 | b: n2", *pods, *others)
     manifest = workload("Deployment", text(own), f"zone hard 1 {text(asks)}", selector=text(own))
     assert said(RULE, manifest, index=found) == []
+
+
+@pytest.mark.parametrize(
+    ("constraint", "own", "others", "expected"),
+    [
+        pytest.param(
+            HARD,
+            "app=cart",
+            [deployed("pay")],
+            "zone[0] also counts the pods of pay in the same file; narrow it to app=cart; "
+            "this workload's own selector does not match them: a domain that they fill takes no pod of this one",
+            id="a hard constraint",
+        ),
+        pytest.param(
+            "zone soft 1 part=shop",
+            "app=cart",
+            [deployed("pay", HARD), deployed("db", HARD)],
+            "zone[0] also counts the pods of db and pay in the same file; narrow it to app=cart unless they are one "
+            "application; this workload's own selector does not match them: a domain that they fill comes last for "
+            "pods of this one",
+            id="a soft one, and others that have it too",
+        ),
+        pytest.param(
+            HARD,
+            LABELS["pay"],
+            [deployed("pay")],
+            "zone[0] also counts the pods of pay in the same file; "
+            "give the pods of each workload a label of their own; "
+            "another workload has the same selector as this one: a domain that they fill takes no pod of this one",
+            id="the same selector",
+        ),
+        pytest.param(
+            HARD,
+            "app=cart",
+            [
+                replace(deployed("pay"), meta=replace(deployed("pay").meta, name="p" * 63)),
+                deployed("db"),
+                owner("Deployment/of-two", "run=two", declared("app=cart part=shop"), declared("run=two")),
+            ],
+            f"zone[0] also counts the pods of db and {'p' * 31}… in the same file; narrow it to app=cart; "
+            "this workload's own selector does not match them: a domain that they fill takes no pod of this one",
+            id="a long name",
+        ),
+    ],
+)
+def test_workloads_of_the_same_file_without_a_cluster(constraint, own, others, expected):
+    manifest = workload("Deployment", own if own != "app=cart" else LABELS["cart"], constraint, selector=own)
+    manifest["metadata"]["namespace"] = deployed("pay").meta.namespace
+    here = Circumstances(policy=DENY, version=RECORDED, same_file=index(*others))
+    [wide] = [each for each in examine(manifest, here).findings if each.finding.rule == RULE]
+    found = wide.finding
+    assert f"{found.summary}; {found.remedy}; {found.detail}" == expected
+    assert wide.mode == "audit"
+    assert bool(found.edits) != bool(found.by_hand)
+    assert RULE not in {each.rule for each in examine(manifest, here).not_evaluated}
+    alone = examine(manifest, replace(here, same_file=index(owner("Deployment/x", "app=x", declared("app=x")))))
+    assert [each.missing for each in alone.not_evaluated if each.rule == RULE] == ["no cluster"]

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import Row, rank
-from webhook.cli.checking.run import CheckRun, with_autoscalers, with_patches
+from webhook.cli.checking.run import CheckRun, of_input
 from webhook.core.json_edits import marked, without_gone
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.manifests.editing.edit_rounds import Pieces
@@ -57,8 +57,7 @@ def mend(files: Iterable[File], frame: Frame, *, lowest: Severity) -> Mending:
     """Fix all findings of this severity or a higher one, except exempted ones and those of rules not requested."""
     refused: list[tuple[Row, str]] = []
     given = [*files]
-    frame = with_patches(with_autoscalers(frame, given), given)
-    asked = _Asked(frame, lowest)
+    asked = _Asked(of_input(frame, given), lowest)
     return Mending(tuple(_mended(file, asked, refused) for file in given), tuple(refused))
 
 

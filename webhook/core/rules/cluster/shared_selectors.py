@@ -12,6 +12,7 @@ from webhook.core.api.types import LabelSelector, Pod
 from webhook.core.api.written_selector import pairs_text
 from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod
 from webhook.core.explain.fixes import changed
+from webhook.core.groups.membership import memberships
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -43,7 +44,7 @@ from webhook.core.scheduler.problem import Problem, take
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural
 from webhook.core.workloads.controller_labels import may_be_added
-from webhook.core.workloads.kinds import REVISION_LABELS
+from webhook.core.workloads.kinds import REVISION_LABELS, group_kind, traits
 from webhook.core.workloads.own_selector import compiled
 from webhook.core.workloads.workload import Workload
 
@@ -67,6 +68,9 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """What the rule says of each constraint."""
     if not any(selects(placed.constraint) for placed in subject.placed):
         return ()
+    here = subject.circumstances
+    if here.index is None and here.same_file is not None and (found := [*_in_file(subject, here.same_file)]):
+        return found
     missing = subject.lacks("pods")
     if missing or subject.index is None:
         return (NotEvaluated(TOO_WIDE.id, missing),)
@@ -97,20 +101,93 @@ TOO_WIDE = Rule(
         "The scheduler spreads the sum of all pods that the selector matches: if pods of another workload are among "
         "them, all pods of this one may end in one zone while the sum is even. It warns if workloads without a "
         "constraint over the same key, which nothing spreads, change at this moment which nodes the hard constraints "
-        "leave to the next pod."
+        "leave to the next pod. Without a cluster `check` compares the workloads of one file and one namespace."
     ),
     silent=(
         "about pods that the workload's own selector matches, those of other revisions among them; finished and "
         "terminating pods; where all others are on nodes that do not count; workloads of the same controller, as an "
         "operator's shards, or of the same SpreadGroup; if matchLabelKeys names the label of the revision; and where "
         "the pods do not match the selector themselves (`selector-not-self`). It is not evaluated for kinds without a "
-        "selector, whose pods cannot be told from others."
+        "selector, whose pods cannot be told from others. Without a cluster it is also silent about workloads of "
+        "different files, objects that have a controller, workloads with 0 replicas, and Pods, Jobs and CronJobs, "
+        "which may have completed. It then speaks about two workloads with the same own selector."
     ),
     ask=evaluate,
     needs=(Need.PODS,),
     asked_again=AskedAgain.AFTER_RECOUNTS,
     recounts=True,
 )
+
+
+def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
+    """One finding for each selector that matches the pod templates of other workloads of the same file."""
+    workload, own = subject.workload, own_selector(subject)
+    if own is None or workload.meta.controller is not None:
+        return
+    counting = [placed for placed in subject.placed if selects(placed.constraint)]
+    for (_, late, selector), alike in _by_selector(counting, workload).items():
+        groups = [*memberships(namespace_of(workload.meta.namespace), alike[0].template.template.labels, index)]
+        others = [
+            owner
+            for owner in counted_workloads(workload, selector, index)
+            if _keeps_pods(owner)
+            and not any(is_member(owner, group) for group in groups)
+            and (_have_one_selector(owner, workload) or any(map(selector.matches, _not_matched(owner, own))))
+        ]
+        if others and not late:
+            yield _finding_in_file(alike, workload, others)
+
+
+def _keeps_pods(owner: Owner) -> bool:
+    """Whether its pods run until somebody deletes them, and no controller that may be in the file makes it."""
+    completes = traits(group_kind(owner.api_version, owner.kind)).completes
+    return owner.replicas != 0 and owner.meta.controller is None and not completes
+
+
+def _have_one_selector(owner: Owner, workload: Workload) -> bool:
+    return owner.selector is not None and owner.selector == workload.selector
+
+
+def _not_matched(owner: Owner, own: Selector) -> Iterator[Mapping[str, str]]:
+    """The labels of its pod templates that the selector does not match."""
+    return (each.labels for each in owner.templates or () if not own.matches(each.labels))
+
+
+def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner]) -> Finding:
+    """The finding for constraints that count the same workloads of one file."""
+    others = sorted(others, key=lambda owner: owner.meta.name)
+    names = [called(owner, workload) for owner in others[:_NAMED]]
+    if len(others) > _NAMED:
+        names.append("other workloads")  # `counted_workloads` stops at a limit, so their number is not known
+    if any(_have_one_selector(owner, workload) for owner in others):
+        told = "another workload has the same selector as this one"
+        remedy = "give the pods of each workload a label of their own"
+        fix = Fix(
+            f"{remedy}, and select it here",
+            by_hand="only the author can choose the label, and spec.selector is immutable",
+        )
+    else:
+        told = "this workload's own selector does not match them"
+        remedy, fix = _narrower(alike, workload)
+    is_one = not any(_lacks_key(owner, placed) for owner in others for placed in alike)
+    constraints = _listed([placed.name for placed in alike])
+    return Finding(
+        rule=TOO_WIDE.id,
+        path=f"{alike[0].path}.labelSelector",
+        summary=f"{constraints} also count{'s' * (len(alike) == 1)} the pods of {_listed(names)} in the same file",
+        remedy=f"{remedy} unless they are one application" if is_one else remedy,
+        detail=f"{told}: {_weight(alike)}",
+        fix=fix.text,
+        edits=fix.edits,
+        by_hand=fix.by_hand,
+        key=alike[0].key,
+    )
+
+
+def _weight(alike: list[Placed]) -> str:
+    """What the pods of others do to a domain."""
+    hard = any(placed.constraint.hard for placed in alike)
+    return f"a domain that they fill {'takes no pod of this one' if hard else 'comes last for pods of this one'}"
 
 
 def _counting(alike: list[Placed], subject: Subject) -> int:
@@ -211,8 +288,7 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
     where = f" ({within} of them on nodes that count)" if told and within < pods else ""
     lacking = [[each for each in others if _lacks_key(each.owner, placed)] for placed in alike]
     effect = next(filter(None, (_effect(placed, subject, of) for placed, of in zip(alike, lacking, strict=True))), "")
-    hard = any(placed.constraint.hard for placed in alike)
-    weight = f"a domain that they fill {'takes no pod of this one' if hard else 'comes last for pods of this one'}"
+    weight = effect or _weight(alike)
     remedy, fix = _narrower(alike, subject.workload)
     agreed = bool(others) and not any(lacking) and sum(other.pods for other in others) >= pods
     names = _listed([placed.name for placed in alike])
@@ -221,7 +297,7 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
         path=f"{first.path}.labelSelector",
         summary=f"{names} also {'counts' if len(alike) == 1 else 'count'} {others_said}",
         remedy=f"{remedy} unless they are one application" if agreed else remedy,
-        detail=f"this workload's own selector does not match {unmatched} of those counted{where}: {effect or weight}",
+        detail=f"this workload's own selector does not match {unmatched} of those counted{where}: {weight}",
         fix=fix.text,
         edits=fix.edits,
         by_hand=fix.by_hand,

@@ -75,9 +75,11 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     Shape: ``index`` is None without a cluster. ``today`` is an ISO date (UTC), ``now`` an ISO time (UTC), empty if
     unknown. Objects that cost much (`cost`) are not judged if they can be ``elsewhere``, and rules do not look at the
     cluster for them if ``unlooked`` says why not. ``namespace`` is where the object would be created if it names none.
-    ``scalers`` are autoscalers that come with it. ``offline`` says that no kube-apiserver sees the object now, so that
-    we give its warnings. Rules that are ``unheard`` are not asked. ``creating`` is false if the object exists already.
-    ``fixes`` says whether the fix of each finding is tried. The answer is due when the ``clock`` shows ``until``.
+    ``scalers`` are autoscalers that come with it. ``same_file`` has the workloads and SpreadGroups of its file, None
+    where a cluster is known or the file has only one workload. ``offline`` says that no kube-apiserver sees the object
+    now, so that we give its warnings. Rules that are ``unheard`` are not asked. ``creating`` is false if the object
+    exists already. ``fixes`` says whether the fix of each finding is tried. The answer is due when the ``clock`` shows
+    ``until``.
     Unit: all in seconds, ``age`` since the index was last known to be current.
     """
 
@@ -93,6 +95,7 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     elsewhere: bool = False
     namespace: str = ""
     scalers: tuple[Autoscaler, ...] = ()
+    same_file: ReadOnlyIndex | None = None
     offline: bool = False
     unheard: frozenset[str] = frozenset()
     creating: bool = True
