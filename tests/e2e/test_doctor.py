@@ -28,6 +28,7 @@ NAMESPACE = "doctored"
 NAME = "evenspread-webhook"
 # Who drains keeps an address that kwok has given to another pod already.
 VALUES = ("--set", "certificates.mode=existingSecret", "--set", "drainSeconds=0")
+OWN_CA = ("--set", "certificates.mode=self", "--set", "drainSeconds=0")
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/{NAME}-tls"
 
 
@@ -145,7 +146,7 @@ def replace(where, value):
 
 
 # What others' fixes mend too.
-BY_THE_REST = {"admission", "reachable", "served certificate", "health", "leader"}
+BY_THE_REST = {"admission", "controller", "health", "reachable", "served certificate"}
 CONFIGURATION = "validatingwebhookconfiguration evenspread"
 
 
@@ -243,10 +244,9 @@ def a_policy_with_a_fault(hands):
 def test_what_is_broken_has_its_line_and_what_the_line_says_mends_it(hands, doctor, mend, broken, expected):
     for each in broken:
         each(hands)
-    # An API server with an open connection may still have its dry run reviewed.
-    lines = eventually(
-        lambda: seen if {*problems(seen := doctor())} - {"admission"} == {*expected} else None, 60, every=0.5
-    )
+    # An API server with an open connection may still have its dry run reviewed; pods report what they notice.
+    symptoms = {"admission", "controller", "health"} - {*expected}
+    lines = eventually(lambda: seen if {*problems(seen := doctor())} - symptoms == {*expected} else None, 60, every=0.5)
     wrong = [each for each in lines if each["state"] == "problem"]
     assert all(each[part] for part in ("where", "what", "why", "fix") for each in wrong)
 
@@ -306,7 +306,7 @@ def test_what_may_not_be_read_is_unknown_and_hides_nothing_else(kubectl, doctor)
 
 def test_the_release_that_makes_its_own_ca_is_right_too(doctor, helm):
     """Its controller fills in the CA, and no Secret holds what replicas serve."""
-    helm("upgrade", *WAIT)
+    helm("upgrade", *OWN_CA, *WAIT)  # without a value Helm keeps those of the release
     lines = eventually(lambda: seen if problems(seen := doctor()) == [] else None, 60, every=0.5)
 
     assert [each["check"] for each in lines if each["state"] != "ok"] == ["reports"]
@@ -334,7 +334,7 @@ def test_the_controller_that_keeps_the_ca_has_to_run(doctor, hands, mend):
 
 def test_commands_use_the_policy_that_is_installed(plane, helm, tmp_path):
     """The ConfigMap of the chart decides, and the line on the standard error names it."""
-    helm("upgrade", "--set", "config.rules.selector-not-self=deny", "--set", "config.ceiling=deny", *WAIT)
+    helm("upgrade", *OWN_CA, "--set", "config.rules.selector-not-self=deny", "--set", "config.ceiling=deny", *WAIT)
     spec = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]}
     spec["topologySpreadConstraints"][0]["labelSelector"] = {"matchLabels": {"app": "other"}}
     template = {
