@@ -30,6 +30,7 @@ from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import examine, mutate, review
+from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import RULES
 from webhook.core.workloads.kinds import KINDS, NATIVE, TEMPLATED
@@ -288,7 +289,7 @@ def faults(number):
     except DecodeError:
         pass
     frame = Frame(policy=world.policy, today="2026-11-22", asked_version=world.version, index=world.index)
-    mended = mend([File("a.json", json.dumps(world.object).encode())], frame).files[0]
+    mended = mend([File("a.json", json.dumps(world.object).encode())], frame, lowest=Severity.LOW).files[0]
     failures = look([File("a.json", mended.after)], frame).failures
     group, _, version = world.object["apiVersion"].rpartition("/")
     raw, old = json.dumps(world.object).encode(), json.dumps(world.old).encode()

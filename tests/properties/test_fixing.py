@@ -12,6 +12,7 @@ from webhook.cli.checking.changes.fixed_files import mend
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.run import look
 from webhook.core.policy.policy import Policy
+from webhook.core.rules.frame.rule import Severity
 from webhook.manifests.editing.proven_edits import value_of
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import read_manifests
@@ -37,20 +38,20 @@ def styled(draw):
 @given(styled())
 def test_what_is_mended_is_read_the_same_by_others(case):
     before, text = case
-    [mended] = mend([File("f", text.encode())], FRAME).files
+    [mended] = mend([File("f", text.encode())], FRAME, lowest=Severity.LOW).files
     after = yaml.safe_load(mended.after)
     [manifest] = read_manifests("f", mended.after)
     assert value_of(manifest) == after
     assert bool(mended.rows) is (mended.after != text.encode())
     assert after.keys() == before.keys()
-    [again] = mend([File("f", mended.after)], FRAME).files
+    [again] = mend([File("f", mended.after)], FRAME, lowest=Severity.LOW).files
     assert again.after == mended.after
 
 
 @settings(max_examples=40, deadline=None)
 @given(objects())
 def test_of_plain_json_nothing_is_refused(manifest):
-    mending = mend([File("f", json.dumps(manifest).encode())], FRAME)
+    mending = mend([File("f", json.dumps(manifest).encode())], FRAME, lowest=Severity.LOW)
     assert mending.refused == ()
     left = look([File("f", mending.files[0].after)], FRAME)
     assert [row.judged.finding for row in left.rows if row.judged.finding.edits] == []

@@ -73,7 +73,7 @@ SPEC = "|".join(
         r"priorityClassName|preemptionPolicy|runtimeClassName",
         rf"(initC|c)ontainers\[\]\.(name|restartPolicy|ports\[\]\.(hostIP|protocol)|{RESOURCES})",
         rf"overhead\{{(key)?\}}|{RESOURCES}|volumes\[\]\.({VOLUMES})",
-        r"schedulingGates\[\]\.name|resourceClaims\[\]\.name",
+        r"schedulingGates\[\]\.name|resourceClaims\[\]\.name|schedulingGroup\.podGroupName",
     )
 )
 STATUS = (
@@ -84,7 +84,8 @@ POD = rf"(metadata\.({META}|{OWNERS}))|(spec\.({SPEC}))"
 WORKLOAD = (
     rf"metadata\.({META}|{OWNERS})|spec\.(jobTemplate\.spec\.)?selector(\.({SELECTOR})|\{{(key)?\}})"
     rf"|spec\.(update)?[sS]trategy\.(type|rollingUpdate\.max(Surge|Unavailable))|spec\.(jobTemplate\.spec\.)?template\.({POD})"
-    r"|spec\.volumeClaimTemplates\[\]\.(metadata\.name|spec\.storageClassName)|spec\.(jobTemplate\.spec\.)?completionMode|spec\.podManagementPolicy"
+    rf"|spec\.volumeClaimTemplates\[\]\.(metadata\.name|spec\.(storageClassName|{RESOURCES}))"
+    r"|spec\.(jobTemplate\.spec\.)?completionMode|spec\.podManagementPolicy"
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import structs
 
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.json_edits import value_at
 from webhook.core.review.decision import Examination
 from webhook.core.rules.rule_set import API_RULES
@@ -19,7 +20,7 @@ _DIRECTIVE = "$patch"
 # What the base may say of a constraint: with these, nothing is missing.
 _BASE = {
     "maxSkew": 1,
-    "topologyKey": "kubernetes.io/hostname",
+    "topologyKey": HOSTNAME,
     "whenUnsatisfiable": "DoNotSchedule",
     "labelSelector": {"matchLabels": {"base": "base"}},
 }

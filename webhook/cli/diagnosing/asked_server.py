@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from webhook.cli.diagnosing.facts import Asked, Facts, Object, Read, at, configured, selector_of
 from webhook.cluster.connection import ApiServer, ClusterError
-from webhook.core.api.well_known import HOSTNAME, NAMESPACE_NAME
+from webhook.core.api.well_known import APP_NAME, HOSTNAME, NAMESPACE_NAME
 from webhook.core.policy.policy import MatchedObject, Mode, ceiling_for, exempted, mode_for
 from webhook.core.rules.rule_set import BY_ID
 
@@ -84,12 +84,12 @@ class Asking:
         return mode.rank >= Mode.WARN.rank and not exempted(policy, rule.id, target, self._facts.now.date().isoformat())
 
 
-_LABELS = {"app.kubernetes.io/name": _NAME}
+_LABELS = {APP_NAME: _NAME}
 _CONSTRAINT = {
     "maxSkew": 1,
     "topologyKey": HOSTNAME,
     "whenUnsatisfiable": "ScheduleAnyway",
-    "labelSelector": {"matchLabels": {"app.kubernetes.io/name": f"not-{_NAME}"}},
+    "labelSelector": {"matchLabels": {APP_NAME: f"not-{_NAME}"}},
 }
 _DEPLOYMENT: Mapping[str, Any] = {
     "apiVersion": "apps/v1",

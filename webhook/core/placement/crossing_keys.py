@@ -22,6 +22,7 @@ from webhook.core.cached_property import cached_property
 from webhook.core.placement.closed_forms import room_of
 from webhook.core.placement.game import DomainSpread, Game, Limit
 
+_UNWEIGHTED = (1,)
 _MOST_PODS = 20_000
 _ALL_SETS = 8  # rows up to which every set of rows is checked
 
@@ -244,7 +245,7 @@ def board_of(game: Game, work: int) -> Board | None:
     hosts = [game.node_spreads[each.spread] for each in crowd.on_nodes]
     fitting = len(spreads) == 2 and len(hosts) <= 1 and not crowd.apart and crowd.near is None
     weights = [each.weights for each in spreads] + [each.weights for each in hosts]
-    if not fitting or crowd.pods > _MOST_PODS or any(each != (1,) for each in weights):
+    if not fitting or crowd.pods > _MOST_PODS or any(each != _UNWEIGHTED for each in weights):
         return None
     open_ = {number: of for number, of in enumerate(game.classes) if of.open[0] and room_of(of) != 0}
     for number, of in open_.items():
