@@ -1,7 +1,7 @@
 """Edits of JSON values, addressed by API paths such as ``spec.containers[0].name``."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -95,3 +95,13 @@ def without_gone(value: object) -> object:
         left = [each for each in map(without_gone, value) if each is not GONE]
         return left if left or not value else GONE
     return value
+
+
+def written_path(steps: Sequence[str]) -> str:
+    """An API path from its steps: ``spec.template.spec``."""
+    parts = (step if step.startswith("[") else f".{step}" if _is_plain(step) else f"[{step}]" for step in steps)
+    return "".join(parts).removeprefix(".")
+
+
+def _is_plain(step: str) -> bool:
+    return step.replace("-", "").replace("_", "").isalnum()

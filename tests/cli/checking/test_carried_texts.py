@@ -5,12 +5,15 @@ import json
 import pytest
 import yaml
 
+from webhook.core.json_edits import Edit, applied
+from webhook.core.text import with_article
+
 ITEM = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
 SPEC = {"spec": {"topologySpreadConstraints": [ITEM]}}
-SAID = (
-    "{} has topologySpreadConstraints in the text of its {}, which was not looked at: "
-    "check what stands in a.yaml as a file of its own"
-)
+SAID = "topologySpreadConstraints in {} of {} were not looked at: {}"
+AS_FILE = "check the text as a file of its own"
+RENDER = "check what the chart renders: helm template CHART | evenspread check -"
+PATCHED = "check the objects that it patches"
 
 
 def carrier(text, kind="ConfigMap", field="data"):
@@ -33,7 +36,7 @@ def carrier(text, kind="ConfigMap", field="data"):
 @pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump], ids=["as JSON", "as YAML"])
 def test_a_note_where_constraints_stand_in_a_text(run, text, kind, field, write):
     code, out, err = run("check", "-", stdin=write(carrier(text, kind, field)).encode())
-    said = SAID.format(f"{kind} a", field)
+    said = SAID.format(field, f"a {kind}", AS_FILE)
     assert (code, out, err.partition("note: ")[2].splitlines()[0]) == (
         0,
         "1 file, 1 object, 0 workloads: no findings\n",
@@ -43,7 +46,7 @@ def test_a_note_where_constraints_stand_in_a_text(run, text, kind, field, write)
 
 def test_where_the_note_stands(run, tmp_path):
     (tmp_path / "cm.yaml").write_text(yaml.safe_dump({**carrier(yaml.safe_dump(SPEC)), "data2": 1}))
-    assert run("check", "cm.yaml")[2].startswith("cm.yaml:3:3: note: ConfigMap a has ")
+    assert run("check", "cm.yaml")[2].startswith("cm.yaml:3:3: note: topologySpreadConstraints in data of a ConfigMap ")
 
 
 @pytest.mark.parametrize(
@@ -55,11 +58,195 @@ def test_where_the_note_stands(run, tmp_path):
         pytest.param(carrier("topologySpreadConstraints:\nnodeSelector: {}\n"), id="nothing"),
         pytest.param(carrier("a: 1\n"), id="another text"),
         pytest.param(carrier(yaml.safe_dump(SPEC), "Secret"), id="base64"),
-        pytest.param({**carrier(""), "data": ["topologySpreadConstraints: [{"]}, id="no mapping"),
         pytest.param({**carrier(""), "data": {"a": 1, "topologySpreadConstraints": None}}, id="no text"),
-        pytest.param({**carrier(yaml.safe_dump(SPEC)), "apiVersion": "a.io/v1"}, id="another API"),
+        pytest.param(
+            {**carrier(""), "metadata": {"name": "a", "annotations": {"last-applied": json.dumps(SPEC)}}},
+            id="an annotation",
+        ),
+        pytest.param({**carrier(""), "status": {"text": json.dumps(SPEC)}}, id="a status"),
     ],
 )
 @pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump], ids=["as JSON", "as YAML"])
 def test_no_note_elsewhere(run, value, write):
-    assert "in the text of its" not in run("check", "-", stdin=write(value).encode())[2]
+    assert "were not looked at" not in run("check", "-", stdin=write(value).encode())[2]
+
+
+TEXT = yaml.safe_dump(SPEC)
+APPLICATION, RELEASE = ("argoproj.io/v1alpha1", "Application"), ("helm.toolkit.fluxcd.io/v2", "HelmRelease")
+
+
+def holder(kind, path, value):
+    return applied({"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": "a"}}, [Edit(path, value)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value", "field", "advice"),
+    [
+        pytest.param(APPLICATION, "spec.source.helm.values", TEXT, None, RENDER, id="Argo CD"),
+        pytest.param(APPLICATION, "spec.source.helm.valuesObject", SPEC, None, RENDER, id="Argo CD's object"),
+        pytest.param(
+            APPLICATION,
+            "spec.sources",
+            [{"helm": {"values": TEXT}}],
+            "spec.sources[*].helm.values",
+            RENDER,
+            id="one of Argo CD's sources",
+        ),
+        pytest.param(
+            ("argoproj.io/v1alpha1", "ApplicationSet"),
+            "spec.template.spec.source.helm.values",
+            f"{TEXT}\nname: {{{{ .name }}}}\n",
+            None,
+            RENDER,
+            id="a template of an ApplicationSet",
+        ),
+        pytest.param(RELEASE, "spec.values.web", SPEC, "spec.values", RENDER, id="Flux"),
+        pytest.param(RELEASE, "spec.values.extra", [TEXT], "spec.values", RENDER, id="a text in values"),
+        pytest.param(("helm.cattle.io/v1", "HelmChart"), "spec.valuesContent", TEXT, None, RENDER, id="k3s"),
+        pytest.param(("argoproj.io/v1alpha1", "Workflow"), "spec.podSpecPatch", TEXT, None, PATCHED, id="a Workflow"),
+        pytest.param(
+            ("argoproj.io/v1alpha1", "CronWorkflow"),
+            "spec.workflowSpec.templates",
+            [{"podSpecPatch": json.dumps(SPEC)}],
+            "spec.workflowSpec.templates[*].podSpecPatch",
+            PATCHED,
+            id="a template of a CronWorkflow",
+        ),
+        pytest.param(
+            ("kustomize.toolkit.fluxcd.io/v1", "Kustomization"),
+            "spec.patches",
+            [{"patch": "- op: replace\n  path: /spec/template/spec/topologySpreadConstraints/0/maxSkew\n  value: 0\n"}],
+            "spec.patches[*].patch",
+            PATCHED,
+            id="a JSON 6902 patch",
+        ),
+        pytest.param(("a.io/v1", "Thing"), "spec.pod", TEXT, None, AS_FILE, id="a kind that nobody knows"),
+        pytest.param(
+            ("a.io/v1", "Thing"),
+            "spec.pod",
+            "topologySpreadConstraints: |\n  - maxSkew: 1\n",
+            None,
+            AS_FILE,
+            id="a text in a text",
+        ),
+    ],
+)
+@pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump], ids=["as JSON", "as YAML"])
+def test_a_note_of_every_other_text_and_of_values(run, *, kind, path, value, field, advice, write):
+    code, out, err = run("check", "-", "-v", stdin=write(holder(kind, path, value)).encode())
+    said = SAID.format(field or path, with_article(kind[1]), advice)
+    assert (code, out, err.partition("note: ")[2]) == (0, "1 file, 1 object, 0 workloads: no findings\n", f"{said}\n")
+    other = write(holder(kind, path, "" if isinstance(value, str) else {})).encode()
+    assert run("check", "-", stdin=other)[2] == ""
+
+
+def test_equal_notes_share_a_line(run, tmp_path):
+    for name in ("web", "db"):
+        text = json.dumps(holder(RELEASE, f"spec.values.{name}", SPEC))
+        (tmp_path / f"{name}.json").write_text(text)
+    said = SAID.format("spec.values", "a HelmRelease", RENDER)
+    assert run("check", ".")[2] == f"2 files: note: {said} (-v names them)\n"
+
+
+@pytest.mark.parametrize(
+    "patches",
+    [
+        pytest.param(f"patches:\n- patch: |\n    {json.dumps(SPEC)}\n", id="a strategic merge patch"),
+        pytest.param(
+            'patches:\n- patch: \'[{"op": "remove", "path": "/spec/topologySpreadConstraints"}]\'\n',
+            id="a JSON 6902 patch in JSON",
+        ),
+        pytest.param("patchesStrategicMerge:\n- |\n  topologySpreadConstraints:\n  - maxSkew: 1\n", id="the old field"),
+        pytest.param("helmCharts:\n- valuesInline: {topologySpreadConstraints: [{maxSkew: 1}]}\n", id="inline values"),
+    ],
+)
+def test_patches_inside_a_kustomization(run, tmp_path, patches):
+    file = tmp_path / "kustomization.yaml"
+    left = "; its topologySpreadConstraints were not looked at\n"
+    for typed in ("", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"):
+        file.write_text(typed + patches)
+        assert run("check", ".")[2].endswith(left)
+        file.write_text(typed + patches.replace("topologySpreadConstraints", "nodeSelector"))
+        assert "passed over: a kustomization" in run("check", ".")[2]
+        assert not run("check", ".")[2].endswith(left)
+
+
+def misspelt(key):
+    told = f"{key} looks like topologySpreadConstraints misspelt: Helm drops a value that no template reads"
+    return "unread-constraints", "medium", told
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "topologySpreadconstraints",
+        "TopologySpreadConstraints",
+        "topologyspreadconstraints",
+        "topologySpreadConstraint",
+        "topologySpreadContraints",
+        "topology_spread_constraints",
+        "topolgySpreadConstraints",
+    ],
+)
+@pytest.mark.parametrize("value", [[ITEM], yaml.safe_dump([ITEM])], ids=["a list", "a text"])
+def test_a_misspelt_name_in_values_is_a_finding(run, tmp_path, key, value):
+    for name, text in {
+        "values-prod.yaml": yaml.safe_dump({"web": {key: value}}),
+        "a.yaml": yaml.safe_dump(holder(RELEASE, "spec.values.web", {key: value})),
+        "b.yaml": yaml.safe_dump(holder(APPLICATION, "spec.source.helm.values", yaml.safe_dump({key: value}))),
+        "c.json": json.dumps(holder(APPLICATION, "spec.sources", [{"helm": {"valuesObject": {key: value}}}])),
+    }.items():
+        file = tmp_path / name
+        file.write_text(text)
+        [found] = json.loads(run("check", name, "-o", "json", "--rule", "unread-constraints")[1])
+        assert (found["rule"], found["severity"], found["message"]) == misspelt(key)
+        assert found["fix"] == f"rename it to topologySpreadConstraints, unless the chart itself has {key}"
+        assert found["path"].endswith(key)
+        file.write_text(text.replace(key, "topologySpreadConstraints"))
+        code, out, err = run("check", name, "-o", "json", "--rule", "unread-constraints")
+        assert (code, out) == (0, "[]\n")
+        assert "not looked at" in err
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({"topologySpread": [ITEM]}, id="a name of the chart's own"),
+        pytest.param({"serverTopologySpreadConstraints": [ITEM]}, id="a part of the chart"),
+        pytest.param({"topologySpreadconstraints": []}, id="an empty list"),
+        pytest.param({"topologySpreadconstraints": {"enabled": True}}, id="something else"),
+        pytest.param({"topologySpreadconstraints": "see the docs"}, id="prose"),
+        pytest.param({"kind": "DaemonSet", "spec": {"template": {}}}, id="a kind of the chart's own"),
+    ],
+)
+def test_other_names_in_values_are_no_finding(run, tmp_path, values):
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+    code, out, _ = run("check", "values.yaml")
+    assert (code, out) == (0, "1 file, 0 objects, 0 workloads: nothing to check\n")
+
+
+def test_where_the_misspelt_name_stands(run, tmp_path):
+    (tmp_path / "values.yaml").write_text("web:\n  topologySpreadconstraints:\n  - maxSkew: 1\n")
+    code, out, _ = run("check", "values.yaml")
+    assert code == 0
+    assert out.startswith("values.yaml:2:3: medium unread-constraints ")
+    assert run("check", "values.yaml", "--fail-on", "medium")[0] == 1
+    assert run("check", "values.yaml", "-o", "report")[1] == "", "no cluster has such an object"
+    assert "left unread-constraints: " in run("check", "values.yaml", "--fix")[2]
+    (tmp_path / "app.yaml").write_text(
+        yaml.safe_dump(holder(APPLICATION, "spec.source.helm.values", "topologySpreadconstraints: [{maxSkew: 1}]\n"))
+    )
+    assert run("check", "app.yaml")[1].startswith("app.yaml:8:7: medium ")
+
+
+@pytest.mark.parametrize("read", ["topologySpreadconstraints", "topologySpreadConstraints"])
+@pytest.mark.parametrize("place", ["templates/web.yaml", "charts/sub/templates/_pod.tpl"])
+def test_a_name_that_the_charts_templates_read_is_none_misspelt(run, tmp_path, place, read):
+    template = tmp_path / "chart" / place
+    template.parent.mkdir(parents=True)
+    template.write_text(f"{{{{ toYaml .Values.{read} }}}}\n")
+    (tmp_path / "chart" / "Chart.yaml").write_text("name: web\n")
+    (tmp_path / "chart" / "ci").mkdir()
+    (tmp_path / "chart" / "ci" / "a-values.yaml").write_text("topologySpreadconstraints: [{maxSkew: 1}]\n")
+    found = json.loads(run("check", "chart/ci", "-o", "json", "--rule", "unread-constraints")[1])
+    assert len(found) == (read == "topologySpreadConstraints")

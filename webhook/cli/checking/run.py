@@ -22,9 +22,11 @@ from webhook.core.review.decision import Examination
 from webhook.core.review.review import examine
 from webhook.core.rules.constraint.api import WRONG_TYPE
 from webhook.core.rules.constraint.unknown_fields import right_paths
+from webhook.core.workloads.custom_kinds import VALUES_KIND
 from webhook.core.workloads.reading import has_template
 from webhook.manifests.reading.beside import KUSTOMIZATION, LARGER_KUSTOMIZATION
-from webhook.manifests.reading.carried_texts import carried
+from webhook.manifests.reading.carried_texts import carried, with_values
+from webhook.manifests.reading.charts import chart_reads
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import PIPES, File
 from webhook.manifests.reading.kustomizations import NAMES, patched_files, why_not_built
@@ -41,7 +43,7 @@ def look(
     readable = [each for each in given if isinstance(each, File)]
     frame = of_input(frame, readable)
     seen = CheckRun()
-    for manifest in seen.manifests(given, duplicates=True):
+    for manifest in seen.manifests(given, duplicates=True, values=True):
         seen.examine(manifest, frame)
         progress(seen.objects)
     seen.faults = [*map(as_note, seen.faults)]
@@ -55,7 +57,7 @@ def as_note(fault: InputFault) -> InputFault:
     """
     is_note = fault.foreign and not fault.file.startswith(PIPES)
     path = Path(fault.file)
-    if fault.message.endswith(KUSTOMIZATION) and path.name in NAMES and why_not_built(path.parent):
+    if KUSTOMIZATION in fault.message and path.name in NAMES and why_not_built(path.parent):
         fault = structs.replace(fault, message=fault.message.replace(KUSTOMIZATION, LARGER_KUSTOMIZATION))
     return structs.replace(fault, fatal=False) if is_note else fault
 
@@ -120,10 +122,12 @@ class CheckRun:
         self._gaps: Counter[tuple[str, str]] = Counter()
         self._failures: list[Failure] = []
 
-    def manifests(self, files: Iterable[File | InputFault], *, duplicates: bool) -> Iterator[Manifest]:
+    def manifests(
+        self, files: Iterable[File | InputFault], *, duplicates: bool, values: bool = False
+    ) -> Iterator[Manifest]:
         """The objects of the files, one by one; collects faults and counts files.
 
-        Shape: ``duplicates`` as in `read_manifests`.
+        Shape: ``duplicates`` and ``values`` as in `read_manifests`.
         """
         for file in files:
             if isinstance(file, InputFault):
@@ -131,7 +135,7 @@ class CheckRun:
                 continue
             self._files += 1
             empty = True
-            for found in read_manifests(file.name, file.data, duplicates=duplicates):
+            for found in read_manifests(file.name, file.data, duplicates=duplicates, values=values):
                 empty = False
                 if isinstance(found, InputFault):
                     self.faults.append(found)
@@ -142,7 +146,9 @@ class CheckRun:
                 self.faults.append(InputFault(file=file.name, message=message, line=1, column=1, fatal=False))
 
     def leave_out(self, manifest: Manifest) -> None:
-        """Count an object without examining it."""
+        """Count an object without examining it. Values of a chart are no object."""
+        if manifest.kind == VALUES_KIND and not manifest.api_version:
+            return
         self.objects += 1
         self._kinds[manifest.kind] += 1
 
@@ -162,7 +168,7 @@ class CheckRun:
             if patch is not None and patch.get("$patch") == "delete":
                 return Examination()
             examined = examine(
-                manifest.value if patch is None else completed(patch),
+                with_values(manifest) if patch is None else completed(patch),
                 frame.circumstances(manifest.namespace or frame.namespace, manifest.file),
                 as_written=lambda path: as_written(manifest, path),
             )
@@ -191,6 +197,8 @@ class CheckRun:
         told = [each for each in examined.findings if not frame.rules or each.finding.rule in frame.rules]
         misspelt = right_paths(each.finding for each in told if not each.waived)
         told = [each for each in told if each.finding.path not in misspelt]
+        if manifest.kind == VALUES_KIND:
+            told = [each for each in told if not chart_reads(manifest.file, each.finding.path.rpartition(".")[2])]
         if examined.workload is None and examined.decode_error is None:
             if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
                 self.faults.append(manifest.document.fault(f"{manifest.title}: cannot be decoded"))

@@ -36,6 +36,8 @@ def _reported(result: RunResult) -> dict[_Workload, Reported]:
     found, judged = dict[_Workload, Reported](), dict[_Workload, list[Judged]]()
     for row in result.rows:
         of = row.manifest
+        if not of.api_version:
+            continue  # values of a chart: no cluster has such an object
         key = _key(of, namespace_of(of.namespace))
         found.setdefault(key, _about(of))
         judged.setdefault(key, []).append(row.judged)

@@ -5,6 +5,7 @@ In a path ``[*]`` stands for every entry of a list, ``*`` for every value of a m
 Source: the CRDs of the projects named in ``CUSTOM``.
 """
 
+import re
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -69,6 +70,17 @@ class Layout(Struct, frozen=True):
 
 
 CONSTRAINTS = "topologySpreadConstraints"
+# No text without any of these holds constraints, whatever they are called.
+_HINTS = re.compile(rb"spread|constrain|maxSkew|topologyKey|whenUnsatisfiable", re.IGNORECASE)
+VALUES_KIND = "Values"  # stands for a file of a chart's values, which has no kind of its own
+# Objects with values of a chart.
+_CHARTS = frozenset(
+    {
+        *(("", VALUES_KIND), ("helm.toolkit.fluxcd.io", "HelmRelease")),
+        *(("argoproj.io", "Application"), ("argoproj.io", "ApplicationSet")),
+        *(("helm.cattle.io", "HelmChart"), ("helm.cattle.io", "HelmChartConfig")),
+    }
+)
 
 
 def configured_layout(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...]) -> Layout | None:
@@ -136,3 +148,13 @@ def value_at_layout_path(value: object, path: str | None) -> object:
             return None
         value = value.get(name)
     return value
+
+
+def is_of_chart(api_version: str, kind: str) -> bool:
+    """Whether an object of this type holds values of a Helm chart."""
+    return (api_version.rpartition("/")[0], kind) in _CHARTS
+
+
+def may_hold_constraints(text: bytes) -> bool:
+    """Whether a text has any word of constraints, also in a misspelt name."""
+    return _HINTS.search(text) is not None

@@ -33,6 +33,14 @@ _BY_KEYS = (
     (("suite", "tests"), "a helm-unittest suite; check what helm template CHART prints"),
     (("templates", "tests"), "a helm-unittest suite; check what helm template CHART prints"),
 )
+# The field with a value that is not empty, as a key of YAML or JSON inside a text, or in the path of a JSON 6902 patch.
+# Comments and prose have none.
+_IN_TEXT = re.compile(
+    rf"""(?:^[ \t]*(?:-[ \t]+)?|[{{,]\s*)["']?{CONSTRAINTS}["']?[ \t]*:"""
+    r"""\s*(?:[|>][-+0-9]*[ \t]*\n\s*)?(?:\#[^\n]*\n\s*)*(?:-\s|\[\s*[^\]\s]|\{\s*[^}\s])"""
+    rf"""|\bpath["']?[ \t]*:[ \t]*["']?/[\w/~-]*/{CONSTRAINTS}\b""",
+    re.MULTILINE,
+)
 _KINDS = frozenset(kind for _, kind in BUILT_IN_KINDS)
 _POD_FIELDS = frozenset({"template", "jobTemplate", "containers"})
 _TYPE_FIELD = re.compile(rb"""^["']?(apiVersion|kind)["']?[ \t]*:""", re.MULTILINE)
@@ -68,15 +76,24 @@ def beside(file: str, value: Mapping[str, Json]) -> str:
     """A note about a document that belongs to manifests but is none, such as Helm values; empty for any other."""
     kind, version = value.get("kind"), value.get("apiVersion")
     if str(version).startswith("kustomize.config.k8s.io/"):
-        return f"passed over: {KUSTOMIZATION}"
+        return _note(KUSTOMIZATION, value)
     if _is_text(kind) and _is_text(version) and "metadata" in value:
         return ""
     name = PurePath(file).name
     what = next((what for pattern, what in _BY_NAME if pattern.fullmatch(name)), "")
     if not what and not (_is_text(kind) and _is_text(version)):
         what = next((what for keys, what in _BY_KEYS if all(key in value for key in keys)), "")
-    constraints = f"; its {CONSTRAINTS} were not looked at" if what and _has_constraints(value) else ""
-    return f"passed over: {what}{constraints}" if what else ""
+    return _note(what, value) if what else ""
+
+
+def in_text(text: str) -> bool:
+    """Whether a text has constraints, as a field or in a JSON 6902 patch."""
+    return CONSTRAINTS in text and _IN_TEXT.search(text) is not None
+
+
+def _note(what: str, value: Mapping[str, Json]) -> str:
+    constraints = f"; its {CONSTRAINTS} were not looked at" if _has_constraints(value) else ""
+    return f"passed over: {what}{constraints}"
 
 
 def _is_text(value: Json) -> bool:
@@ -84,7 +101,9 @@ def _is_text(value: Json) -> bool:
 
 
 def _has_constraints(value: Json) -> bool:
-    """Whether there are constraints anywhere in the value."""
+    """Whether there are constraints anywhere in the value, texts included."""
     if isinstance(value, dict):
         return bool(value.get(CONSTRAINTS)) or any(map(_has_constraints, value.values()))
+    if isinstance(value, str):
+        return in_text(value)
     return isinstance(value, list) and any(map(_has_constraints, value))

@@ -1,6 +1,7 @@
-"""Notes about constraints inside the texts of a ConfigMap or a Secret, which no rule reads.
+"""Notes about constraints in an object that no rule reads: in its texts, and in values of a chart.
 
-What becomes of such a text depends on its reader: kubectl may apply it, an operator may make pods of it, or nothing.
+What becomes of them depends on their reader: Argo CD and Flux give values to Helm, Argo Workflows and kustomize patch
+other objects, kubectl may apply the text of a ConfigMap.
 """
 
 import re
@@ -9,34 +10,96 @@ from typing import Any
 
 import msgspec
 
+from webhook.core.json_edits import Edit, applied, written_path
+from webhook.core.text import with_article
+from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, is_of_chart, may_hold_constraints, walk
+from webhook.manifests.reading.beside import in_text
 from webhook.manifests.reading.documents import InputFault
+from webhook.manifests.reading.go_scalars import UnreadableDocumentError
+from webhook.manifests.reading.go_yaml import read_document
 from webhook.manifests.reading.manifest import Manifest
 
 Json = Any  # raw JSON from outside
 
-# The fields with plain text; a Secret's data and a ConfigMap's binaryData are base64, and are not searched.
-_TEXTS = {("v1", "ConfigMap"): "data", ("v1", "Secret"): "stringData"}
-_NAME = "topologySpreadConstraints"
-# The field as a key of YAML or JSON with a value that is not empty, but not in a comment or in prose.
-_HELD = re.compile(
-    rf"""(?:^[ \t]*(?:-[ \t]+)?|[{{,]\s*)["']?{_NAME}["']?[ \t]*:"""
-    r"""\s*(?:\#[^\n]*\n\s*)*(?:-\s|\[\s*[^\]\s]|\{\s*[^}\s])""",
-    re.MULTILINE,
+# Where objects have a chart's values as text. Source: argo-cd pkg/apis/application/v1alpha1 ``ApplicationSourceHelm``;
+# k3s-io/helm-controller pkg/apis ``HelmChartSpec``.
+_SOURCES = ("spec.source", "spec.sources[*]", "spec.template.spec.source", "spec.template.spec.sources[*]")
+_VALUES_TEXTS = (*(f"{source}.helm.values" for source in _SOURCES), "spec.valuesContent")
+_IN_JSON = re.compile(CONSTRAINTS.encode())
+# In JSON, a key of the object itself is followed by a quote.
+_IN_JSON_TEXT = re.compile(rf'{CONSTRAINTS}[^"]'.encode())
+_PASSED = frozenset({"metadata", "status"})  # of an object: kubectl keeps the whole object in an annotation
+# The texts of objects with names of the author's own; a Secret's data and a ConfigMap's binaryData are base64.
+_DATA = {"ConfigMap": "data", "Secret": "stringData"}
+_ADVICE = (
+    ("values", "check what the chart renders: helm template CHART | evenspread check -"),
+    ("patch", "check the objects that it patches"),
+    ("", "check the text as a file of its own"),
 )
 
 
 def carried(manifest: Manifest) -> Iterator[InputFault]:
-    """A note for each text of the object that contains constraints."""
-    field = _TEXTS.get((manifest.api_version, manifest.kind))
-    if field is None or (isinstance(manifest.value, bytes) and _NAME.encode() not in manifest.value):
+    """A note for each field of the object that contains constraints which no rule reads."""
+    is_chart = is_of_chart(manifest.api_version, manifest.kind)
+    if manifest.kind == VALUES_KIND:
+        return  # a note about the file names them
+    if isinstance(manifest.value, bytes) and not (_IN_JSON if is_chart else _IN_JSON_TEXT).search(manifest.value):
         return
-    value: Json = msgspec.json.decode(manifest.value) if isinstance(manifest.value, bytes) else manifest.value
-    texts = value.get(field)
-    for key, text in texts.items() if isinstance(texts, Mapping) else ():
-        if isinstance(text, str) and _HELD.search(text):
-            place = manifest.locate(f"{field}[{key}]")
-            message = (
-                f"{manifest.title} has {_NAME} in the text of its {field}, which was not looked at: "
-                f"check what stands in {key} as a file of its own"
-            )
-            yield InputFault(file=manifest.file, message=message, line=place.line, column=place.column, fatal=False)
+    own = _DATA.get(manifest.kind)
+    fields = _parsed(with_values(manifest)).items()
+    value = {key: each for key, each in fields if key not in _PASSED and own in {None, key}}
+    for steps in _held(value, (), is_chart=is_chart):
+        field = _field(steps, manifest.kind)
+        advice = next(advice for word, advice in _ADVICE if word in field.lower())
+        message = f"{CONSTRAINTS} in {field} of {with_article(manifest.kind)} were not looked at: {advice}"
+        place = manifest.locate(written_path(steps))
+        yield InputFault(file=manifest.file, message=message, line=place.line, column=place.column, fatal=False)
+
+
+def _field(steps: tuple[str, ...], kind: str) -> str:
+    """The field in a note: without names that the author chose, so that equal notes can share a line."""
+    if kind in _DATA:
+        return steps[0]
+    values = next((number for number, step in enumerate(steps, start=1) if "values" in step.lower()), len(steps))
+    return written_path(tuple("[*]" if step[:1] == "[" else step for step in steps[:values]))
+
+
+def with_values(manifest: Manifest) -> bytes | Mapping[str, Json]:
+    """The object, with the values of a chart that it has as text parsed; unreadable text stays."""
+    if not is_of_chart(manifest.api_version, manifest.kind) or not may_hold_constraints(manifest.json_text):
+        return manifest.value
+    value = _parsed(manifest.value)
+    edits = []
+    for pattern in _VALUES_TEXTS:
+        for steps, text, _ in walk(value, pattern):
+            if isinstance(text, str) and isinstance(read := _read(text), dict):
+                edits.append(Edit(written_path(steps), read))
+    return applied(value, edits) if edits else manifest.value
+
+
+def _read(text: str) -> Json:
+    try:
+        return read_document(text.encode()).value
+    except UnreadableDocumentError:
+        return None
+
+
+def _parsed(given: bytes | Mapping[str, Json]) -> Mapping[str, Json]:
+    value: Mapping[str, Json] = msgspec.json.decode(given) if isinstance(given, bytes) else given
+    return value
+
+
+def _held(value: Json, steps: tuple[str, ...], *, is_chart: bool) -> Iterator[tuple[str, ...]]:
+    """The steps to each text with constraints, and of a chart to each value with constraints."""
+    if isinstance(value, str):
+        if in_text(value):
+            yield steps
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _held(each, (*steps, f"[{index}]"), is_chart=is_chart)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            if is_chart and key == CONSTRAINTS and each and any("values" in step.lower() for step in steps):
+                yield (*steps, key)
+            else:
+                yield from _held(each, (*steps, key), is_chart=is_chart)

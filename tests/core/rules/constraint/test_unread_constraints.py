@@ -344,15 +344,30 @@ def test_a_known_custom_resource_has_its_place():
     assert fix == ("move to spec.kafka.template.pod or spec.zookeeper.template.pod or spec.entityOperator.template.pod")
 
 
-def test_values_of_a_chart_are_rendered_first():
-    value = {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "web"}}
-    assert unread(put(value, "spec.values.topologySpreadConstraints", BOTH)) == [
+CHARTS = [
+    ("helm.toolkit.fluxcd.io/v2", "HelmRelease", "spec.values.topologySpreadConstraints"),
+    ("argoproj.io/v1alpha1", "Application", "spec.source.helm.valuesObject.topologySpreadConstraints"),
+    ("argoproj.io/v1alpha1", "ApplicationSet", "spec.template.spec.source.helm.valuesObject.topologySpreadConstraints"),
+    ("helm.cattle.io/v1", "HelmChart", "spec.values.a.topologySpreadConstraints"),
+]
+
+
+@pytest.mark.parametrize(("api_version", "kind", "path"), CHARTS, ids=lambda each: each)
+def test_values_of_a_chart_have_constraints_under_the_right_name_alone(api_version, kind, path):
+    value = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "web"}}
+    assert unread(put(value, path, BOTH)) == []
+    wrong = path.replace("SpreadC", "Spreadc")
+    assert unread(put(value, wrong, BOTH)) == [
         (
-            "spec.values.topologySpreadConstraints",
-            "these are values of a chart: the constraints in them were not checked",
-            "check what the chart renders: helm template CHART | evenspread check -",
+            wrong,
+            (
+                "topologySpreadconstraints looks like topologySpreadConstraints misspelt: "
+                "Helm drops a value that no template reads"
+            ),
+            "rename it to topologySpreadConstraints, unless the chart itself has topologySpreadconstraints",
         )
     ]
+    assert len(unread(put(value, "spec.other.topologySpreadConstraints", BOTH))) == 1, "which are no values"
 
 
 def owned(api_version, kind):

@@ -12,7 +12,7 @@ from itertools import takewhile
 from msgspec import Struct
 
 from webhook.core.api.types import ObjectMeta
-from webhook.core.json_edits import Edit
+from webhook.core.json_edits import Edit, written_path
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.frame.field_names import meant
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, Rule, RuleAnswer, Severity
@@ -20,9 +20,12 @@ from webhook.core.rules.frame.written import Written
 from webhook.core.text import nearest, one_line, quoted, with_article
 from webhook.core.workloads.custom_kinds import (
     CONSTRAINTS,
+    VALUES_KIND,
     EmbeddedKind,
     configured_layout,
+    is_of_chart,
     leads_to,
+    may_hold_constraints,
     value_at_layout_path,
 )
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, KINDS, group_of
@@ -32,8 +35,6 @@ from webhook.core.yaml_flow import flow
 
 _FIELDS = ("maxSkew", "topologyKey", "whenUnsatisfiable")
 _NAME = CONSTRAINTS.lower()
-# No text without any of these holds constraints, whatever they are called.
-_HINTS = re.compile(rb"spread|constrain|maxSkew|topologyKey|whenUnsatisfiable", re.IGNORECASE)
 _USUAL_LETTERS = 64  # of a field
 _SLIPS = 3  # letters that a misspelt name may be off; cases, hyphens and underscores do not count
 # Deeper and larger than any object that people write; looking at so many values takes about a second.
@@ -47,10 +48,6 @@ _MAX_FIX_CHARS = 500  # of a fix: a whole line of configuration, with two paths 
 _PASSED = frozenset({("status",), ("metadata", "managedFields"), ("metadata", "annotations"), ("metadata", "labels")})
 _PATTERNS = (".kyverno.io", ".gatekeeper.sh")
 _NO_PODS = frozenset({"apiextensions.k8s.io", "admissionregistration.k8s.io"})
-# Values of a chart, and how to get what it makes of them.
-_CHARTS = frozenset(
-    {("helm.toolkit.fluxcd.io", "HelmRelease"), ("argoproj.io", "Application"), ("argoproj.io", "ApplicationSet")}
-)
 _PATHS = ("templatePath", "constraintsPath")
 _TYPE = re.compile("[A-Za-z][A-Za-z0-9]*")
 _PATH = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\[\*\])?(?:\.[A-Za-z][A-Za-z0-9_-]*(?:\[\*\])?)*")
@@ -77,16 +74,6 @@ class UnreadKey(Struct, frozen=True):
         return written_path(self.steps)
 
 
-def written_path(steps: _Steps) -> str:
-    """An API path from its steps: ``spec.template.spec``."""
-    parts = (step if step.startswith("[") else f".{step}" if _is_plain(step) else f"[{step}]" for step in steps)
-    return "".join(parts).removeprefix(".")
-
-
-def _is_plain(step: str) -> bool:
-    return step.replace("-", "").replace("_", "").isalnum()
-
-
 class _Object(Struct, frozen=True):
     value: Mapping[str, object]
     api_version: str
@@ -106,17 +93,24 @@ class _Object(Struct, frozen=True):
 
 def evaluate(written: Written) -> Iterator[RuleAnswer]:
     """What the rule says of an object, whatever it is; it is decoded only if its text may hold constraints."""
-    if isinstance(written.raw, bytes) and not _HINTS.search(written.raw):
+    if isinstance(written.raw, bytes) and not may_hold_constraints(written.raw):
         return
     api_version, kind, embedded = written.stated.api_version or "", written.stated.kind or "", written.embedded
     of = _Object(written.value, api_version, kind, embedded)
-    if not _is_asked(of, read_meta(written.value)):
-        return
+    if _is_asked(of, read_meta(written.value)):
+        yield from _answers(of, written)
+
+
+def _answers(of: _Object, written: Written) -> Iterator[RuleAnswer]:
+    api_version, kind, embedded = of.api_version, of.kind, of.embedded
     read = constraint_paths(api_version, kind, embedded)
-    walked = [*_places(written)]
+    is_chart = is_of_chart(api_version, kind)
+    walked = [*_places(written, texts=is_chart)]
     if None in walked:
         yield NotEvaluated(UNREAD.id, _TOO_LARGE)
     places = [each for each in walked if each and (of.native or _is_list_of_constraints(each.value))]
+    if is_chart:
+        places = [each for each in places if not _is_value(of, each) or _is_misspelt(each.key)]
     if of.native and api_version.rpartition("/")[2] != "v1":
         if places:
             yield _of_no_kind(of, kind)
@@ -144,12 +138,14 @@ UNREAD = Rule(
         "Constraints that nobody looked at are not known to be right. In a wrong place, under a misspelt name or in an "
         "object of a kind that no API server has, they reach no pod at all: then the severity is high, since kubectl "
         "refuses the object. In a resource of a kind that evenspread does not know they may well reach pods, but were "
-        "not checked: `workloads` of the configuration says where they stand."
+        "not checked: `workloads` of the configuration says where they stand. A misspelt name in values of a chart "
+        "(a values file, a HelmRelease, an Application) is a finding too: Helm drops values that no template reads."
     ),
     silent=(
-        "in admission; for objects of which a controller is known, as for a ControllerRevision; below `status`, in "
-        "texts (the data of a ConfigMap), and in what is no list of constraints (the schema in a "
-        "CustomResourceDefinition); and for policies of Kyverno, Gatekeeper and Kubernetes itself, which hold patterns."
+        "in admission; for objects of which a controller is known, as for a ControllerRevision; below `status`; in "
+        "texts (the data of a ConfigMap) and under the right name in values of a chart, which `check` names in a note; "
+        "in what is no list of constraints (the schema in a CustomResourceDefinition); and for policies of Kyverno, "
+        "Gatekeeper and Kubernetes itself, which hold patterns."
     ),
     ask_written=evaluate,
 )
@@ -172,8 +168,13 @@ def _is_field(steps: _Steps, written: Written) -> bool:
     return not any(f"{path}.".startswith((f"{each}.", f"{each}[")) for each in written.unknown)
 
 
-def _places(written: Written) -> Iterator[UnreadKey | None]:
-    """Every key that names constraints, in the order of the object; None where it is too large to look at all of it."""
+def _places(written: Written, *, texts: bool = False) -> Iterator[UnreadKey | None]:
+    """Every key that names constraints, in the order of the object; None where it is too large to look at all of it.
+
+    Args:
+        written: The object.
+        texts: Include text under a misspelt name, since a chart may render it.
+    """
     pending: list[tuple[_Steps, Mapping[str, object] | list[object]]] = [((), written.value)]
     seen = 0
     while pending:
@@ -188,7 +189,10 @@ def _places(written: Written) -> Iterator[UnreadKey | None]:
         else:
             for key, each in here.items():
                 if (*steps, key) not in _PASSED:
-                    if _names_constraints(key, each) and (_sounds(key) or not _is_field((*steps, key), written)):
+                    if isinstance(each, str):
+                        if texts and _is_misspelt(key) and any(name in each for name in _FIELDS):
+                            yield UnreadKey((*steps, key), each, here)
+                    elif _names_constraints(key, each) and (_sounds(key) or not _is_field((*steps, key), written)):
                         yield UnreadKey((*steps, key), each, here)
                     else:
                         inner.append(((*steps, key), each))
@@ -202,9 +206,15 @@ def _is_slip(place: UnreadKey, read: tuple[str, ...]) -> bool:
 
 
 def _names_constraints(key: str, value: object) -> bool:
-    if isinstance(value, str):
-        return False  # a label, or a text
     return _sounds(key) or _is_list_of_constraints(value, surely=True)
+
+
+def _is_misspelt(key: str) -> bool:
+    return key != CONSTRAINTS and meant(key) == CONSTRAINTS
+
+
+def _is_value(of: _Object, place: UnreadKey) -> bool:
+    return of.kind == VALUES_KIND or any("values" in step.lower() for step in place.steps[:-1])
 
 
 def _sounds(key: str) -> bool:
@@ -222,6 +232,8 @@ _known_sound = lru_cache(maxsize=1024)(_sound)
 
 def _is_list_of_constraints(value: object, *, surely: bool = False) -> bool:
     """Whether a value holds constraints: not a schema, and not nothing."""
+    if isinstance(value, str):
+        return True  # `_places` gives no other text
     least = 2 if surely else 1
     items = value if isinstance(value, list) else [value]
     return any(isinstance(each, Mapping) and sum(name in each for name in _FIELDS) >= least for each in items)
@@ -307,6 +319,8 @@ def _misplaced(of: _Object, place: UnreadKey, right: str) -> Finding:
 
 def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
     """Constraints in a resource of which it is not known that they stand there."""
+    if is_of_chart(of.api_version, of.kind) and _is_value(of, place):
+        return _misspelt_value(place)
     kind, severity = with_article(_shown(of.kind)), None
     summary = f"evenspread does not know that {kind} has constraints here: they were not checked"
     entry = _entry(of, place)
@@ -315,12 +329,6 @@ def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
         severity = Severity.HIGH
         summary = f"{kind} makes no pods: these constraints reach none"
         remedy = fix = "move to the pod template of a workload"
-    elif (of.group, of.kind) in _CHARTS and any("values" in step.lower() for step in place.steps):
-        summary = "these are values of a chart: the constraints in them were not checked"
-        remedy, fix = (
-            "check what the chart renders",
-            "check what the chart renders: helm template CHART | evenspread check -",
-        )
     elif configured_layout(of.api_version, of.kind, of.embedded) is not None:
         name, path = next(((name, entry[name]) for name in _PATHS if name in entry), ("", ""))
         own = next(each for each in of.embedded if (each.api_version, each.kind) == (of.api_version, of.kind))
@@ -345,6 +353,21 @@ def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
         fix=one_line(fix, _MAX_FIX_CHARS),
         key=place.path,
         severity=severity,
+    )
+
+
+def _misspelt_value(place: UnreadKey) -> Finding:
+    """A value of a chart under a name that is nearly that of constraints."""
+    fix = f"rename it to {CONSTRAINTS}, unless the chart itself has {_shown(place.key)}"
+    return Finding(
+        rule=UNREAD.id,
+        path=place.path,
+        summary=f"{_shown(place.key)} looks like {CONSTRAINTS} misspelt: Helm drops a value that no template reads",
+        remedy=fix,
+        detail="Helm gives no error for a value that no template of the chart reads",
+        fix=fix,
+        by_hand="only the chart's templates show which names it reads",
+        key=place.path,
     )
 
 
