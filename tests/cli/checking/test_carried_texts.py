@@ -225,6 +225,51 @@ def test_other_names_in_values_are_no_finding(run, tmp_path, values):
     assert (code, out) == (0, "1 file, 0 objects, 0 workloads: nothing to check\n")
 
 
+@pytest.mark.parametrize("name", ["values.json", "values/prod.yaml", "prod-values.yml"])
+def test_values_files_of_other_names(run, tmp_path, name):
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps({"web": {"topologySpreadconstraints": [ITEM]}}))
+    [found] = json.loads(run("check", ".", "-o", "json", "--rule", "unread-constraints")[1])
+    assert (found["rule"], found["severity"], found["message"]) == misspelt("topologySpreadconstraints")
+    assert (found["line"], found["column"]) == (1, 10)
+    file.write_text(json.dumps(SPEC))
+    code, out, err = run("check", ".")
+    assert (code, out) == (0, "1 file, 0 objects, 0 workloads: nothing to check\n")
+    assert err.endswith(
+        "Helm values; check what helm template CHART prints; its topologySpreadConstraints were not looked at\n"
+    )
+
+
+def test_a_workload_in_a_directory_of_values_is_none_of_them(run, tmp_path):
+    (tmp_path / "values").mkdir()
+    (tmp_path / "values" / "web.yaml").write_text("kind: Deployment\nspec: {template: {}}\n")
+    assert run("check", ".")[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        pytest.param(
+            [{"op": "add", "path": "/spec/template/spec/topologySpreadConstraints/0/maxSkew", "value": 0}],
+            "; its topologySpreadConstraints were not looked at",
+            id="the path",
+        ),
+        pytest.param(
+            [{"op": "add", "path": "/spec/template", "value": SPEC}],
+            "; its topologySpreadConstraints were not looked at",
+            id="the value",
+        ),
+        pytest.param([{"op": "remove", "path": "/spec/replicas"}], "", id="another field"),
+    ],
+)
+def test_a_file_of_a_json_6902_patch(run, tmp_path, patch, said):
+    (tmp_path / "patch.yaml").write_text(yaml.safe_dump(patch))
+    code, _, err = run("check", ".")
+    told = f"a JSON 6902 patch; check what kustomize build DIR prints{said}"
+    assert (code, err) == (0, f"./patch.yaml:1:1: note: passed over: {told}\n")
+
+
 def test_where_the_misspelt_name_stands(run, tmp_path):
     (tmp_path / "values.yaml").write_text("web:\n  topologySpreadconstraints:\n  - maxSkew: 1\n")
     code, out, _ = run("check", "values.yaml")

@@ -16,6 +16,7 @@ Json = Any  # raw JSON from outside
 
 KUSTOMIZATION = "a kustomization; check what it builds: evenspread check --kustomize DIR"
 LARGER_KUSTOMIZATION = "a kustomization with remote bases or Helm charts; check what kustomize build DIR prints"
+JSON_PATCH = "a JSON 6902 patch; check what kustomize build DIR prints"
 TEMPLATE = "a template; check what it renders: helm template CHART | evenspread check -"
 VALUES = "Helm values; check what helm template CHART prints"
 # By the file's name: what it is, and what to check instead.
@@ -72,17 +73,26 @@ def is_template(text: str, index: int | None) -> bool:
     return "{{" in line or text[at : at + 1] == "%"
 
 
-def beside(file: str, value: Mapping[str, Json]) -> str:
+def beside(file: str, value: Json) -> str:
     """A note about a document that belongs to manifests but is none, such as Helm values; empty for any other."""
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(each, dict) and {"op", "path"} <= each.keys() for each in value)
+    ):
+        return _note(JSON_PATCH, value)
+    if not isinstance(value, dict):
+        return ""
     kind, version = value.get("kind"), value.get("apiVersion")
     if str(version).startswith("kustomize.config.k8s.io/"):
         return _note(KUSTOMIZATION, value)
     if _is_text(kind) and _is_text(version) and "metadata" in value:
         return ""
-    name = PurePath(file).name
-    what = next((what for pattern, what in _BY_NAME if pattern.fullmatch(name)), "")
+    path = PurePath(file)
+    what = next((what for pattern, what in _BY_NAME if pattern.fullmatch(path.name)), "")
     if not what and not (_is_text(kind) and _is_text(version)):
-        what = next((what for keys, what in _BY_KEYS if all(key in value for key in keys)), "")
+        what = VALUES if path.parent.name == "values" and not claims(value) else ""
+        what = what or next((what for keys, what in _BY_KEYS if all(key in value for key in keys)), "")
     return _note(what, value) if what else ""
 
 
@@ -91,7 +101,7 @@ def in_text(text: str) -> bool:
     return CONSTRAINTS in text and _IN_TEXT.search(text) is not None
 
 
-def _note(what: str, value: Mapping[str, Json]) -> str:
+def _note(what: str, value: Json) -> str:
     constraints = f"; its {CONSTRAINTS} were not looked at" if _has_constraints(value) else ""
     return f"passed over: {what}{constraints}"
 
@@ -103,7 +113,9 @@ def _is_text(value: Json) -> bool:
 def _has_constraints(value: Json) -> bool:
     """Whether there are constraints anywhere in the value, texts included."""
     if isinstance(value, dict):
-        return bool(value.get(CONSTRAINTS)) or any(map(_has_constraints, value.values()))
+        path = value.get("path")
+        is_pointed_at = isinstance(path, str) and CONSTRAINTS in path.split("/")
+        return is_pointed_at or bool(value.get(CONSTRAINTS)) or any(map(_has_constraints, value.values()))
     if isinstance(value, str):
         return in_text(value)
     return isinstance(value, list) and any(map(_has_constraints, value))

@@ -33,7 +33,7 @@ MAX_YAML_BYTES = 8 * 2**20
 
 EMPTY_LIST = "an empty list: nothing to look at"
 # Nothing reads the schema of a CustomResourceDefinition. `check` of 181 MiB of generated ones takes 2.1 s of processor
-# time, and 10.2 s if it parses them.
+# time, and 10 s if it parses them.
 _CRD = ("apiextensions.k8s.io/", "CustomResourceDefinition")
 _TYPES = re.compile(rb"""^["']?(apiVersion|kind)["']?[ \t]*:[ \t]*["']?([^\s"'#]+)""", re.MULTILINE)
 _NAME_OF = re.compile(rb"""^metadata:[ \t]*\r?\n(?:[ \t].*\n)*?[ \t]+name:[ \t]*["']?([^\s"']+)""", re.MULTILINE)
@@ -159,7 +159,7 @@ def read_manifests(
         elif having and not any(word in piece.text for word in having):
             continue
         elif piece.json:
-            yield from _json_objects(piece, duplicates=duplicates)
+            yield from _json_objects(piece, duplicates=duplicates, values=values)
         else:
             yield from _yaml_objects(piece, values=values)
 
@@ -180,7 +180,7 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
     except UnreadableDocumentError as error:
         yield _unreadable(document, error)
         return
-    if isinstance(reading.value, dict) and (note := beside(document.file, reading.value)):
+    if note := beside(document.file, reading.value):
         yield document.fault(note, fatal=False)
         yield from _values(document, reading.value, is_asked=values and VALUES in note)
         return
@@ -200,9 +200,9 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
         yield from _objects(document, reading.value, "", locate)
 
 
-def _values(document: InputDocument, value: Mapping[str, Json], *, is_asked: bool) -> Iterator[Manifest]:
+def _values(document: InputDocument, value: Json, *, is_asked: bool) -> Iterator[Manifest]:
     """Values of a chart as an object, if they may have constraints under any name."""
-    if is_asked and may_hold_constraints(document.text):
+    if is_asked and isinstance(value, dict) and may_hold_constraints(document.text):
         head = _Head("", VALUES_KIND, {"name": PurePath(document.file).name})
         value = {**value, "apiVersion": "", "kind": VALUES_KIND}
         yield _manifest(document, head, value, _locator(document, lambda: yaml_tree(document.text)), "")
@@ -302,7 +302,7 @@ def _objects(
 
 
 def _json_objects(
-    document: InputDocument, *, duplicates: bool, outer: _Head | None = None
+    document: InputDocument, *, duplicates: bool, outer: _Head | None = None, values: bool = False
 ) -> Iterator[Manifest | InputFault]:
     head = _json_head(document)
     if isinstance(head, InputFault):
@@ -322,6 +322,7 @@ def _json_objects(
         value = msgspec.json.decode(document.text)
         note = "" if outer else beside(document.file, value)
         yield document.fault(note or missing, fatal=not note, foreign=outer is None and not claims(value))
+        yield from _values(document, value, is_asked=values and VALUES in note)
         return
     try:
         twice = json_duplicates(document.text.decode()) if duplicates else []
