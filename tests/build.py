@@ -193,6 +193,12 @@ def cluster(text, *, taint="dedicated", resources=None, labelled=""):
 ROOMY = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 
 
+def terminating(name, on, labelled="app=web", **more):
+    """A pod on a node that is being deleted."""
+    pod = running(name, on, labelled, **more)
+    return replace(pod, metadata=replace(pod.meta, deletion_timestamp="2026-01-01T00:00:00Z"))
+
+
 def running(name, on, labelled="app=web", *, namespace=NAMESPACE, **more):
     """A pod on a node."""
     spec = {"containers": (Container(name="c"),)} | more

@@ -85,7 +85,7 @@ def own_names(world):
         above = (pod["metadata"].get("ownerReferences") or [{}])[0]
         return above.get("name") in {"web", f"web-{HASH}"}
 
-    return [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in world["objects"] if each["kind"] == "Pod" and is_own(each)]
+    return [named(each) for each in world["objects"] if each["kind"] == "Pod" and is_own(each)]
 
 
 def question(world, replicas=None, manifest=None, **more):
@@ -95,7 +95,9 @@ def question(world, replicas=None, manifest=None, **more):
     wanted = replicas_of(manifest) if replicas is None else replicas
     if manifest["kind"] != "StatefulSet":  # what is being deleted goes whatever is placed, and is nobody's to place anew
         asked["own"] = [each for each in asked["own"] if each not in leaving(world)]
-    if manifest["kind"] == "StatefulSet":
+    if manifest["kind"] == "StatefulSet":  # its controller makes a pod anew once the terminating one of that name is gone
+        gone = terminated(world)
+        asked["pods"] = [each for each in asked["pods"] if named(each) not in gone]
         asked["ordinals"] = [ordinal(manifest, number) for number in range(wanted)]
         asked["ordered"] = manifest["spec"].get("podManagementPolicy") != "Parallel"
     elif manifest["kind"] == "DaemonSet":
@@ -108,8 +110,22 @@ def question(world, replicas=None, manifest=None, **more):
 
 def leaving(world):
     """The pods that are being deleted."""
-    pods = (each["metadata"] for each in world["objects"] if each["kind"] == "Pod")
-    return {f"{each['namespace']}/{each['name']}" for each in pods if "deletionTimestamp" in each}
+    return {named(each) for each in world["objects"] if each["kind"] == "Pod" and "deletionTimestamp" in each["metadata"]}
+
+
+def terminated(world):
+    """The workload's pods whose kubelet completes their deletion: not those on unreachable nodes."""
+    lost = {each["metadata"]["name"] for each in world["objects"] if each["kind"] == "Node" and is_unreachable(each)}
+    on = {named(each): each["spec"].get("nodeName") for each in world["objects"] if each["kind"] == "Pod"}
+    return {each for each in leaving(world) & set(own_names(world)) if on[each] not in lost}
+
+
+def is_unreachable(node):
+    return any(each["key"] == "node.kubernetes.io/unreachable" for each in node["spec"].get("taints", ()))
+
+
+def named(pod):
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def posted(world, asked):

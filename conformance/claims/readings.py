@@ -48,7 +48,7 @@ def blamed(world, finding):
     wanted = int(found[2]) if found[2] else most_of(world.world)
     placed = world.place(replicas=wanted)
     free = world.place(replicas=wanted, manifest=softened(world.manifest))
-    if placed["exact"] and free["most"] <= placed["fewest"] and placed["staying"] + placed["fewest"] < wanted:
+    if placed["exact"] and free["most"] <= placed["fewest"] and staying(placed) + placed["fewest"] < wanted:
         yield f"without any hard constraint {free['most']} find a place, with them as many"
 
 
@@ -85,7 +85,7 @@ def min_domains(world, finding):
             yield f"{placed['most']} find a place in some order, it says {total[1]}"
     if world.manifest["kind"] != "Pod":
         placed = world.place(replicas=most_of(world.world))
-        if placed["exact"] and placed["fewest"] == placed["queued"]:
+        if placed["exact"] and placed["fewest"] == placed["queued"] and not placed.get("lost"):
             yield "all replicas find a place in every order"
 
 
@@ -274,9 +274,15 @@ def do_not_fit(world, finding):
         return
     fewest, most, wanted = int(found[1] or found[2]), int(found[2]), int(found[3])
     placed = world.place(replicas=wanted)
-    if placed["exact"] and (placed["staying"] + placed["fewest"], placed["staying"] + placed["most"]) != (fewest, most):
-        yield f"{placed['staying']} stay, {placed['fewest']} to {placed['most']} find a place, it says {fewest} to {most}"
+    stay = staying(placed)
+    if placed["exact"] and (stay + placed["fewest"], stay + placed["most"]) != (fewest, most):
+        yield f"{stay} stay, {placed['fewest']} to {placed['most']} find a place, it says {fewest} to {most}"
     yield from spread_is_the_cause(world, finding, wanted)
+
+
+def staying(placed):
+    """Pods that need no place: those that run, and those that terminate for ever on unreachable nodes."""
+    return placed["staying"] + placed.get("lost", 0)
 
 
 def spread_is_the_cause(world, finding, wanted):
@@ -294,8 +300,8 @@ def get_stuck(world, finding):
         return
     fewest, wanted = int(found[1]), int(found[2])
     placed = world.place(replicas=wanted)
-    if placed["exact"] and (placed["most"] != placed["queued"] or placed["staying"] + placed["fewest"] > fewest):
-        yield f"orders end {placed['ends']}, {placed['staying']} stay, it says {fewest} of {wanted} in some"
+    if placed["exact"] and (placed["most"] != placed["queued"] or staying(placed) + placed["fewest"] > fewest):
+        yield f"orders end {placed['ends']}, {staying(placed)} stay, it says {fewest} of {wanted} in some"
     yield from spread_is_the_cause(world, finding, wanted)
 
 

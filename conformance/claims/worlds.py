@@ -366,13 +366,9 @@ def admitted(spec, made):
 
 
 def terminating(rng, manifest, objects, nodes):
-    """Pods that are being deleted on nodes that are well.
-
-    None of the StatefulSet itself: rules take its ordinal for one that runs until it is gone, where `simulate` makes it anew.
-    """
+    """Pods that terminate, those of the workload itself among them."""
     for each in objects:
-        is_ordinal = manifest["kind"] == "StatefulSet" and each["metadata"]["name"].startswith("web-")
-        if each["kind"] == "Pod" and not is_ordinal and rng.random() < 0.4:
+        if each["kind"] == "Pod" and rng.random() < 0.4:
             each["metadata"]["deletionTimestamp"] = NOW
     return []
 

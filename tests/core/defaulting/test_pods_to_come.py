@@ -1,7 +1,7 @@
 """The pods that a workload will have, and what becomes of them: known answers, each worked out by hand."""
 
 import pytest
-from build import API_VERSIONS, NAMESPACE, cluster, policy, running
+from build import API_VERSIONS, NAMESPACE, cluster, policy, running, terminating
 from manifest import workload as written
 from msgspec import convert
 from msgspec.structs import replace
@@ -22,6 +22,9 @@ TWO = "a: a0=0 a1=0 | b: b0=0 b1=0"
 ZONES, HOSTS = "zone hard 1 app=web", "hostname hard 1 app=web"
 LATE = {"provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
 LATE_CLASS = convert({"metadata": {"name": "late"}, **LATE}, StorageClass)
+WAITS = "when terminating pods on unreachable nodes are gone, for which the rollout waits"
+KEY_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+APART = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
 CLAIMS = {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "late"}}]}
 
 
@@ -88,6 +91,44 @@ class TestOrdinals:
         index.apply("ADDED", running("web-1", "a0"))
         found = coming(made("StatefulSet", ZONES), setting(index))
         assert ([each.pods for each in found.parties], found.staying) == ([5], 1)
+
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            pytest.param({"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}, id="its room"),
+            pytest.param(
+                {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]}, id="a port"
+            ),
+            pytest.param({"affinity": {"podAntiAffinity": {KEY_REQUIRED: [APART]}}}, id="anti-affinity"),
+        ],
+    )
+    def test_that_terminate_free_what_they_hold(self, spec):
+        held = read_workload(written("StatefulSet", "app=web", HOSTS, **spec)).templates[0].template.pod_spec
+        more = {"affinity": held.affinity} | ({"containers": held.containers} if held.containers else {})
+        for pod, other, expected in (
+            (terminating, running, ("fits", 1, 1)),  # beside web-1, which stays, web-0 comes back where it was
+            (running, running, None),
+            (terminating, terminating, ("fits", 2, 2)),
+        ):
+            index = cluster(
+                "a: a0 | b: b0", resources={"cpu": "2", "pods": "9", "memory": "1Gi", "ephemeral-storage": "1Gi"}
+            )
+            for number, (make, name) in enumerate(((pod, "a0"), (other, "b0"))):
+                index.apply("ADDED", make(f"web-{number}", name, **more))
+            found = coming(made("StatefulSet", HOSTS, replicas=2, **spec), setting(index), 2)
+            assert (verdict(found) if found.parties else None) == expected
+
+    @pytest.mark.parametrize(
+        ("where", "pods", "staying"),
+        [("a0", 6, 0), ("b0", 5, 1)],
+        ids=["on a healthy node", "on an unreachable one, for ever"],
+    )
+    def test_that_terminate_come_again(self, where, pods, staying):
+        index = cluster("a: a0 | b: b0")
+        index.apply("MODIFIED", replace(index.node("b0"), spec=NodeSpec(taints=UNREACHABLE)))
+        index.apply("ADDED", terminating("web-1", where))
+        found = coming(made("StatefulSet", ZONES), setting(index))
+        assert (sum(each.pods for each in found.parties), found.staying) == (pods, staying)
 
     def test_one_whose_volume_is_shut_out_holds_the_rest_for_ever(self):
         index = self.with_volume("web-0", "c")
@@ -203,6 +244,23 @@ class TestARollout:
         index.apply("MODIFIED", replace(node, spec=NodeSpec(taints=UNREACHABLE)))
         waits = in_a_rollout(workload, workload.templates[0], 2, setting(index)).unknown
         assert waits == "when its pods on unreachable nodes go, for which Recreate waits"
+
+    @pytest.mark.parametrize(
+        ("pod", "unreachable", "expected"),
+        [
+            pytest.param(running, False, (1, ""), id="runs"),
+            pytest.param(terminating, False, (0, ""), id="terminates, and is made anew"),
+            pytest.param(terminating, True, (0, WAITS), id="terminates for ever"),
+        ],
+    )
+    def test_of_ordinals_waits_for_one_that_terminates_on_an_unreachable_node(self, pod, unreachable, expected):
+        index = cluster("a: a0 | b: b0")
+        index.apply("ADDED", pod("web-0", "b0"))
+        if unreachable:
+            index.apply("MODIFIED", replace(index.node("b0"), spec=NodeSpec(taints=UNREACHABLE)))
+        workload = made("StatefulSet", ZONES, replicas=2)
+        found = in_a_rollout(workload, workload.templates[0], 2, setting(index))
+        assert (sum(sum(each.leaving.values()) for each in found.parties), found.unknown) == expected
 
     @pytest.mark.parametrize(
         ("kind", "spec", "unknown"),

@@ -77,7 +77,7 @@ def test_an_event_of_one_holds_up_nobody(said):
 def test_it_counts_for_nobody_and_runs(said):
     index = ClusterIndex()
     index.apply("ADDED", pod(**said))
-    assert index.runs("shop", "web")
+    assert index.pod_on_node("shop", "web") is not None
     assert index.count("shop", APP) == {}
     assert index.terms_matching("shop", {"k": "v1", "app": "web"}) == []
     assert (index.taken_ports(), index.mounts()) == ({}, {})

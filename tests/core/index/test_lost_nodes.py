@@ -1,12 +1,12 @@
 """The cluster after nodes failed, by every question whose answer changes."""
 
 import pytest
-from build import NAMESPACE, cluster, running, selector
+from build import NAMESPACE, cluster, running, selector, terminating
 
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import Affinity, PodAffinity, PodAffinityTerm
 from webhook.core.api.well_known import ZONE
-from webhook.core.index.lost_nodes import UNREACHABLE, without_nodes
+from webhook.core.index.lost_nodes import UNREACHABLE, keeps_name, terminated, without_nodes
 
 WEB = compile_selector(selector("app=web"))
 
@@ -47,9 +47,20 @@ def test_nodes_that_are_gone_take_their_domains_along():
 def test_pods_with_names_keep_them_until_their_node_is_gone():
     index = cluster("z1: a=1 | z2: b=1")
     unreachable, gone = after(index, "a", gone=False)[0], after(index, "a", gone=True)[0]
-    assert [each.runs(NAMESPACE, "a-0") for each in (index, unreachable, gone)] == [True, True, False]
-    assert [each.runs(NAMESPACE, "b-0") for each in (unreachable, gone)] == [True, True]
-    assert not gone.runs(NAMESPACE, "nobody")
+    assert [keeps_name(each, NAMESPACE, "a-0") for each in (index, unreachable, gone)] == [True, True, False]
+    assert [keeps_name(each, NAMESPACE, "b-0") for each in (unreachable, gone)] == [True, True]
+    assert not keeps_name(gone, NAMESPACE, "nobody")
+
+
+def test_terminating_pods_keep_their_names_on_unreachable_nodes_alone():
+    index = cluster("z1: a | z2: b")
+    index.apply("ADDED", terminating("a-0", "a"))
+    index.apply("ADDED", terminating("c-0", "no-node"))
+    unreachable, gone = after(index, "a", gone=False)[0], after(index, "a", gone=True)[0]
+    assert [keeps_name(each, NAMESPACE, "a-0") for each in (index, unreachable, gone)] == [False, True, False]
+    assert not keeps_name(index, NAMESPACE, "c-0")
+    assert terminated(index, NAMESPACE, WEB).pods_matching(NAMESPACE, WEB) == []
+    assert terminated(unreachable, NAMESPACE, WEB).pod_on_node(NAMESPACE, "a-0") is not None
 
 
 def test_anti_affinity_of_lost_pods_keeps_nobody_away():

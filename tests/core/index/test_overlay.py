@@ -22,6 +22,7 @@ from webhook.core.api.types import (
     Volume,
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.index.lost_nodes import terminated
 from webhook.core.index.overlay import More, with_nodes, with_owners, with_pods, with_room, without_pods
 
 NODES = tuple(
@@ -100,6 +101,31 @@ def test_added_pods_are_as_if_the_index_had_heard_of_them(added, question):
     below = index(*BELOW)
     before = question(below)
     assert question(with_pods(below, "n1", added)) == question(index(*BELOW, *added))
+    assert question(below) == before
+
+
+GOING = [
+    replace(each, metadata=replace(each.meta, deletion_timestamp="2026-01-01T00:00:00Z", labels={"app": "web"}))
+    for each in ADDED
+    if each.meta.namespace == "shop"
+]
+NAMED = {
+    "pods by selector": lambda asked: list(asked.pods_matching("shop", WEB)),
+    "pods that object": lambda asked: list(asked.pods_objecting("shop", {"app": "web"})),
+    "a pod": lambda asked: asked.pod_on_node("shop", "large"),
+    "another pod": lambda asked: asked.pod_on_node("shop", "here"),
+    "a pod elsewhere": lambda asked: asked.pod_on_node("batch", "large"),
+}
+
+
+@pytest.mark.parametrize("question", [*QUESTIONS.values(), *NAMED.values()], ids=[*QUESTIONS, *NAMED])
+@pytest.mark.parametrize(
+    "going", [[], *([each] for each in GOING), GOING], ids=["none", *(each.meta.name for each in GOING), "all"]
+)
+def test_terminated_pods_are_as_if_the_index_had_never_heard_of_them(going, question):
+    below = index(*BELOW, *going)
+    before = question(below)
+    assert question(terminated(below, "shop", WEB)) == question(index(*BELOW))
     assert question(below) == before
 
 

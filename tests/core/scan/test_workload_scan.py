@@ -41,6 +41,11 @@ def of_web(name, **more):
     return waiting(name, HARD, owner="ReplicaSet/web-1", **more)
 
 
+def deleted(pod):
+    """The pod while it terminates."""
+    return pod | {"metadata": pod["metadata"] | {"deletionTimestamp": SINCE}}
+
+
 IN_ONE_ZONE = surroundings(circumstances(snapshot_of(snapshot("a: a0"))))
 WEB_1 = owned("ReplicaSet", "web-1", "Deployment/web", selector={"matchLabels": {"app": "web"}})
 
@@ -56,6 +61,7 @@ WEB_1 = owned("ReplicaSet", "web-1", "Deployment/web", selector={"matchLabels": 
         pytest.param(web(kind="Job", replicas=None), (), (None, None), id="a Job that does not say"),
         pytest.param(web(kind="CronJob"), (), (None, None), id="a CronJob"),
         pytest.param(running("b0-0", "b0"), (), (1, 1), id="a pod"),
+        pytest.param(deleted(running("b0-0", "b0")), (), (1, 0), id="a pod that terminates"),
         pytest.param(waiting("alone"), (), (1, 1), id="a pod that waits"),
         pytest.param(waiting("gone") | {"status": {"phase": "Succeeded"}}, (), (1, 0), id="a pod that has ended"),
     ],

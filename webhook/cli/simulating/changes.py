@@ -146,7 +146,7 @@ def settle(index: ClusterIndex, pods: Iterable[Pod]) -> list[Pod]:
             pod.meta.deletion_timestamp is not None
             and not (slot is not None and lost >> slot & 1)
             and MIRROR_ANNOTATION not in (pod.meta.annotations or {})
-            and index.runs(pod.meta.namespace, pod.meta.name)
+            and index.pod_on_node(pod.meta.namespace, pod.meta.name) is not None
         ):
             index.apply("DELETED", pod)
             gone.append(pod)

@@ -168,7 +168,8 @@ def _running_revisions(workload: Workload, meta: ObjectMeta, index: ReadOnlyInde
         return None
     first = workload.first_ordinal
     numbers = range(first, first + min(1 if workload.replicas is None else workload.replicas, _MOST_ORDINALS))
-    labels = [index.labels_of(meta.namespace, f"{meta.name}-{number}") for number in numbers]
+    pods = (index.pod_on_node(meta.namespace, f"{meta.name}-{number}") for number in numbers)
+    labels = [pod.labels for pod in pods if pod is not None]
     return {each[CONTROLLER_REVISION_HASH] for each in labels if CONTROLLER_REVISION_HASH in each}
 
 

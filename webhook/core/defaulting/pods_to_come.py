@@ -19,7 +19,7 @@ from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.defaulting.next_pod import after_admission, next_pod, problem_of
-from webhook.core.index.lost_nodes import unreachable_nodes
+from webhook.core.index.lost_nodes import terminated, unreachable_nodes
 from webhook.core.index.overlay import with_owners, with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import ClusterGame, Party, game_of, small_game_of
@@ -29,6 +29,7 @@ from webhook.core.policy.policy import Policy
 from webhook.core.workloads.rolling_update import surge_of, unavailable_of, unavailable_ordinals
 from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, Workload
 
+_WAITS = "when terminating pods on unreachable nodes are gone, for which the rollout waits"
 _NO_CLAIMS = ClaimTemplates(())
 _UNKNOWN_STEPS = "in which steps its controller replaces pods"
 
@@ -73,6 +74,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 def to_come(workload: Workload, template: Template, replicas: int, within: Setting) -> ToCome:
     """The pods that are missing of so many."""
+    within = _terminated(workload, within)
     index, pod = within.index, _pod(workload, template, within)
     if workload.traits.ordered:
         return _ordinals(workload, pod, replicas, within)
@@ -101,7 +103,7 @@ def in_a_rollout(workload: Workload, template: Template, replicas: int, within: 
     if within.own is None:
         return ToCome(index=within.index, unknown="which pods are its own")
     if workload.traits.ordered:
-        return _by_ordinals(workload, template, replicas, within, within.own)
+        return _by_ordinals(workload, template, replicas, _terminated(workload, within), within.own)
     if not workload.traits.surges:
         kept = "its controller replaces no pod that runs"
         return ToCome(index=within.index, unknown=kept if workload.built_in else _UNKNOWN_STEPS)
@@ -119,6 +121,13 @@ def in_a_rollout(workload: Workload, template: Template, replicas: int, within: 
         0, 1, replicas, surge_of(workload.strategy, replicas), unavailable_of(workload.strategy, replicas)
     )
     return ToCome(index=index, parties=parties, rollout=allowed)
+
+
+def _terminated(workload: Workload, within: Setting) -> Setting:
+    """The setting once a StatefulSet's terminating pods are gone: only then does its controller create others."""
+    if not workload.traits.ordered or within.own is None:
+        return within
+    return replace(within, index=terminated(within.index, within.namespace, within.own))
 
 
 def _stay_for_ever(within: Setting, own: Selector) -> bool:
@@ -173,6 +182,8 @@ def _by_ordinals(workload: Workload, template: Template, replicas: int, within: 
         return ToCome(index=within.index, unknown="which pods somebody deletes (OnDelete)")
     if not workload.built_in or strategy.type not in {None, "RollingUpdate"}:
         return ToCome(index=within.index, unknown=_UNKNOWN_STEPS)
+    if within.index.count(within.namespace, own, leaving=True) != within.index.count(within.namespace, own):
+        return ToCome(index=within.index, unknown=_WAITS)
     numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
     known = ordinals(within.index, within.namespace, name, workload.claims or _NO_CLAIMS, numbers)
     if known is None:

@@ -29,7 +29,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.admission_table import AdmissionTable
 from webhook.core.index.tables.node_table import Nodes, NodeView
 from webhook.core.index.tables.pod_groups import LEARN_AT, Counts
-from webhook.core.index.tables.pod_table import FINISHED, HostPort, Mounted, Pods
+from webhook.core.index.tables.pod_table import FINISHED, HostPort, Mounted, PodOnNode, Pods
 from webhook.core.index.tables.score_table import ScoreFacts, ScoreTable
 from webhook.core.index.tables.shrinking import drop, drop_under, put_under
 from webhook.core.index.tables.storage_drivers import Handle, StorageDrivers
@@ -282,12 +282,8 @@ class ClusterIndex(ReadOnlyIndex):
         free, allocatable = self._node_table.amounts(resource)
         return tuple(free), tuple(allocatable)
 
-    def runs(self, namespace: str, name: str) -> bool:
-        return self._pod_table.record(namespace, name) is not None
-
-    def labels_of(self, namespace: str, name: str) -> Mapping[str, str]:
-        record = self._pod_table.record(namespace, name)
-        return {} if record is None else {**record.group.labels, **record.aside}
+    def pod_on_node(self, namespace: str, name: str) -> PodOnNode | None:
+        return self._pod_table.on_node(namespace, name)
 
     def pod_namespaces(self) -> tuple[str, ...]:
         return self._pod_table.namespaces()

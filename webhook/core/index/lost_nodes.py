@@ -1,19 +1,21 @@
-"""The cluster as it would be after nodes failed, without a change to the index.
+"""The cluster as it would be after nodes failed, or after pods terminated, without a change to the index.
 
 unreachable    the nodes are tainted and still there; pods left them, but those of StatefulSets, which nobody replaces
 gone           the nodes are deleted, and whatever was on them
+terminated     terminating pods are gone, except those on unreachable nodes
 """
 
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from webhook.core.api.selectors import EVERYTHING, Selector
+from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Node, Taint
 from webhook.core.api.well_known import NO_EXECUTE, NO_SCHEDULE, TAINT_UNREACHABLE
-from webhook.core.index.overlay import Overlay
+from webhook.core.index.overlay import Overlay, without_named
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.index.tables.pod_groups import Counts
+from webhook.core.index.tables.pod_table import PodOnNode
 
 UNREACHABLE = tuple(Taint(key=TAINT_UNREACHABLE, effect=effect) for effect in (NO_SCHEDULE, NO_EXECUTE))
 
@@ -31,9 +33,34 @@ def unreachable_nodes(view: NodeView) -> int:
 def without_nodes(index: ReadOnlyIndex, lost: int, *, gone: bool) -> ReadOnlyIndex:
     """The index after these nodes, a set of `node_sets`, became unreachable or were deleted; none of their pods count.
 
-    Shape: of unreachable nodes `runs` still says yes, since a StatefulSet's pod keeps its name there.
+    Shape: `pod_on_node` still knows the pods of unreachable nodes, since a StatefulSet's pod keeps its name there.
     """
     return cast(ReadOnlyIndex, _WithoutNodes(index, lost, gone=gone))
+
+
+def keeps_name(index: ReadOnlyIndex, namespace: str, name: str) -> bool:
+    """Whether a pod of that name stays, so that its StatefulSet creates no other pod.
+
+    A terminating pod goes once its kubelet completes the deletion. On an unreachable node it stays.
+
+    Source: statefulset/stateful_set_control.go ``processReplica``.
+    """
+    pod = index.pod_on_node(namespace, name)
+    return pod is not None and not (pod.terminates and _goes(pod, unreachable_nodes(index.view())))
+
+
+def terminated(index: ReadOnlyIndex, namespace: str, own: Selector) -> ReadOnlyIndex:
+    """The index without the terminating pods that ``own`` selects, once their kubelets have completed the deletion."""
+    if index.count(namespace, own, leaving=True) == index.count(namespace, own):
+        return index
+    stays = unreachable_nodes(index.view())
+    pods = ((name, index.pod_on_node(namespace, name)) for name, _ in index.pods_matching(namespace, own))
+    gone = {name: pod for name, pod in pods if pod is not None and pod.terminates and _goes(pod, stays)}
+    return without_named(index, namespace, gone) if gone else index
+
+
+def _goes(pod: PodOnNode, unreachable: int) -> bool:
+    return not unreachable >> pod.slot & 1
 
 
 class _WithoutNodes(Overlay):
@@ -43,7 +70,6 @@ class _WithoutNodes(Overlay):
         super().__init__(below)
         self._lost, self._gone = lost, gone
         self._view = below.view().losing(lost, None if gone else UNREACHABLE)
-        self._names: dict[str, frozenset[str]] = {}
 
     def view(self) -> NodeView:
         return self._view
@@ -54,10 +80,9 @@ class _WithoutNodes(Overlay):
     def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
         return self._kept(self._below.count(namespace, selector, leaving=leaving))
 
-    def runs(self, namespace: str, name: str) -> bool:
-        if not self._below.runs(namespace, name):
-            return False
-        return not self._gone or name not in self._names_lost(namespace)
+    def pod_on_node(self, namespace: str, name: str) -> PodOnNode | None:
+        pod = self._below.pod_on_node(namespace, name)
+        return None if pod is not None and self._gone and self._lost >> pod.slot & 1 else pod
 
     def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
         terms = ((key, self._kept(counts)) for key, counts in self._below.terms_matching(namespace, labels))
@@ -65,13 +90,6 @@ class _WithoutNodes(Overlay):
 
     def claim_users(self, namespace: str, name: str) -> Counts:
         return self._kept(self._below.claim_users(namespace, name))
-
-    def _names_lost(self, namespace: str) -> frozenset[str]:
-        known = self._names.get(namespace)
-        if known is None:
-            pods = self._below.pods_matching(namespace, EVERYTHING)
-            known = self._names[namespace] = frozenset(name for name, slot in pods if self._lost >> slot & 1)
-        return known
 
     def _kept(self, counts: Counts) -> Counts:
         return {slot: pods for slot, pods in counts.items() if not self._lost >> slot & 1}

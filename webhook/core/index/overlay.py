@@ -3,7 +3,8 @@
 An overlay answers for the objects that it adds, and asks the index below it for all the rest.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from webhook.core.index.objects import Owner
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeRow, NodeView
 from webhook.core.index.tables.pod_groups import Counts, bump
-from webhook.core.index.tables.pod_table import HostPort, Mounted, extras_of
+from webhook.core.index.tables.pod_table import HostPort, Mounted, PodOnNode, extras_of
 from webhook.core.index.tables.score_table import ScoreFacts, ScoreTable
 from webhook.core.workloads.kinds import group_of
 
@@ -37,6 +38,11 @@ def without_pods(index: ReadOnlyIndex, like: Pod, own: Selector, running: Counts
     what ``like`` requests, but no more than the node has, with its host ports and anti-affinity.
     """
     return cast(ReadOnlyIndex, _WithoutPods(index, like, own, running))
+
+
+def without_named(index: ReadOnlyIndex, namespace: str, pods: Mapping[str, PodOnNode]) -> ReadOnlyIndex:
+    """The index without these terminating pods, by name. `lower_pods` and scores still have them."""
+    return cast(ReadOnlyIndex, _WithoutNamed(index, namespace, pods))
 
 
 def with_owners(index: ReadOnlyIndex, owners: Sequence[Owner]) -> ReadOnlyIndex:
@@ -237,6 +243,92 @@ class _WithoutPods(Overlay):
             slot: tuple(port for port in ports if port not in own) if slot in self._running else ports
             for slot, ports in self._below.taken_ports().items()
         }
+
+
+class _WithoutNamed(Overlay):
+    """The answers about single pods, pods that affinity counts, and what pods take from their nodes."""
+
+    def __init__(self, below: ReadOnlyIndex, namespace: str, pods: Mapping[str, PodOnNode]) -> None:
+        super().__init__(below)
+        self._namespace, self._pods = namespace, pods
+        self._slots = tuple({pod.slot for pod in pods.values()})
+
+    def _is_gone(self, namespace: str, name: str) -> bool:
+        return namespace == self._namespace and name in self._pods
+
+    def pod_on_node(self, namespace: str, name: str) -> PodOnNode | None:
+        return None if self._is_gone(namespace, name) else self._below.pod_on_node(namespace, name)
+
+    def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
+        counts = self._below.count(namespace, selector, leaving=leaving)
+        if not leaving or namespace != self._namespace:
+            return counts
+        return _less(counts, Counter(pod.slot for pod in self._pods.values() if selector.matches(pod.labels)))
+
+    def pods_matching(self, namespace: str, selector: Selector) -> Sequence[tuple[str, int]]:
+        found = self._below.pods_matching(namespace, selector)
+        return [each for each in found if not self._is_gone(namespace, each[0])]
+
+    def pods_objecting(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, str, int]]:
+        found = self._below.pods_objecting(namespace, labels)
+        return [each for each in found if not self._is_gone(each[0], each[1])]
+
+    def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
+        found = [(key, dict(counts)) for key, counts in self._below.terms_matching(namespace, labels)]
+        of_namespace = self._below.raw_namespace_labels(namespace)
+        for pod in self._pods.values():
+            for term in pod.terms:
+                if term.in_namespace(namespace, of_namespace) and term.selector.matches(labels):
+                    # Of two terms with the same key, either may lose the pod: what they keep out is the same.
+                    bump(
+                        next(counts for key, counts in found if key == term.topology_key and pod.slot in counts),
+                        pod.slot,
+                        -1,
+                    )
+        return [each for each in found if each[1]]
+
+    def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        free, allocatable = self._below.amounts(resource)
+        left = list(free)
+        for pod in self._pods.values():
+            left[pod.slot] += 1 if resource == PODS else dict(pod.request.amounts).get(resource, 0)
+        return tuple(left), allocatable
+
+    def short_of(self, amounts: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
+        below = self._below.short_of(amounts)
+        return _short_of([each for each in amounts if each[0] in below], self.amounts)
+
+    def taken_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
+        taken = {slot: list(ports) for slot, ports in self._below.taken_ports().items()}
+        for pod in self._pods.values():
+            for port in pod.ports:
+                if port in taken.get(pod.slot, ()):
+                    taken[pod.slot].remove(port)
+        return {slot: tuple(ports) for slot, ports in taken.items()}
+
+    def claim_users(self, namespace: str, name: str) -> Counts:
+        users = Counter(
+            slot for slot, each in self._mounted() for _ in range([*named_claims(each.volumes)].count(name))
+        )
+        counts = self._below.claim_users(namespace, name)
+        return _less(counts, users) if namespace == self._namespace else counts
+
+    def mounts(self) -> Mapping[int, int]:
+        weights = Counter[int]()
+        for slot, each in self._mounted():
+            weights[slot] += each.weight
+        return _less(self._below.mounts(), weights)
+
+    def mounting_pods(self, slots: Sequence[int] | None = None) -> Mapping[int, tuple[Mounted, ...]]:
+        mounting = self._below.mounting_pods(slots).items()
+        kept = (
+            (slot, tuple(pod for pod in pods if not self._is_gone(pod.namespace, pod.name))) for slot, pods in mounting
+        )
+        return {slot: pods for slot, pods in kept if pods}
+
+    def _mounted(self) -> Iterator[tuple[int, Mounted]]:
+        for slot, pods in self._below.mounting_pods(self._slots).items():
+            yield from ((slot, pod) for pod in pods if self._is_gone(pod.namespace, pod.name))
 
 
 def _less(counts: Counts, others: Counts) -> Counts:

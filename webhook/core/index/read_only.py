@@ -16,7 +16,7 @@ from webhook.core.apiserver.admission_plugins import AdmissionFacts
 from webhook.core.index.objects import Autoscaler, Owner
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.index.tables.pod_groups import Counts
-from webhook.core.index.tables.pod_table import HostPort, Mounted
+from webhook.core.index.tables.pod_table import HostPort, Mounted, PodOnNode
 from webhook.core.index.tables.score_table import ScoreFacts
 from webhook.core.index.tables.storage_drivers import Handle
 
@@ -90,11 +90,8 @@ class ReadOnlyIndex(Protocol):
     def pod_names(self, namespace: str) -> tuple[str, ...]:
         """The namespace's unfinished pods: first those on nodes, then those without a node."""
 
-    def runs(self, namespace: str, name: str) -> bool:
-        """Whether the pod of that name is on a node."""
-
-    def labels_of(self, namespace: str, name: str) -> Mapping[str, str]:
-        """The labels of the pod of that name; empty if it is on no node."""
+    def pod_on_node(self, namespace: str, name: str) -> PodOnNode | None:
+        """The pod of that name, terminating or not; None if it is on no node."""
 
     def pod_namespaces(self) -> tuple[str, ...]:
         """The namespaces with a pod on a node."""

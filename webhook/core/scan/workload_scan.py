@@ -201,8 +201,8 @@ class _Standing:
             return sum(self._index.count(self._named.namespace, self._own).values()) + pending
         if not self._workload.is_pod or self._named.stands_for:
             return None
-        runs = self._index.runs(self._named.namespace, self._named.name)
-        return pending + runs
+        pod = self._index.pod_on_node(self._named.namespace, self._named.name)
+        return pending + (pod is not None and not pod.terminates)
 
     def _zones(self) -> dict[str, int]:
         """Its running pods in each zone; nothing where they cannot be told from others."""

@@ -1,11 +1,13 @@
 """Where the pods of a StatefulSet have to go, and what their claims leave uncertain."""
 
 import pytest
-from build import cluster
+from build import cluster, running, terminating
 from msgspec import convert
+from msgspec.structs import replace
 
 from webhook.core.api.storage import Claim, CsiDriver, CsiNode, PersistentVolume, StorageCapacity, StorageClass
-from webhook.core.api.types import ResourceRequirements
+from webhook.core.api.types import NodeSpec, ResourceRequirements
+from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.placement.proofs.pinned_claims import Missing, ordinals
 from webhook.core.workloads.workload import ClaimTemplates
 
@@ -180,6 +182,24 @@ def test_pods_to_be_placed():
     assert not found.are_certain(4)
     assert not found.are_likely(4)
     assert ordinals(made, "shop", "web", ClaimTemplates(("data",), ("late",)), range(257)) is None
+
+
+@pytest.mark.parametrize(
+    ("pods", "missing"),
+    [
+        pytest.param([running("web-0", "n1")], 2, id="runs"),
+        pytest.param([terminating("web-0", "n1")], 3, id="terminates"),
+        pytest.param([terminating("web-0", "n3")], 2, id="terminates for ever, on an unreachable node"),
+        pytest.param([running("web-0", "n3")], 2, id="runs on an unreachable node"),
+        pytest.param([terminating("web-0", "n1"), terminating("web-2", "n2")], 3, id="two terminate"),
+        pytest.param([terminating("web-9", "n1")], 3, id="of another ordinal"),
+    ],
+)
+def test_an_ordinal_that_terminates_is_to_be_placed_again(pods, missing):
+    made = index(made_late(), *pods)
+    made.apply("MODIFIED", replace(made.node("n3"), spec=NodeSpec(taints=UNREACHABLE)))
+    found = ordinals(made, "shop", "web", ClaimTemplates(("data",), ("late",)), range(3))
+    assert found.to_place(3) == Missing({}, missing)
 
 
 def test_room_for_two_volumes_each():

@@ -1,7 +1,7 @@
 """Where the pods of a workload stand."""
 
 import pytest
-from build import running
+from build import running, terminating
 from core.rules.shop import LABELS, shop
 from manifest import DENY, decide, examined, said, workload
 from msgspec.structs import replace
@@ -311,6 +311,17 @@ def test_volumes_hold_the_pods_of_a_statefulset(disks, expected):
             each.finding for each in examined(asked(**SET), index=found).findings if each.finding.rule == RULE
         ]
         assert together.detail.endswith("made anew, at least one of them could go to another zone")
+
+
+@pytest.mark.parametrize(("pod", "expected"), [(running, IN_A), (terminating, [])], ids=["runs", "terminates"])
+def test_a_pod_that_terminates_is_none_of_those_that_run(pod, expected):
+    """The disks of web-0 and web-1 are in zone a, that of web-2 may be mounted anywhere."""
+    found = ordinals(shop("a: n1 n2 | b: n3"), "n1", "n2")
+    found.apply("ADDED", pod("web-2", "n1", LABELS["web"]))
+    for number, zone in enumerate(("a", "a", None)):
+        found.apply("ADDED", claim(f"data-web-{number}", f"pv-{number}"))
+        found.apply("ADDED", disk(f"pv-{number}", zone))
+    assert [each.replace("3 running", "2 running") for each in told(asked(**SET), found)] == expected
 
 
 def test_a_claim_that_is_not_there_says_nothing():

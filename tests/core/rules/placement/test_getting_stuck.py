@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from build import NAMESPACE, ROOMY, autoscaler, cluster, running
+from build import NAMESPACE, ROOMY, autoscaler, cluster, running, terminating
 from core.rules.placement.places import HOST, ZONE, asked, with_node
 from manifest import FIXED, GROWING, decide, examined, request, said, template, told
 from msgspec import convert
@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from webhook.core.api.admission_objects import PriorityClass
 from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
-from webhook.core.api.types import Container, ContainerPort, ResourceRequirements, TypeMeta
+from webhook.core.api.types import Container, ContainerPort, NodeSpec, ResourceRequirements, TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE as ZONE_KEY
+from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Messages
 from webhook.core.review.review import review
@@ -170,6 +171,24 @@ class TestReplicasThatDoNotFit:
         assert told(DO_NOT_FIT, asked(ZONE, kind="StatefulSet", replicas=7), index, FIXED) == [
             "warn 2 of 7 fit: cordoned zone c stays at 0; zone ScheduleAnyway fits 7"
         ]
+
+    @pytest.mark.parametrize(
+        ("pod", "unreachable", "count"),
+        [
+            pytest.param(running, False, "1 of 2", id="runs"),
+            pytest.param(terminating, False, "0 of 2", id="terminates"),
+            pytest.param(terminating, True, "1 of 2", id="terminates for ever"),
+        ],
+    )
+    @pytest.mark.parametrize("spec", [{}, CLAIMS], ids=["in turn", "with volumes, at once"])
+    def test_an_ordinal_that_terminates_looks_for_a_place_again(self, pod, unreachable, count, spec):
+        index = pinned(nodes="a: a0 | b: b0")
+        index.apply("ADDED", pod("web-0", "a0"))
+        if unreachable:
+            index.apply("MODIFIED", replace(index.node("a0"), spec=NodeSpec(taints=UNREACHABLE)))
+        absent = asked("example.com/absent hard 1 app=web", kind="StatefulSet", replicas=2, spec=spec)
+        [line] = told(DO_NOT_FIT, absent, index, FIXED)
+        assert line.split(" fit")[0].split(" ", 1)[1] == count
 
     def test_two_constraints_can_hold_each_other(self):
         manifest = asked(ZONE + HONOR, "hostname hard 2 app=web" + HONOR, replicas=6, **asking("30"))

@@ -135,6 +135,17 @@ class _Extras(Struct, frozen=True):
 _NO_EXTRAS = _Extras()
 
 
+class PodOnNode(Struct, frozen=True):
+    """A pod on a node. Shape: ``terminates`` says that it is being deleted; ``terms`` are its anti-affinity."""
+
+    slot: int
+    terminates: bool
+    labels: Mapping[str, str]
+    request: PodRequest
+    ports: tuple[HostPort, ...]
+    terms: tuple[Term, ...]
+
+
 class _TermUse:
     """An anti-affinity term of a namespace's pods; ``counts`` maps a slot to how many of its pods have it."""
 
@@ -226,6 +237,15 @@ class Pods:
     def namespaces(self) -> tuple[str, ...]:
         """The namespaces with a pod on a node."""
         return tuple(self._namespaces)
+
+    def on_node(self, namespace: str, key: str) -> PodOnNode | None:
+        """A copy of what is kept of one pod."""
+        record = self.record(namespace, key)
+        if record is None:
+            return None
+        extras = record.extras if isinstance(record.extras, _Extras) else _NO_EXTRAS
+        labels = {**record.group.labels, **record.aside}
+        return PodOnNode(record.slot, record.leaving, labels, record.request, extras.ports, extras.terms)
 
     def record(self, namespace: str, key: str) -> PodRecord | None:
         """One pod on a node."""

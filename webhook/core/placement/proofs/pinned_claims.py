@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, ClaimSpec
 from webhook.core.api.well_known import NO_PROVISIONER, SELECTED_NODE
+from webhook.core.index.lost_nodes import keeps_name
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.scheduler.plugins.volume_binding import nodes_with_space, provisioning_nodes
@@ -22,7 +23,8 @@ class Ordinal(Struct, frozen=True):
     """One pod of a StatefulSet.
 
     Shape: ``nodes`` are those where all of its volumes can be used, None for every node. ``certain`` says that its
-    claims are known to be usable there; ``likely`` that nothing is known against it.
+    claims are known to be usable there; ``likely`` that nothing is known against it. ``runs`` is false for a
+    terminating pod, since its controller creates another one. On an unreachable node it stays and ``runs`` is true.
     """
 
     nodes: int | None
@@ -105,8 +107,7 @@ def _ordinal(index: ReadOnlyIndex, namespace: str, pod: str, claims: ClaimTempla
             sure = made is not None
             hoped = sure or (claim is None and not named_class)
         certain, likely = certain and sure, likely and hoped
-    runs = index.runs(namespace, pod)
-    return Ordinal(None if nodes == view.live else nodes, runs, likely, certain)
+    return Ordinal(None if nodes == view.live else nodes, keeps_name(index, namespace, pod), likely, certain)
 
 
 def _is_sound(claim: Claim) -> bool:

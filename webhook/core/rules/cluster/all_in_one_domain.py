@@ -160,7 +160,8 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyI
     ordinals = range(workload.first_ordinal, workload.first_ordinal + max(workload.replicas or 0, pods))
     names = (f"{workload.meta.name}-{ordinal}" for ordinal in ordinals[:_MAX_PODS_TRIED])
     for name in names:
-        if index.runs(namespace, name):
+        running = index.pod_on_node(namespace, name)
+        if running is not None and not running.terminates:
             mounted = tuple(
                 Volume(name=each, persistent_volume_claim=ClaimSource(claim_name=f"{each}-{name}"))
                 for each in claims.names

@@ -16,6 +16,7 @@ from webhook.core.api.written_selector import selected_keys
 from webhook.core.cached_property import cached_property
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index import node_sets
+from webhook.core.index.lost_nodes import terminated
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, addable_together, constraint_rooms
 from webhook.core.placement.proofs.every_order import Start, fits, starts
@@ -204,6 +205,9 @@ def is_replicated(workload: Workload, *, jobs: bool = False) -> bool:
 
 def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[TemplateUnderRule]:
     """The templates of a workload that declare a hard constraint."""
+    own = own_selector(subject) if subject.workload.traits.ordered else None
+    if own is not None:
+        index = terminated(index, namespace_of(subject.workload.meta.namespace), own)
     for template in subject.workload.templates:
         placed = tuple(each for each in subject.placed if each.template is template and each.constraint.hard)
         wanted = _wanted(template, subject.workload, index)
