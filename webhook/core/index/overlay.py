@@ -299,12 +299,9 @@ class _WithoutNamed(Overlay):
         return _short_of([each for each in amounts if each[0] in below], self.amounts)
 
     def taken_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
-        taken = {slot: list(ports) for slot, ports in self._below.taken_ports().items()}
-        for pod in self._pods.values():
-            for port in pod.ports:
-                if port in taken.get(pod.slot, ()):
-                    taken[pod.slot].remove(port)
-        return {slot: tuple(ports) for slot, ports in taken.items()}
+        gone = {(pod.slot, port) for pod in self._pods.values() for port in pod.ports}
+        taken = self._below.taken_ports().items()
+        return {slot: tuple(port for port in ports if (slot, port) not in gone) for slot, ports in taken}
 
     def claim_users(self, namespace: str, name: str) -> Counts:
         users = Counter(
