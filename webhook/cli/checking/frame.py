@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
@@ -16,7 +17,8 @@ class Frame(Struct, frozen=True, kw_only=True):
 
     Shape: ``today`` is an ISO date; ``namespace`` is for objects that name none; ``rules`` are the only ones to report,
     empty for all. ``index`` is None without a cluster. ``asked_version`` takes precedence over ``cluster_version``.
-    ``scalers`` are autoscalers in the input, ``patches`` the resolved paths of files that a kustomization patches with.
+    ``scalers`` are autoscalers in the input, ``patches`` the resolved paths of files that a kustomization
+    patches with, each with the type of its target if stated.
     ``same_file`` has an index of each file, by its name, while no cluster is known.
     """
 
@@ -28,7 +30,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     asked_version: KubernetesVersion | None = None
     cluster_version: KubernetesVersion | None = None
     scalers: tuple[Autoscaler, ...] = ()
-    patches: frozenset[str] = frozenset()
+    patches: Mapping[str, TypeMeta | None] = {}
     same_file: Mapping[str, ClusterIndex] = {}
 
     @property

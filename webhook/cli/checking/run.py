@@ -2,11 +2,9 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msgspec import structs
 
 from webhook.cli.checking.autoscalers import autoscalers
@@ -14,7 +12,7 @@ from webhook.cli.checking.configurations import configuration_faults, is_configu
 from webhook.cli.checking.failures import Failure
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.groups import group_faults, spread_groups
-from webhook.cli.checking.patches import completed, is_patch, of_patch
+from webhook.cli.checking.patches import read_patch
 from webhook.cli.checking.results import Gap, Row, RunResult, rank
 from webhook.cli.checking.same_file import same_file_indexes
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
@@ -30,9 +28,8 @@ from webhook.manifests.reading.charts import chart_reads
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import PIPES, File
 from webhook.manifests.reading.kustomizations import NAMES, patched_files, why_not_built
+from webhook.manifests.reading.kustomize_patches import inline_patches
 from webhook.manifests.reading.manifest import Manifest, read_manifests
-
-Json = Any  # raw JSON from outside
 
 
 def look(
@@ -43,9 +40,14 @@ def look(
     readable = [each for each in given if isinstance(each, File)]
     frame = of_input(frame, readable)
     seen = CheckRun()
-    for manifest in seen.manifests(given, duplicates=True, values=True):
+    for manifest in seen.manifests(given, duplicates=True, values=True, patches=frame.patches):
         seen.examine(manifest, frame)
         progress(seen.objects)
+    for patch, target in (each for file in readable for each in inline_patches(file)):
+        if isinstance(patch, Manifest):
+            seen.examine(patch, structs.replace(frame, patches={os.path.realpath(patch.file): target}))
+        else:
+            seen.faults.append(structs.replace(patch, fatal=False))
     seen.faults = [*map(as_note, seen.faults)]
     return seen.result()
 
@@ -64,7 +66,7 @@ def as_note(fault: InputFault) -> InputFault:
 
 def of_input(frame: Frame, files: Sequence[File]) -> Frame:
     """The frame with all that the input says beside its objects."""
-    frame = _with_patches(_with_groups(with_autoscalers(frame, files), files), files)
+    frame = with_patches(_with_groups(with_autoscalers(frame, files), files), files)
     if frame.index is not None:
         return frame
     return structs.replace(frame, same_file=same_file_indexes(files, frame.namespace, frame.policy))
@@ -80,10 +82,10 @@ def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
     return structs.replace(frame, scalers=scalers)
 
 
-def _with_patches(frame: Frame, files: Iterable[File]) -> Frame:
+def with_patches(frame: Frame, files: Iterable[File]) -> Frame:
     """The frame with the files that kustomizations in reach name as patches."""
     names = (file.name for file in files if Path(file.name).is_file())
-    return structs.replace(frame, patches=frozenset(patched_files(names)))
+    return structs.replace(frame, patches=patched_files(names))
 
 
 def _with_groups(frame: Frame, files: Iterable[File]) -> Frame:
@@ -123,11 +125,20 @@ class CheckRun:
         self._failures: list[Failure] = []
 
     def manifests(
-        self, files: Iterable[File | InputFault], *, duplicates: bool, values: bool = False
+        self,
+        files: Iterable[File | InputFault],
+        *,
+        duplicates: bool,
+        values: bool = False,
+        patches: Container[str] = (),
     ) -> Iterator[Manifest]:
         """The objects of the files, one by one; collects faults and counts files.
 
-        Shape: ``duplicates`` and ``values`` as in `read_manifests`.
+        Args:
+            files: The files.
+            duplicates: As in `read_manifests`.
+            values: As in `read_manifests`.
+            patches: Resolved paths of the files that are patches.
         """
         for file in files:
             if isinstance(file, InputFault):
@@ -135,7 +146,8 @@ class CheckRun:
                 continue
             self._files += 1
             empty = True
-            for found in read_manifests(file.name, file.data, duplicates=duplicates, values=values):
+            is_patch = bool(patches) and os.path.realpath(file.name) in patches
+            for found in read_manifests(file.name, file.data, duplicates=duplicates, values=values, is_patch=is_patch):
                 empty = False
                 if isinstance(found, InputFault):
                     self.faults.append(found)
@@ -164,11 +176,10 @@ class CheckRun:
             self.faults += configuration_faults(manifest, frame.today)
             if is_configuration(manifest):
                 return Examination()
-            patch = self._patch(manifest, frame)
-            if patch is not None and patch.get("$patch") == "delete":
-                return Examination()
+            patch = read_patch(manifest, frame)
+            manifest = manifest if patch is None else patch.manifest
             examined = examine(
-                with_values(manifest) if patch is None else completed(patch),
+                with_values(manifest) if patch is None else manifest.value,
                 frame.circumstances(manifest.namespace or frame.namespace, manifest.file),
                 as_written=lambda path: as_written(manifest, path),
             )
@@ -176,17 +187,9 @@ class CheckRun:
             self.fail(manifest, "the review", error)
             return Examination()
         if patch is not None:
-            examined = of_patch(examined, patch)
+            examined = patch.judged(examined)
         self.collect(manifest, examined, frame)
         return examined
-
-    def _patch(self, manifest: Manifest, frame: Frame) -> Mapping[str, Json] | None:
-        """The object, if it is a patch of a kustomization: one names it, or it has a directive; None for others."""
-        named = os.path.realpath(manifest.file) in frame.patches
-        if not named and b'"$' not in manifest.json_text:
-            return None
-        value: Mapping[str, Json] = msgspec.json.decode(manifest.json_text)
-        return value if named or is_patch(value) else None
 
     def fail(self, manifest: Manifest, part: str, error: Exception) -> None:
         """Note that a part of the program raised on an object; ``part`` as in `Failure`."""

@@ -16,14 +16,13 @@ Json = Any  # raw JSON from outside
 
 KUSTOMIZATION = "a kustomization; check what it builds: evenspread check --kustomize DIR"
 LARGER_KUSTOMIZATION = "a kustomization with remote bases or Helm charts; check what kustomize build DIR prints"
-JSON_PATCH = "a JSON 6902 patch; check what kustomize build DIR prints"
 TEMPLATE = "a template; check what it renders: helm template CHART | evenspread check -"
 VALUES = "Helm values; check what helm template CHART prints"
+_KUSTOMIZATION = re.compile(r"kustomization\.ya?ml|Kustomization")
 # By the file's name: what it is, and what to check instead.
 _BY_NAME = (
     (re.compile(r"(.*[-._])?values([-._].*)?\.(ya?ml|json)"), VALUES),
     (re.compile(r"Chart\.(ya?ml|lock)"), "what a Helm chart says of itself; check what helm template CHART prints"),
-    (re.compile(r"[Kk]ustomization(\.ya?ml)?"), KUSTOMIZATION),
 )
 # By keys of the document: all of one row are there.
 _BY_KEYS = (
@@ -75,20 +74,17 @@ def is_template(text: str, index: int | None) -> bool:
 
 def beside(file: str, value: Json) -> str:
     """A note about a document that belongs to manifests but is none, such as Helm values; empty for any other."""
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(each, dict) and {"op", "path"} <= each.keys() for each in value)
-    ):
-        return _note(JSON_PATCH, value)
     if not isinstance(value, dict):
         return ""
     kind, version = value.get("kind"), value.get("apiVersion")
+    path = PurePath(file)
     if str(version).startswith("kustomize.config.k8s.io/"):
-        return _note(KUSTOMIZATION, value)
+        # The patches in a file that kustomize finds by its name are judged.
+        return f"passed over: {KUSTOMIZATION}" if _KUSTOMIZATION.fullmatch(path.name) else _note(KUSTOMIZATION, value)
     if _is_text(kind) and _is_text(version) and "metadata" in value:
         return ""
-    path = PurePath(file)
+    if _KUSTOMIZATION.fullmatch(path.name):
+        return f"passed over: {KUSTOMIZATION}"
     what = next((what for pattern, what in _BY_NAME if pattern.fullmatch(path.name)), "")
     if not what and not (_is_text(kind) and _is_text(version)):
         what = VALUES if path.parent.name == "values" and not claims(value) else ""

@@ -51,7 +51,8 @@ class InputDocument(Struct, frozen=True, kw_only=True):
 
     Shape: ``line`` (from 1) and ``column`` (from 0) are the position of its first character in the file. ``json`` says
     that the text is exactly one JSON value; ``malformed`` why text in braces is not JSON. ``comments`` are the last
-    16 KiB of lines before its content, including those of empty documents before it.
+    16 KiB of lines before its content, including those of empty documents before it. ``is_patch`` says that a
+    kustomization patches with it: then it needs no apiVersion.
     """
 
     file: str
@@ -62,6 +63,7 @@ class InputDocument(Struct, frozen=True, kw_only=True):
     malformed: str = ""
     malformed_at: int = 0
     comments: bytes = b""
+    is_patch: bool = False
 
     @property
     def source(self) -> str:

@@ -63,6 +63,11 @@ _GO_WORDS = {
     "": "looking for beginning of value",
 }
 
+# A list of JSON 6902 operations is a manifest of this kind, without apiVersion; its field has the operations.
+JSON_PATCH = "JSONPatch"
+OPERATIONS = "operations"
+_VERBS = ("add", "remove", "replace", "move", "copy", "test")
+
 # The kind of a snapshot file's first line, which is no object.
 SNAPSHOT_HEADER = "Snapshot"
 
@@ -141,8 +146,14 @@ _HEAD = decoder_of(_Head)
 _ITEMS = decoder_of(list[Raw])
 
 
-def read_manifests(
-    file: str, data: bytes, *, duplicates: bool = True, having: Sequence[bytes] = (), values: bool = False
+def read_manifests(  # noqa: PLR0913 one parameter a choice
+    file: str,
+    data: bytes,
+    *,
+    duplicates: bool = True,
+    having: Sequence[bytes] = (),
+    values: bool = False,
+    is_patch: bool = False,
 ) -> Iterator[Manifest | InputFault]:
     """Every object and every fault of a file, in the order of the text; nothing for an empty file.
 
@@ -152,6 +163,7 @@ def read_manifests(
         duplicates: Look for duplicate keys in JSON too, which takes longer than reading it.
         having: Skip documents without any of these words.
         values: After the note about a file of a chart's values, yield the values as an object of kind `VALUES_KIND`.
+        is_patch: Read objects without apiVersion, as kustomize reads its patches.
     """
     for piece in split(file, data):
         if isinstance(piece, InputFault):
@@ -161,7 +173,7 @@ def read_manifests(
         elif piece.json:
             yield from _json_objects(piece, duplicates=duplicates, values=values)
         else:
-            yield from _yaml_objects(piece, values=values)
+            yield from _yaml_objects(structs.replace(piece, is_patch=is_patch) if is_patch else piece, values=values)
 
 
 def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest | InputFault]:
@@ -180,7 +192,7 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
     except UnreadableDocumentError as error:
         yield _unreadable(document, error)
         return
-    if note := beside(document.file, reading.value):
+    if not document.is_patch and (note := beside(document.file, reading.value)):
         yield document.fault(note, fatal=False)
         yield from _values(document, reading.value, is_asked=values and VALUES in note)
         return
@@ -278,7 +290,8 @@ def _objects(
         return InputFault(file=document.file, message=message, line=place.line, column=place.column, fatal=fatal)
 
     if not isinstance(value, dict):
-        yield fault(f"not a Kubernetes object: {_kind_of_json(value)} instead of a mapping", foreign=True)
+        what = f"not a Kubernetes object: {_kind_of_json(value)} instead of a mapping"
+        yield _json_patch(document, value, locate) or fault(what, foreign=True)
         return
     head = _Head(value.get("apiVersion"), value.get("kind"), value.get("metadata"))
     items = value.get("items")
@@ -293,7 +306,7 @@ def _objects(
             yield from _objects(document, item, f"{prefix}items[{number}].", locate, head)
         return
     stated = _inherit(head, outer) if outer else head
-    if missing := _missing(stated.api_version, stated.kind):
+    if missing := _missing("v1" if document.is_patch else stated.api_version, stated.kind):
         yield fault(missing, foreign=not claims(value))
         return
     if stated is not head:
@@ -407,6 +420,17 @@ def _with_type(text: bytes, head: _Head) -> Mapping[str, Json]:
     return {**msgspec.json.decode(text), "apiVersion": head.api_version, "kind": head.kind}
 
 
+def _json_patch(document: InputDocument, value: Json, locate: Callable[[str], FieldPosition]) -> Manifest | None:
+    """The manifest of a list of JSON 6902 operations; None for any other value."""
+    if not isinstance(value, list) or not value:
+        return None
+    for each in value:
+        if not isinstance(each, dict) or not isinstance(each.get("path"), str) or each.get("op") not in _VERBS:
+            return None
+    patch = {OPERATIONS: value}
+    return _manifest(document, _Head("", JSON_PATCH), patch, lambda path: locate(path.removeprefix(OPERATIONS)), "")
+
+
 def _missing(api_version: Json, kind: Json) -> str:
     """Why this is no API object; empty if it is one."""
     fields = {"apiVersion": api_version, "kind": kind}
@@ -432,7 +456,7 @@ def _manifest(
     uid = metadata.get("uid")
     return Manifest(
         document=document,
-        api_version=head.api_version,
+        api_version=head.api_version if isinstance(head.api_version, str) else "",
         kind=head.kind,
         namespace=namespace if isinstance(namespace, str) else "",
         name=name if isinstance(name, str) else "",

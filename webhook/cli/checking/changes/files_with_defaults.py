@@ -3,6 +3,7 @@
 The new text is read again, and must have the same objects except for those constraints.
 """
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,8 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.run import as_note
+from webhook.cli.checking.patches import read_patch
+from webhook.cli.checking.run import as_note, with_patches
 from webhook.core.api.types import Service, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.declared import adopted
@@ -76,23 +78,26 @@ def amend(files: Iterable[File | InputFault], frame: Frame, index: ClusterIndex)
     """
     read: list[tuple[File, list[Manifest | InputFault]]] = []
     faults: list[InputFault] = []
-    for file in files:
+    given = [*files]
+    frame = with_patches(frame, (each for each in given if isinstance(each, File)))
+    for file in given:
         if isinstance(file, InputFault):
             faults.append(file)
         else:
-            content = [*read_manifests(file.name, file.data)]
+            is_patch = os.path.realpath(file.name) in frame.patches
+            content = [*read_manifests(file.name, file.data, is_patch=is_patch)]
             faults += (as_note(each) for each in content if isinstance(each, InputFault))
             read.append((file, content))
     # All files first: a Service in a later one decides which selector a workload in an earlier one gets.
     for _, content in read:
         for manifest in content:
-            if isinstance(manifest, Manifest):
+            if isinstance(manifest, Manifest) and read_patch(manifest, frame) is None:
                 _index(manifest, frame, index)
     spared: Counter[str] = Counter()
     refused: list[InputFault] = []
     amended = [_amended(file, content, [*_wanted(content, frame, index, spared)], refused) for file, content in read]
     changed = tuple(each for each in amended if each.additions)
-    return Amendment(files=changed, refused=tuple(refused), faults=tuple(faults), spared=spared)
+    return Amendment(files=changed, refused=tuple(refused), faults=tuple(faults), spared=+spared)
 
 
 def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
@@ -118,6 +123,10 @@ def _wanted(
     """The additions to one file; the reasons why other workloads get none are counted."""
     for number, manifest in enumerate(content):
         if isinstance(manifest, InputFault):
+            continue
+        if (patch := read_patch(manifest, frame)) is not None:
+            of = patch.manifest
+            spared["kustomize-patch"] += has_template(of.api_version, of.kind, frame.policy.workloads)
             continue
         try:
             workload = read_workload(
