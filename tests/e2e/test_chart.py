@@ -336,16 +336,13 @@ def test_every_object_is_taken_to_the_last_field(plane, values):
 
 @pytest.fixture(name="injecting", scope="module")
 def _injecting(plane, release, helm):
-    """The release, upgraded; its pods are the same."""
-    pids = [each.process.pid for each in release.containers]
-    loads = [each.log.count("configuration loaded") for each in release.containers]
+    """The release, upgraded: changed defaults replace the webhook's pods, and `--wait` ends once they are trusted."""
+    replaced = {each.process.pid for each in release.containers}
     upgraded = helm("upgrade", "evenspread", *DENYING_AND_INJECTING, *WAIT)
     assert (upgraded.returncode, quiet(upgraded.stderr)) == (0, "")
     release.sync()
-    assert [each.process.pid for each in release.containers] == pids
-    for each, before in zip(release.containers, loads, strict=True):
-        eventually(lambda each=each, before=before: each.log.count("configuration loaded") > before)
-    eventually(lambda: trusted(plane), 20)  # the controller sees the new configuration within ten seconds
+    assert not replaced & {each.process.pid for each in release.containers}
+    assert trusted(plane)
     return release
 
 
