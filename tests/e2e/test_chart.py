@@ -338,7 +338,8 @@ def test_every_object_is_taken_to_the_last_field(plane, values):
 def _injecting(plane, release, helm):
     """The release, upgraded: changed defaults replace the webhook's pods, and `--wait` ends once they are trusted."""
     replaced = {each.process.pid for each in release.containers}
-    upgraded = helm("upgrade", "evenspread", *DENYING_AND_INJECTING, *WAIT)
+    with release.at_work():
+        upgraded = helm("upgrade", "evenspread", *DENYING_AND_INJECTING, *WAIT)
     assert (upgraded.returncode, quiet(upgraded.stderr)) == (0, "")
     release.sync()
     assert not replaced & {each.process.pid for each in release.containers}
