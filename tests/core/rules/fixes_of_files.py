@@ -14,7 +14,7 @@ from collections import Counter
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.run import CheckRun
-from webhook.core.json_edits import marked, without_gone
+from webhook.core.json_edits import applied, marked, without_gone
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_of
 from webhook.manifests.editing.insertion import UneditableError
@@ -42,6 +42,19 @@ def constraints(value, path=""):
             yield from constraints(each, f"{path}[{number}]")
 
 
+def is_said_twice(before, finding):
+    """Whether each constraint that a fix removes equals another one, but for the field that the finding is about."""
+    gone = [edit for edit in finding.edits if edit.value is None and _CONSTRAINT.fullmatch(edit.path)]
+    fixed = dict(constraints(applied(before, [edit for edit in finding.edits if edit not in gone])))
+    for edit in gone:
+        path, number = _CONSTRAINT.fullmatch(edit.path).groups()
+        field = finding.path.removeprefix(f"{edit.path}.")
+        listed = [{key: value for key, value in each.items() if key != field} for each in fixed[path]]
+        if listed.count(listed[int(number)]) < 2:
+            return False
+    return bool(gone)
+
+
 def touched(before, after, finding):
     """The constraints that a fix changes or removes although it is not about them."""
     named = {found.groups() for edit in finding.edits if (found := _CONSTRAINT.match(edit.path))}
@@ -51,7 +64,7 @@ def touched(before, after, finding):
         if any(path == each or path.startswith(f"{each}.") for each in moved):
             continue
         left = list(now.get(path, ()))
-        if len(left) < len(listed) and finding.rule not in REMOVING:
+        if len(left) < len(listed) and finding.rule not in REMOVING and not is_said_twice(before, finding):
             yield f"{path}: a constraint is gone"
         for number, each in enumerate(listed):
             if (path, str(number)) not in named:

@@ -39,6 +39,12 @@ AT = "spec.topologySpreadConstraints"
             id="another one too",
         ),
         pytest.param([{"maxSkew": 3}], [Edit(f"{AT}[0]")], [f"{AT}: a constraint is gone"], id="one is gone"),
+        pytest.param(
+            [{"maxSkew": 3}],
+            [Edit(f"{AT}[0].maxSkew", 3), Edit(f"{AT}[0]")],
+            [],
+            id="one is gone that says what another says once it is right",
+        ),
     ],
 )
 def test_what_it_calls_touched(after, edits, told):

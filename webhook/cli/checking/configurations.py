@@ -62,6 +62,8 @@ def _faults(manifest: Manifest, today: str) -> Iterator[InputFault]:
             line, column = manifest.document.line + fault.line - 1, fault.column
         message = ": ".join(part for part in (manifest.kind, fault.path, fault.message) if part)
         fatal = is_wrong and "${" not in place.text  # a placeholder that envsubst or Flux fills in
+        if manifest.kind == _SCHEDULER[1] and fault.path == "apiVersion":
+            fatal = False  # older kube-schedulers read other versions
         yield InputFault(file=manifest.file, message=message, line=line, column=column, fatal=fatal)
 
 
