@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test browser pictures conformance fuzz fuzz-rules fuzz-inputs fuzz-index claims placing readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint docs lock FORCE
+.PHONY: help install run test browser pictures conformance fuzz fuzz-rules fuzz-inputs fuzz-index claims placing readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-no-loss no-loss e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -80,7 +80,7 @@ readers: $(READY)  ## how Karpenter and the descheduler read random constraints,
 
 e2e: $(READY) image  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
-	@$(MAKE) --no-print-directory --jobs 4 --keep-going e2e-cluster e2e-apart e2e-scan e2e-attacks
+	@$(MAKE) --no-print-directory --jobs 5 --keep-going e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-no-loss
 	@$(MAKE) --no-print-directory e2e-steady
 	@$(MAKE) --no-print-directory soak-short
 	@$(MAKE) --no-print-directory attack-short
@@ -88,7 +88,7 @@ e2e: $(READY) image  ## a real API server around the webhook (needs Go; the firs
 ATTACKS := tests/e2e/test_hostile.py
 APART := tests/e2e/test_image.py tests/e2e/test_release.py tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py tests/e2e/test_group_plans.py
 e2e-cluster: $(READY)
-	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(SCAN) $(ATTACKS) $(STEADY) $(SOAK) $(TOWN) $(CERT_MANAGER) $(ALERTS) $(OLDER),--ignore $(file)) -v --durations 5
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(SCAN) $(ATTACKS) $(NO_LOSS) $(STEADY) $(SOAK) $(TOWN) $(CERT_MANAGER) $(ALERTS) $(OLDER),--ignore $(file)) -v --durations 5
 
 # Beside the rest: each has a control plane of its own, and waits for it most of the time.
 e2e-apart: $(READY)
@@ -98,6 +98,15 @@ e2e-apart: $(READY)
 SCAN := tests/e2e/test_scan.py tests/e2e/test_scan_faults.py tests/e2e/test_reports.py tests/e2e/test_placement.py
 e2e-scan: $(READY)
 	@$(BIN)/python -m pytest -m e2e $(SCAN) -q --durations 5
+
+# Beside the rest: it installs and changes the release while somebody writes, and waits for pods most of the time.
+NO_LOSS := tests/e2e/test_no_loss.py
+e2e-no-loss: $(READY)
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(NO_LOSS) -q --durations 5
+
+no-loss: $(READY) image  ## writes lost in every step of install.md and every switch, under both failure policies (needs Go)
+	@tests/e2e/controlplane/build.sh >/dev/null
+	@NO_LOSS=full tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(NO_LOSS) -q
 
 # Beside the rest: it needs no cluster, and waits for most of three minutes.
 e2e-attacks: $(READY)
