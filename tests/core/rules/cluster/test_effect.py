@@ -412,6 +412,19 @@ def test_one_domain_is_never_uneven(nodes, constraint, fields, expected):
 
 
 @pytest.mark.parametrize(
+    ("taint", "expected"),
+    [
+        pytest.param("node.kubernetes.io/unreachable", [], id="it may be reached again"),
+        pytest.param("node.kubernetes.io/not-ready", [], id="it may be ready again"),
+        pytest.param("dedicated", ONE_ZONE, id="its taint stays"),
+    ],
+)
+def test_a_node_without_the_key_whose_taint_may_pass_is_kept_off(taint, expected):
+    manifest = workload("Deployment", "app=web", "zone hard 1 app=web")
+    assert said("spread-without-effect", manifest, index=cluster("~n0 | a: n1 n2", taint=taint)) == expected
+
+
+@pytest.mark.parametrize(
     ("capacity", "domains", "labels", "expected"),
     [
         pytest.param("auto", {}, "", ONE_ZONE, id="nobody adds nodes"),

@@ -20,7 +20,6 @@ from webhook.core.rules.frame.rule import Finding, Need, Rule, RuleAnswer, Sever
 from webhook.core.rules.frame.subject import Placed, Subject, place
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.scheduler.plugins.default_selector import pod_services
-from webhook.core.scheduler.plugins.node_selection import settled_nodes
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SYSTEM_CONSTRAINTS
 from webhook.core.text import constraint_name, plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
@@ -376,7 +375,7 @@ def _has_the_key(placed: Placed, subject: Subject) -> bool:
         return False
     view = subject.index.view()
     ground = UsableNodes(subject, placed.template, subject.index)
-    used = ground.usable & (ground.tolerated | (view.live & ~settled_nodes(view)))
+    used = ground.usable & ground.tolerated_later
     grown = key not in ON_EVERY_NODE and grows(subject.policy, view)
     return not grown and bool(used) and not used & ~view.column(key).present
 
@@ -395,7 +394,8 @@ def _single_domains(subject: Subject) -> Mapping[int, _Why]:
             continue
         column = view.column(placed.constraint.topology_key or "")
         alone = len(placed.template.template.pod_spec.constraints) == 1
-        if not (ground.open if alone else view.live) & ~column.present:
+        used = ground.usable & ground.tolerated_later
+        if not (used if alone else view.live) & ~column.present:
             found[number] = _one_domain(placed, usable="" if len(column.values) == 1 else "usable ")
     return found
 

@@ -42,6 +42,11 @@ class UsableNodes:
         return tolerated_nodes(self.view, self.spec.tolerations)
 
     @cached_property
+    def tolerated_later(self) -> int:
+        """The nodes whose lasting taints the pods tolerate. Those of a node that is starting or leaving pass."""
+        return self.tolerated | (self.view.live & ~settled_nodes(self.view))
+
+    @cached_property
     def open(self) -> int:
         """The nodes that the pods may use, regardless of resources, without nodes that are starting or leaving."""
         return self.usable & self.tolerated & settled_nodes(self.view)
@@ -78,8 +83,7 @@ class UsableNodes:
         if constraint.node_affinity_policy != IGNORE:
             nodes &= self.usable
         if constraint.node_taints_policy == HONOR:
-            # Their taints pass: whoever counts domains for a rule must not take a restart for a loss.
-            nodes &= self.tolerated | (view.live & ~settled_nodes(view))
+            nodes &= self.tolerated_later  # a restart of a node is no loss of its domain
         return domain_count(self.policy, view, constraint.topology_key or "", nodes)
 
 
