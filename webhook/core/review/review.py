@@ -51,9 +51,9 @@ from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import (
     API_RULES,
     BY_ID,
-    MOOT_BESIDE,
     OFFLINE,
     evaluate_written,
+    is_moot,
     noted,
     with_tried_fixes,
 )
@@ -316,7 +316,7 @@ def _exactly(
     def speaks_against(finding: Finding) -> bool:
         # What a field in its place brings to light was there before: of that, only what is as bad speaks against it.
         severity = finding.severity or BY_ID[finding.rule].severity
-        hidden = severity is not Severity.HIGH and (circumstances.index is None or finding.rule in MOOT_BESIDE)
+        hidden = severity is not Severity.HIGH and (circumstances.index is None or is_moot(finding, found.findings))
         return warns_by_default(finding) and not hidden
 
     rules = OFFLINE if circumstances.index is None else BY_ID.keys() - API_RULES

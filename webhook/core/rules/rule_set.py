@@ -106,7 +106,7 @@ OF_PODS_WITHOUT_NODES = frozenset(
 # Rules whose answer depends on how many pods a workload has; a change of their number rolls nothing out.
 OF_REPLICAS = frozenset(rule.id for rule in RULES if isinstance(rule, PlacementRule)) - {getting_stuck.ROLLOUT_STUCK.id}
 # What a rule says of a constraint is beside the point where one of these others speaks of the same constraint.
-MOOT_BESIDE: Mapping[str, frozenset[str]] = {
+_MOOT_BESIDE: Mapping[str, frozenset[str]] = {
     match_label_keys.MIXED.id: frozenset(
         rule.id
         for rule in (
@@ -227,12 +227,13 @@ def evaluate(subject: Subject) -> _Evaluated:
         if subject.circumstances.fixes:
             findings, faults = with_tried_fixes(findings, subject)
             missing += faults
-    findings = tuple(each for each in findings if each.rule not in MOOT_BESIDE or not _is_moot(each, findings))
+    findings = tuple(each for each in findings if not is_moot(each, findings))
     return _Evaluated(in_report_order(findings), noted(missing), subject.computed(pod_fits.feasibility))
 
 
-def _is_moot(finding: Finding, beside: Sequence[Finding]) -> bool:
-    others, constraint = MOOT_BESIDE[finding.rule], finding.path.rpartition(".")[0]
+def is_moot(finding: Finding, beside: Sequence[Finding]) -> bool:
+    """Whether another finding of the same constraint leaves this one without a point."""
+    others, constraint = _MOOT_BESIDE.get(finding.rule, frozenset()), finding.path.rpartition(".")[0]
     return any(each.rule in others and f"{each.path}.".startswith(f"{constraint}.") for each in beside)
 
 

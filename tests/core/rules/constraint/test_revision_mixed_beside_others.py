@@ -1,6 +1,7 @@
 """`revision-mixed` where another rule speaks of the same constraint, and where it cannot be evaluated."""
 
 import pytest
+from build import index, node
 from manifest import PLAIN
 
 from webhook.core.api.types import ObjectMeta
@@ -13,6 +14,7 @@ RULE = "revision-mixed"
 ZONE = "topology.kubernetes.io/zone"
 WEB = {"matchLabels": {"app": "web"}}
 HARD = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": WEB}
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 NOT_COUNTED = [(RULE, "how rollouts end of kinds other than a Deployment")]
 SCALED = [(RULE, "replicas, which an autoscaler sets")]
 
@@ -100,3 +102,18 @@ def scaler(most=10, name="web"):
 )
 def test_where_it_cannot_be_evaluated_it_says_so(value, scalers, expected):
     assert told(value, scalers) == expected
+
+
+@pytest.mark.parametrize(
+    ("replicas", "by_hand"),
+    [
+        pytest.param(4, "it would bring revision-mixed", id="rollouts of 4 were counted over zones, and warn"),
+        pytest.param(1, "", id="rollouts of one pod end evenly"),
+    ],
+)
+def test_a_warning_that_nothing_hid_speaks_against_a_fix(replicas, by_hand):
+    around = index(*(node(f"n-{zone}", zone, **{BETA_ZONE: zone}) for zone in "bc"))
+    manifest = workload({**HARD, "topologyKey": BETA_ZONE}, replicas=replicas)
+    examined = examine(manifest, Circumstances(policy=PLAIN, index=around, version=RECORDED, today="2026-11-24"))
+    (found,) = (each.finding for each in examined.findings if each.finding.rule == "topology-key-deprecated")
+    assert (bool(found.edits), found.by_hand) == (not by_hand, by_hand)
