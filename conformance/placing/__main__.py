@@ -2,8 +2,9 @@
 
 Random small clusters and workloads (`worlds`). What our search says of all orders is compared with `oracle place`, which
 tries every order with the real plugins: the fewest and the most pods that find a node, how often each number comes out,
-and of rollouts the most old pods that stay. Prints the table of docs/exactness.md; exit code 1 for a difference, or
-where one of the two did not follow every order. The smallest of each family is printed.
+and of rollouts the most old pods that stay. Prints the table of docs/exactness.md, with the smallest world of each family
+that differs or is unknown. Exit code 1 for a difference, or where more than 2 % of a family are unknown: one of the two
+did not follow every order.
 
     --record SEED COUNT     the worlds and answers that `make test` compares without Go
 """
@@ -21,10 +22,11 @@ from conformance.placing.worlds import FAMILIES, world
 
 RECORDED = Path(__file__).parent / "recorded.jsonl.gz"
 CHUNK = 100
+MOST_UNKNOWN = 0.02
 
 
 def differences(of, referee):
-    """What differs: our answer and the referee's; an answer that did not follow every order differs."""
+    """What differs: our answer and the referee's, or ``exact`` where one of them did not follow every order."""
     theirs, ours = referee.place({**of, "states": STATES}), answer(of)
     if not (ours["exact"] and theirs["exact"]):
         return {"exact": (ours["exact"], theirs["exact"], ours.get("why", ""))}
@@ -51,7 +53,7 @@ def compare(oracle, family, seed, numbers):
 
 
 def run(oracle, seed, count, families):
-    began, wrong = time.monotonic(), []
+    began, wrong, unknowns = time.monotonic(), 0, []
     print("| family | clusters | of these, orders place more or fewer | different | unknown |\n|---|---|---|---|---|", flush=True)
     with ProcessPoolExecutor(min(os.cpu_count() or 1, 2), initializer=os.nice, initargs=(10,)) as pool:
         chunks = [range(first, min(first + CHUNK, count)) for first in range(0, count, CHUNK)]
@@ -62,12 +64,14 @@ def run(oracle, seed, count, families):
             unknown = sum("exact" in differs for _, differs in different)
             told = f"{len(different) - unknown or 'none'} | {unknown or 'none'}"
             print(f"| {family} | {count:,} | {sum(stuck for _, stuck in found):,} | {told} |", flush=True)
-            wrong += different
+            wrong += len(different) - unknown
+            unknowns.append(unknown)
             if different:
                 of, differs = min(different, key=lambda each: len(json.dumps(each[0])))
                 print(f"{differs} {json.dumps(of)}")
-    print(f"\n{count * len(families):,} clusters of seed {seed}, {len(wrong)} different, {time.monotonic() - began:.0f} s")
-    return 1 if wrong else 0
+    left = f"{wrong} different, {sum(unknowns)} unknown"
+    print(f"\n{count * len(families):,} clusters of seed {seed}, {left}, {time.monotonic() - began:.0f} s")
+    return 1 if wrong or max(unknowns) > max(1, count * MOST_UNKNOWN) else 0
 
 
 def record(oracle, seed, count):
