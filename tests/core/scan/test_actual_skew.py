@@ -72,6 +72,24 @@ def test_the_schedulers_defaults_where_it_can_deduce_a_selector():
     assert found == [("hostname", 6, True, "scheduler-default"), ("zone", 6, True, "scheduler-default")]
 
 
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        pytest.param("a=4 | b=0", [("hostname", 4, True), ("zone", None, False)], id="no node has a zone"),
+        pytest.param("z1: a=1 | z2: b=1 | c=5", [("hostname", 4, True), ("zone", 0, False)], id="one node has none"),
+    ],
+)
+def test_each_of_the_schedulers_own_defaults_counts_nodes_with_its_key_alone(state, expected):
+    found = stand(state, services=[service("web", WEB)])
+    assert [each[:3] for each in found] == expected
+
+
+def test_declared_soft_constraints_count_only_nodes_with_all_their_keys():
+    soft_zones = constraint(when="ScheduleAnyway", select=WEB)
+    found = stand("z1: a=1 | z2: b=1 | c=5", SOFT_HOSTS, soft_zones)
+    assert [each[:3] for each in found] == [("hostname[0]", 0, False), ("zone[1]", 0, False)]
+
+
 def test_constraints_that_are_not_the_templates():
     assert stand("z1: a=1 | z2: b=1", ZONES, injected=True) == [("zone[0]", 0, False, "injected")]
 

@@ -227,19 +227,20 @@ def _with_selector(constraint: Constraint, selector: Selector) -> Constraint:
 
 
 def count_domains(counted: Counted, labels: Mapping[str, str], eligible: Eligible) -> tuple[Domains, ...]:
-    """PreFilter: matching pods by domain, and the global minimum, for each hard constraint.
+    """PreFilter: matching pods by domain, and the global minimum, for each constraint.
 
-    Source: filtering.go ``calPreFilterState``.
+    Source: filtering.go ``calPreFilterState``; scoring.go ``PreScore`` (``requireAllTopologies``).
     """
     nodes = eligible.nodes
     with_keys = nodes.live
-    for constraint in counted.constraints:
-        # A node counts only with the keys of all constraints, also for a constraint whose own key it has.
-        with_keys &= nodes.column(constraint.topology_key).present
+    if counted.require_all:
+        for constraint in counted.constraints:
+            # A node counts only with the keys of all constraints, also for a constraint whose own key it has.
+            with_keys &= nodes.column(constraint.topology_key).present
     domains = []
     for constraint, counts in zip(counted.constraints, counted.counts, strict=True):
         column = nodes.column(constraint.topology_key)
-        counting = eligible.counted(constraint, with_keys)
+        counting = eligible.counted(constraint, with_keys & column.present)
         match_num = _by_domain(column, counts, counting)
         minimum = _global_minimum(match_num, column.domain_count(counting), constraint.min_domains)
         # A constraint may count other pods only: then this one adds nothing to its domain.
