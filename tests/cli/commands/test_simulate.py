@@ -289,6 +289,14 @@ class TestWhatHappensToTheCluster:
             pytest.param(["--all", "--replicas", "3"], 2, "--replicas and --rollout go with FILE", id="of all"),
             pytest.param(["--all", "deploy/web"], 2, "give only one of them", id="both"),
             pytest.param(["no/such"], 2, "'no/such' is neither a file nor KIND/NAME", id="neither"),
+            pytest.param(
+                ["deploy/web", "deploy/api"],
+                2,
+                "one KIND/NAME at a time; several workloads: their manifests as FILE…, or --all",
+                id="two workloads",
+            ),
+            pytest.param(["deploy/web", "no/such"], 2, "'no/such' is neither a file nor KIND/NAME", id="one of two"),
+            pytest.param(["deploy", "web"], 3, "no Deployment default/web", id="apart"),
             pytest.param(["deploy/web"], 3, "no Deployment default/web; -n names the namespace", id="not there"),
         ],
     )

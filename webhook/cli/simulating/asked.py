@@ -87,9 +87,12 @@ def wanted(words: Sequence[str], frame: Frame) -> Wanted:
     text = "/".join(words[:2])
     named = None if words[2:] else find_object.parse(text, frame.namespace, frame.policy.workloads)
     if named is None:
-        missing = next(word for word in words if word != STDIN and not Path(word).exists())
-        what = "a file nor KIND/NAME of a kind that has pods, as deployment/web"
-        raise CommandError(f"{missing[:64]!r} is neither {what}")
+        missing = [word for word in words if word != STDIN and not Path(word).exists()]
+        for word in missing:
+            if find_object.parse(word, frame.namespace, frame.policy.workloads) is None:
+                what = "a file nor KIND/NAME of a kind that has pods, as deployment/web"
+                raise CommandError(f"{word[:64]!r} is neither {what}")
+        raise CommandError("give one KIND/NAME at a time; several workloads: their manifests as FILE…, or --all")
     return Wanted(named=named)
 
 
