@@ -34,6 +34,13 @@ def said(values):
         pytest.param({"podLabel": None}, 'podLabel: unknown value; did you mean "podLabels"?', id="without a value"),
         pytest.param({"any": 1}, "any: unknown value; the chart's README lists them all", id="like none"),
         pytest.param(
+            {"webhook": {"create": True}, "labels": {}, "config": {"mode": "deny"}},
+            "config.mode: unknown value; the chart's README lists them all\n"
+            "labels: unknown value; the chart's README lists them all\n"
+            "webhook.create: unknown value; the chart's README lists them all",
+            id="names that several places have",
+        ),
+        pytest.param(
             {"certificates": {"cabundle": "x", "certManager": {"issuer": {}}}},
             'certificates.cabundle: unknown value; did you mean "caBundle"?\n'
             "certificates.certManager.issuer: unknown value; the chart's README lists them all",
@@ -81,6 +88,10 @@ def test_the_name_that_was_meant_is_named(values, expected):
         ({"logging": {"level": "debug"}}, "logLevel"),
         ({"pdb": {}}, "podDisruptionBudget"),
         ({"hpa": {}}, "autoscaling"),
+        ({"controller": {"enabled": False}}, "controller.scan.enabled"),
+        ({"image": {"registry": "registry.example"}}, "image.repository"),
+        ({"webhook": {"resources": {}}}, "resources"),
+        ({"webhook": {"tolerations": []}}, "tolerations"),
     ],
 )
 def test_the_names_of_peers_are_translated(values, meant):

@@ -161,7 +161,11 @@ def failing(**values):
     return {**ZERO, "webhook": {"failurePolicy": "Fail"}, **values}
 
 
-NOBODY = "controller.replicas is 0: nobody would make the CA (certificates.mode: self) or let the webhook be called"
+NO_CA = "controller.replicas is 0, but only the controller makes the CA (certificates.mode: self). Set it to 1 or more."
+NO_RULES = (
+    "controller.replicas is 0, but only the controller adds the rules to the webhook configurations "
+    "(webhook.failurePolicy: Fail). Set it to 1 or more."
+)
 
 
 def without_controller(**values):
@@ -205,11 +209,11 @@ def without_controller(**values):
             failing(autoscaling={"enabled": True, "minReplicas": 1}), FAIL, id="Fail, and the autoscaler leaves one"
         ),
         pytest.param(failing(), "", id="Fail with two and a budget"),
-        pytest.param(without_controller(), NOBODY, id="nobody makes the CA"),
-        pytest.param(without_controller(webhook={"enabled": False}), NOBODY, id="nobody makes the CA of pods"),
-        pytest.param(without_controller(**failing()), NOBODY, id="nobody makes the CA, and it fails closed"),
-        pytest.param(without_controller(**failing(**CERT_MANAGER)), NOBODY, id="nobody adds the rules"),
-        pytest.param(without_controller(**failing(**EXISTING)), NOBODY, id="nobody adds the rules, your Secret"),
+        pytest.param(without_controller(), NO_CA, id="nobody makes the CA"),
+        pytest.param(without_controller(webhook={"enabled": False}), NO_CA, id="nobody makes the CA of pods"),
+        pytest.param(without_controller(**failing()), NO_CA, id="nobody makes the CA, and it fails closed"),
+        pytest.param(without_controller(**failing(**CERT_MANAGER)), NO_RULES, id="nobody adds the rules"),
+        pytest.param(without_controller(**failing(**EXISTING)), NO_RULES, id="nobody adds the rules, your Secret"),
         pytest.param(without_controller(**CERT_MANAGER), "", id="nobody scans"),
         pytest.param(without_controller(**EXISTING), "", id="nobody scans, with your Secret"),
         pytest.param({**ZERO, "hostNetwork": True}, "on the host port 10250 is the kubelet's", id="the kubelet's port"),

@@ -37,6 +37,11 @@ names.json nests as values do: `names` of a mapping, `any` of one whose names ar
 {{/* Which one of `here` was meant by `word`, or where in `known` it belongs. */}}
 {{- define "evenspread.meant" -}}
 {{- $places := include "evenspread.places" (dict "word" .word "known" .known "at" "") | splitList " " | compact -}}
+{{- if hasKey (default dict .known.names) .word -}}
+{{- $places = list .word -}}
+{{- else if gt (len $places) 1 -}}
+{{- $places = list -}}
+{{- end -}}
 {{- $near := list -}}
 {{- $variants := include "evenspread.variants" .word | splitList " " -}}
 {{- range $name := sortAlpha .here -}}
@@ -55,10 +60,12 @@ names.json nests as values do: `names` of a mapping, `any` of one whose names ar
 {{/* What the charts of kyverno, gatekeeper, cert-manager and others call a value, and what it is called here. */}}
 {{- define "evenspread.peers" -}}
 replicaCount: replicas
+image.registry: image.repository
 webhook.replicas: replicas
 webhook.replicaCount: replicas
 admissionController: replicas
 controller.replicaCount: controller.replicas
+controller.enabled: controller.scan.enabled
 backgroundController: controller
 crds.enabled: crds.install
 installCRDs: crds.install
