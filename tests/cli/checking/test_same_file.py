@@ -1,9 +1,10 @@
-"""Workloads of one file that count each other, without a cluster."""
+"""Workloads of one file that count each other, without a cluster and beside one."""
 
 import json
 
 import pytest
 import yaml
+from cli.snapshots import running, snapshot
 
 RULE = "selector-too-wide"
 NO_SELECTOR = {"Job", "ReplicationController"}
@@ -189,6 +190,34 @@ def test_what_is_compared(run, tmp_path):
     shop = WORKER | {"metadata": {"name": "worker", "namespace": "shop"}}
     assert told(run, tmp_path, [WIDE, shop]) == []
     assert told(run, tmp_path, [WIDE, shop], options=("--namespace", "shop")) == SAID
+
+
+def runs(name, on, has):
+    pod = running(name, on)
+    return {**pod, "metadata": pod["metadata"] | {"labels": labels(has)}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "objects", "expected"),
+    [
+        pytest.param([], [WIDE, WORKER], SAID, id="no pod of it runs yet"),
+        pytest.param([runs("api-1", "n1", "app=web part=api")], [WIDE, WORKER], SAID, id="its own pods run"),
+        pytest.param(
+            [runs("worker-1", "n1", "app=web part=worker")],
+            [WIDE, WORKER],
+            ["api: zone[0] also counts 1 pod of other workloads"],
+            id="a pod of it runs, and is counted where it is",
+        ),
+        pytest.param(
+            [runs("worker-1", "no-zone", "app=web part=worker")], [WIDE, WORKER], [], id="its node does not count"
+        ),
+        pytest.param([], [WIDE, WORKER, GROUP], [], id="one group"),
+    ],
+)
+def test_beside_a_cluster(run, tmp_path, pods, objects, expected):
+    known = tmp_path / "cluster.jsonl"
+    known.write_bytes(snapshot("a: n1 | b: n2 | no-zone", *pods))
+    assert told(run, tmp_path, objects, options=("-n", "shop", "--snapshot", str(known))) == expected
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     empty for all. ``index`` is None without a cluster. ``asked_version`` takes precedence over ``cluster_version``.
     ``scalers`` are autoscalers in the input, ``patches`` the resolved paths of files that a kustomization
     patches with, each with the type of its target if stated.
-    ``same_file`` has an index of each file, by its name, while no cluster is known.
+    ``same_file`` has an index of each file with several workloads, by its name.
     """
 
     policy: Policy

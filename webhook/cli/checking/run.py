@@ -67,8 +67,6 @@ def as_note(fault: InputFault) -> InputFault:
 def of_input(frame: Frame, files: Sequence[File]) -> Frame:
     """The frame with all that the input says beside its objects."""
     frame = with_patches(_with_groups(with_autoscalers(frame, files), files), files)
-    if frame.index is not None:
-        return frame
     return structs.replace(frame, same_file=same_file_indexes(files, frame.namespace, frame.policy))
 
 

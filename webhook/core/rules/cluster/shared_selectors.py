@@ -68,13 +68,16 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """What the rule says of each constraint."""
     if not any(selects(placed.constraint) for placed in subject.placed):
         return ()
-    here = subject.circumstances
-    if here.index is None and here.same_file is not None and (found := [*_in_file(subject, here.same_file)]):
-        return found
+    same_file = subject.circumstances.same_file
+    in_file = [] if same_file is None else [*_in_file(subject, same_file)]
     missing = subject.lacks("pods")
     if missing or subject.index is None:
-        return (NotEvaluated(TOO_WIDE.id, missing),)
-    return _beside(subject, subject.index)
+        return in_file or (NotEvaluated(TOO_WIDE.id, missing),)
+    if not in_file:
+        return _beside(subject, subject.index)
+    found = [*_beside(subject, subject.index)]
+    places = {each.path for each in found if isinstance(each, Finding)}
+    return [*found, *(each for each in in_file if each.path not in places)]
 
 
 def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
@@ -101,16 +104,17 @@ TOO_WIDE = Rule(
         "The scheduler spreads the sum of all pods that the selector matches: if pods of another workload are among "
         "them, all pods of this one may end in one zone while the sum is even. It warns if workloads without a "
         "constraint over the same key, which nothing spreads, change at this moment which nodes the hard constraints "
-        "leave to the next pod. Without a cluster `check` compares the workloads of one file and one namespace."
+        "leave to the next pod. `check` also compares the workloads of one file and one namespace that have no pods in "
+        "the cluster yet."
     ),
     silent=(
         "about pods that the workload's own selector matches, those of other revisions among them; finished and "
         "terminating pods; where all others are on nodes that do not count; workloads of the same controller, as an "
         "operator's shards, or of the same SpreadGroup; if matchLabelKeys names the label of the revision; and where "
         "the pods do not match the selector themselves (`selector-not-self`). It is not evaluated for kinds without a "
-        "selector, whose pods cannot be told from others. Without a cluster it is also silent about workloads of "
-        "different files, objects that have a controller, workloads with 0 replicas, and Pods, Jobs and CronJobs, "
-        "which may have completed. It then speaks about two workloads with the same own selector."
+        "selector, whose pods cannot be told from others. Of workloads without pods in a cluster it is also silent "
+        "about those of different files, objects that have a controller, workloads with 0 replicas, and Pods, Jobs and "
+        "CronJobs, which may have completed. It then speaks about two workloads with the same own selector."
     ),
     ask=evaluate,
     needs=(Need.PODS,),
@@ -120,17 +124,19 @@ TOO_WIDE = Rule(
 
 
 def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
-    """One finding for each selector that matches the pod templates of other workloads of the same file."""
+    """One finding for each selector that matches pod templates in the same file, of workloads without pods."""
     workload, own = subject.workload, own_selector(subject)
     if own is None or workload.meta.controller is not None:
         return
     counting = [placed for placed in subject.placed if selects(placed.constraint)]
     for (_, late, selector), alike in _by_selector(counting, workload).items():
-        groups = [*memberships(namespace_of(workload.meta.namespace), alike[0].template.template.labels, index)]
+        labels = alike[0].template.template.labels
+        groups = [*memberships(namespace_of(workload.meta.namespace), labels, index), *groups_of(subject, labels)]
         others = [
             owner
             for owner in counted_workloads(workload, selector, index)
             if _keeps_pods(owner)
+            and not _has_pods(owner, subject)
             and not any(is_member(owner, group) for group in groups)
             and (_have_one_selector(owner, workload) or any(map(selector.matches, _not_matched(owner, own))))
         ]
@@ -142,6 +148,14 @@ def _keeps_pods(owner: Owner) -> bool:
     """Whether its pods run until somebody deletes them, and no controller that may be in the file makes it."""
     completes = traits(group_kind(owner.api_version, owner.kind)).completes
     return owner.replicas != 0 and owner.meta.controller is None and not completes
+
+
+def _has_pods(owner: Owner, subject: Subject) -> bool:
+    """Whether the cluster has pods of this workload. Then their nodes decide, and not its template."""
+    selected = _stored(owner.selector)
+    if subject.index is None or selected is None:
+        return False
+    return bool(subject.index.count(namespace_of(owner.meta.namespace), selected))
 
 
 def _have_one_selector(owner: Owner, workload: Workload) -> bool:

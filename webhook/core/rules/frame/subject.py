@@ -76,7 +76,7 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     unknown. Objects that cost much (`cost`) are not judged if they can be ``elsewhere``, and rules do not look at the
     cluster for them if ``unlooked`` says why not. ``namespace`` is where the object would be created if it names none.
     ``scalers`` are autoscalers that come with it. ``same_file`` has the workloads and SpreadGroups of its file, None
-    where a cluster is known or the file has only one workload. ``offline`` says that no kube-apiserver sees the object
+    where the file has only one workload. ``offline`` says that no kube-apiserver sees the object
     now, so that we give its warnings. Rules that are ``unheard`` are not asked. ``creating`` is false if the object
     exists already. ``fixes`` says whether the fix of each finding is tried. The answer is due when the ``clock`` shows
     ``until``.
