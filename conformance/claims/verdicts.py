@@ -26,6 +26,10 @@ DRY_RUN = frozenset({"replicas-do-not-fit", "replicas-can-get-stuck", ROLLOUT})
 _POD = msgspec.json.Decoder(Pod)
 # Rules that ask for constraints instead of looking at them; one is off unless configured, and stays so.
 LEFT_OUT = frozenset({"system-defaults-lost", "spread-required"})
+# Beside these, revision-mixed is silent on purpose: until the constraint is right, how rollouts end is of no interest.
+SILENCE_ROLLOUTS = frozenset(
+    {"selector-null", "selector-empty", "selector-not-self", "spread-conflicts-affinity", "spread-without-effect"}
+)
 # Every other rule on, and names as an administrator sees them.
 POLICY = Policy(
     ceiling=Mode.DENY,
@@ -157,7 +161,8 @@ def of_the_fix(inspected, finding, promises):
         kept = next(each.finding for each in examined.findings if identity(each.finding) == identity(finding))
         yield f"after it the rule still says: {kept.summary}"
     for brought in brought_by(inspected, examined):
-        if warns(brought) or brought.rule == finding.rule:
+        hidden = brought.rule == "revision-mixed" and finding.rule in SILENCE_ROLLOUTS
+        if (warns(brought) and not hidden) or brought.rule == finding.rule:
             yield f"after it {brought.rule} says: {brought.summary}"
     if promises:
         yield from of_places(inspected, finding, fixed)

@@ -56,6 +56,19 @@ def test_pods_that_their_constraint_does_not_count(text, expected):
     assert placed(text, 9, spread(ZONE), labelled="app=api", resources=ONE_POD_A_NODE) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("a: a0=3 a1=0 | b: b0=0", 4, id="two equal hosts are open, and stay so"),
+        pytest.param("a: a0=3 a1=0 | b: b0=0 b1=0 b2=0", 8, id="four are"),
+        pytest.param("a: a0=1 a1=0 | b: b0=0", 5, id="three, one of which has a pod"),
+    ],
+)
+def test_pods_that_a_constraint_over_hosts_does_not_count(text, expected):
+    two = {**ONE_POD_A_NODE, "pods": "2"}
+    assert placed(text, 9, spread(HOSTNAME, 2), labelled="app=api", resources=two) == expected
+
+
 UNEQUAL, THREE_IN_B = "a: a0=0 | b: b0=0 b1=0 b2=0 b3=0", "a: a0=0 | b: b0=0 b1=0 b2=0"
 
 

@@ -30,7 +30,7 @@ def same_in_every_order(game: Game) -> int | None:
         return None
     most: int | None
     if not crowd.on_nodes and not crowd.on_domains:
-        most = _total([room_of(of) for of in game.classes])
+        most = _total([_times(of.size, room_of(of)) for of in game.classes])
     elif len(crowd.on_domains) == 1 and not crowd.on_nodes:
         most = _over_domains(game, crowd.on_domains[0])
     elif len(crowd.on_nodes) == 1 and not crowd.on_domains:
