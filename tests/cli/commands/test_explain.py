@@ -676,7 +676,7 @@ class TestALiveCluster:
             file = api.kubeconfig(tmp_path)
             code, out, err = run("explain", "--kubeconfig", file, "--pending")
         assert (code, out) == (4, "")
-        assert "cluster x: nodes: 403 Forbidden: no verdict without\n" in err
+        assert "cluster x: nodes: 403 Forbidden: no verdict without them\n" in err
 
     def test_what_else_may_not_be_read_is_not_evaluated(self, run, tmp_path):
         with FakeApi() as api:
@@ -769,7 +769,7 @@ class TestUsage:
     def test_a_snapshot_without_nodes(self, ask):
         code, _, err = ask("", "--pending")
         assert code == 3
-        assert "snapshot.jsonl: no nodes known: no verdict without\n" in err
+        assert "snapshot.jsonl: no nodes known: no verdict without them\n" in err
 
     def test_without_a_cluster_the_kubeconfigs_is_asked(self, run, monkeypatch, tmp_path):
         monkeypatch.setenv("HOME", str(tmp_path))

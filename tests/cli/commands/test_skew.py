@@ -192,7 +192,7 @@ def test_without_pods_there_is_nothing_to_count(run, tmp_path):
     (tmp_path / "s.jsonl").write_text(json.dumps({"kind": "Snapshot", "resources": ["nodes"]}) + "\n")
     code, _, err = run("skew", "-A", "--snapshot", "s.jsonl")
     assert code == 3
-    assert err.endswith(": there is nothing to count without\n")
+    assert err.endswith(": there is nothing to count without them\n")
 
 
 def test_pods_that_belong_to_no_workload_are_counted_all_the_same(ask):

@@ -21,7 +21,7 @@ def built(directories: Iterable[str]) -> Iterator[File | InputFault]:
     for directory in directories:
         name = f"kustomize build {directory}"
         if reason := why_not_built(Path(directory)):
-            yield InputFault(file=name, message=f"not built, since this needs local files alone: {reason}")
+            yield InputFault(file=name, message=f"not built: {reason} (--kustomize reads local files alone)")
         elif command is None:
             yield InputFault(file=name, message="neither kustomize nor kubectl is in the PATH")
         else:

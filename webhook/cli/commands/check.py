@@ -93,7 +93,7 @@ def check(  # noqa: PLR0913 one parameter an option
 
         if kustomized:
             raise click.UsageError(
-                "--kustomize builds what no file holds: --fix, --add-defaults and --write need files"
+                "--kustomize checks built output, which --fix, --add-defaults and --write cannot change: name the files"
             )
         check_usage(named, frame.policy, fix=fix, add_defaults=add_defaults, write=write, output=results.output)
         looked = _with_cluster(frame, given, progress)

@@ -81,7 +81,7 @@ def explain(  # noqa: PLR0913 one parameter an option
         frame.policy,
         frame.asked_version,
         lambda item: wanted is not None and find_object.is_wanted(wanted, item),
-        lost="no verdict without",
+        lost="no verdict without them",
     )
     known_namespace(known, frame.namespace)
     namespace = frame.namespace or known.namespace

@@ -74,7 +74,7 @@ def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame:
         lambda item: (
             is_group(item) or has_template(item.of.api_version or "", item.of.kind or "", frame.policy.workloads)
         ),
-        lost="there is nothing to plan for without",
+        lost="there is nothing to plan for without them",
     )
     known_namespace(known, frame.namespace)
     namespace = frame.namespace or known.namespace or DEFAULT_NAMESPACE

@@ -25,7 +25,7 @@ from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.placement.simulation import Effort
 
 _STATES = 50_000  # some seconds
-_LOST = "no verdict without"
+_LOST = "no verdict without them"
 _Read = TypeVar("_Read")
 
 

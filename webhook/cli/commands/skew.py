@@ -78,7 +78,7 @@ def _look(given: Given, frame: Frame, *, everywhere: bool) -> tuple[Sequence[ske
         frame.policy,
         frame.asked_version,
         skewing.keeping(frame.policy.workloads),
-        lost="there is nothing to count without",
+        lost="there is nothing to count without them",
     )
     known_namespace(known, frame.namespace)
     where = "" if everywhere else frame.namespace or known.namespace or DEFAULT_NAMESPACE

@@ -321,6 +321,27 @@ def test_pods_of_others_under_its_labels_make_maxskew_reachable():
     assert told == [1, 1, 0]
 
 
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        pytest.param(
+            "", "a node without topology.kubernetes.io/zone would come last, and no cluster is known", id="no cluster"
+        ),
+        pytest.param(
+            "n0 | a: n1 | b: n2", "a node without topology.kubernetes.io/zone would come last", id="one has none"
+        ),
+        pytest.param("a: n1 | b: n2", "", id="all have it"),
+    ],
+)
+def test_why_a_default_over_zones_is_not_pasted(nodes, reason):
+    manifest = workload("Deployment", "app=web", "hostname hard 1 app=web")
+    known = {"index": cluster(nodes)} if nodes else {}
+    [found] = [
+        each.finding for each in examined(manifest, **known).findings if each.finding.rule == "system-defaults-lost"
+    ]
+    assert found.by_hand == reason
+
+
 HOST_DEFAULT = {
     "maxSkew": 3,
     "topologyKey": HOSTNAME,

@@ -411,14 +411,14 @@ class TestRollouts:
         for name in ("a0", "b0"):
             index.apply("ADDED", running(f"web-{name}", name, containers=ports))
         told_of = told(ROLLOUT, manifest, index, FIXED)
-        assert told_of == ["audit a rollout places at most 0 of 2 new pods"]
+        assert told_of == ["audit a rollout places none of 2 new pods"]
         at_once = asked(ZONE, replicas=2, **PORTS, **strategy(0, 1))
         assert told(ROLLOUT, at_once, index, FIXED) == []
 
     def test_that_the_old_pods_hold_up_are_told(self):
         manifest = asked(ZONE, replicas=2, **strategy(1, 0))
         [line] = told(ROLLOUT, manifest, cluster(self.HELD), FIXED)
-        assert line == ("warn a rollout places at most 0 of 2 new pods; nodeTaintsPolicy: Honor always places 2")
+        assert line == ("warn a rollout places none of 2 new pods; nodeTaintsPolicy: Honor always places 2")
 
     def test_of_which_some_orders_end_early_are_told(self):
         manifest = asked("hostname hard 2 app=web", replicas=7, **strategy(2, 1))
@@ -433,7 +433,7 @@ class TestRollouts:
         index = cluster(self.HELD)
         index.apply("ADDED", convert({"metadata": {"name": "high"}, "value": 1000}, PriorityClass))
         [line] = told(ROLLOUT, asked(ZONE, replicas=2, priorityClassName="high", **strategy(1, 0)), index, FIXED)
-        assert line.startswith("audit a rollout places at most 0 of 2 new pods")
+        assert line.startswith("audit a rollout places none of 2 new pods")
 
     def test_of_ordinals_are_told(self):
         manifest = asked("zone hard 1 app=web", kind="StatefulSet", replicas=2)
@@ -441,7 +441,7 @@ class TestRollouts:
         for number in range(2):
             index.apply("ADDED", running(f"web-{number}", "a0"))
         [line] = told(ROLLOUT, manifest, index, FIXED)
-        assert line == "audit a rollout places at most 0 of 2 new pods"
+        assert line == "audit a rollout places none of 2 new pods"
 
     def test_only_if_pods_run(self):
         manifest = asked(ZONE, replicas=2, **strategy(1, 0))

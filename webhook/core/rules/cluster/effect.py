@@ -223,11 +223,13 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
         keys_ = " and ".join(missing)
         return Fix(f"add a ScheduleAnyway constraint over {keys_}, with a labelSelector that matches these pods")
     text = " and ".join(f"add {flow(each)}" for each in added)
-    certain = all(_is_everywhere(key, subject) for key in missing)
+    if lacking := [key for key in missing if not _is_everywhere(key, subject)]:
+        unknown = ", and no cluster is known" if subject.index is None else ""
+        return Fix(text, by_hand=f"a node without {' and '.join(lacking)} would come last{unknown}")
     path = f"{template.path}spec.topologySpreadConstraints"
     places = range(len(declared), len(declared) + len(added))
     edits = tuple(Edit(f"{path}[{place}]", plain(each)) for place, each in zip(places, added, strict=True))
-    return Fix(text, edits if certain else ())
+    return Fix(text, edits)
 
 
 def _keys_kept_apart(template: Template) -> frozenset[str]:

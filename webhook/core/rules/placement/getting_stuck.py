@@ -36,7 +36,8 @@ def of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     elif short is not None:
         said = f"some orders of a rollout place {short.fewest} of {short.replicas} new pods"
         if short.found.outcome is Outcome.NO_FIT:
-            said = f"a rollout places at most {short.found.most} of {short.replicas} new pods"
+            most = f"at most {short.found.most}" if short.found.most else "none"
+            said = f"a rollout places {most} of {short.replicas} new pods"
         yield _finding(ROLLOUT_STUCK, short, said, f"always places {short.replicas}")
 
 
