@@ -1,89 +1,65 @@
-"""Write go_types.py and older_go_types.py in webhook/core/apiserver from what `oracle types` of each release prints.
+"""Write webhook/core/apiserver/go_types.txt from what `oracle types` of each release prints.
 
-usage: python write_types.py MINOR=FILE...       writes the table of the newest release, and how older ones differ
-       python write_types.py --check MINOR       whether they say the same as standard input
+usage: python write_types.py MINOR=FILE...       writes the table from the types of each minor release
+       python write_types.py --check MINOR       whether the table says the same as standard input
 """
 
-import importlib.util
 import pathlib
-import re
 import sys
 import textwrap
 
-TARGET = pathlib.Path(__file__).parent.parent / "webhook" / "core" / "apiserver/go_types.py"
-OLDER = TARGET.with_name("older_go_types.py")
-HEAD = '''"""The Go types behind the kinds with a pod template: what the JSON decoder of Kubernetes knows of them.
-
-Made by `python conformance/write_types.py` of `oracle types`; not edited by hand. Read by
-`webhook.core.apiserver.go_json`.
-
-Shape: ``name = underlying`` for a named scalar, map or list; ``name {{ field:type ... }}`` for a struct. A field of
-an embedded struct is written ``Embedded/field``, because an error names it so. ``TABLE`` is of 1.{newest}.
+TARGET = pathlib.Path(__file__).parent.parent / "webhook" / "core" / "apiserver" / "go_types.txt"
+HEAD = """\
+# The Go types below the kinds with a pod template: what the JSON decoder of Kubernetes knows of them.
+# Written by `python conformance/write_types.py` from `oracle types`; do not edit. Read by go_json.py.
+#
+#   name = type                  a named scalar, map or list
+#   name { field:type ... }      a struct; `Embedded/field` is a field of an embedded struct, because errors name it so
+#   field:type@33 or @33-35      known since Kubernetes 1.33, or from 1.33 to 1.35; in all releases otherwise
 """
-
-NEWEST = {newest}
-
-TABLE = """
-'''
-OLDER_HEAD = '''"""What is otherwise in older releases in the table of `webhook.core.apiserver.go_types`.
-
-Made by `python conformance/write_types.py` of `oracle types`; not edited by hand.
-
-Shape: by minor release, the lines that differ from those of the next one.
-"""
-
-from collections.abc import Mapping
-
-OLDER: Mapping[int, str] = {
-'''
 
 
 def read(text):
-    """Type name -> its whole line."""
-    return {line.split(" ", 1)[0]: line for line in text.splitlines()}
+    """Type name -> its entries: ["=", type] or ["{", field:type, ..., "}"]."""
+    return {name: entries for name, *entries in (line.split() for line in text.splitlines())}
 
 
-def wrapped(lines):
-    """The lines as they stand in the module."""
-    folded = [textwrap.wrap(line, 120, break_long_words=False, break_on_hyphens=False, subsequent_indent=" ") for line in lines]
-    return "".join(f"{each}\n" for line in folded for each in line)
+def merged(tables):
+    """One table of all releases: each entry, and which releases have it where others do not."""
+    for name in sorted({name for table in tables.values() for name in table}):
+        having = [minor for minor in sorted(tables, reverse=True) if name in tables[minor]]
+        entries = {entry: None for minor in having for entry in tables[minor][name]}
+        entries.pop("}", None)
+        spans = {entry: [minor for minor in having if entry in tables[minor][name]] for entry in entries}
+        closing = ["}"] if "{" in entries else []
+        yield " ".join([name, *(entry + suffix(minors, having) for entry, minors in spans.items()), *closing])
 
 
-def write(tables):
-    newest, *older = sorted(tables, reverse=True)
-    TARGET.write_text(HEAD.format(newest=newest) + wrapped(tables[newest].values()) + '"""\n')
-    text = OLDER_HEAD
-    for minor in older:
-        after = tables[minor + 1]
-        differ = [line for name, line in tables[minor].items() if after.get(name) != line]
-        text += f'    {minor}: """\n{wrapped(differ)}""",\n'
-    OLDER.write_text(text + "}\n")
+def suffix(minors, having):
+    since, until = min(minors), max(minors)
+    assert len(minors) == until - since + 1, "a field that went and came back needs another format"
+    if until < max(having):
+        return f"@{since}-{until}"
+    return f"@{since}" if since > min(having) else ""
 
 
-def loaded(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def known(minor):
-    """The lines that the modules have for a release."""
-    lines, older = {}, loaded(OLDER).OLDER
-    for text in (loaded(TARGET).TABLE, *(older[each] for each in sorted(older, reverse=True) if each >= minor)):
-        lines |= read(re.sub(r"\n ", " ", text.strip()))
-    return lines
+def written(tables):
+    folded = [textwrap.wrap(line, 120, break_long_words=False, break_on_hyphens=False, subsequent_indent=" ") for line in merged(tables)]
+    return HEAD + f"newest {max(tables)}, oldest {min(tables)}\n" + "".join(f"{each}\n" for line in folded for each in line)
 
 
 def main(arguments):
     if arguments[:1] == ["--check"]:
-        have, printed = known(int(arguments[1])), read(sys.stdin.read())
-        different = [name for name, line in printed.items() if have.get(name) != line]
+        sys.path.insert(0, str(TARGET.parents[3]))
+        from webhook.core.apiserver.go_json import declared_entries
+
+        minor, printed = int(arguments[1]), read(sys.stdin.read())
+        different = [name for name, entries in printed.items() if sorted(declared_entries(name, minor)) != sorted(entries)]
         if different:
-            print(f"webhook/core/apiserver/go_types.py differs from the oracle of 1.{arguments[1]}: {', '.join(different[:9])}")
+            print(f"{TARGET.name} differs from the oracle of 1.{minor}: {', '.join(different[:9])}")
         return bool(different)
     pairs = (each.split("=", 1) for each in arguments)
-    write({int(minor): read(pathlib.Path(file).read_text()) for minor, file in pairs})
+    TARGET.write_text(written({int(minor): read(pathlib.Path(file).read_text()) for minor, file in pairs}))
     return 0
 
 

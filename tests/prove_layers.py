@@ -30,7 +30,6 @@ BREAKS = {
         "webhook/core/api/version.py",
         "import webhook.core.api.label_syntax",
     ),
-    "inside the API server's room": ("webhook/core/workloads/kinds.py", "import webhook.core.apiserver.go_types"),
     "inside the workloads' room": ("webhook/core/policy/capacity.py", "import webhook.core.workloads.built_in_objects"),
     "inside the index": ("webhook/core/policy/capacity.py", "import webhook.core.index.tables.template_table"),
     "who judges cannot change the index": (

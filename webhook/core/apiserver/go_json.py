@@ -8,14 +8,14 @@ Where it differs from other decoders:
     wrong type      decoding goes on, and the first one is the error; but a type with its own UnmarshalJSON (a time, a
                     quantity) ends it
 
-Source: sigs.k8s.io/json internal/golang/encoding/json decode.go, kubernetes_patch.go; the types are in
-`webhook.core.apiserver.go_types`.
+Source: sigs.k8s.io/json internal/golang/encoding/json decode.go, kubernetes_patch.go; the types are in go_types.txt.
 """
 
 import json
 import re
 from collections.abc import Mapping
 from functools import cache
+from importlib import resources
 
 from msgspec import Struct
 
@@ -23,8 +23,6 @@ from webhook.core.api import gates
 from webhook.core.api.go_text import quote, time_fault
 from webhook.core.api.quantity import FORMAT_WRONG, parse_quantity
 from webhook.core.api.version import RECORDED, KubernetesVersion
-from webhook.core.apiserver.go_types import NEWEST, TABLE
-from webhook.core.apiserver.older_go_types import OLDER
 
 # As many strict warnings as upstream collects (kubernetes_patch.go saveStrictError).
 _MAX_STRICT = 100
@@ -68,56 +66,59 @@ class _GoType(Struct, frozen=True):
 
     name: str
     kind: str
+    release: int
     elem: str = ""
     fields: Mapping[str, tuple[tuple[str, ...], str]] = {}
     short: str = ""
-    release: int = NEWEST
+
+
+_INT32 = _GoType("int32", "int32", 0)
 
 
 @cache
-def _declared(release: int) -> dict[str, str]:
-    """Type name -> the text of its declaration, in a minor release."""
-    declared = _lines(TABLE)
-    for older in sorted(OLDER, reverse=True):
-        if older >= release:
-            declared |= _lines(OLDER[older])
-    return declared
+def _table() -> tuple[dict[str, list[str]], int, int]:
+    """go_types.txt: type name -> its entries of all releases; the newest minor release it knows, and the oldest."""
+    text = resources.files("webhook.core.apiserver").joinpath("go_types.txt").read_text(encoding="utf-8")
+    (_, newest, _, oldest), *lines = (
+        line.replace(",", "").split() for line in text.replace("\n ", " ").splitlines() if line[0] != "#"
+    )
+    return {name: entries for name, *entries in lines}, int(newest), int(oldest)
 
 
-def _lines(table: str) -> dict[str, str]:
-    logical = re.sub(r"\n ", " ", table.strip())
-    return dict(line.split(" ", 1) for line in logical.split("\n"))
+def declared_entries(name: str, release: int) -> list[str]:
+    """How a minor release declares a type: ``=`` and another type, or fields in brackets; [] if it is unknown."""
+    entries = (entry.partition("@")[::2] for entry in _table()[0].get(name, ()))
+    return [text for text, releases in entries if not releases or _includes(releases, release)]
+
+
+def _includes(releases: str, release: int) -> bool:
+    since, _, until = releases.partition("-")
+    return int(since) <= release <= int(until or release)
 
 
 def go_type(text: str, version: KubernetesVersion) -> _GoType:
     """The type that a Go type expression names, in a release."""
-    return _resolve(text, min(max(version.minor, min(OLDER)), NEWEST))
+    _, newest, oldest = _table()
+    return _resolve(text, min(max(version.minor, oldest), newest))
 
 
 @cache
 def _resolve(text: str, release: int) -> _GoType:
     if text.startswith("*"):
-        return _GoType(text[1:], "pointer", text[1:], release=release)
+        return _GoType(text[1:], "pointer", release, text[1:])
     if text.startswith("[]"):
-        return _GoType(text, "list", text[2:], release=release)
+        return _GoType(text, "list", release, text[2:])
     if text.startswith("map["):
-        return _GoType(text, "map", text.partition("]")[2], release=release)
-    if text in _OPAQUE:
-        return _GoType(text, "opaque", release=release)
-    declared = _declared(release).get(text)
-    return _GoType(text, text, release=release) if declared is None else _named(text, declared, release)
-
-
-def _named(name: str, declared: str, release: int) -> _GoType:
-    if declared.startswith("="):
-        under = _resolve(declared[2:], release)
-        return _GoType(name, under.kind, under.elem, release=release)
-    fields = {}
-    for entry in declared.strip("{} ").split():
-        path, _, type_ = entry.partition(":")
-        names = tuple(path.split("/"))
-        fields[names[-1]] = (names, type_)
-    return _GoType(name, "struct", fields=fields, short=name.rpartition(".")[2], release=release)
+        return _GoType(text, "map", release, text.partition("]")[2])
+    match declared_entries(text, release):
+        case ["=", under]:
+            target = _resolve(under, release)
+            return _GoType(text, target.kind, release, target.elem)
+        case ["{", *entries, "}"]:
+            fields = (entry.partition(":")[::2] for entry in entries)
+            named = {path.rpartition("/")[2]: (tuple(path.split("/")), type_) for path, type_ in fields}
+            return _GoType(text, "struct", release, fields=named, short=text.rpartition(".")[2])
+    return _GoType(text, "opaque" if text in _OPAQUE else text, release)
 
 
 def read(raw: bytes) -> object:
@@ -408,7 +409,7 @@ class _Walk:
             return 0
         # An earlier fault would hide this one, which ends the decoding.
         before, self.fault = self.fault, None
-        number = self.value(node, _resolve("int32", NEWEST), _MISSING)
+        number = self.value(node, _INT32, _MISSING)
         if self.fault is not None:
             raise _SelfDecodingError(self.fault.text)
         self.fault = before
