@@ -5,11 +5,11 @@ import pytest
 from build import pod
 
 import webhook.example
+from tools.example_cluster import TAKEN_AT, TEAMS, text
 from webhook.config import load_policy
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE
 from webhook.core.defaulting.injection import Skip, inject
-from webhook.example.make import TAKEN_AT, TEAMS, text
 from webhook.snapshot.open_file import load_snapshot
 
 FILES = Path(webhook.example.__file__).parent
@@ -17,7 +17,7 @@ CLUSTER = FILES / "cluster.jsonl"
 
 
 def test_the_file_is_what_the_script_writes():
-    assert CLUSTER.read_text(encoding="utf-8") == text(), "run python -m webhook.example.make"
+    assert CLUSTER.read_text(encoding="utf-8") == text(), "run python -m tools.example_cluster"
 
 
 def test_the_cluster():

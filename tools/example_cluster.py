@@ -1,4 +1,4 @@
-"""Writes cluster.jsonl, a snapshot of a cluster that does not exist: ``python -m webhook.example.make``.
+"""Writes cluster.jsonl, a snapshot of a cluster that does not exist: ``python -m tools.example_cluster``.
 
 Twelve nodes: four in each of zones a and b, three in c, of which one is cordoned and one is tainted for GPUs, and one
 at the edge without a zone. The workloads below are what teams run there, each with its remark; placement is by hand,
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+_FILE = Path(__file__).parents[1] / "webhook" / "example" / "cluster.jsonl"
 _Json = Mapping[str, object]
 
 TAKEN_AT = "2026-11-20T09:00:00Z"
@@ -456,4 +457,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("cluster.jsonl").write_text(text(), encoding="utf-8")
+    _FILE.write_text(text(), encoding="utf-8")
