@@ -64,6 +64,15 @@ def test_where_the_note_stands(run, tmp_path):
             id="an annotation",
         ),
         pytest.param({**carrier(""), "status": {"text": json.dumps(SPEC)}}, id="a status"),
+        pytest.param(
+            {
+                **carrier(""),
+                "apiVersion": "kyverno.io/v1",
+                "kind": "Policy",
+                "spec": {"rules": [{"validate": {"pattern": {"spec": {"=(topologySpreadConstraints)": [ITEM]}}}}]},
+            },
+            id="a pattern of a policy",
+        ),
     ],
 )
 @pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump], ids=["as JSON", "as YAML"])
@@ -112,6 +121,18 @@ def holder(kind, path, value):
             PATCHED,
             id="a template of a CronWorkflow",
         ),
+        *(
+            pytest.param(
+                (version, "ClusterPolicy"),
+                "spec.rules",
+                [{"mutate": {"patchStrategicMerge": {"spec": {key: [ITEM]}}}}],
+                "spec.rules[*].mutate.patchStrategicMerge",
+                PATCHED,
+                id=f"{key} of {version}",
+            )
+            for key in ("topologySpreadConstraints", "+(topologySpreadConstraints)")
+            for version in ("kyverno.io/v1", "policies.kyverno.io/v1")
+        ),
         pytest.param(
             ("kustomize.toolkit.fluxcd.io/v1", "Kustomization"),
             "spec.patches",
@@ -151,12 +172,17 @@ def test_equal_notes_share_a_line(run, tmp_path):
 @pytest.mark.parametrize(
     "patches",
     [
-        pytest.param(f"patches:\n- patch: |\n    {json.dumps(SPEC)}\n", id="a strategic merge patch"),
+        pytest.param(
+            f"patches:\n- patch: |\n    {json.dumps({'kind': 'Pod', **SPEC})}\n", id="a strategic merge patch"
+        ),
         pytest.param(
             'patches:\n- patch: \'[{"op": "remove", "path": "/spec/topologySpreadConstraints"}]\'\n',
             id="a JSON 6902 patch in JSON",
         ),
-        pytest.param("patchesStrategicMerge:\n- |\n  topologySpreadConstraints:\n  - maxSkew: 1\n", id="the old field"),
+        pytest.param(
+            "patchesStrategicMerge:\n- |\n  kind: Pod\n  spec:\n    topologySpreadConstraints:\n    - maxSkew: 1\n",
+            id="the old field",
+        ),
         pytest.param("helmCharts:\n- valuesInline: {topologySpreadConstraints: [{maxSkew: 1}]}\n", id="inline values"),
     ],
 )

@@ -170,18 +170,49 @@ def test_text_in_patches_strategic_merge(found, skew):
     assert found(kustomization_yaml=kustomization) == ([] if skew else [("max-skew", 10)])
 
 
+BROKEN = "not a JSON 6902 patch: operation [1] has {}, so kustomize refuses it"
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "said"),
     [
-        pytest.param("- {op: replace, path: /spec/x}\n- {path: /spec/y}\n", id="an operation without a verb"),
-        pytest.param("- {op: put, path: /spec/x}\n", id="another verb"),
-        pytest.param("[]\n", id="an empty list"),
+        pytest.param("- {op: remove, path: /spec/x}\n- {path: /spec/y}\n", BROKEN.format("no op"), id="no verb"),
+        pytest.param(
+            f"- {{op: remove, path: /spec/x}}\n- {{op: {AT}, value: []}}\n",
+            BROKEN.format(f"op '{AT}'"),
+            id="the path as the verb",
+        ),
+        pytest.param("- {op: remove, path: /spec/x}\n- {op: add, value: 1}\n", BROKEN.format("no path"), id="no path"),
+        pytest.param("- {op: put, path: /spec/x}\n", "not a Kubernetes object: a list", id="no operation at all"),
+        pytest.param("- {op: add, value: 1}\n", "not a Kubernetes object: a list", id="another list"),
+        pytest.param("[]\n", "not a Kubernetes object: a list", id="an empty list"),
     ],
 )
-def test_another_list_is_a_note(run, tmp_path, text):
+def test_another_list_is_a_note(run, tmp_path, text, said):
     (tmp_path / "list.yaml").write_text(text)
     code, _, err = run("check", ".")
-    assert (code, "note: not a Kubernetes object: a list" in err) == (0, True)
+    assert (code, f"note: {said}" in err) == (0, True), err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("- {op: put, path: /spec/x}\n", "operation [0] has op 'put'", id="another verb"),
+        pytest.param("- {op: add, value: 1}\n", "operation [0] has no path", id="no path"),
+    ],
+)
+def test_a_broken_operation_in_a_kustomization(run, tmp_path, text, said):
+    (tmp_path / "kustomization.yaml").write_text(block(text))
+    code, _, err = run("check", ".")
+    assert (code, f"kustomization.yaml:4:5: note: not a JSON 6902 patch: {said}" in err) == (0, True), err
+
+
+def test_an_action_of_a_template_in_a_patch(run, tmp_path):
+    container = "/spec/template/spec/containers/0/resources/requests/cpu"
+    (tmp_path / "kustomization.yaml").write_text(block(in_list([op(container, '{{ or .CPU "1" }}')])))
+    code, out, err = run("check", ".", "-o", "json")
+    assert (code, json.loads(out)) == (0, [])
+    assert "kustomization.yaml:6:7: note: a template" in err
 
 
 def test_an_inline_patch_that_cannot_be_read_is_a_note(run, tmp_path):

@@ -219,7 +219,22 @@ class TestInputs:
             (tree / "deep" / "x.txt").unlink()
         _, out, err = run("check", *arguments, "-o", "json", "--rule", "selector-null")
         assert [line.split(":")[0] for line in findings(out)] == files
-        assert err == ""
+        assert "error" not in err
+
+    def test_hidden_files_with_constraints_are_named(self, run, tree):
+        write(tree / ".hidden" / "deep" / ".f.json", '{"topologySpreadConstraints": []}')
+        write(tree / ".hidden" / "g.yaml", "a: 1\n")
+        write(tree / ".hidden" / "x.txt", NULL)
+        write(tree / ".git" / "h.yaml", NULL)
+        said = "passed over: hidden, or in a hidden directory, with topologySpreadConstraints"
+        named = [line.partition(": note: ") for line in run("check", "tree", "-v")[2].splitlines() if said in line]
+        assert sorted(name for name, _, _ in named) == [
+            "tree/.hidden/d.yaml",
+            "tree/.hidden/deep/.f.json",
+            "tree/deep/.e.yaml",
+        ]
+        assert said not in run("check", "tree", "--ignore", ".*")[2]
+        assert run("check", "tree", "tree/.hidden", "-v")[2].count(said) == 2
 
     def test_standard_input(self, run):
         code, out, _ = run("check", "-", "-o", "json", "--rule", "selector-null", stdin=NULL.encode())
@@ -230,6 +245,25 @@ class TestInputs:
         write(tmp_path / "a.yaml", f"apiVersion: v1\nkind: List\nitems:\n{items}")
         _, out, _ = run("check", "a.yaml", "-o", "json", "--rule", "selector-null")
         assert findings(out) == ["a.yaml:31:11 selector-null"]
+
+
+TYPED = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      topologySpreadConstraints:
+      - maxSkew: 1
+        topologyKey: kubernetes.io/hostname
+        whenUnsatisfiable: DoNotSchedule
+        labelSelector: {matchLabels: {app: web}}
+      containers: [{name: a, image: a, resources: {requests: {cpu: 100m}}}]
+"""
 
 
 class TestBadFiles:
@@ -367,6 +401,23 @@ class TestBadFiles:
             pytest.param(
                 "5.yaml", "services:\n  web: {image: a}\n", "1:1: note: passed over: a Compose file", id="Compose"
             ),
+            pytest.param("5.yaml", "services: [{name: a}]\n", f"1:1: note: {NOTHING}", id="a list of services"),
+            pytest.param("5.yaml", "services: {x: {id: UA-1}}\n", f"1:1: note: {NOTHING}", id="services of a website"),
+            pytest.param(
+                "5.yaml",
+                "deployment:\n  topologySpreadConstraints: [{maxSkew: 0}]\n",
+                f"1:1: note: {NOTHING}; its topologySpreadConstraints were not looked at",
+                id="values by another name",
+            ),
+            pytest.param(
+                "5.json",
+                '{"topologySpreadConstraints": [{"maxSkew": 0}]}',
+                f"1:1: note: {NOTHING}; its topologySpreadConstraints were not looked at",
+                id="values by another name, in JSON",
+            ),
+            pytest.param(
+                "5.yaml", "topologySpreadConstraints: []\n", f"1:1: note: {NOTHING}", id="values without constraints"
+            ),
             pytest.param(
                 "5.json",
                 '{"$schema": "https://json-schema.org/draft-07/schema#"}',
@@ -427,6 +478,28 @@ class TestBadFiles:
     def test_a_template_is_no_excuse_for_a_broken_manifest(self, run, around):
         write(around / "5.yaml", "apiVersion: v1\nkind: X\nmetadata:\n  note: '{{ .a }}'\n  b: c: d\nx:\n\ty: 1\n")
         assert self.check(run).startswith("in/5.yaml:5:7: error: not YAML")
+
+    @pytest.mark.parametrize(
+        ("old", "new", "line"),
+        [
+            ("replicas: 3", "replicas: '{{ replicas }}'", 5),
+            ("maxSkew: 1", 'maxSkew: "{{ .skew }}"', 11),
+            ("cpu: 100m", "cpu: '{{ or .CPU \"100m\" }}'", 15),
+        ],
+    )
+    def test_an_action_in_quotes_makes_a_template(self, run, around, old, new, line):
+        data = TYPED.replace(old, new)
+        write(around / "5.yaml", data)
+        code, out, err = run("check", "in/5.yaml")
+        assert (code, out) == (0, "1 file, 1 object, 1 workload: no findings\n")
+        assert err.startswith(f"in/5.yaml:{line}:")
+        assert err.endswith(f": note: {TEMPLATED}\n")
+        # What is piped in is rendered, or should be; and a value of another kind is no template.
+        code, out, _ = run("check", "-", "-o", "json", stdin=data.encode())
+        assert (code, [each.split()[1] for each in findings(out)]) == (1, ["wrong-type"])
+        write(around / "5.yaml", TYPED.replace(old, f"{old.partition(':')[0]}: text"))
+        code, out, _ = run("check", "in/5.yaml", "-o", "json")
+        assert (code, [each.split()[1] for each in findings(out)]) == (1, ["wrong-type"])
 
     def test_equal_notes_are_counted(self, run, around):
         for name in ("a", "b", "c"):

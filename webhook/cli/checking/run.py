@@ -22,14 +22,14 @@ from webhook.core.rules.constraint.api import WRONG_TYPE
 from webhook.core.rules.constraint.unknown_fields import right_paths
 from webhook.core.workloads.custom_kinds import VALUES_KIND
 from webhook.core.workloads.reading import has_template
-from webhook.manifests.reading.beside import KUSTOMIZATION, LARGER_KUSTOMIZATION
+from webhook.manifests.reading.beside import KUSTOMIZATION, LARGER_KUSTOMIZATION, TEMPLATE
 from webhook.manifests.reading.carried_texts import carried, with_values
 from webhook.manifests.reading.charts import chart_reads
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import PIPES, File
 from webhook.manifests.reading.kustomizations import NAMES, patched_files, why_not_built
 from webhook.manifests.reading.kustomize_patches import inline_patches
-from webhook.manifests.reading.manifest import Manifest, read_manifests
+from webhook.manifests.reading.manifest import FieldPosition, Manifest, read_manifests
 
 
 def look(
@@ -96,13 +96,17 @@ def _with_groups(frame: Frame, files: Iterable[File]) -> Frame:
 
 def as_written(manifest: Manifest, path: str) -> str:
     """A number or a boolean as written in the text; parsed JSON may have 1 for 1.0."""
-    place = manifest.locate(path)
-    return place.text[place.caret :][: place.width].rpartition(":")[2].strip()
+    return _field_text(manifest.locate(path)).rpartition(":")[2].strip()
 
 
-def _unfilled(row: Row) -> InputFault:
-    """A note about a placeholder for envsubst and the like in a field of another type."""
-    message = "a placeholder ${…} that nobody has filled in; check what envsubst, kustomize or helm template prints"
+def _field_text(place: FieldPosition) -> str:
+    return place.text[place.caret :][: place.width]
+
+
+_UNFILLED = "a placeholder ${…} that nobody has filled in; check what envsubst, kustomize or helm template prints"
+
+
+def _note_at(row: Row, message: str) -> InputFault:
     place = row.place
     return InputFault(file=row.manifest.file, message=message, line=place.line, column=place.column, fatal=False)
 
@@ -210,10 +214,12 @@ class CheckRun:
         self.faults += (*carried(manifest), *group_faults(manifest))
         reported = manifest.without_text()
         rows = [Row(manifest=reported, judged=each, place=manifest.locate(each.finding.path)) for each in told]
-        if row := next(
-            (row for row in rows if row.judged.finding.rule == WRONG_TYPE.id and "${" in row.place.text), None
-        ):
-            self.faults.append(_unfilled(row))
+        misfit = next((row for row in rows if row.judged.finding.rule == WRONG_TYPE.id), None)
+        if misfit is not None and "${" in misfit.place.text:
+            self.faults.append(_note_at(misfit, _UNFILLED))
+        elif misfit is not None and "{{" in _field_text(misfit.place) and not manifest.file.startswith(PIPES):
+            rows.remove(misfit)
+            self.faults.append(_note_at(misfit, TEMPLATE))
         # Worst first, then in the order of the text; the sort is stable, so that one place keeps the order of rules.
         self.rows += sorted(rows, key=lambda row: (-rank(row.severity), row.place.line, row.place.column))
         # A rule that lacks the same fact for several constraints of an object counts once.

@@ -26,13 +26,13 @@ _BY_NAME = (
 )
 # By keys of the document: all of one row are there.
 _BY_KEYS = (
-    (("services",), "a Compose file"),
     (("$schema",), "a JSON schema, or a file that names its schema"),
     (("swagger",), "an OpenAPI document"),
     (("openapi",), "an OpenAPI document"),
     (("suite", "tests"), "a helm-unittest suite; check what helm template CHART prints"),
     (("templates", "tests"), "a helm-unittest suite; check what helm template CHART prints"),
 )
+_OF_SERVICES = frozenset({"image", "build", "extends"})
 # The field with a value that is not empty, as a key of YAML or JSON inside a text, or in the path of a JSON 6902 patch.
 # Comments and prose have none.
 _IN_TEXT = re.compile(
@@ -88,6 +88,7 @@ def beside(file: str, value: Json) -> str:
     what = next((what for pattern, what in _BY_NAME if pattern.fullmatch(path.name)), "")
     if not what and not (_is_text(kind) and _is_text(version)):
         what = VALUES if path.parent.name == "values" and not claims(value) else ""
+        what = what or ("a Compose file" if _is_compose(value.get("services")) else "")
         what = what or next((what for keys, what in _BY_KEYS if all(key in value for key in keys)), "")
     return _note(what, value) if what else ""
 
@@ -97,9 +98,20 @@ def in_text(text: str) -> bool:
     return CONSTRAINTS in text and _IN_TEXT.search(text) is not None
 
 
+def passed_constraints(value: Json) -> str:
+    """The end of a note about a value that no rule reads; empty if it has no constraints."""
+    return f"; its {CONSTRAINTS} were not looked at" if _has_constraints(value) else ""
+
+
 def _note(what: str, value: Json) -> str:
-    constraints = f"; its {CONSTRAINTS} were not looked at" if _has_constraints(value) else ""
-    return f"passed over: {what}{constraints}"
+    return f"passed over: {what}{passed_constraints(value)}"
+
+
+def _is_compose(services: Json) -> bool:
+    """Source: compose-spec schema/compose-spec.json ``service``: an image, or what to build or extend."""
+    return isinstance(services, dict) and any(
+        isinstance(each, dict) and not _OF_SERVICES.isdisjoint(each) for each in services.values()
+    )
 
 
 def _is_text(value: Json) -> bool:

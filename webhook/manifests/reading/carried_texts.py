@@ -28,6 +28,11 @@ _VALUES_TEXTS = (*(f"{source}.helm.values" for source in _SOURCES), "spec.values
 _IN_JSON = re.compile(CONSTRAINTS.encode())
 # In JSON, a key of the object itself is followed by a quote.
 _IN_JSON_TEXT = re.compile(rf'{CONSTRAINTS}[^"]'.encode())
+# Kyverno's policies patch other objects. ``+()`` adds a field where it is absent.
+# Source: kyverno api/kyverno/v1 ``Mutation``; pkg/engine/anchor ``AddIfNotPresent``.
+_POLICY_GROUP = re.compile(r"([a-z]+\.)?kyverno\.io/")
+_POLICY_PATCH = "patchstrategicmerge"
+_KEYS = frozenset({CONSTRAINTS, f"+({CONSTRAINTS})"})
 _PASSED = frozenset({"metadata", "status"})  # of an object: kubectl keeps the whole object in an annotation
 # The texts of objects with names of the author's own; a Secret's data and a ConfigMap's binaryData are base64.
 _DATA = {"ConfigMap": "data", "Secret": "stringData"}
@@ -40,15 +45,17 @@ _ADVICE = (
 
 def carried(manifest: Manifest) -> Iterator[InputFault]:
     """A note for each field of the object that contains constraints which no rule reads."""
-    is_chart = is_of_chart(manifest.api_version, manifest.kind)
     if manifest.kind == VALUES_KIND:
         return  # a note about the file names them
-    if isinstance(manifest.value, bytes) and not (_IN_JSON if is_chart else _IN_JSON_TEXT).search(manifest.value):
+    below = "values" if is_of_chart(manifest.api_version, manifest.kind) else ""
+    if _POLICY_GROUP.match(manifest.api_version):
+        below = _POLICY_PATCH
+    if isinstance(manifest.value, bytes) and not (_IN_JSON if below else _IN_JSON_TEXT).search(manifest.value):
         return
     own = _DATA.get(manifest.kind)
     fields = _parsed(with_values(manifest)).items()
     value = {key: each for key, each in fields if key not in _PASSED and own in {None, key}}
-    for steps in _held(value, (), is_chart=is_chart):
+    for steps in _held(value, (), below):
         field = _field(steps, manifest.kind)
         advice = next(advice for word, advice in _ADVICE if word in field.lower())
         message = f"{CONSTRAINTS} in {field} of {with_article(manifest.kind)} were not looked at: {advice}"
@@ -60,8 +67,9 @@ def _field(steps: tuple[str, ...], kind: str) -> str:
     """The field in a note: without names that the author chose, so that equal notes can share a line."""
     if kind in _DATA:
         return steps[0]
-    values = next((number for number, step in enumerate(steps, start=1) if "values" in step.lower()), len(steps))
-    return written_path(tuple("[*]" if step[:1] == "[" else step for step in steps[:values]))
+    top = ("values", _POLICY_PATCH)
+    end = next((end for end, step in enumerate(steps, 1) if any(word in step.lower() for word in top)), len(steps))
+    return written_path(tuple("[*]" if step[:1] == "[" else step for step in steps[:end]))
 
 
 def with_values(manifest: Manifest) -> bytes | Mapping[str, Json]:
@@ -89,17 +97,17 @@ def _parsed(given: bytes | Mapping[str, Json]) -> Mapping[str, Json]:
     return value
 
 
-def _held(value: Json, steps: tuple[str, ...], *, is_chart: bool) -> Iterator[tuple[str, ...]]:
-    """The steps to each text with constraints, and of a chart to each value with constraints."""
+def _held(value: Json, steps: tuple[str, ...], below: str) -> Iterator[tuple[str, ...]]:
+    """The steps to each text with constraints, and to each list of constraints ``below`` a field with this word."""
     if isinstance(value, str):
         if in_text(value):
             yield steps
     elif isinstance(value, list):
         for index, each in enumerate(value):
-            yield from _held(each, (*steps, f"[{index}]"), is_chart=is_chart)
+            yield from _held(each, (*steps, f"[{index}]"), below)
     elif isinstance(value, dict):
         for key, each in value.items():
-            if is_chart and key == CONSTRAINTS and each and any("values" in step.lower() for step in steps):
+            if below and key in _KEYS and each and any(below in step.lower() for step in steps):
                 yield (*steps, key)
             else:
-                yield from _held(each, (*steps, key), is_chart=is_chart)
+                yield from _held(each, (*steps, key), below)

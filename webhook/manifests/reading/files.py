@@ -1,7 +1,8 @@
 """The paths of a command line -> the files that they name, read one at a time.
 
-A directory stands for all .yaml, .yml and .json files below it, sorted, without hidden ones and without following links
-to directories. ``-`` is the standard input. A file that cannot be read becomes an `InputFault`, and reading goes on.
+A directory stands for all .yaml, .yml and .json files below it, sorted, without following links to directories. Hidden
+ones are not read; a note names those with constraints. ``-`` is the standard input. A file that cannot be read becomes
+an `InputFault`, and reading goes on.
 """
 
 import fnmatch
@@ -18,6 +19,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
+from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.manifests.reading.documents import InputFault
 
 STDIN = "-"
@@ -29,6 +31,11 @@ MAX_INPUT_BYTES = 2**30
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 PIPES = (STDIN_NAME, *_OPEN_FILES)
 """How the names of files begin that are no files, but what another program prints."""
+HIDDEN = (
+    f"passed over: hidden, or in a hidden directory, with {CONSTRAINTS}; name the file or the directory to check it"
+)
+_OF_GIT = frozenset({".git", ".hg", ".svn"})
+_MAX_HIDDEN_BYTES = 2**23
 _CHUNK = 2**20  # by which a compressed file may pass the limit before it is refused
 _GZIP = b"\x1f\x8b"
 
@@ -50,14 +57,18 @@ def read_files(
     """
     patterns = tuple(ignore)
     seen: set[str] = set()
+    hidden: dict[str, InputFault] = {}
     for path in paths:
         for found in _files(path, patterns):
-            if isinstance(found, InputFault):
+            if isinstance(found, InputFault) and found.message == HIDDEN:
+                hidden[os.path.realpath(found.file)] = found
+            elif isinstance(found, InputFault):
                 yield found
             elif (real := os.path.realpath(found) if found != STDIN else STDIN) not in seen:
                 seen.add(real)
                 file = _read(found, given=found == path)
                 yield _unpacked(file) if unpack and isinstance(file, File) else file
+    yield from (fault for real, fault in hidden.items() if real not in seen)
 
 
 def _files(path: str, ignore: tuple[str, ...]) -> Iterator[str | InputFault]:
@@ -84,19 +95,41 @@ def _walk(top: str, ignore: tuple[str, ...]) -> Iterator[str | InputFault]:
     def unreadable(error: OSError) -> None:
         faults.append(InputFault(file=str(error.filename), message=_reason(error)))
 
+    hidden: list[str] = []
     for directory, names, files in os.walk(top.rstrip("/") or "/", onerror=unreadable):
-        names[:] = sorted(
-            name for name in names if not name.startswith(".") and not _ignored(f"{directory}/{name}", ignore)
-        )
+        wanted = sorted(name for name in names if not _ignored(f"{directory}/{name}", ignore))
+        names[:] = [name for name in wanted if not name.startswith(".")]
+        hidden += (f"{directory}/{name}" for name in wanted if name.startswith(".") and name not in _OF_GIT)
         yield from faults
         faults.clear()
         for name in sorted(files):
             path = f"{directory}/{name}"
-            if name.endswith(SUFFIXES) and not name.startswith(".") and not _ignored(path, ignore):
-                found = True
-                yield path
+            if not name.endswith(SUFFIXES) or _ignored(path, ignore):
+                continue
+            if name.startswith("."):
+                hidden.append(path)
+                continue
+            found = True
+            yield path
+    for path in hidden:
+        yield from _hidden(path, ignore)
     if not found:
         yield from faults or [InputFault(file=top, message=f"no {', '.join(SUFFIXES)} file in this directory")]
+
+
+def _hidden(path: str, ignore: tuple[str, ...]) -> Iterator[InputFault]:
+    """A note for each hidden file with constraints, which is not read."""
+    below = (f"{directory}/{name}" for directory, _, names in os.walk(path) for name in sorted(names))
+    for name in below if Path(path).is_dir() else (path,):
+        if not name.endswith(SUFFIXES) or _ignored(name, ignore):
+            continue
+        try:
+            is_small = stat.S_ISREG((facts := Path(name).stat()).st_mode) and facts.st_size <= _MAX_HIDDEN_BYTES
+            has_constraints = is_small and CONSTRAINTS.encode() in Path(name).read_bytes()
+        except OSError:
+            continue
+        if has_constraints:
+            yield InputFault(file=name, message=HIDDEN, fatal=False)
 
 
 def _ignored(path: str, patterns: tuple[str, ...]) -> bool:

@@ -20,7 +20,15 @@ from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.decoders import decoder_of
 from webhook.core.text import one_line
 from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, may_hold_constraints
-from webhook.manifests.reading.beside import TEMPLATE, VALUES, beside, claims, claims_in_text, is_template
+from webhook.manifests.reading.beside import (
+    TEMPLATE,
+    VALUES,
+    beside,
+    claims,
+    claims_in_text,
+    is_template,
+    passed_constraints,
+)
 from webhook.manifests.reading.documents import NOT_JSON, InputDocument, InputFault, split
 from webhook.manifests.reading.go_scalars import UnreadableDocumentError
 from webhook.manifests.reading.go_yaml import MAX_DUPLICATES, MAX_YAML_LEVELS, read_document
@@ -290,8 +298,11 @@ def _objects(
         return InputFault(file=document.file, message=message, line=place.line, column=place.column, fatal=fatal)
 
     if not isinstance(value, dict):
-        what = f"not a Kubernetes object: {_kind_of_json(value)} instead of a mapping"
-        yield _json_patch(document, value, locate) or fault(what, foreign=True)
+        what = (
+            _broken_operation(document, value)
+            or f"not a Kubernetes object: {_kind_of_json(value)} instead of a mapping"
+        )
+        yield _json_patch(document, value, locate) or fault(f"{what}{passed_constraints(value)}", foreign=True)
         return
     head = _Head(value.get("apiVersion"), value.get("kind"), value.get("metadata"))
     items = value.get("items")
@@ -307,7 +318,7 @@ def _objects(
         return
     stated = _inherit(head, outer) if outer else head
     if missing := _missing("v1" if document.is_patch else stated.api_version, stated.kind):
-        yield fault(missing, foreign=not claims(value))
+        yield fault(f"{missing}{passed_constraints(value)}", foreign=not claims(value))
         return
     if stated is not head:
         value = {**value, "apiVersion": stated.api_version, "kind": stated.kind}
@@ -334,7 +345,9 @@ def _json_objects(
     if missing := _missing(stated.api_version, stated.kind):
         value = msgspec.json.decode(document.text)
         note = "" if outer else beside(document.file, value)
-        yield document.fault(note or missing, fatal=not note, foreign=outer is None and not claims(value))
+        yield document.fault(
+            note or f"{missing}{passed_constraints(value)}", fatal=not note, foreign=outer is None and not claims(value)
+        )
         yield from _values(document, value, is_asked=values and VALUES in note)
         return
     try:
@@ -422,13 +435,29 @@ def _with_type(text: bytes, head: _Head) -> Mapping[str, Json]:
 
 def _json_patch(document: InputDocument, value: Json, locate: Callable[[str], FieldPosition]) -> Manifest | None:
     """The manifest of a list of JSON 6902 operations; None for any other value."""
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, list) or not value or not all(map(_is_operation, value)):
         return None
-    for each in value:
-        if not isinstance(each, dict) or not isinstance(each.get("path"), str) or each.get("op") not in _VERBS:
-            return None
     patch = {OPERATIONS: value}
     return _manifest(document, _Head("", JSON_PATCH), patch, lambda path: locate(path.removeprefix(OPERATIONS)), "")
+
+
+def _is_operation(value: Json) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("path"), str) and value.get("op") in _VERBS
+
+
+def _broken_operation(document: InputDocument, value: Json) -> str:
+    """What is wrong with the first broken operation of a JSON 6902 patch; empty for any other value.
+
+    Source: RFC 6902 section 4; kustomize api/filters/patchjson6902.
+    """
+    if not isinstance(value, list) or not (document.is_patch or any(map(_is_operation, value))):
+        return ""
+    number, broken = next((pair for pair in enumerate(value) if not _is_operation(pair[1])), (0, None))
+    if not isinstance(broken, dict):
+        return ""
+    op = broken.get("op")
+    wrong = "no path" if op in _VERBS else f"op {op!r:.80}" if op else "no op"
+    return f"not a JSON 6902 patch: operation [{number}] has {wrong}, so kustomize refuses it"
 
 
 def _missing(api_version: Json, kind: Json) -> str:

@@ -337,6 +337,20 @@ def test_a_value_of_the_wrong_type_as_the_right_one(fields, where, fix, value):
     assert wrong.edits == (() if value is None else (Edit(f"{ROOT}{where}", value),))
 
 
+@pytest.mark.parametrize(
+    ("cpu", "fixes"),
+    [
+        pytest.param("CPU_REQUEST", ["write a quantity here, such as 100m or 128Mi"], id="text"),
+        pytest.param("100m", [], id="a quantity"),
+    ],
+)
+def test_what_belongs_in_a_field_of_a_quantity(cpu, fixes):
+    containers = [{"name": "a", "image": "a", "resources": {"requests": {"cpu": cpu}}}]
+    manifest = workload("Deployment", "app=web", constraint("hostname hard 1 app=web"), containers=containers)
+    found = examine(manifest, Circumstances(policy=DENY, version=RECENT, today=TODAY))
+    assert [each.finding.fix for each in found.findings if each.finding.rule == "wrong-type"] == fixes
+
+
 TEXT = "this is text, not a list: "
 GO_TEXT = "this is text as Go prints it, not a "
 IN_HELM = "in a Helm template write {{{{- toYaml {} | nindent {} }}}}"

@@ -23,6 +23,20 @@ from webhook.core.api.version import KubernetesVersion
             id="a label that the pods lack",
         ),
         pytest.param(
+            "tier=front",
+            "hostname hard 1 app=web tier=back",
+            "hostname[0] counts app=web,tier=back but the pods have tier=front and no app,"
+            " so this constraint does not spread these pods",
+            id="a label that the pods lack, and another value",
+        ),
+        pytest.param(
+            "name=x",
+            "zone hard 1 app=web tier=back",
+            "zone[0] counts app=web,tier=back but the pods have no app and no tier,"
+            " so this constraint does not spread these pods",
+            id="two labels that the pods lack",
+        ),
+        pytest.param(
             "app=web tier=front",
             "hostname soft 1 app=web tier=back",
             "hostname[0] counts tier=back but the pods have tier=front, so this constraint does not spread these pods",

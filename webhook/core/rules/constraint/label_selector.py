@@ -187,7 +187,7 @@ def _mismatch(placed: Placed, failing: list[Requirement], given: Mapping[str, st
     """The finding; ``given`` says by its key which value of a label the controller gives each pod."""
     labels = placed.template.template.labels
     counts = one_line(",".join(map(short_text, failing)))
-    have = one_line(",".join(given.get(each.key) or _pair(each.key, labels) for each in failing))
+    have = one_line(_labels_text(failing, labels, given))
     right, fix = _right(placed, failing, subject.workload)
     remedy, setting = f"use {right}", f"set matchLabels {right}"
     if not (labels or given):
@@ -247,5 +247,11 @@ def _own(placed: Placed, workload: Workload) -> tuple[str, Fix]:
     return "the pods' own labels", Fix("select the labels that all of these pods have by matchLabels")
 
 
-def _pair(key: str, labels: Mapping[str, str]) -> str:
-    return f"{quoted(key)}={quoted(labels[key])}" if key in labels else f"no {quoted(key)}"
+def _labels_text(failing: list[Requirement], labels: Mapping[str, str], given: Mapping[str, str]) -> str:
+    """The labels that the pods have, then those that they lack: ``no`` in front of both would deny both."""
+    keys = list(dict.fromkeys(each.key for each in failing))
+    present = [
+        given.get(key) or f"{quoted(key)}={quoted(labels[key])}" for key in keys if key in given or key in labels
+    ]
+    absent = [f"no {quoted(key)}" for key in keys if key not in given and key not in labels]
+    return " and ".join(([",".join(present)] if present else []) + absent)

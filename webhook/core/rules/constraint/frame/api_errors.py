@@ -257,7 +257,8 @@ def fitting(path: str, text: str, value: Callable[[], object], as_written: Calla
     """
     found = _MISFIT.match(text)
     if found is None:
-        return _worded(text.rpartition(" of type ")[2])
+        _, is_typed, wanted = text.rpartition(" of type ")
+        return _worded(wanted) if is_typed else Fix(_QUANTITY if text.startswith(_QUANTITIES) else "")
     given, wanted = found[1], found[2]
     if (
         given == "string"
@@ -280,6 +281,9 @@ def _worded(wanted: str) -> Fix:
     return Fix(_WORDS.get(wanted) or (f"write a value of type {one_line(wanted, 80)} here" if wanted else ""))
 
 
+# Source: apimachinery pkg/api/resource/quantity.go ``ErrFormatWrong``.
+_QUANTITIES = "quantities must match"
+_QUANTITY = "write a quantity here, such as 100m or 128Mi"
 _WORDS = {
     "string": "write a string here",
     "int32": "write a whole number here",
