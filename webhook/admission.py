@@ -3,8 +3,8 @@
     body -> decode -> Request -> review | mutate -> Decision -> encode -> body
 
 Three kinds of failure never mix. A body that is no AdmissionReview is a ReviewError with an HTTP status; an object
-that breaks a rule, or cannot be read, is an answer with ``allowed: false``; a bug is caught here and nowhere else,
-logged with the request's fields, counted, and answered as policy says (allowed), with the uid.
+that breaks a rule, or cannot be read, is an answer with ``allowed: false``; a bug that `review` did not answer as the
+policy says is caught here, logged with the request's fields, counted, and allowed, with the uid.
 
 Source: k8s.io/api/admission/v1; k8s.io/apiserver admission/plugin/webhook and filters/warning.go.
 """
@@ -56,6 +56,10 @@ _MESSAGE_CHARACTERS = 8192
 _AUDIT_KEY = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _AUDIT_KEYS = 20
 _AUDIT_CHARACTERS = 10240
+
+# The answer to a review that raised before it decided.
+_UNDECIDED = Decision(reason="internal error", audit={"error": "internal"})
+_UNSAID = "denied by a rule whose message cannot be sent; the log of evenspread has the fault"
 
 _log = logging.getLogger(__name__)
 
@@ -250,14 +254,19 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
 
 def answered(route: Route, request: AdmissionRequest, decide: Callable[[], Decision]) -> ReviewAnswer:
     """Encode what the function decides. Never raises: the request is allowed if the function does."""
+    decision = _UNDECIDED
     try:
         decision = decide()
-        return ReviewAnswer(body=_encode(request, decision), request=request, decision=decision)
+        fault, body = decision.fault, _encode(request, decision)
     except Exception as error:  # noqa: BLE001 the one boundary: whatever it is, the API server gets its answer
-        told = {"route": route, **request.logged, **described(error)}
-        _log.error("a review failed; the request is allowed", extra={"fields": told})
-    decision = Decision(reason="internal error", audit={"error": "internal"})
-    return ReviewAnswer(body=_encode(request, decision), request=request, decision=decision, failed=True)
+        # What was decided stays, without the texts that cannot be encoded.
+        fault, decision = error, msgspec.structs.replace(_UNDECIDED, allowed=decision.allowed, message=_UNSAID)
+        body = _encode(request, decision)
+    if fault is not None:
+        told = {"route": route, **request.logged, **described(fault)}
+        outcome = "allowed" if decision.allowed else "denied"
+        _log.error(f"a review failed; the request is {outcome}", extra={"fields": told})
+    return ReviewAnswer(body=body, request=request, decision=decision, failed=fault is not None)
 
 
 def _encode(request: AdmissionRequest, decision: Decision) -> bytes:

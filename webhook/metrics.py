@@ -62,7 +62,7 @@ class Metrics:
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._register_reviews(registry)
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
-        self.errors = counter("evenspread_admission_errors", "Reviews that failed by a bug and were allowed.")
+        self.errors = counter("evenspread_admission_errors", "Reviews that failed by a bug.")
         self.open_connections = gauge("evenspread_open_connections", "Connections on the admission port.")
         self._connection_ends = counter(
             "evenspread_connections_ended",

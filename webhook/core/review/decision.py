@@ -70,7 +70,8 @@ class Decision(Struct, frozen=True, kw_only=True):
     get if defaults are only observed; then ``patch`` is empty; ``fallback`` the same of hard constraints that give way.
     ``delivery`` is what came of the plan of a workload's group: ``delivered``, or the reason. ``feasibility`` is the
     dry run of a pod, if there was one. ``awaits`` is an object that is worth waiting for. A decision that is ``costly``
-    is none: the object costs more than may be spent while others wait, and the caller wanted to know.
+    is none: the object costs more than may be spent while others wait, and the caller wanted to know. ``fault`` is
+    what the review raised.
     """
 
     allowed: bool = True
@@ -87,6 +88,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     delivery: str = ""
     awaits: Awaited | None = None
     costly: bool = False
+    fault: Exception | None = None
 
 
 class Examination(Struct, frozen=True, kw_only=True):

@@ -16,18 +16,30 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import MatchedObject, Mode, Policy, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
-from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
+from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.limits.size import IMMENSE, TIMELY, TOO_COSTLY, TOO_LARGE
 from webhook.core.rules.placement.pod_fits import Feasibility
-from webhook.core.rules.rule_set import BY_ID, denied_from, evaluate, in_report_order, not_looked_at, noted
+from webhook.core.rules.rule_set import (
+    API_RULES,
+    BY_ID,
+    OFFLINE,
+    RULES,
+    denied_from,
+    evaluate,
+    in_report_order,
+    not_looked_at,
+    noted,
+)
+from webhook.core.workloads.kinds import BUILT_IN_KINDS, GroupKind
 from webhook.core.workloads.reading import parsed, read_meta, read_workload
 from webhook.core.workloads.workload import Workload
 
 _NO_META = ObjectMeta()
 _NOT_SEEN = TIMELY | {NO_TIME}
 _OF_SIZE = "the object's size"
+_OF_FAULT = "the rule failed"
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -181,23 +193,49 @@ def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
     return frozenset(rule.strip() for text in texts for rule in text.split(","))
 
 
-def with_size(found: Evaluation, policy: Policy, *, costly: bool = False) -> Evaluation:
-    """The evaluation with what rules say that could not look at the object for its size, unless the policy allows it.
+def with_unanswered(found: Evaluation, policy: Policy, *, costly: bool = False) -> Evaluation:
+    """Add a finding for each rule that could not look at the object for its size, or that raised.
 
-    Else whoever adds constraints would switch off every rule that looks at the cluster. Of this only denials are told.
-    Of an object that is ``costly`` its size is also why time ran out.
+    Otherwise an author could switch off rules on deny, by more constraints or by whatever a rule fails over. `tooLarge`
+    in the policy turns this off. Only denials are reported. Time ran out for a ``costly`` object because of its size.
     """
     if costly:
         told = (replace(each, missing=TOO_COSTLY) if each.missing == NO_TIME else each for each in found.not_evaluated)
         found = replace(found, not_evaluated=tuple(told))
-    missed = [each for each in found.not_evaluated if each.missing in TOO_LARGE]
-    if not missed or found.workload is None or policy.too_large == "allow":
+    if not found.not_evaluated or found.workload is None or policy.too_large == "allow":
         return found
-    path = f"{found.workload.templates[0].path}spec"
-    return replace(found, findings=in_report_order((*found.findings, *(_too_large(each, path) for each in missed))))
+    # Of built-in kinds kube-apiserver itself has refused what the API rules are about.
+    sure = API_RULES if found.workload.built_in else frozenset[str]()
+    missed = [
+        each
+        for each in found.not_evaluated
+        if each.missing in TOO_LARGE or (each.fault is not None and each.rule not in sure)
+    ]
+    if not missed:
+        return found
+    path = f"{found.workload.templates[0].path}spec" if found.workload.templates else ""
+    return replace(found, findings=in_report_order((*found.findings, *(_unanswered(each, path) for each in missed))))
 
 
-def _too_large(missed: NotEvaluated, path: str) -> Finding:
+def failing(error: Exception, kind: GroupKind) -> Evaluation:
+    """The evaluation of an object over which the review itself raised: no rule has answered."""
+    unasked = OFFLINE | (API_RULES if kind in BUILT_IN_KINDS else frozenset())
+    missed = (NotEvaluated(rule.id, FAILED, error) for rule in RULES if rule.id not in unasked)
+    return Evaluation(None, tuple(_unanswered(each, "") for each in missed))
+
+
+def _unanswered(missed: NotEvaluated, path: str) -> Finding:
+    if missed.fault is not None:
+        return Finding(
+            rule=missed.rule,
+            path=path,
+            summary=f"{missed.rule} failed on this object, which is a fault of evenspread",
+            remedy="report it",
+            detail="the rule is on deny, and its answer is unknown",
+            fix="let whoever runs evenspread report the fault from the log; until then they can exempt the object, or "
+            "set tooLarge: allow",
+            key=_OF_FAULT,
+        )
     if missed.missing in TIMELY:
         return Finding(
             rule=missed.rule,
@@ -220,9 +258,9 @@ def _too_large(missed: NotEvaluated, path: str) -> Finding:
     )
 
 
-def without_sizes(judged: Iterable[Judged]) -> tuple[Judged, ...]:
-    """Without what is said of the object's size by rules that do not deny it: their answer is unknown, and no more."""
-    return tuple(each for each in judged if each.mode is Mode.DENY or each.finding.key != _OF_SIZE)
+def only_denied_unanswered(judged: Iterable[Judged]) -> tuple[Judged, ...]:
+    """Drop findings of `with_unanswered` that do not deny: the rule's answer is unknown, and no more."""
+    return tuple(each for each in judged if each.mode is Mode.DENY or each.finding.key not in {_OF_SIZE, _OF_FAULT})
 
 
 def _finding_keys(found: Evaluation) -> frozenset[tuple[str, str]]:
@@ -238,15 +276,20 @@ def never_denied_for_places(judged: Judged) -> Judged:
     return judged if mode is judged.mode else replace(judged, mode=mode, waived="never denied here")
 
 
-def subtract(judged: Iterable[Judged], old: Evaluation, *, blindly: bool = True) -> tuple[Judged, ...]:
-    """Lower denials to warnings for findings that the old object had, or may have had without anybody noticing.
+def subtract(
+    judged: Iterable[Judged], old: Evaluation, *, blindly: bool = True, unchanged: bool = False
+) -> tuple[Judged, ...]:
+    """Lower denials to warnings for findings of the old object, or that there was no time to find in it.
 
-    Without ``blindly`` nothing is believed of an old object that there was no time for.
+    A rule that failed on the old object excuses no finding of the new one: its author may have caused the fault. Only
+    where both are ``unchanged`` to rules, a rule that fails on both does not deny. Without ``blindly``, nothing is
+    excused by an old object that there was no time for.
     """
     hurried = {each.rule for each in old.not_evaluated if each.missing in _NOT_SEEN}
-    unseen = {each.rule for each in old.not_evaluated if each.fault is not None} | (hurried if blindly else set())
-    untold = set() if blindly else {(rule, _OF_SIZE) for rule in hurried}
-    had = _finding_keys(old) - untold
+    had = _finding_keys(old) - (set() if blindly else {(rule, _OF_SIZE) for rule in hurried})
+    if not unchanged:
+        had -= {each for each in had if each[1] == _OF_FAULT}
+    unseen = hurried if blindly else set[str]()
     return tuple(_subtracted(each, had, unseen) if each.mode is Mode.DENY else each for each in judged)
 
 

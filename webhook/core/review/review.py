@@ -26,18 +26,19 @@ from webhook.core.review.judging import (
     Judged,
     ReadObject,
     evaluated,
+    failing,
     judge,
     never_denied_for_places,
+    only_denied_unanswered,
     read_object,
     subtract,
     target_of,
     warns_by_default,
-    with_size,
-    without_sizes,
+    with_unanswered,
 )
 from webhook.core.review.messages import denial, warnings_of
 from webhook.core.review.scaling import as_update, warned
-from webhook.core.review.unexamined import why_unexamined
+from webhook.core.review.unexamined import is_controller, why_unexamined
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.frame.rule import SEARCH, Finding, NotEvaluated, RuleAnswer, Severity
@@ -58,6 +59,7 @@ from webhook.core.rules.rule_set import (
     with_tried_fixes,
 )
 from webhook.core.text import one_line
+from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.reading import (
     parsed,
     reaches_template,
@@ -83,20 +85,53 @@ def review(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
     that was faster than our watch, since its labels could decide what becomes of a finding.
     """
     # Short cuts first; every other object is examined by all rules.
-    asked = as_update(request, circumstances.index) if request.sub_resource else request
-    if asked is None or asked.object is None or asked.operation not in _REVIEWED:
-        return Decision(reason="nothing to review")
-    given = read_object(asked.object, asked.stated, circumstances.policy)
-    if reason := why_unexamined(asked, given, circumstances):
-        return Decision(reason=reason)
-    here = replace(
-        circumstances,
-        until=min(circumstances.until, circumstances.clock() + _MAX_JUDGING_SECONDS),
-        namespace=asked.namespace,
-        creating=asked.operation == "CREATE",
-        fixes=False,
-    )
-    return _reviewed(asked, given, here, waited=waited)
+    try:
+        asked = as_update(request, circumstances.index) if request.sub_resource else request
+        if asked is None or asked.object is None or asked.operation not in _REVIEWED:
+            return Decision(reason="nothing to review")
+        given = read_object(asked.object, asked.stated, circumstances.policy)
+        if reason := why_unexamined(asked, given, circumstances):
+            return Decision(reason=reason)
+        here = replace(
+            circumstances,
+            until=min(circumstances.until, circumstances.clock() + _MAX_JUDGING_SECONDS),
+            namespace=asked.namespace,
+            creating=asked.operation == "CREATE",
+            fixes=False,
+        )
+        return _reviewed(asked, given, here, waited=waited)
+    except Exception as error:  # noqa: BLE001 whatever an author can make it raise counts against the author
+        return _failed(request, circumstances, error)
+
+
+def _failed(request: AdmissionRequest, here: Circumstances, error: Exception) -> Decision:
+    """The decision where the review itself raised: as if every rule had.
+
+    An update of metadata or status alone is allowed, and so is what a controller makes of an object that was reviewed.
+    """
+    policy, controlled = here.policy, is_controller(request.user, here.policy)
+    if policy.too_large == "allow" or controlled or request.object is None or _keeps_spec(request):
+        return Decision(reason="internal error", audit={"error": "internal"}, fault=error)
+    found, meta = failing(error, group_kind(request.api_version, request.kind)), read_meta(request.object)
+    judged = judge(found, here, target_of(meta, request.kind, request.namespace, request.name, here.index), meta)
+    if request.sub_resource:
+        judged = warned(judged)
+    if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
+        judged = tuple(map(never_denied_for_places, judged))
+    decision = _decide(request, policy, found, only_denied_unanswered(judged)[:1], told=False)
+    return replace(decision, audit={**decision.audit, "error": "internal"}, fault=error)
+
+
+def _keeps_spec(request: AdmissionRequest) -> bool:
+    """Whether an update leaves everything as it was but the object's own metadata and status."""
+    if request.operation != "UPDATE" or request.object is None or request.old_object is None:
+        return False
+    try:
+        kept = [parsed(each) for each in (request.object, request.old_object)]
+    except DecodeError:
+        return False
+    new, old = ({**each, "metadata": 0, "status": 0} for each in kept if isinstance(each, dict))
+    return new == old
 
 
 def _reviewed(request: AdmissionRequest, given: ReadObject, here: Circumstances, *, waited: bool) -> Decision:
@@ -121,8 +156,10 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Circumstances,
     if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
         judged = tuple(map(never_denied_for_places, judged))
     if before is not None and old is not None:
-        judged = subtract(judged, old, blindly=_believed(before, old, given, new, here))
-    new, judged = _with_fixes(new, without_sizes(judged), here)
+        unchanged = _says_the_same(old, new)
+        blindly = unchanged or _had_time(before, given, here)
+        judged = subtract(judged, old, blindly=blindly, unchanged=unchanged)
+    new, judged = _with_fixes(new, only_denied_unanswered(judged), here)
     return _decide(request, here.policy, new, judged, told=_is_read(new, old))
 
 
@@ -136,22 +173,21 @@ def _looked_at(given: ReadObject, circumstances: Circumstances) -> Evaluation | 
     if spared:
         circumstances = replace(circumstances, unlooked="", elsewhere=True)
     found = evaluated(given, circumstances, limit)
-    # Without a cluster nothing is searched, and no size keeps a rule from looking but one that keeps all from it.
-    if circumstances.index is None and not limit:
-        return found
     if circumstances.elsewhere and not spared and any(each.missing.endswith(SEARCH) for each in found.not_evaluated):
         return None
-    return with_size(found, circumstances.policy, costly=costly)
+    return with_unanswered(found, circumstances.policy, costly=costly)
 
 
-def _believed(before: ReadObject, old: Evaluation, given: ReadObject, new: Evaluation, here: Circumstances) -> bool:
-    """Whether the old object may have had what there was no time to see in it.
+def _had_time(before: ReadObject, given: ReadObject, here: Circumstances) -> bool:
+    """Whether nobody could make time run out for the old object: neither it nor the new one is costly.
 
-    Not where its author may have seen to that: of a costly object he changes what findings are about, when others that
-    he sent take all of the time.
+    Of a costly object its author changes what findings are about, when others that he sent take all of the time.
     """
-    if here.policy.too_large == "allow" or not (_weighed(before, here)[0] or _weighed(given, here)[0]):
-        return True
+    return here.policy.too_large == "allow" or not (_weighed(before, here)[0] or _weighed(given, here)[0])
+
+
+def _says_the_same(old: Evaluation, new: Evaluation) -> bool:
+    """Whether both say the same to rules, but for the number of pods."""
     return new.workload is not None and old.workload is not None and _says(new.workload) == _says(old.workload)
 
 
