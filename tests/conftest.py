@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # A busy machine is no fault of the code under test: examples are bounded in number, not in time. A gate takes the same
@@ -13,3 +14,19 @@ settings.load_profile("any-machine")
 
 # Where the tests themselves run in a pod, no server of theirs is to watch the cluster around it.
 os.environ.pop("KUBERNETES_SERVICE_HOST", None)
+
+
+def _processor_time() -> float:
+    """Of this process and of those it waited for, in seconds."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item):
+    """A test that takes more than a second of processor time is marked slow, so that `make test` stays short."""
+    before = _processor_time()
+    yield
+    spent = _processor_time() - before
+    if spent > 1 and not _IS_GATE and not item.get_closest_marker("slow") and item.config.option.markexpr == "not slow":
+        pytest.fail(f"took {spent:.1f} s of processor time: mark it slow, or make it faster")

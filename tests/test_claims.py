@@ -44,6 +44,7 @@ def test_the_recorded_worlds_have_every_class_that_is_drawn():
     assert {"runtimeClassName", "schedulingGroup"} <= spec_fields
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["most", "fewest", "first"])
 def test_a_wrong_answer_is_noticed(field):
     """If fewer or more pods had a place than the referee says, some claim would be contradicted."""

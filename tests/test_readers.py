@@ -29,6 +29,8 @@ UNSAID = {
     "two keys": 6,
 }
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(name="cases", scope="module")
 def _cases():
@@ -48,6 +50,7 @@ def test_we_take_the_nodes_that_kube_scheduler_takes(cases):
         assert sorted(verdict.nodes.names_of(verdict.feasible)) == case["kube"], asked["id"]
 
 
+@pytest.mark.slow
 def test_where_karpenter_takes_other_nodes_the_rule_speaks(cases):
     """But for what the page says that it is silent about."""
     unsaid = Counter(each["asked"]["family"] for each in cases if other_nodes(each) and not of_karpenter(each["asked"]))
@@ -55,6 +58,7 @@ def test_where_karpenter_takes_other_nodes_the_rule_speaks(cases):
     assert {each["asked"]["family"] for each in cases} == FAMILIES.keys()
 
 
+@pytest.mark.slow
 def test_where_the_rule_is_silent_only_the_pods_of_the_moment_decide(cases):
     """A soft constraint, for which there is a place at last; or hosts that have maxSkew pods already."""
     for each in cases:
@@ -77,6 +81,7 @@ def hosts(asked, labels):
     return [counted[node["metadata"]["name"]] for node in asked["nodes"]]
 
 
+@pytest.mark.slow
 def test_where_the_descheduler_does_not_come_to_an_end_the_rule_speaks(cases):
     """But for one that counts pods of others alone, of which `selector-not-self` speaks."""
     endless = [each["asked"] for each in cases if each["evicting"]["evicted"][-1]]
@@ -84,6 +89,7 @@ def test_where_the_descheduler_does_not_come_to_an_end_the_rule_speaks(cases):
     assert len(endless) == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [karpenter_table, table_of_evictions])
 def test_the_page_has_the_tables(cases, table):
     page = (Path(__file__).parents[1] / "docs" / "exactness.md").read_text(encoding="utf-8")

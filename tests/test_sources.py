@@ -70,6 +70,7 @@ def test_a_source_is_a_file_and_a_symbol(file):
     assert {name: text for name, text in sources.items() if not FILE_AND_SYMBOL.search(text)} == {}
 
 
+@pytest.mark.slow
 def test_there_is_something_to_hold():
     assert len(FOLLOWING) > 20
     assert sum(bool(source_of(text)) for tree in MODULES.values() for _, text in documented(tree)) > 200

@@ -245,6 +245,7 @@ class World:
         ]
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=3, deadline=None)
 def test_no_leaf_is_ever_refused_by_an_api_server(data):

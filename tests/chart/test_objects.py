@@ -677,6 +677,7 @@ def _running(tmp_path_factory):
         yield server._replace(ca=str(folder / "ca.crt"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("authority", "code"), [("the server's", 0), ("another", 1)])
 def test_the_test_pod_sends_a_review(running, authority, code):
     (found,) = one("Pod", {**ZERO, "tests": {"enabled": True}}, "test")["spec"]["containers"]

@@ -68,6 +68,7 @@ def follow(simulated, tmp_path, documents, cluster):
     return found, wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("manifest", "cluster"), PAIRS, ids=[f"{Path(a).stem} in {Path(b).stem}" for a, b in PAIRS])
 def test_advice_on_the_examples(simulated, tmp_path, manifest, cluster):
     documents = [*yaml.safe_load_all(Path(manifest).read_text())]

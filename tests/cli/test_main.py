@@ -67,6 +67,7 @@ def test_offline_commands_import_no_server(tmp_path):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_fault(tmp_path):
     pod = "apiVersion: v1\nkind: Pod\nspec: {topologySpreadConstraints: [{maxSkew: 0}]}\n---\n"
     (tmp_path / "a.yaml").write_text(pod * 300)

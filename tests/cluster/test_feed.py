@@ -155,6 +155,7 @@ def test_an_optional_kind_is_done_without_and_said(api, tmp_path, what, fault):
         eventually(lambda: not feed.index.lacks("horizontalpodautoscalers"))
 
 
+@pytest.mark.slow
 def test_an_extension_that_is_not_installed_has_no_objects_and_nothing_is_missing(api, tmp_path):
     api.absent.add("spreadgroups")
     api.forbidden.add("spreadgroups")  # as the chart's role is without it

@@ -296,6 +296,7 @@ def test_an_object_that_cannot_be_read_is_left_out_and_all_others_kept(api, tmp_
     assert said == ["an object is left out: shop/odd: Expected `array | null`, got `str` - at `$.spec.containers`"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relist", [False, True], ids=["by a watch", "by a new list"])
 @pytest.mark.parametrize(
     ("change", "counts"),
@@ -343,6 +344,7 @@ def requests_in_an_hour(api, folder, *, what, fault, name="pods"):
     return len(api.requests), reflector, clock
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "fault"),
     [

@@ -56,6 +56,7 @@ def test_many_wait_for_one_and_end_in_any_order():
     assert calls == ["b"]
 
 
+@pytest.mark.slow
 def test_waiters_come_and_go_while_events_do():
     arrivals, ended = Waiters(), threading.Event()
 

@@ -123,6 +123,7 @@ def test_two_controllers_that_make_a_ca_at_once_agree(installed):
     assert certificates_in(installed.bundle) == installed.held.trusted
 
 
+@pytest.mark.slow
 def test_years_go_by_without_a_refused_certificate(installed):
     installed.upkeep.look()
     authorities = set()

@@ -284,6 +284,7 @@ def test_a_pod_of_a_node_that_is_gone_is_no_news(api, replica, monkeypatch):
     assert looks == []
 
 
+@pytest.mark.slow
 def test_a_group_that_takes_for_ever_keeps_no_other_back(api, replica, monkeypatch, caplog):
     add_group(api, "slow")
     add_group(api, namespace="bank")
@@ -311,6 +312,7 @@ def test_a_group_that_takes_for_ever_keeps_no_other_back(api, replica, monkeypat
     turns(replica, lambda: asked.count("slow") == 2)
 
 
+@pytest.mark.slow
 def test_the_plan_of_a_group_that_takes_for_ever_stays(api, replica, monkeypatch):
     add_group(api)
     turns(replica, lambda: conditions(api))

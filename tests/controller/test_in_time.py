@@ -47,6 +47,7 @@ def work(seconds):
         time.sleep(0)  # whoever watches gets its turn
 
 
+@pytest.mark.slow
 def test_nothing_is_ended_afterwards(monkeypatch):
     """However close the answer comes to the end of its time."""
     monkeypatch.setattr("webhook.controller.in_time._LEAST_SECONDS", 0.0001)

@@ -241,6 +241,7 @@ def fill(api):
         api.put(resource, meta.pop("name"), meta.pop("namespace", ""), **made)
 
 
+@pytest.mark.slow
 def test_a_report_names_nothing_of_other_tenants(api, replica):
     fill(api)
     replica.scans()
@@ -283,6 +284,7 @@ def test_who_leads_no_longer_stops_at_once_and_writes_nothing_more(api, replica)
     assert replica.scanner.latest is None
 
 
+@pytest.mark.slow
 def test_whoever_follows_neither_loses_nor_doubles_anything(api, replica, tmp_path):
     for number in range(5):
         add_workload(api, f"w{number}", constraint=WRONG)
@@ -305,6 +307,7 @@ def test_whoever_follows_neither_loses_nor_doubles_anything(api, replica, tmp_pa
 # -- faults
 
 
+@pytest.mark.slow
 def test_it_goes_on_after_a_fault_with_the_kind_that_failed(api, replica):
     add_workload(api, "set", kind="statefulsets", constraint=WRONG)
     add_deployment(api, EVEN)
@@ -333,6 +336,7 @@ def test_a_kind_that_may_not_be_listed_keeps_its_reports_and_hides_no_other(api,
     assert sorted(results(api)) == ["daily", "web"]
 
 
+@pytest.mark.slow
 def test_a_list_that_begins_again_gives_each_object_once(api, replica):
     for number in range(150):
         add_workload(api, f"w{number:03}")
@@ -351,6 +355,7 @@ def test_a_bug_ends_that_scan_and_the_next_one_begins_anew(api, replica, monkeyp
     assert titles(replica.scans()) == ["Deployment/web"]
 
 
+@pytest.mark.slow
 def test_a_workload_that_takes_for_ever_is_left_out(api, replica, monkeypatch, caplog):
     add_workload(api, "endless", constraint=WRONG)
     add_workload(api, constraint=WRONG)
@@ -434,6 +439,7 @@ def used(replica):
     return figures(replica)["evenspread_scan_cpu_seconds_total",]
 
 
+@pytest.mark.slow
 def test_it_runs_in_a_thread_until_it_is_stopped(api, tmp_path):
     add_workload(api, constraint=WRONG)
     with Replica(api, tmp_path) as replica:

@@ -120,6 +120,7 @@ assert done == ["1"] * len(kinds), done
 """
 
 
+@pytest.mark.slow
 def test_first_lists_of_all_kinds_at_once_crash_nothing():
     for _ in range(6):
         assert ended(AT_ONCE) == (0, "", "")
@@ -171,6 +172,7 @@ def harmless(node: ast.AST) -> Iterator[ast.AST]:
             pass
 
 
+@pytest.mark.slow
 def test_nobody_else_shows_msgspec_a_type():
     found = {
         str(path.relative_to(ROOT)): [*asked_directly(ast.parse(path.read_text()))]

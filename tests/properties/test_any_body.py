@@ -3,6 +3,7 @@
 import contextlib
 import json
 
+import pytest
 from fuzzing.targets import ENGINES, answered_or_refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -156,6 +157,7 @@ envelopes = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     body=(envelopes | values).map(lambda value: json.dumps(value).encode()),
@@ -171,6 +173,7 @@ heads = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(head=heads, rest=st.binary(max_size=400))
 def test_any_bytes_leave_the_process_healthy(server, head, rest):  # noqa: F811 the fixture

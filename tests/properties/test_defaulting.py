@@ -56,6 +56,7 @@ def maimed(draw):
     return raw | draw(st.sampled_from([{}, {"unknown": [1, {"deep": None}]}]))
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(maimed(), defaults(), clusters())
 def test_every_patch_applies_once_and_touches_nothing_else(raw, configured, cluster):
@@ -68,6 +69,7 @@ def test_every_patch_applies_once_and_touches_nothing_else(raw, configured, clus
     assert patch_of(second) == ()
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(raw_pods(), defaults(), clusters())
 def test_no_key_is_both_selected_and_matched(raw, configured, cluster):

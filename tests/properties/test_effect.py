@@ -1,5 +1,6 @@
 """A constraint that is said to have no effect has none, by the verdict engine, on any small cluster."""
 
+import pytest
 from build import ROOMY, constraint, node, running
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
@@ -154,6 +155,7 @@ def test_a_daemonsets_pods_go_to_their_nodes_with_it_and_without(found, spec, ot
 KINDS = (("StatefulSet", 0), ("Deployment", 1), ("Deployment", 2), ("Deployment", "25%"), ("Deployment", "100%"))
 
 
+@pytest.mark.slow
 @quick
 @given(nodes(), specs(6), st.integers(1, 5), st.sampled_from(KINDS), st.randoms(use_true_random=False))
 def test_too_few_pods_are_placed_as_if_it_were_not_there(found, spec, replicas, made_by, random):

@@ -4,6 +4,7 @@ import json
 import re
 
 import msgspec
+import pytest
 from build import ROOMY, constraint, node, running
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
@@ -168,6 +169,7 @@ def placed_one_by_one(index, spec, replicas, random):
     return replicas
 
 
+@pytest.mark.slow
 @quick
 @given(nodes(), specs(least_domains=3), st.integers(2, 9), st.randoms(use_true_random=False))
 def test_min_domains_cap_as_many_as_is_said_and_the_fix_lets_all_in(found, spec, replicas, random):

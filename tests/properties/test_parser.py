@@ -47,6 +47,7 @@ def read(parser_class, sent, cuts):
     return said, facts, parser.should_keep_alive, parser.is_complete, parser.remaining()
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(sent=requests, cuts=st.lists(st.integers(1, 80), max_size=3))
 def test_any_request_reads_the_same(sent, cuts):

@@ -71,6 +71,7 @@ def _folder(tmp_path_factory):
     return tmp_path_factory.mktemp("kube")
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS, many=st.booleans())
 def test_it_converges(folder, steps, many):

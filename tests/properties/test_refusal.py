@@ -4,6 +4,7 @@ import json
 
 import jsonpatch
 import msgspec
+import pytest
 from build import NAMESPACE, defaulted, index, namespace, node, service
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,12 +73,14 @@ def made(found, cluster):
     return Pod(metadata=made.template.metadata, spec=made.template.spec)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(workloads(), surroundings())
 def test_refused_is_what_the_made_pod_is_refused_for(found, cluster):
     assert tuple(each.error for each in refusals(found, found.templates[0], RECORDED)) == said_of(made(found, cluster))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(workloads(), defaults(), surroundings())
 def test_defaults_make_no_pod_refused(found, configured, cluster):

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 
+import pytest
 from server.attack import stop_under_load
 from server.conftest import eventually, posted, read_reply, review, serving
 
@@ -13,6 +14,7 @@ def stopped_under_load(seconds):
         return stop_under_load(server, clients=8, noticed=0.5)
 
 
+@pytest.mark.slow
 def test_with_a_drain_no_request_is_lost():
     failures, late, code, took = stopped_under_load(1.5)
     assert failures == []
@@ -21,12 +23,14 @@ def test_with_a_drain_no_request_is_lost():
     assert 1.5 <= took < 15
 
 
+@pytest.mark.slow
 def test_without_a_drain_requests_are_lost():
     failures, _, code, _ = stopped_under_load(0)
     assert failures != []
     assert code == 0
 
 
+@pytest.mark.slow
 def test_readiness_goes_first_and_liveness_stays():
     with serving("--drain-seconds", "1") as server:
         assert server.get("/readyz")[0] == 200
@@ -37,6 +41,7 @@ def test_readiness_goes_first_and_liveness_stays():
         assert server.process.wait(10) == 0
 
 
+@pytest.mark.slow
 def test_idle_connections_do_not_hold_a_stop():
     with serving("--drain-seconds", "0.5") as server, server.connect() as used, server.connect() as silent:
         with used.makefile("rb") as stream:
@@ -50,6 +55,7 @@ def test_idle_connections_do_not_hold_a_stop():
         assert silent.recv(1) == b""
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced():
     with serving() as server:
         first = server.worker

@@ -101,6 +101,7 @@ def storm(server, count):
     return asyncio.run(all_of_them())
 
 
+@pytest.mark.slow
 def test_bodies_stay_within_their_budget_and_are_given_back():
     """32 MiB, what two threads make of a body each, and what 40 connections have on their way."""
     with serving() as server:
@@ -110,6 +111,7 @@ def test_bodies_stay_within_their_budget_and_are_given_back():
         eventually(lambda: server.resident() - before < 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attack", "count", "most"),
     [
@@ -127,6 +129,7 @@ def test_nothing_that_ends_waits_for_the_collector(server, attack, count, most):
     eventually(lambda: server.resident() - before < most, 10)
 
 
+@pytest.mark.slow
 def test_nothing_that_is_pushed_out_waits_for_the_collector():
     with serving(before=WITHOUT_COLLECTOR) as server:
         pushed_out(server, 0)

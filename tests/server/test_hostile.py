@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 
+import pytest
 from server.attack import BODY, answers, answers_soon, burst, drop, exhaust_descriptors, silence
 from server.conftest import eventually, posted, read_reply, review, serving, strict_policy
 
@@ -13,6 +14,7 @@ HASTY = (
 )
 
 
+@pytest.mark.slow
 def test_silent_and_half_sent_connections_hold_up_nobody_and_are_ended():
     with serving(before=HASTY) as server:
         _, _, said = silence(server, silent=60, half=20, seconds=30)
@@ -25,6 +27,7 @@ def test_silent_and_half_sent_connections_hold_up_nobody_and_are_ended():
         eventually(lambda: answers_soon(server))
 
 
+@pytest.mark.slow
 def test_a_standard_error_that_nobody_reads_stops_nothing(tmp_path):
     with serving("--config", strict_policy(tmp_path), stalled=True) as server:
         with server.connect() as connection, connection.makefile("rb") as stream:

@@ -64,6 +64,7 @@ def test_only_those_who_still_wait_are_answered(server):
     assert reviewed(server) - before == EACH
 
 
+@pytest.mark.slow
 def test_nobody_is_greeted_who_has_left(server):
     hello, before = first_words(server.tls()), left(server)
     with behind(server):

@@ -68,6 +68,7 @@ def injected(server):
     return [each["labelSelector"] for value in values for each in value]
 
 
+@pytest.mark.slow
 def test_it_is_ready_once_the_cluster_is_known_and_answers_from_it(api, flags):
     held = threading.Event()
 
@@ -94,6 +95,7 @@ def test_it_is_ready_once_the_cluster_is_known_and_answers_from_it(api, flags):
         assert server.metric('evenspread_cluster_events_total{resource="services"}') == 1.0
 
 
+@pytest.mark.slow
 def test_a_review_that_comes_before_the_lists_is_answered_from_them(api, flags):
     """One replica that starts again beside a live cluster: the pods that come first get what all others get."""
     listed = 'evenspread_arrival_wait_seconds_count{outcome="listed"}'
@@ -112,6 +114,7 @@ def test_a_review_that_comes_before_the_lists_is_answered_from_them(api, flags):
         assert server.metric(listed) == 1.0
 
 
+@pytest.mark.slow
 def test_a_review_does_not_wait_for_the_lists_past_its_time(api, flags):
     gave_up = 'evenspread_arrival_wait_seconds_count{outcome="not-listed"}'
     held = threading.Event()
@@ -123,6 +126,7 @@ def test_a_review_does_not_wait_for_the_lists_past_its_time(api, flags):
         held.set()
 
 
+@pytest.mark.slow
 def test_a_lost_api_server_is_told_and_the_answers_stay(api, flags):
     with serving(*flags) as server:
         eventually(lambda: server.get("/readyz")[0] == 200)
@@ -137,6 +141,7 @@ def test_a_lost_api_server_is_told_and_the_answers_stay(api, flags):
         assert "cluster nodes: " in text
 
 
+@pytest.mark.slow
 def test_a_kind_that_may_not_be_read_is_told(api, flags):
     api.forbidden.add("horizontalpodautoscalers")
     with serving(*flags) as server:
@@ -147,6 +152,7 @@ def test_a_kind_that_may_not_be_read_is_told(api, flags):
     assert f'{line}resource "horizontalpodautoscalers"; grant list and watch of horizontalpodautoscalers\n' in text
 
 
+@pytest.mark.slow
 def test_a_pod_that_comes_before_its_owner_is_answered_when_that_has_come(api, flags):
     arrived = 'evenspread_arrival_wait_seconds_count{outcome="arrived"}'
     with serving(*flags) as server:
@@ -168,6 +174,7 @@ def test_a_pod_that_comes_before_its_owner_is_answered_when_that_has_come(api, f
         assert selector == {"matchLabels": {"app": "web", "set": name}}
 
 
+@pytest.mark.slow
 def test_a_pod_whose_owner_never_comes_passes_also_in_a_drain(flags):
     with serving(*flags, "--drain-seconds", "0") as server:
         eventually(lambda: server.get("/readyz")[0] == 200)

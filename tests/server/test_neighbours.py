@@ -138,6 +138,7 @@ def test_bodies_that_do_not_end_leave_room_for_those_that_do(server, trust, stac
     assert ends(server, "body-bytes") >= 4
 
 
+@pytest.mark.slow
 def test_connections_that_come_faster_than_they_are_greeted_leave_nothing(server):
     descriptors = Path(f"/proc/{server.worker}/fd")
     port = urlsplit(server.health).port

@@ -49,6 +49,7 @@ def test_a_key_of_another_certificate_serves_nothing(tmp_path):
         socket.create_connection(("127.0.0.1", port), timeout=1)
 
 
+@pytest.mark.slow
 def test_the_matching_pair_is_served(tmp_path):
     certificate, key = write_pair(tmp_path, issue_leaf(CA, ("localhost",), NOW))
     (tmp_path / "ca.crt").write_bytes(CA.certificate)
@@ -139,6 +140,7 @@ def test_the_attributes_that_connections_read_are_set_by_gunicorn():
     assert set(ASGIProtocol.__init__.__code__.co_names) >= connection.PRIVATE_ATTRIBUTES
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_cleanly():
     with serving() as server:
         os.kill(server.worker, signal.SIGINT)  # a terminal sends it to both
@@ -147,6 +149,7 @@ def test_ctrl_c_ends_it_cleanly():
     assert not [line for line in server.lines if "Traceback" in line]
 
 
+@pytest.mark.slow
 def test_sighup_changes_nothing():
     with serving() as server, server.connect() as connection, connection.makefile("rb") as stream:
         worker_before = server.worker
@@ -158,6 +161,7 @@ def test_sighup_changes_nothing():
         assert server.worker == worker_before
 
 
+@pytest.mark.slow
 def test_sighup_ends_what_was_started_in_a_terminal():
     leader, follower = os.openpty()
     with open(leader, "rb"), open(follower, "rb") as terminal, serving(stdin=terminal) as server:  # noqa: PTH123 descriptors
@@ -165,6 +169,7 @@ def test_sighup_ends_what_was_started_in_a_terminal():
         assert server.process.wait(20) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the printed commands are curl's")
 def test_the_example_prints_its_address_and_commands_that_work_anywhere(tmp_path):
     process = subprocess.Popen(  # noqa: S603 our own program

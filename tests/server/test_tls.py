@@ -204,6 +204,7 @@ def test_http_2_is_not_offered(server):
         assert connection.selected_alpn_protocol() == "http/1.1"
 
 
+@pytest.mark.slow
 def test_rotation_under_fresh_connections_with_a_mismatched_window(tmp_path):
     first, second = leaf(), leaf()
     certificate, key = write_pair(tmp_path, first)
@@ -246,6 +247,7 @@ def fresh(server: Server, seen, failures, done):
             failures.append(repr(error))
 
 
+@pytest.mark.slow
 def test_a_certificate_out_of_its_time_shows_and_does_not_end_readiness(tmp_path):
     """The caller's clock judges it, and may be right where ours is not; without an endpoint nothing would be better."""
     made, clock = leaf(), Clock(tmp_path)

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 
+import pytest
 from server.attack import BODY, answers
 from server.conftest import eventually, posted, serving
 
@@ -10,6 +11,7 @@ PIPELINED = posted(BODY) * 100
 CLIENTS = 4
 
 
+@pytest.mark.slow
 def test_who_reads_no_answers_is_ended_and_fills_no_memory():
     shorter = "from webhook.server.connections import connection; connection.UNREAD_SECONDS = 2.0; "
     with serving(before=shorter) as server:

@@ -564,6 +564,7 @@ class TestBadFiles:
 
 
 class TestLargeInput:
+    @pytest.mark.slow
     def test_5000_constraints(self, run):
         pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"topologySpreadConstraints": [CONSTRAINT] * 5000}}
         code, out, _ = run("check", "-", "-o", "json", "--rule", "selector-null", stdin=json.dumps(pod).encode())

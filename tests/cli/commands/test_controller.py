@@ -85,6 +85,7 @@ def test_the_webhook_takes_a_ca_of_the_cluster_or_a_certificate(arguments, said,
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_console_that_cannot_be_stops_nothing_else(tmp_path):
     log = tmp_path / "log"
     start = "import sys; from webhook.cli.main import main; sys.exit(main(sys.argv[1:]))"
@@ -102,6 +103,7 @@ def test_a_console_that_cannot_be_stops_nothing_else(tmp_path):
                 process.kill()
 
 
+@pytest.mark.slow
 def test_it_runs_until_a_signal_ends_it(tmp_path):
     """Without its objects it says what is not there, and goes on."""
     log = tmp_path / "log"

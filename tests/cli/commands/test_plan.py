@@ -89,6 +89,7 @@ def test_the_naive_fields_and_their_faults(plan):
     )
 
 
+@pytest.mark.slow
 def test_fields_with_which_every_order_that_is_tried_gets_stuck(plan):
     cap = {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule", "minDomains": 1_000_000}
     own = cap | {"labelSelector": {"matchLabels": {"app": "redis"}}}
@@ -510,6 +511,7 @@ def test_volumes_pin_their_shard(answer):
     assert found["derived"]["zones"]["redis-0"] == ["b", "c"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("manifests", "state", "told"),
     [

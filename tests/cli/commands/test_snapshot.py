@@ -105,6 +105,7 @@ class TestALiveCluster:
         _, _, err = run("audit", "--kubeconfig", kubeconfig)
         assert "cluster x: note: custom resources: 403 no: workloads of other kinds are not looked at\n" in err
 
+    @pytest.mark.slow
     def test_a_cluster_that_is_lost_on_the_way_leaves_no_file(self, api, run, kubeconfig):
         api.strike("list", cut, resource="pods", times=9)
         code, _, err = run("snapshot", "-o", "taken.jsonl", "--kubeconfig", kubeconfig)

@@ -13,6 +13,7 @@ from webhook.core.api.version import ANNOUNCED, KubernetesVersion
 ALWAYS, NEVER = KubernetesVersion(0, 0), KubernetesVersion(9, 9)
 
 
+@pytest.mark.slow
 def test_the_page_has_the_table_of_releases():
     text = releases.FILE.read_text()
     assert releases.with_releases(text) == text, "run: make docs"

@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 from webhook.core.api import well_known
 
 PACKAGE = Path(__file__).resolve().parents[3] / "webhook"
@@ -30,6 +32,7 @@ def test_no_name_has_two_meanings():
     assert len({*NAMES.values()}) == len(NAMES)
 
 
+@pytest.mark.slow
 def test_no_other_module_spells_a_well_known_name():
     known = {*NAMES.values()} - ANYWHERE
     spelt = {path: {text for text in texts(path) if text in known or KEY.fullmatch(text)} for path in MODULES}

@@ -28,6 +28,7 @@ def three(hosts):
     return Orders(hosts_of(SIX), 2, with_skews(group, hosts, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("turn", "even", "stuck"),
     [
@@ -130,6 +131,7 @@ def test_where_nothing_gets_stuck_the_cap_breaks(shards, nodes, uniform, even):
         assert {key: float(found.broken(key)) for key in shares} == pytest.approx(shares, abs=0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shards", "turn", "stuck"),
     [
@@ -148,6 +150,7 @@ def test_how_often_exact_caps_get_stuck(shards, turn, stuck):
     assert (found.broken(HOSTNAME), found.broken(ZONE)) == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", [4, 6, 9])
 def test_exact_caps_never_get_stuck_where_the_emptiest_nodes_are_taken(shards):
     assert Rule(shards, exact=True, even=True).stuck == 0

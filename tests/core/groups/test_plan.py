@@ -133,6 +133,7 @@ def seen(group, nodes, effort=EFFORT):
     return outlook(players, found.setting.index, [each.topology_key for each in group.caps], effort)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hosts", "stuck"), [pytest.param("<=1", 133 / 810, id="as written"), pytest.param("<=2", 0, id="the remedy")]
 )
@@ -239,6 +240,7 @@ def test_room_that_is_taken_counts():
     assert found.reasons == ("the nodes take no more than 3 in a, 3 in b and 3 in c: 9 of 18 pods",)
 
 
+@pytest.mark.slow
 def test_where_nothing_is_proven_the_least_bad_plan_is_shown():
     """Four nodes for nine shards: five pods a node leave too little room for a shard's second pod."""
     found = derived(redis(9, caps=HOSTS, apart=(HOSTNAME,)), zones(4))

@@ -25,7 +25,9 @@ SIZE = 2048  # bytes of the repeated field
 ROOM = 16 * 1024
 
 
-@pytest.mark.parametrize("kind", [pytest.param(each, id=each[1]) for each in KINDS])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(each, id=each[1], marks=[pytest.mark.slow] if each[1] == "Pod" else []) for each in KINDS]
+)
 def test_every_field_takes_in_proportion_and_gives_back(kind):
     index = cluster(200)
     for path in fields(*kind):

@@ -77,6 +77,7 @@ def test_bounds_are_those_of_all_orders():
     assert undecided <= WORLDS // 50
 
 
+@pytest.mark.slow
 def test_workloads_at_scale_are_decided():
     outcomes = Counter()
     for number in range(12):

@@ -115,6 +115,7 @@ def test_an_old_object_that_nobody_looked_at_may_have_had_only_what_it_said_itse
     assert told(reviewed(new, old, unlooked=reason, policy=replace(STRICT, too_large="allow")))[0]
 
 
+@pytest.mark.slow
 def test_time_that_the_new_object_took_is_no_way_round_either():
     """It is looked at first; the old one is ordinary, and no time is left for it."""
     worse = web("hostname hard 1 app=web", **LARGE)

@@ -190,6 +190,7 @@ def objects(draw, constraints=CONSTRAINTS):
     return {**found, "metadata": {"name": "web", "namespace": "shop"}, "spec": body}
 
 
+@pytest.mark.slow
 @given(objects())
 def test_of_any_object_every_fix_helps(manifest):
     check_fixes(manifest)
@@ -200,6 +201,7 @@ def test_of_an_object_with_wrong_types_too(manifest):
     check_fixes(manifest)
 
 
+@pytest.mark.slow
 @given(objects(), st.sampled_from(["a: n1 n2 | b: n3", "a: n1 | b: ~n2 n3 | c: n4", "a: n1"]))
 def test_beside_a_cluster_too(manifest, nodes):
     """What kube-apiserver refuses has no place to be asked for: rules about places speak once it is right."""

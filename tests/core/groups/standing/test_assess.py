@@ -205,6 +205,7 @@ def test_a_plan_that_is_not_proven_gives_way_to_one_that_is_where_nobody_restart
         assert pins(taken) == pins(made)
 
 
+@pytest.mark.slow
 def test_what_is_not_proven_is_unknown():
     """Four nodes for nine shards: five pods a node leave too little room for a shard's second pod."""
     status = told(redis(9, caps=(cap(HOSTNAME, "<1/3"),), apart=(HOSTNAME,)), cluster(zones(4)))
@@ -306,6 +307,7 @@ def test_another_group_of_other_pods_is_no_overlap():
     assert conditions(told(THREE, cluster(SIX), members(), older=[other]))["Planned"] == ("True", "Planned")
 
 
+@pytest.mark.slow
 def test_what_gets_stuck_in_every_order_that_was_tried_is_not_said_to_be_free_of_it():
     # A node for each of eighteen pods, on nine.
     alone = PodAffinityTerm(topology_key=HOSTNAME, label_selector=selector("app=redis"))

@@ -417,6 +417,7 @@ def test_an_object_of_no_known_kind_is_exempted_by_its_annotation():
     assert judged.waived == "exempted by evenspread.io/exempt"
 
 
+@pytest.mark.slow
 def test_a_deep_or_large_object_is_walked_as_far_as_its_bounds():
     deep = inner = {}
     for _ in range(200):

@@ -7,6 +7,7 @@ from manifest import FIXED, examined, told
 from msgspec.structs import replace
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("nodes", "constraints", "replicas", "expected"),
     [
