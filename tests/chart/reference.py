@@ -124,8 +124,8 @@ def _registered():
 
 def with_kinds(text):
     """The helper with the kinds as `evenspread webhook --kubeconfig` registers them."""
-    # Pods and scales have rules of their own in the template.
-    sent = [f'"{rule["apiGroups"][0]}" "{" ".join(rule["resources"])}"' for rule in _registered()["rules"][2:]]
+    # Pods, scales and revisions have rules of their own in the template.
+    sent = [f'"{rule["apiGroups"][0]}" "{" ".join(rule["resources"])}"' for rule in _registered()["rules"][3:]]
     text, rules = re.subn(
         r"(\$resources := dict\n).*?(\n  -}})",
         _within("\n".join(f"    {each}" for each in sent)),

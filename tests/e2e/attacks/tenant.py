@@ -122,7 +122,20 @@ def pretences(namespace: str) -> list[Sent]:
     for kind in ("Rollout", "Deployment", "Pod"):
         made += [_faulty(kind, meta) for meta in metas]
         made.append(_faulty(kind, {}, *soft))
+    made += [revision(), revision(_controller("apps/v1", "StatefulSet")), revision(_controller("example.com/v1", "X"))]
     return [_sent(each["kind"], namespace, each) for each in made]
+
+
+def revision(*owners: dict) -> dict:
+    """A ControllerRevision as a StatefulSet's controller writes it, which makes pods with a fault."""
+    template = workload("StatefulSet", "x", FAULT)["spec"]["template"] | {"$patch": "replace"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {"name": "x", "labels": {"app": "web"}, "ownerReferences": [*owners]},
+        "data": {"spec": {"template": template}},
+        "revision": 1,
+    }
 
 
 def lasting(namespace: str, parts: list[tuple], kib: int, nodes: int) -> list[Sent]:

@@ -21,7 +21,10 @@ _NAME = "evenspread-doctor"
 _NAMESPACE = "default"  # every cluster has it
 # The chart's conditions let the Deployment through; a user's own may not.
 _CONDITIONS = frozenset(
-    {"not-being-deleted", "new-or-its-spec-changed", "not-made-by-a-controller", "not-scaled-by-a-controller"}
+    {
+        *("not-being-deleted", "new-or-its-spec-changed", "not-made-by-a-controller", "not-scaled-by-a-controller"),
+        "no-revision-of-a-controller",
+    }
 )
 _WARNING = re.compile(r"\bevenspread[/:]")
 _TRIES = 2  # under Ignore one slow answer is enough to be admitted unreviewed

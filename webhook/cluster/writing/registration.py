@@ -39,6 +39,7 @@ _REVIEWED = [kind for kind, row in KINDS.items() if row.reviewed and kind != POD
 _VALIDATED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     _PODS,
     _SCALES,
+    ("apps", ("controllerrevisions",), _WRITES),
     *(
         (group, tuple(resource_name(kind) for kind in _REVIEWED if kind[0] == group), _WRITES)
         for group in dict.fromkeys(group for group, _ in _REVIEWED)
@@ -84,6 +85,12 @@ _TO_VALIDATE = {
     # Autoscalers read no warnings.
     "not-scaled-by-a-controller": (
         "!has(request.subResource) || request.subResource != 'scale' || !has(request.userInfo.username) || "
+        f"!(request.userInfo.username in ['{CONTROLLER_MANAGER}'] || "
+        f"request.userInfo.username.startsWith('{KUBE_SYSTEM_ACCOUNT}'))"
+    ),
+    # Controllers record templates that were reviewed.
+    "no-revision-of-a-controller": (
+        "request.resource.resource != 'controllerrevisions' || !has(request.userInfo.username) || "
         f"!(request.userInfo.username in ['{CONTROLLER_MANAGER}'] || "
         f"request.userInfo.username.startsWith('{KUBE_SYSTEM_ACCOUNT}'))"
     ),

@@ -118,6 +118,7 @@ APP_CREATED_BY = "app.kubernetes.io/created-by"
 NODE_USER = "system:node:"
 NODES_GROUP = "system:nodes"
 CONTROLLER_MANAGER = "system:kube-controller-manager"
+SERVICE_ACCOUNT = "system:serviceaccount:"
 KUBE_SYSTEM_ACCOUNT = "system:serviceaccount:kube-system:"
 CONTROLLER_ACCOUNT_SUFFIX = "-controller"
 

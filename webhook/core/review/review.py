@@ -37,6 +37,7 @@ from webhook.core.review.judging import (
     with_unanswered,
 )
 from webhook.core.review.messages import denial, warnings_of
+from webhook.core.review.revisions import as_stateful_set, is_revision
 from webhook.core.review.scaling import as_update, warned
 from webhook.core.review.unexamined import is_controller, why_unexamined
 from webhook.core.rules.constraint.api import wrong_type
@@ -89,7 +90,10 @@ def review(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
         asked = as_update(request, circumstances.index) if request.sub_resource else request
         if asked is None or asked.object is None or asked.operation not in _REVIEWED:
             return Decision(reason="nothing to review")
-        given = read_object(asked.object, asked.stated, circumstances.policy)
+        revised = as_stateful_set(asked, circumstances.policy, circumstances.index) if is_revision(asked) else None
+        if revised is None and is_revision(asked):
+            return Decision(reason="its owner is reviewed")
+        asked, given = revised or (asked, read_object(asked.object, asked.stated, circumstances.policy))
         if reason := why_unexamined(asked, given, circumstances):
             return Decision(reason=reason)
         here = replace(

@@ -1,0 +1,116 @@
+"""ControllerRevisions that somebody other than a controller writes, reviewed as the StatefulSet with their template.
+
+A StatefulSet's controller makes pods below the partition, and during a rollout, from the current ControllerRevision: it
+applies ``data`` to the set as a strategic merge patch. Without a review, whoever may replace the revision gets pods
+with any constraints. Pods themselves are not reviewed again: one of an older revision, written before a rule was on
+deny, must stay replaceable. A DaemonSet's controller makes pods from the template alone.
+
+Source: statefulset/stateful_set_utils.go ``getPatch``, ``ApplyRevision``; history/controller_history.go
+``ListControllerRevisions``; daemon/daemon_controller.go ``syncNodes``; apps/validation/validation.go
+``ValidateControllerRevisionUpdate`` (data cannot change).
+"""
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from webhook.core.api.selectors import valid_selector
+from webhook.core.api.types import ObjectMeta, PodTemplate, TypeMeta
+from webhook.core.api.well_known import KUBE_SYSTEM_ACCOUNT, SERVICE_ACCOUNT
+from webhook.core.apiserver.decoding import DecodeError, decode_strictly
+from webhook.core.decoders import decoder_of
+from webhook.core.index.objects import Owner
+from webhook.core.index.owners import as_json
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.policy.policy import Policy
+from webhook.core.review.decision import AdmissionRequest
+from webhook.core.review.judging import ReadObject, read_object
+from webhook.core.review.unexamined import is_controller
+from webhook.core.workloads.kinds import STATEFUL_SET, group_kind, native_version
+from webhook.core.workloads.reading import parsed, read_meta
+
+_REVISION = ("apps", "ControllerRevision")
+_TEMPLATE = decoder_of(PodTemplate)
+_PATH = ("data", "spec", "template")
+_NOT_A_CONTROLLERS = "not as a controller writes it: a whole pod template with $patch: replace, and nothing else"
+
+
+def is_revision(request: AdmissionRequest) -> bool:
+    """Whether the request writes a ControllerRevision."""
+    return group_kind(request.api_version, request.kind) == _REVISION
+
+
+def as_stateful_set(
+    request: AdmissionRequest, policy: Policy, index: ReadOnlyIndex | None
+) -> tuple[AdmissionRequest, ReadObject] | None:
+    """The request as the creation of the StatefulSet with the revision's template; None where it needs no review.
+
+    Controllers and accounts of kube-system need none, nor does an update that leaves owner and labels as they are.
+    """
+    raw = request.object
+    if raw is None or request.user.startswith(KUBE_SYSTEM_ACCOUNT) or is_controller(request.user, policy):
+        return None
+    meta, old = read_meta(raw), read_meta(request.old_object) if request.old_object is not None else None
+    if old is not None and (old.controller, old.labels) == (meta.controller, meta.labels):
+        return None
+    owner = _set_of(meta, request.namespace, index)
+    if owner is None and _is_an_operators(meta, request):
+        return None
+    stated = TypeMeta(api_version=native_version(STATEFUL_SET), kind=STATEFUL_SET[1])
+    name = owner.meta.name if owner is not None else request.name or meta.name
+    asked = replace(
+        request,
+        operation="CREATE",
+        version="v1",
+        kind=STATEFUL_SET[1],
+        resource=f"{STATEFUL_SET[1].lower()}s",
+        name=name,
+        old_object=None,
+    )
+    try:
+        return asked, read_object(_written(raw, name, owner), stated, policy)
+    except DecodeError as error:
+        return asked, ReadObject(raw, None, meta, error)
+
+
+def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Owner | None:
+    """The StatefulSet that takes the revision for its own: by its uid, or by the labels where nobody controls it."""
+    reference = meta.controller
+    for owner in () if index is None else index.owners(namespace):
+        if group_kind(owner.api_version, owner.kind) != STATEFUL_SET:
+            continue
+        selector = None if reference is not None else valid_selector(owner.selector)
+        if selector.matches(meta.labels or {}) if selector else reference and owner.meta.uid == reference.uid:
+            return owner
+    return None
+
+
+def _is_an_operators(meta: ObjectMeta, request: AdmissionRequest) -> bool:
+    """Whether an operator records a revision of an object of its own: what its data mean is not known."""
+    owner, own = meta.controller, f"{SERVICE_ACCOUNT}{request.namespace}:"
+    foreign = owner is not None and not owner.api_version.startswith("apps/")
+    return foreign and request.user.startswith(SERVICE_ACCOUNT) and not request.user.startswith(own)
+
+
+def _written(raw: bytes | Raw, name: str, owner: Owner | None) -> bytes:
+    """The StatefulSet with the revision's template. Errors: DecodeError for data that no controller writes.
+
+    Such data could merge with the set in ways that are not followed here: field names in another case, which Go's
+    decoder takes too, or directives inside the template.
+    """
+    value = parsed(raw)
+    match value:
+        case {"data": {"spec": {"template": {"$patch": "replace", **template}, **beside}, **above}} if not (
+            beside or above
+        ):
+            pass
+        case _:
+            raise DecodeError(path="data", text=_NOT_A_CONTROLLERS, message=f"data: {_NOT_A_CONTROLLERS}")
+    read, unknown = decode_strictly(msgspec.json.encode(template), _TEMPLATE, "v1.PodTemplateSpec", _PATH)
+    if unknown:
+        raise DecodeError(path=".".join(_PATH), text=unknown[0], message=f"data: {unknown[0]}")
+    known = None if owner is None else as_json(owner, 1 if owner.replicas is None else owner.replicas)
+    whole = msgspec.json.decode(known) if known else {"metadata": {"name": name}, "spec": {}}
+    spec = {"selector": {"matchLabels": read.labels}, **whole["spec"], "template": template}
+    meta = {**whole["metadata"], "ownerReferences": None, "deletionTimestamp": None, "annotations": None}
+    return msgspec.json.encode({"metadata": meta, "spec": spec})
