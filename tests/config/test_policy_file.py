@@ -179,6 +179,21 @@ def test_what_people_write_is_understood(body, expected):
             ['3:60: exemptions[0].kind: unknown field; did you mean "exemptions[].match.kind"?'],
             id="a field one level too high",
         ),
+        pytest.param(
+            "namespaces: [{match: {names: [a]}, ceiling: deny, rules: {}}]",
+            ["3:51: namespaces[0].rules: unknown field; rules is a top-level field"],
+            id="a field one level too low",
+        ),
+        pytest.param(
+            "defaults: {ceiling: warn}",
+            ["3:12: defaults.ceiling: unknown field; ceiling is a top-level field"],
+            id="a field in two places",
+        ),
+        pytest.param(
+            "spec: {ceiling: warn}",
+            ["3:1: spec: unknown field; a SpreadPolicy has no spec: its fields are at the top level"],
+            id="the spec of other Kubernetes objects",
+        ),
         pytest.param("zzz: 1", ["3:1: zzz: unknown field"], id="a field like no other"),
         pytest.param(
             "defaults: {overrides: [{name: a, defaultConstraints: [], minReplica: 2}]}",

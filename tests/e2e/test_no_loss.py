@@ -127,6 +127,14 @@ def of_its_own_ca() -> Iterator[Step]:
     yield Step("CA Secret emptied", empty, injects=True)
 
 
+def of_certificates() -> Iterator[Step]:
+    """Another `certificates.mode` under `Fail`, as docs/install.md says. In one step, it refuses writes for 20 s."""
+    for mode in ("existingSecret", "self"):
+        yield Step(f"to {mode}: Ignore", f"{UPGRADE} --set webhook.failurePolicy=Ignore", injects=True)
+        yield Step(f"to {mode}", f"{UPGRADE} --set certificates.mode={mode}", injects=True, keeps=False)
+        yield Step(f"to {mode}: Fail", f"{UPGRADE} --set webhook.failurePolicy=Fail", injects=True)
+
+
 class Cluster:
     """A cluster without evenspread, a person with a shell, and somebody who writes."""
 
@@ -234,19 +242,29 @@ def _cluster(plane, pod_addresses_are_local, tmp_path):
 _LONG = os.environ.get("NO_LOSS") == "full"
 # Without NO_LOSS=full, as in CI: three of the four parts, and both failure policies.
 _SHORT = {("the page", "self", "Ignore"), ("switches", "self", "Fail"), ("the CA", "self", "Fail")}
-PARTS = {"the page": steps_of_the_page, "switches": switches, "by hand": by_hand, "the CA": of_its_own_ca}
+PARTS = {
+    "the page": steps_of_the_page,
+    "switches": switches,
+    "by hand": by_hand,
+    "the CA": of_its_own_ca,
+    "certificates": of_certificates,
+}
+# Parts that begin with the release's own certificates; the last one chooses the failure policy itself.
+_OF_SELF = {"the CA", "certificates"}
 CASES = [
     pytest.param(part, mode, policy, id=f"{part}, {mode}, {policy}")
     for part in PARTS
     for mode in ("self", "existingSecret")
     for policy in ("Ignore", "Fail")
-    if (part, mode) != ("the CA", "existingSecret") and (_LONG or (part, mode, policy) in _SHORT)
+    if (part not in _OF_SELF or mode == "self")
+    and (part, policy) != ("certificates", "Ignore")
+    and (_LONG or (part, mode, policy) in _SHORT)
 ]
 
 
 @pytest.mark.parametrize(("part", "mode", "policy"), CASES)
 def test_nothing_is_lost(plane, cluster, part, mode, policy):
-    if mode == "existingSecret":
+    if mode == "existingSecret" or part == "certificates":
         plane.api.request("POST", f"/api/v1/namespaces/{NAMESPACE}/secrets", secret_of_ours())
     given = f"--set certificates.mode={mode} --set webhook.failurePolicy={policy} --set config.ceiling=deny"
     if part != "the page":  # which turns them on itself

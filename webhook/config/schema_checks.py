@@ -193,18 +193,25 @@ _WORDS: Mapping[str, Callable[[_Misfit], str]] = {
 
 
 def _meant_field(key: str, path: Path, here: Mapping[str, object]) -> str:
-    """A hint: the nearest place where this exact name belongs, else a similar name in the same mapping."""
+    """A hint: the nearest place where this exact name belongs, else a similar name in the same mapping.
+
+    A top-level field has no longer path to suggest, and its name alone would repeat the mistake.
+    """
     around = render_path(path).translate(_NO_DIGITS).split(".")
 
     def shared(place: str) -> int:
         return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(place.split("."), around, strict=False))))
 
     places = [place for place in _field_places() if place.rpartition(".")[2] == key]
+    if key in _WRAPPERS and not path:
+        return f"; a SpreadPolicy has no {key}: its fields are at the top level"
     if not places:
         return _hint(key, here)
-    return f"; did you mean {shown(max(places, key=shared))}?"
+    place = max(places, key=shared)
+    return f"; {key} is a top-level field" if place == key else f"; did you mean {shown(place)}?"
 
 
+_WRAPPERS = ("spec", "config")  # of most Kubernetes objects, and of the chart's values
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 
 

@@ -298,3 +298,68 @@ def test_a_name_that_the_charts_templates_read_is_none_misspelt(run, tmp_path, p
     (tmp_path / "chart" / "ci" / "a-values.yaml").write_text("topologySpreadconstraints: [{maxSkew: 1}]\n")
     found = json.loads(run("check", "chart/ci", "-o", "json", "--rule", "unread-constraints")[1])
     assert len(found) == (read == "topologySpreadConstraints")
+
+
+GANG = {"topology": [{"key": "topology.kubernetes.io/rack"}]}
+
+
+def of_scheduling(kind, spec, version="scheduling.k8s.io/v1beta1"):
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        pytest.param(of_scheduling("PodGroup", {"schedulingConstraints": GANG}), "spec", id="a PodGroup"),
+        pytest.param(
+            of_scheduling("CompositePodGroup", {"schedulingConstraints": GANG}), "spec", id="a composite PodGroup"
+        ),
+        pytest.param(
+            of_scheduling("Workload", {"podGroupTemplates": [{"name": "a"}, {"schedulingConstraints": GANG}]}),
+            "spec.podGroupTemplates[*]",
+            id="a template of a Workload",
+        ),
+        pytest.param(
+            of_scheduling("PodGroup", {"schedulingConstraints": GANG}, "scheduling.k8s.io/v1alpha2"),
+            "spec",
+            id="an older version",
+        ),
+        pytest.param(
+            of_scheduling("Job", {"scheduling": {"schedulingConstraints": GANG}, "template": {}}, "batch/v1"),
+            "spec.scheduling",
+            id="a Job",
+        ),
+        pytest.param(
+            of_scheduling(
+                "CronJob",
+                {"jobTemplate": {"spec": {"scheduling": {"schedulingConstraints": GANG}, "template": {}}}},
+                "batch/v1",
+            ),
+            "spec.jobTemplate.spec.scheduling",
+            id="a CronJob",
+        ),
+    ],
+)
+@pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump], ids=["as JSON", "as YAML"])
+def test_a_note_about_the_topology_of_a_pod_group(run, value, field, write):
+    _, _, err = run("check", "-", stdin=write(value).encode())
+    of = with_article(value["kind"])
+    said = f"{field}.schedulingConstraints of {of} were not looked at: no rule judges the topology of a PodGroup"
+    assert [line.partition("note: ")[2] for line in err.splitlines() if "note: " in line] == [said]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(of_scheduling("PodGroup", {"schedulingPolicy": {"gang": {"minCount": 2}}}), id="no topology"),
+        pytest.param(of_scheduling("PodGroup", {"schedulingConstraints": {}}), id="an empty one"),
+        pytest.param(of_scheduling("PodGroup", {"schedulingConstraints": None}), id="null"),
+        pytest.param(
+            of_scheduling("PodGroup", {"schedulingConstraints": GANG}, "scheduling.volcano.sh/v1"),
+            id="another project's PodGroup",
+        ),
+        pytest.param(of_scheduling("Workload", ["schedulingConstraints"]), id="a spec of another type"),
+    ],
+)
+def test_no_note_about_other_pod_groups(run, value):
+    assert "were not looked at" not in run("check", "-", stdin=json.dumps(value).encode())[2]

@@ -58,7 +58,11 @@ def test_many_domains_are_summed_up(ask):
     assert (
         "  0 to 1 in 102 domains, 100 of them empty\n" in ask(f"a: {hosts}", "-n", "shop", objects=[web(SOFT_HOST)])[1]
     )
-    assert "  no node with rack counts\n" in ask("a: n", "-n", "shop", objects=[web("rack hard 1 app=web")])[1]
+
+
+@pytest.mark.parametrize("key", ["rack", "topology.kubernetes.io/hostname"])
+def test_a_key_that_no_node_has_is_named_whole(ask, key):
+    assert f"  no node with {key} counts\n" in ask("a: n", "-n", "shop", objects=[web(f"{key} soft 1 app=web")])[1]
 
 
 def test_the_json(ask):

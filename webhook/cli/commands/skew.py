@@ -32,7 +32,8 @@ _EVERY_SECONDS = 10
     "-w",
     "--watch",
     is_flag=True,
-    help=f"List the cluster anew every {_EVERY_SECONDS} s, which takes no right to watch, and print what is another.",
+    help=f"List the cluster again every {_EVERY_SECONDS} s, and print the table when it has changed. Needs no right to "
+    "watch. The policy is the one of the start.",
 )
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True, help="Format."

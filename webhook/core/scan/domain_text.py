@@ -37,7 +37,7 @@ def whose_text(of: ActualSkew) -> str:
 def _counts(of: ActualSkew) -> str:
     counts, total = of.domains, of.eligible
     if not total:
-        return f"no node with {of.topology_key.rpartition('/')[2]} counts"
+        return f"no node with {one_line(of.topology_key, _NAME_CHARS)} counts"
     if total <= _MOST_DOMAINS:
         return ", ".join(f"{one_line(name, _NAME_CHARS)} {number}" for name, number in counts.items())
     empty = of.empty + sum(not number for number in counts.values())

@@ -1,4 +1,4 @@
-"""Notes about constraints in an object that no rule reads: in its texts, and in values of a chart.
+"""Notes about constraints in an object that no rule reads: in its texts, in values of a chart, and of a PodGroup.
 
 What becomes of them depends on their reader: Argo CD and Flux give values to Helm, Argo Workflows and kustomize patch
 other objects, kubectl may apply the text of a ConfigMap.
@@ -13,6 +13,7 @@ import msgspec
 from webhook.core.json_edits import Edit, applied, written_path
 from webhook.core.text import with_article
 from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, is_of_chart, may_hold_constraints, walk
+from webhook.core.workloads.kinds import group_kind
 from webhook.manifests.reading.beside import in_text
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.go_scalars import UnreadableDocumentError
@@ -36,6 +37,13 @@ _KEYS = frozenset({CONSTRAINTS, f"+({CONSTRAINTS})"})
 _PASSED = frozenset({"metadata", "status"})  # of an object: kubectl keeps the whole object in an annotation
 # The texts of objects with names of the author's own; a Secret's data and a ConfigMap's binaryData are base64.
 _DATA = {"ConfigMap": "data", "Secret": "stringData"}
+# Source: k8s.io/api scheduling/v1beta1 ``PodGroupSpec``, batch/v1 ``JobSchedulingConfiguration``.
+_GROUPED = "schedulingConstraints"
+_GROUPING = (
+    ("scheduling.k8s.io", None),
+    ("batch", "Job"),
+    ("batch", "CronJob"),
+)  # API groups, with a kind or all kinds
 _ADVICE = (
     ("values", "check what the chart renders: helm template CHART | evenspread check -"),
     ("patch", "check the objects that it patches"),
@@ -47,6 +55,7 @@ def carried(manifest: Manifest) -> Iterator[InputFault]:
     """A note for each field of the object that contains constraints which no rule reads."""
     if manifest.kind == VALUES_KIND:
         return  # a note about the file names them
+    yield from _of_pod_groups(manifest)
     below = "values" if is_of_chart(manifest.api_version, manifest.kind) else ""
     if _POLICY_GROUP.match(manifest.api_version):
         below = _POLICY_PATCH
@@ -61,6 +70,29 @@ def carried(manifest: Manifest) -> Iterator[InputFault]:
         message = f"{CONSTRAINTS} in {field} of {with_article(manifest.kind)} were not looked at: {advice}"
         place = manifest.locate(written_path(steps))
         yield InputFault(file=manifest.file, message=message, line=place.line, column=place.column, fatal=False)
+
+
+def _of_pod_groups(manifest: Manifest) -> Iterator[InputFault]:
+    """A note for each topology of a PodGroup: in the object itself, in a template of a Workload, or in a Job."""
+    group, kind = group_kind(manifest.api_version, manifest.kind)
+    if (group, None) not in _GROUPING and (group, kind) not in _GROUPING:
+        return
+    for steps in _keyed(_parsed(manifest.value), ()):
+        field = written_path(tuple("[*]" if step[:1] == "[" else step for step in steps))
+        message = f"{field} of {with_article(kind)} were not looked at: no rule judges the topology of a PodGroup"
+        place = manifest.locate(written_path(steps))
+        yield InputFault(file=manifest.file, message=message, line=place.line, column=place.column, fatal=False)
+
+
+def _keyed(value: Json, steps: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The steps to each non-empty field with a PodGroup's topology constraints."""
+    if isinstance(value, list):
+        value = {f"[{index}]": each for index, each in enumerate(value)}
+    for key, each in value.items() if isinstance(value, dict) else ():
+        if key == _GROUPED:
+            yield from [(*steps, key)] if each else []
+        elif key not in _PASSED:
+            yield from _keyed(each, (*steps, key))
 
 
 def _field(steps: tuple[str, ...], kind: str) -> str:
