@@ -74,7 +74,7 @@ BREAKS = {
     ),
     "inside the commands": ("webhook/cli/main.py", "import webhook.cli.commands.version"),
     "inside checking": ("webhook/cli/commands/version.py", "import webhook.cli.checking.autoscalers"),
-    "inside simulating": ("webhook/cli/commands/version.py", "import webhook.cli.simulating.helps"),
+    "inside simulating": ("webhook/cli/commands/version.py", "import webhook.cli.simulating.words"),
     "inside planning": ("webhook/cli/commands/version.py", "import webhook.cli.planning.written"),
     "inside diagnosing": ("webhook/cli/commands/version.py", "import webhook.cli.diagnosing.endpoints"),
     "inside the formats": ("webhook/cli/commands/version.py", "import webhook.cli.formats.sarif"),

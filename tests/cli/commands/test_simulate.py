@@ -9,7 +9,7 @@ from cluster.api import NOT_INSTALLED, FakeApi
 from manifest import workload
 from msgspec import structs
 
-from webhook.cli.simulating import play
+from webhook.core.what_if import play
 
 
 def snapshot_node(name, zone, taints):
@@ -488,7 +488,7 @@ class TestLongSearches:
             tick(1_234)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("webhook.cli.simulating.play.simulate", stop)
+        monkeypatch.setattr("webhook.core.what_if.play.simulate", stop)
         code, out, _ = ask(SIX, manifests=[*redis(1)])
         assert code == 130
         assert "are not decided\ninterrupted with 1,234 states looked at; none of them says more\n" in out
@@ -606,7 +606,7 @@ class TestWhatHelps:
             played.append(original(*arguments))
             return structs.replace(played[-1], interrupted=True)
 
-        monkeypatch.setattr("webhook.cli.simulating.helps.play", stop)
+        monkeypatch.setattr("webhook.core.what_if.suggestions.play", stop)
         found, _ = answer("a: a0 | b: ~b0", manifests=[web(ZONE, HOST, replicas=6)])
         assert (len(played), found["fixes"]) == (1, [])
 
@@ -674,7 +674,7 @@ class TestWhatMakesRoom:
         assert found["addNodes"] == [{"like": "a0", "labels": {"topology.kubernetes.io/zone": "b"}, "nodes": 1}]
 
     def test_nothing_is_tried_without_end(self, answer, monkeypatch):
-        monkeypatch.setattr("webhook.cli.simulating.room._STATES", 1)
+        monkeypatch.setattr("webhook.core.what_if.room._STATES", 1)
         found, _ = answer("a: a0 | b: b0", manifests=[web(ZONE, replicas=200, containers=holding("1"))])
         assert (found["verdict"], found["addNodes"]) == ("does-not-fit", None)
 

@@ -16,8 +16,6 @@ from webhook.cli.explaining import find_object, pending
 from webhook.cli.explaining.as_json import Json, one_or_all, render, shape
 from webhook.cli.explaining.page import render as render_page
 from webhook.cli.explaining.pods import Question, of_object, of_pod, waiting, waiting_of, with_siblings
-from webhook.cli.explaining.refused import Refused, refused_of
-from webhook.cli.explaining.replicas import after
 from webhook.cli.explaining.words import AnsweredQuestion
 from webhook.cli.live_cluster import Given
 from webhook.cli.terminal import collect_rarely, colored, print_faults, print_results
@@ -25,6 +23,8 @@ from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.next_pod import problem_of
 from webhook.core.explain.explanation import explain_pod
+from webhook.core.what_if.refused import Refused, refused_of
+from webhook.core.what_if.replicas import after
 from webhook.manifests.reading.files import STDIN, read_files
 
 
@@ -101,7 +101,7 @@ def explain(  # noqa: PLR0913 one parameter an option
 
 def _answer(question: Question, known: ClusterSource, frame: Frame, options: str) -> AnsweredQuestion:
     explanation = explain_pod(problem_of(question.pod, known.index, frame.policy), known.index)
-    replicas = after(explanation.fixes, question, frame, known.index)
+    replicas = after(explanation.fixes, question.pod, question.maker, frame.circumstances(), known.index)
     return AnsweredQuestion(question, explanation, known.missing, options, replicas)
 
 
@@ -188,7 +188,7 @@ def _refused_beside(wanted: find_object.Wanted, known: ClusterSource, frame: Fra
         found = _looked_up(wanted, known)
     except CommandError:  # the pod that waits can be explained without
         return ()
-    return () if found is None else refused_of(found, frame)
+    return () if found is None else refused_of(found, frame.circumstances())
 
 
 def _pending(known: ClusterSource, given: Given, frame: Frame, output: str, *, everywhere: bool) -> Exit:

@@ -15,14 +15,13 @@ from webhook.cli.explaining.as_json import render
 from webhook.cli.live_cluster import Given
 from webhook.cli.simulating.as_json import shape
 from webhook.cli.simulating.asked import asked, is_kept, wanted
-from webhook.cli.simulating.changes import Part, WhatIf, added, part, taint
 from webhook.cli.simulating.page import pages
-from webhook.cli.simulating.run import Run
-from webhook.cli.simulating.words import Answer
 from webhook.cli.terminal import Progress, collect_rarely, colored, print_results
 from webhook.core.api.types import Taint
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.placement.simulation import Effort
+from webhook.core.what_if.events import NotInClusterError, Part, WhatIf, added, part, taint
+from webhook.core.what_if.run import Answer, Run
 
 _STATES = 50_000  # some seconds
 _LOST = "no verdict without them"
@@ -121,19 +120,23 @@ def simulate(  # noqa: PLR0913 one parameter an option
     known_namespace(known, frame.namespace)
     everywhere, namespace = not frame.namespace, frame.namespace or known.namespace or DEFAULT_NAMESPACE
     frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
-    found = asked(of, known, frame, replicas=replicas, everywhere=everywhere)
+    found, holes = asked(of, known, frame, replicas=replicas, everywhere=everywhere)
     if rollout and len(found.makers) > 1:
         raise CommandError(f"--rollout is for one workload, and here are {len(found.makers)}")
     progress = Progress("states")
     effort = Effort(states=states)
-    run = Run(known=known, asked=found, frame=frame, effort=effort, rollout=rollout, tick=progress)
-    answers = [*run.answers(what_if)]
+    within = frame.circumstances(namespace)
+    run = Run(index=known.index, asked=found, within=within, effort=effort, rollout=rollout, tick=progress)
+    try:
+        answers = [*run.answers(what_if)]
+    except NotInClusterError as error:
+        raise CommandError(str(error)) from error
     progress.close()
     if output == "text":
         print_results(pages(answers, color=colored(sys.stdout)))
     else:
         print_results(render(shape(answers), "json" if output == "json" else "yaml"))
-    click.get_current_context().exit(_code(answers, holes=found.holes))
+    click.get_current_context().exit(_code(answers, holes=holes))
 
 
 def _refuse(words: tuple[str, ...], what_if: WhatIf, *, everything: bool, replicas: int | None, rollout: bool) -> None:

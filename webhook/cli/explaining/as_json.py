@@ -6,7 +6,6 @@ from typing import Literal
 
 import msgspec
 
-from webhook.cli.explaining.replicas import Replicas
 from webhook.cli.explaining.words import AnsweredQuestion, not_evaluated_lines, relief_text
 from webhook.core.explain.edit_target import EditTarget
 from webhook.core.explain.explanation import Balance
@@ -15,6 +14,7 @@ from webhook.core.explain.fixes import PodFix
 from webhook.core.index import node_sets
 from webhook.core.scheduler.plugins.status import OK
 from webhook.core.scheduler.verdict import Verdict
+from webhook.core.what_if.replicas import Replicas
 from webhook.core.yaml_block import block
 
 Json = dict[str, object]

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from webhook.cli.explaining.pods import Question
-from webhook.cli.explaining.refused import Refused
 from webhook.cli.explaining.words import (
     AnsweredQuestion,
     cause_summary,
@@ -30,6 +29,7 @@ from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import UNSCHEDULABLE, Status
 from webhook.core.scheduler.problem import may_preempt
 from webhook.core.text import one_line, plural
+from webhook.core.what_if.refused import Refused
 
 WIDTH = 80  # columns: terminals open with so many, and mails and tickets keep them
 PREEMPTION = "preemption is not tried: the pod has a priority, and pods of a lower one may make room for it"

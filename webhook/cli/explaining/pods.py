@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.explaining.refused import Refused, not_admitted, refused
 from webhook.core.api.selectors import NOTHING, Selector, valid_selector
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
@@ -36,6 +35,7 @@ from webhook.core.scan.waiting_pods import is_foreign
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.inter_pod_affinity import widened_terms
 from webhook.core.text import listed, one_line, plural
+from webhook.core.what_if.refused import Refused, not_admitted, refused
 from webhook.core.workloads.kinds import DAEMON_SET
 from webhook.core.workloads.reading import read_exactly, read_workload, stated_type
 from webhook.core.workloads.workload import Workload
@@ -109,8 +109,8 @@ def of_object(
             exists=False,
             unknown=ready.unknown,
             refused=(
-                *refused(workload, template, frame),
-                *not_admitted(workload, template, made.template, frame, index),
+                *refused(workload, template, frame.circumstances()),
+                *not_admitted(workload, template, made.template, frame.circumstances(), index),
             ),
             target=target(ready.pod, index) if applied else None,
             maker=workload if len(workload.templates) == 1 and not workload.is_pod else None,

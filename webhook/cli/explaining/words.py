@@ -6,7 +6,6 @@ import msgspec
 from msgspec import Struct
 
 from webhook.cli.explaining.pods import Question
-from webhook.cli.explaining.replicas import Replicas
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 from webhook.core.api.well_known import NODE_STATES
 from webhook.core.explain.edit_target import command, patch
@@ -26,6 +25,7 @@ from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, one_line, plural, together
+from webhook.core.what_if.replicas import Replicas
 from webhook.core.yaml_flow import flow
 
 _CAUSES: Mapping[Cause | None, str] = {

@@ -17,7 +17,6 @@ from webhook.cli.cluster_source import ClusterSource, left_out
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining.as_json import Json
 from webhook.cli.planning.written import Value, Written, applicable, group_manifest, object_of
-from webhook.cli.simulating.pods import Maker, makers, next_of
 from webhook.cli.terminal import print_faults, say
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
@@ -32,6 +31,7 @@ from webhook.core.groups.standing.stored import Stored, stored_of
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import one_line
+from webhook.core.what_if.workloads import Maker, makers, next_of
 from webhook.core.workloads.kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET, group_kind
 from webhook.manifests.reading.files import read_files
 from webhook.snapshot.load import Item
@@ -146,7 +146,7 @@ def _take(read: _Read, each: Object, frame: Frame) -> None:
             read.configured += [value] if is_cluster(value) else []
         else:
             known = {one.maker.title for one in read.workloads}
-            found = makers(each.value, of, frame, applied=each.applied)
+            found = makers(each.value, of, frame.circumstances(frame.namespace), applied=each.applied)
             read.workloads += [
                 Written(maker, of, each.value) for maker in found if maker.title not in known and _may_be_shard(maker)
             ]
@@ -261,7 +261,8 @@ def _mine(group: Group, workloads: Iterable[Written]) -> list[Written]:
 
 
 def _member(of: Maker, group: Group, known: ClusterSource, frame: Frame) -> Member:
-    pod, value = next_of(of, frame, known.index).problem.pod, of.template.template.labels[group.shard_label]
+    within = frame.circumstances(frame.namespace)
+    pod, value = next_of(of, within, known.index).problem.pod, of.template.template.labels[group.shard_label]
     return Member(workload=of.workload, shard=value, pod=pod, pods=of.replicas)
 
 

@@ -6,11 +6,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from webhook.cli.explaining.as_json import Json
-from webhook.cli.simulating.pods import Maker
 from webhook.core.api.spread_group import API_VERSION, KIND
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.well_known import LAST_APPLIED_ANNOTATION
 from webhook.core.groups.group import Group
+from webhook.core.what_if.workloads import Maker
 from webhook.core.workloads.reading import parsed
 
 Value = bytes | Raw | Mapping[str, object]

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from webhook.cli.simulating.forecast import Likely
-from webhook.cli.simulating.helps import Help
-from webhook.cli.simulating.play import WORST_FIRST, Ending, Moved, Outcomes, Verdict
-from webhook.cli.simulating.words import Answer, doubt, not_evaluated_lines, verdict
+from webhook.cli.simulating.words import doubt, not_evaluated_lines, verdict
 from webhook.core.explain.explanation import out_text
 from webhook.core.explain.obstacles import grouped
 from webhook.core.index import node_sets
 from webhook.core.placement.simulation import Outcome
+from webhook.core.what_if.forecast import Likely
+from webhook.core.what_if.play import WORST_FIRST, Ending, Moved, Outcomes, Verdict
+from webhook.core.what_if.run import Answer
+from webhook.core.what_if.suggestions import Help
 
 Json = dict[str, object]
 

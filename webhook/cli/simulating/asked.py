@@ -1,6 +1,6 @@
 """What a command line asks about: files, one object of the cluster, or all of its workloads.
 
-what to keep of the cluster while it is read -> Wanted    Wanted, ClusterSource -> Asked
+what to keep of the cluster while it is read -> Wanted    Wanted, ClusterSource -> core.what_if.run.Asked
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,6 @@ from webhook.cli.checking.run import CheckRun, with_autoscalers
 from webhook.cli.cluster_source import ClusterSource, left_out
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining import find_object
-from webhook.cli.simulating.changes import WhatIf
-from webhook.cli.simulating.pods import Maker, introduce, makers, of_cluster
 from webhook.cli.terminal import print_faults, say
 from webhook.core.api.storage import Claim, StorageClass
 from webhook.core.api.types import Pod, Service, TypeMeta
@@ -25,6 +23,9 @@ from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import keeps_revision
 from webhook.core.index.readers import decode_object
+from webhook.core.what_if.events import WhatIf
+from webhook.core.what_if.run import Asked
+from webhook.core.what_if.workloads import Maker, introduce, makers, of_cluster
 from webhook.core.workloads.controller_labels import NOT_YET_KNOWN
 from webhook.core.workloads.kinds import POD, group_kind
 from webhook.core.workloads.reading import has_template, read_meta, stated_type
@@ -43,22 +44,6 @@ class Wanted(Struct, frozen=True, kw_only=True):
     def everything(self) -> bool:
         """Whether all workloads of the cluster are asked about."""
         return not self.files and self.named is None
-
-
-class Asked(Struct, frozen=True, kw_only=True):
-    """Whose pods are asked about.
-
-    Shape: ``pods`` are by node: those on the nodes that something happens to, and all that terminate. ``everything``
-    are all workloads of the cluster, or of one ``namespace``. ``holes`` says that a part of the input could not be
-    read. ``unreadable`` has a line for each workload of the cluster that was left out, with the reason.
-    """
-
-    makers: tuple[Maker, ...]
-    pods: Mapping[str, Sequence[Pod]]
-    everything: bool = False
-    namespace: str = ""
-    holes: bool = False
-    unreadable: tuple[str, ...] = ()
 
 
 class _Meta(Struct, frozen=True, rename="camel"):
@@ -112,11 +97,23 @@ def is_kept(item: Item, of: Wanted, what_if: WhatIf, frame: Frame) -> bool:
     return of.everything and has_template(item.of.api_version or "", item.of.kind or "", frame.policy.workloads)
 
 
-def asked(of: Wanted, known: ClusterSource, frame: Frame, *, replicas: int | None, everywhere: bool) -> Asked:
+def asked(
+    of: Wanted, known: ClusterSource, frame: Frame, *, replicas: int | None, everywhere: bool
+) -> tuple[Asked, bool]:
     """Whose pods these are. Owners that they will have are put into the index, and what else is in the files.
 
-    Shape: ``everywhere`` says that no namespace was named.
-    Errors: CommandError for an object that does not exist, or makes no pods that could be simulated.
+    Args:
+        of: What the words of the command line stand for.
+        known: The cluster.
+        frame: How manifests are read.
+        replicas: How many replicas each workload gets instead of its own number.
+        everywhere: Whether no namespace was named.
+
+    Returns:
+        Whose pods are asked about, and whether a part of the input could not be read.
+
+    Raises:
+        CommandError: The object does not exist, or makes no pods that could be simulated.
     """
     pods: dict[str, list[Pod]] = {}
     others = list[Item]()
@@ -133,7 +130,8 @@ def asked(of: Wanted, known: ClusterSource, frame: Frame, *, replicas: int | Non
     elif of.named is not None:
         raw, stated = _object(of.named, others, known, guessed=everywhere)
         try:
-            found = [*makers(raw, stated, frame, applied=True, replicas=replicas)]
+            within = frame.circumstances(frame.namespace)
+            found = [*makers(raw, stated, within, applied=True, replicas=replicas)]
         except DecodeError as error:
             raise CommandError(f"{known.source}: {of.named.title}: {error.message}", Exit.UNREADABLE) from error
     else:
@@ -145,14 +143,14 @@ def asked(of: Wanted, known: ClusterSource, frame: Frame, *, replicas: int | Non
         introduce(each, known.index)
     if replicas is None:
         found = [replace(each, most=_most(each, known.index)) for each in found]
-    return Asked(
+    asked_about = Asked(
         makers=tuple(found),
         pods=pods,
         everything=of.everything,
         namespace=namespace,
-        holes=holes,
-        unreadable=unreadable,
+        unseen=(*unreadable, *known.missing),
     )
+    return asked_about, holes
 
 
 def _pod(item: Item, frame: Frame) -> Pod | None:
@@ -175,7 +173,7 @@ def _of_all(
         if namespace not in {"", read_meta(item.raw).namespace}:
             continue
         try:
-            found += of_cluster(item.of, item.raw, frame)
+            found += of_cluster(item.of, item.raw, frame.circumstances(frame.namespace))
         except DecodeError as error:
             unreadable.append(left_out(item.of, item.raw, error.message))
     for line in unreadable:
@@ -208,10 +206,11 @@ def _of_files(
     seen, found, read = CheckRun(), list[Maker](), [*read_files(files, unpack=True)]
     for scaler in with_autoscalers(frame, [each for each in read if isinstance(each, File)]).scalers:
         known.index.apply("ADDED", scaler)
+    within = frame.circumstances(frame.namespace)
     for manifest in seen.manifests(read, duplicates=False):
         stated = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
         try:
-            mine = [*makers(manifest.value, stated, frame, applied=False, replicas=replicas)]
+            mine = [*makers(manifest.value, stated, within, applied=False, replicas=replicas)]
         except DecodeError as error:
             seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
             continue

@@ -8,12 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.cli.explaining.page import WIDTH
 from webhook.cli.explaining.words import cause_summary, in_the_way
-from webhook.cli.simulating import room
-from webhook.cli.simulating.helps import Help
-from webhook.cli.simulating.play import Ending, Moved, Outcomes
-from webhook.cli.simulating.pods import Player
 from webhook.cli.simulating.words import (
-    Answer,
     doubt,
     likely_line,
     not_evaluated_lines,
@@ -27,6 +22,11 @@ from webhook.core.explain.explanation import Balance, Explanation
 from webhook.core.explain.obstacles import segment_of
 from webhook.core.placement.simulation import Outcome
 from webhook.core.text import listed, one_line, plural
+from webhook.core.what_if import room
+from webhook.core.what_if.play import Ending, Moved, Outcomes
+from webhook.core.what_if.run import Answer
+from webhook.core.what_if.suggestions import Help
+from webhook.core.what_if.workloads import Player
 
 _MAX_WORKLOADS = 12  # named one by one
 _MAX_MOVES = 12

@@ -3,70 +3,16 @@
 from collections import Counter
 from fractions import Fraction
 
-from msgspec import Struct
-
-from webhook.cli.simulating.forecast import Forecast
-from webhook.cli.simulating.helps import Help
-from webhook.cli.simulating.play import Ending, Outcomes, Verdict
-from webhook.cli.simulating.room import Room
 from webhook.core.placement.simulation import Outcome
 from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
-from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, one_line, plural
+from webhook.core.what_if.play import Outcomes, Verdict
+from webhook.core.what_if.run import Answer
 
 _NAMES = 3
 _ORDER = ", in whatever order"
 _MOST_NODES = 6
 _SMALL = 20  # a probability with a denominator up to here is said as a fraction
-
-
-class Answer(Struct, frozen=True, kw_only=True):
-    """What becomes of some players' pods.
-
-    Shape: ``event`` is what has happened to the cluster, empty for nothing. ``ends`` are those of the players that may
-    not fit, if all do of the last one; each with what would help. ``notes`` are sentences about the pods, ``unseen``
-    those about what was not looked at. ``room`` is what would make room for all of them, ``likely`` where the scheduler
-    would most likely put them. ``scaled`` is the verdict with as many pods as autoscalers may ask for, None without any
-    that may ask for more. ``grows`` says that nodes can be added.
-    """
-
-    outcomes: Outcomes
-    ends: tuple[tuple[Ending, tuple[Help, ...]], ...] = ()
-    event: str = ""
-    notes: tuple[str, ...] = ()
-    unseen: tuple[str, ...] = ()
-    room: Room = Room()
-    likely: Forecast | None = None
-    scaled: Verdict | None = None
-    grows: bool = False
-
-    @property
-    def fits(self) -> bool:
-        """Whether every pod gets a node in every order."""
-        return self.outcomes.whole.outcome is Outcome.FITS
-
-    @property
-    def end(self) -> Ending | None:
-        """The first of the ends; None where no pod looks for a node, or nothing is known."""
-        return self.ends[0][0] if self.ends else None
-
-    @property
-    def grown(self) -> bool:
-        """Whether nodes can be added with which all pods fit."""
-        return self.grows and bool(self.room.added)
-
-    @property
-    def cause(self) -> Cause | None:
-        """What is in the way of the first pod that waits; None where none does.
-
-        Shape: where nodes can be added, and with some of them all pods would fit, it is capacity.
-        """
-        if self.end is None or not self.end.waiting:
-            return None
-        if self.grown:
-            return Cause.CAPACITY
-        # A node that admits it is one that its volumes cannot be used from.
-        return self.end.after.cause or Cause.OTHER
 
 
 def who(of: Outcomes) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.cli.exit_codes import CommandError
 from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import Node, NodeSpec, ObjectMeta, Pod, Taint
 from webhook.core.api.well_known import (
@@ -30,6 +29,10 @@ from webhook.core.workloads.kinds import traits
 
 _CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 _NOW = "1970-01-01T00:00:00Z"  # any time: what counts is that the pod is being deleted
+
+
+class NotInClusterError(Exception):
+    """A node or a part that an event names, and the cluster does not have."""
 
 
 class Part(Struct, frozen=True):
@@ -93,7 +96,7 @@ def happen(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod
     """Do it to the index; after each event that is given, its state is one to ask about.
 
     Shape: ``pods`` are by node, for all nodes that `WhatIf.moves`.
-    Errors: CommandError for a node or a part that the cluster does not have.
+    Errors: NotInClusterError for a node or a part that the cluster does not have.
     """
     texts, evicted = list[str](), list[Pod]()
     for where, number in what_if.added:
@@ -168,7 +171,7 @@ def _node(name: str, index: ClusterIndex) -> Node:
     node = index.node(name)
     if node is None:
         meant = did_you_mean(name, [each.name for each in index.nodes()], 3)
-        raise CommandError(f"the cluster has no node {quoted(name)}{meant}")
+        raise NotInClusterError(f"the cluster has no node {quoted(name)}{meant}")
     return node
 
 
@@ -178,17 +181,17 @@ def _put(node: Node, index: ClusterIndex, *taints: Taint) -> None:
 
 
 def _nodes(where: Part, index: ClusterIndex) -> list[Node]:
-    """The nodes of a part of the cluster, by name. Errors: CommandError if there are none."""
+    """The nodes of a part of the cluster, by name. Errors: NotInClusterError if there are none."""
     keys = index.view().keys
     named = sorted(key for key in keys if key == where.key or key.rpartition("/")[2] == where.key)
     key = where.key if where.key in keys or not named else named[0]
     if len(named) > 1 and key != where.key:
-        raise CommandError(f"{quoted(where.key)} may be {' or '.join(named)}: write which")
+        raise NotInClusterError(f"{quoted(where.key)} may be {' or '.join(named)}: write which")
     found = sorted((node for node in index.nodes() if node.labels.get(key) == where.value), key=lambda node: node.name)
     if not found:
         values = sorted(index.domains(key))
         there = f"it has {listed(values, 8)}" if values else "no node has that label"
-        raise CommandError(f"the cluster has no {quoted(where.key)} {quoted(where.value)}: {there}")
+        raise NotInClusterError(f"the cluster has no {quoted(where.key)} {quoted(where.value)}: {there}")
     return found
 
 

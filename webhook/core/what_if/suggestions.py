@@ -9,9 +9,6 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.cli.checking.frame import Frame
-from webhook.cli.simulating.play import Ending, Outcomes, Verdict, play
-from webhook.cli.simulating.pods import Maker, again, player
 from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, HOSTNAME, NODE_STATES, TAINT_UNSCHEDULABLE
@@ -24,7 +21,10 @@ from webhook.core.index.overlay import with_nodes
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeRow
 from webhook.core.placement.simulation import Effort, Outcome
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.text import one_line, plural, together
+from webhook.core.what_if.play import Ending, Outcomes, Verdict, play
+from webhook.core.what_if.workloads import Maker, again, player
 from webhook.core.workloads.rolling_update import unavailable_of
 from webhook.core.workloads.workload import Strategy
 
@@ -54,8 +54,8 @@ class Help(Struct, frozen=True, kw_only=True):
 class _Trials:
     """Plays of one player's pods, with something changed, beside those of the others."""
 
-    def __init__(self, of: Outcomes, end: Ending, frame: Frame, index: ReadOnlyIndex, effort: Effort) -> None:
-        self._of, self._frame, self._index, self._effort = of, frame, index, effort
+    def __init__(self, of: Outcomes, end: Ending, within: Circumstances, index: ReadOnlyIndex, effort: Effort) -> None:
+        self._of, self._within, self._index, self._effort = of, within, index, effort
         self._number = of.players.index(end.player)
         self._left = _MOST_TRIED
 
@@ -73,18 +73,18 @@ class _Trials:
             return False
         there, players = index or self._index, [*self._of.players]
         if index is not None:
-            players = [again(each, self._frame, there) for each in players]
+            players = [again(each, self._within, there) for each in players]
         if maker is not None:
             rolling = self._of.players[self._number].rollout is not None
-            players[self._number] = player(maker, self._frame, there, rollout=rolling)
+            players[self._number] = player(maker, self._within, there, rollout=rolling)
         played = play(players, there, self._effort, lambda _: None)
         self._left = 0 if played.interrupted else self._left
         return played.each[self._number].outcome is Outcome.FITS
 
 
-def helps(of: Outcomes, end: Ending, frame: Frame, index: ReadOnlyIndex, effort: Effort) -> Iterator[Help]:
+def helps(of: Outcomes, end: Ending, within: Circumstances, index: ReadOnlyIndex, effort: Effort) -> Iterator[Help]:
     """The changes with which all pods of a player fit, smallest first."""
-    trials, maker = _Trials(of, end, frame, index, effort), end.player.maker
+    trials, maker = _Trials(of, end, within, index, effort), end.player.maker
     if maker is not None:
         yield from islice(_of_constraints(trials, maker, end), _MOST)
         yield from _of_the_strategy(trials, maker, end)

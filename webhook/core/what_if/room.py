@@ -2,16 +2,16 @@
 
 from msgspec import Struct
 
-from webhook.cli.checking.frame import Frame
-from webhook.cli.simulating.play import Outcomes, parties_of, play
-from webhook.cli.simulating.pods import again
 from webhook.core.explain.obstacles import segment_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.more_nodes import Added, nodes_to_add
 from webhook.core.placement.preemption import preempted
 from webhook.core.placement.simulation import Effort, Outcome
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.text import one_line, plural, together
+from webhook.core.what_if.play import Outcomes, parties_of, play
+from webhook.core.what_if.workloads import again
 
 _EFFORT = Effort(states=2_000, only_fits=True)  # for each number of nodes that is tried
 _STATES = 40_000  # for all of them
@@ -28,7 +28,7 @@ class Room(Struct, frozen=True):
     preempts: int | None = None
 
 
-def room(of: Outcomes, frame: Frame, index: ClusterIndex) -> Room:
+def room(of: Outcomes, within: Circumstances, index: ClusterIndex) -> Room:
     """What makes room for all players together."""
     if of.alone or of.simulation is None or of.whole.outcome not in (Outcome.NO_FIT, Outcome.STUCK):
         return Room()
@@ -39,14 +39,14 @@ def room(of: Outcomes, frame: Frame, index: ClusterIndex) -> Room:
         nonlocal left
         if left <= 0:
             return False
-        tried = play([again(each, frame, other) for each in of.players], other, _EFFORT, lambda _: None)
+        tried = play([again(each, within, other) for each in of.players], other, _EFFORT, lambda _: None)
         left -= max(1, tried.simulation.states if tried.simulation is not None else 0)
         return tried.whole.outcome is Outcome.FITS
 
     parties = parties_of(of.players)
     rolling = any(each.rollout is not None for each in of.players)
     return Room(
-        added=nodes_to_add(parties, index, fits, frame.policy.domains),
+        added=nodes_to_add(parties, index, fits, within.policy.domains),
         preempts=None if rolling else preempted(parties, index, of.simulation, _EFFORT),
     )
 

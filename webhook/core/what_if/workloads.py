@@ -10,8 +10,6 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from webhook.cli.checking.frame import Frame
-from webhook.cli.explaining.refused import Refused, not_admitted, refused
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod, problem_of
@@ -22,8 +20,10 @@ from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import Party
 from webhook.core.placement.game import Rollout
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.scheduler.problem import Problem
 from webhook.core.text import one_line
+from webhook.core.what_if.refused import Refused, not_admitted, refused
 from webhook.core.workloads.kinds import TEMPLATED, group_kind
 from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.reading import read_exactly, read_workload
@@ -80,7 +80,7 @@ class Player(Struct, frozen=True, kw_only=True):
 def makers(
     raw: bytes | Raw | Mapping[str, object],
     stated: TypeMeta,
-    frame: Frame,
+    within: Circumstances,
     *,
     applied: bool,
     replicas: int | None = None,
@@ -90,11 +90,11 @@ def makers(
     Shape: ``replicas`` are instead of those that it says.
     Errors: DecodeError for an object that does not fit the API's types.
     """
-    value, _ = read_exactly(raw, stated, frame.version)
-    workload = read_workload(value, frame.policy.workloads, api_version=stated.api_version, kind=stated.kind)
+    value, _ = read_exactly(raw, stated, within.version)
+    workload = read_workload(value, within.policy.workloads, api_version=stated.api_version, kind=stated.kind)
     if workload is None or not workload.whole or workload.traits.on_every_node:
         return
-    namespace = namespace_of(workload.meta.namespace, frame.namespace)
+    namespace = namespace_of(workload.meta.namespace, within.namespace)
     name = workload.meta.name or workload.meta.generate_name or "(unnamed)"
     for template in workload.templates:
         site = f" ({template.path.rstrip('.')})" if len(workload.templates) > 1 else ""
@@ -125,21 +125,21 @@ class Next(Struct, frozen=True):
     refused: tuple[Refused, ...]
 
 
-def next_of(maker: Maker, frame: Frame, index: ReadOnlyIndex) -> Next:
+def next_of(maker: Maker, within: Circumstances, index: ReadOnlyIndex) -> Next:
     """The next pod that it makes, as the scheduler gets it."""
     pod = next_pod(maker.workload, maker.template, maker.namespace, index, applied=maker.applied).template
-    ready = after_admission(pod, maker.namespace, frame.policy, index, frame.version)
-    problem = problem_of(ready.pod, index, frame.policy)
-    errors = refused(maker.workload, maker.template, frame)
-    return Next(problem, ready.unknown, (*errors, *not_admitted(maker.workload, maker.template, pod, frame, index)))
+    ready = after_admission(pod, maker.namespace, within.policy, index, within.version)
+    problem = problem_of(ready.pod, index, within.policy)
+    errors = refused(maker.workload, maker.template, within)
+    return Next(problem, ready.unknown, (*errors, *not_admitted(maker.workload, maker.template, pod, within, index)))
 
 
-def player(maker: Maker, frame: Frame, index: ReadOnlyIndex, *, rollout: bool = False) -> Player:
+def player(maker: Maker, within: Circumstances, index: ReadOnlyIndex, *, rollout: bool = False) -> Player:
     """The pods of a maker that look for a node now; with ``rollout`` all of them, step by step."""
     setting = Setting(
         index=index,
-        policy=frame.policy,
-        version=frame.version,
+        policy=within.policy,
+        version=within.version,
         namespace=maker.namespace,
         own=maker.own,
         applied=maker.applied,
@@ -153,7 +153,7 @@ def player(maker: Maker, frame: Frame, index: ReadOnlyIndex, *, rollout: bool = 
         index=coming.index,
         maker=maker,
     )
-    following = next_of(maker, frame, index)
+    following = next_of(maker, within, index)
     if following.refused:
         error = following.refused[0]
         return replace(found, unknown=f"{error.title}: {one_line(error.message)}")
@@ -170,9 +170,9 @@ def player(maker: Maker, frame: Frame, index: ReadOnlyIndex, *, rollout: bool = 
     )
 
 
-def loose_player(loose: Loose, frame: Frame, index: ReadOnlyIndex) -> Player:
+def loose_player(loose: Loose, within: Circumstances, index: ReadOnlyIndex) -> Player:
     """Pods as they are, which look for a node."""
-    party = Party(problem=problem_of(loose.pod, index, frame.policy), pods=len(loose.names))
+    party = Party(problem=problem_of(loose.pod, index, within.policy), pods=len(loose.names))
     return Player(
         title=loose.title,
         stem=loose.pod.meta.name,
@@ -184,20 +184,20 @@ def loose_player(loose: Loose, frame: Frame, index: ReadOnlyIndex) -> Player:
     )
 
 
-def again(of: Player, frame: Frame, index: ReadOnlyIndex) -> Player:
+def again(of: Player, within: Circumstances, index: ReadOnlyIndex) -> Player:
     """The player in another cluster."""
     if of.maker is not None:
-        return player(of.maker, frame, index, rollout=of.rollout is not None)
-    parties = tuple(replace(each, problem=problem_of(each.problem.pod, index, frame.policy)) for each in of.parties)
+        return player(of.maker, within, index, rollout=of.rollout is not None)
+    parties = tuple(replace(each, problem=problem_of(each.problem.pod, index, within.policy)) for each in of.parties)
     return replace(of, parties=parties, index=index)
 
 
-def of_cluster(of: TypeMeta, raw: Raw, frame: Frame) -> Iterator[Maker]:
+def of_cluster(of: TypeMeta, raw: Raw, within: Circumstances) -> Iterator[Maker]:
     """The makers of an object of the cluster; none for an object that another one makes.
 
     Errors: DecodeError for an object that does not fit the API's types.
     """
-    for maker in makers(raw, of, frame, applied=True):
+    for maker in makers(raw, of, within, applied=True):
         workload = maker.workload
         above = workload.meta.controller
         made_by = above is not None and group_kind(above.api_version, above.kind) in TEMPLATED

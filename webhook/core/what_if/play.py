@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.cli.simulating.pods import Player
 from webhook.core.api.types import Pod
 from webhook.core.defaulting.next_pod import problem_of
 from webhook.core.explain.explanation import Explanation, explain_pod
@@ -21,6 +20,7 @@ from webhook.core.placement.crowds import ClusterGame, Party, game_of
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, Step, one_order, simulate
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.problem import Problem
+from webhook.core.what_if.workloads import Player
 
 
 class Verdict(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,6 @@ from random import Random
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.cli.simulating.play import Outcomes
 from webhook.core.api.types import Pod
 from webhook.core.defaulting.next_pod import problem_of
 from webhook.core.index import node_sets
@@ -20,6 +19,7 @@ from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.scoring.node_scores import best_nodes, take_scoring
+from webhook.core.what_if.play import Outcomes
 
 _RUNS = 100
 # Nodes that are scored in all runs together, 10 µs each: so many that nobody waits for long.

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from webhook.cli.checking.frame import Frame
-from webhook.cli.explaining.pods import Question
+from webhook.core.api.types import Pod
 from webhook.core.defaulting.pods_to_come import Setting, ToCome, all_anew, to_come
 from webhook.core.explain.fixes import PodFix
 from webhook.core.explain.loosening import template_with
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, simulate
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.text import plural
 from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.workload import Template, Workload
@@ -40,26 +40,25 @@ class Replicas(Struct, frozen=True):
 
 
 def after(
-    fixes: Sequence[PodFix], question: Question, frame: Frame, index: ReadOnlyIndex
+    fixes: Sequence[PodFix], pod: Pod, maker: Workload | None, within: Circumstances, index: ReadOnlyIndex
 ) -> tuple[Replicas | None, ...]:
-    """What each fix does; None where that is not known, and for a single pod."""
-    maker = question.maker
+    """What each fix of a pod does to its workload; None where that is not known, and for a single pod."""
     own = None if maker is None else selector_of(maker)
     if maker is None or own is None or len(maker.templates) != 1 or (maker.replicas or 0) < 2:
         return (None,) * len(fixes)
-    within = Setting(
+    setting = Setting(
         index=index,
-        policy=frame.policy,
-        version=frame.version,
-        namespace=question.pod.meta.namespace,
+        policy=within.policy,
+        version=within.version,
+        namespace=pod.meta.namespace,
         own=own,
     )
-    return tuple(_after(fix, question, maker, within) for fix in fixes)
+    return tuple(_after(fix, pod, maker, setting) for fix in fixes)
 
 
-def _after(fix: PodFix, question: Question, maker: Workload, within: Setting) -> Replicas | None:
+def _after(fix: PodFix, pod: Pod, maker: Workload, within: Setting) -> Replicas | None:
     (template,) = maker.templates
-    if len(template.template.pod_spec.constraints) != len(question.pod.pod_spec.constraints):
+    if len(template.template.pod_spec.constraints) != len(pod.pod_spec.constraints):
         return None  # those of the pod were injected
     wanted, played = maker.replicas or 0, list[Replicas]()
     for came in _pods(maker, template_with(template, fix.changes), wanted, within):

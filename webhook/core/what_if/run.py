@@ -6,29 +6,76 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.cli.checking.frame import Frame
-from webhook.cli.cluster_source import ClusterSource
-from webhook.cli.simulating.asked import Asked
-from webhook.cli.simulating.changes import Event, WhatIf, happen, is_made_anew, settle
-from webhook.cli.simulating.forecast import forecast
-from webhook.cli.simulating.helps import Help, helps
-from webhook.cli.simulating.play import Ending, Outcomes, Verdict, alone, ending, play, undecided
-from webhook.cli.simulating.pods import Loose, Maker, Player, loose_player, loose_pods, next_of, player
-from webhook.cli.simulating.room import Room, room
-from webhook.cli.simulating.words import Answer
 from webhook.core.api.types import Pod
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.crowds import are_attracted
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.policy.capacity import grows
+from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, plural
+from webhook.core.what_if.events import Event, WhatIf, happen, is_made_anew, settle
+from webhook.core.what_if.forecast import Forecast, forecast
+from webhook.core.what_if.play import Ending, Outcomes, Verdict, alone, ending, play, undecided
+from webhook.core.what_if.room import Room, room
+from webhook.core.what_if.suggestions import Help, helps
+from webhook.core.what_if.workloads import Loose, Maker, Player, loose_player, loose_pods, next_of, player
 
 _TOGETHER = 12  # parties of pods that are looked at together: the states of more are as good as endless
 _HELPING = Effort(states=5_000, only_fits=True)  # for each change that is tried
 _NAMES = 3
 _TIMING = "whether terminating pods, which its affinity asks for, are gone before its pods look for a node"
 _MOST_ENDS = 12  # workloads that are explained; each means to play all moves once more
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What becomes of some players' pods.
+
+    Shape: ``event`` is what has happened to the cluster, empty for nothing. ``ends`` are those of the players that may
+    not fit, if all do of the last one; each with what would help. ``notes`` are sentences about the pods, ``unseen``
+    those about what was not looked at. ``room`` is what would make room for all of them, ``likely`` where the scheduler
+    would most likely put them. ``scaled`` is the verdict with as many pods as autoscalers may ask for, None without any
+    that may ask for more. ``grows`` says that nodes can be added.
+    """
+
+    outcomes: Outcomes
+    ends: tuple[tuple[Ending, tuple[Help, ...]], ...] = ()
+    event: str = ""
+    notes: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+    room: Room = Room()
+    likely: Forecast | None = None
+    scaled: Verdict | None = None
+    grows: bool = False
+
+    @property
+    def fits(self) -> bool:
+        """Whether every pod gets a node in every order."""
+        return self.outcomes.whole.outcome is Outcome.FITS
+
+    @property
+    def end(self) -> Ending | None:
+        """The first of the ends; None where no pod looks for a node, or nothing is known."""
+        return self.ends[0][0] if self.ends else None
+
+    @property
+    def grown(self) -> bool:
+        """Whether nodes can be added with which all pods fit."""
+        return self.grows and bool(self.room.added)
+
+    @property
+    def cause(self) -> Cause | None:
+        """What is in the way of the first pod that waits; None where none does.
+
+        Shape: where nodes can be added, and with some of them all pods would fit, it is capacity.
+        """
+        if self.end is None or not self.end.waiting:
+            return None
+        if self.grown:
+            return Cause.CAPACITY
+        # A node that admits it is one that its volumes cannot be used from.
+        return self.end.after.cause or Cause.OTHER
 
 
 class _Moment(NamedTuple):
@@ -39,25 +86,35 @@ class _Moment(NamedTuple):
     gone: Sequence[Pod]
 
 
-class Run(Struct, frozen=True, kw_only=True):
-    """One command: what is asked about, and how much is done for an answer."""
+class Asked(Struct, frozen=True, kw_only=True):
+    """Whose pods are asked about.
 
-    known: ClusterSource
+    Shape: ``pods`` are by node: those on the nodes that something happens to, and all that terminate. ``everything``
+    are all workloads of the cluster, or of one ``namespace``. ``unseen`` has a line for each thing that was left out,
+    with the reason.
+    """
+
+    makers: tuple[Maker, ...]
+    pods: Mapping[str, Sequence[Pod]]
+    everything: bool = False
+    namespace: str = ""
+    unseen: tuple[str, ...] = ()
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """What is asked about, and how much is done for an answer. Shape: ``index`` is the cluster, which events change."""
+
+    index: ClusterIndex
     asked: Asked
-    frame: Frame
+    within: Circumstances
     effort: Effort
     rollout: bool = False
     tick: Callable[[int], None] = lambda _: None
 
-    @property
-    def index(self) -> ClusterIndex:
-        """The cluster, which events change."""
-        return self.known.index
-
     def answers(self, what_if: WhatIf) -> Iterator[Answer]:
         """The answer after each event.
 
-        Errors: CommandError for an event that cannot happen in this cluster.
+        Errors: NotInClusterError for an event that cannot happen in this cluster.
         """
         origin = {each.title: self._explained(each) for each in self.asked.makers} if not self.asked.everything else {}
         for event, moment in self._moments(what_if):
@@ -80,7 +137,7 @@ class Run(Struct, frozen=True, kw_only=True):
             yield event, _Moment(self._players(others, gone), others, tuple(gone))
 
     def _explained(self, maker: Maker) -> Explanation:
-        return explain_pod(next_of(maker, self.frame, self.index).problem, brief=True)
+        return explain_pod(next_of(maker, self.within, self.index).problem, brief=True)
 
     def _namespaces(self) -> Sequence[str]:
         named = self.asked.namespace if self.asked.everything else ""
@@ -88,12 +145,12 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def _players(self, others: Sequence[Loose], gone: Sequence[Pod]) -> list[Player]:
         players = [
-            player(each, self.frame, self.index, rollout=self.rollout)
+            player(each, self.within, self.index, rollout=self.rollout)
             for each in self.asked.makers
             if not self._is_complete(each)
         ]
         if self.asked.everything:
-            players += [loose_player(each, self.frame, self.index) for each in others]
+            players += [loose_player(each, self.within, self.index) for each in others]
             players = [each for each in players if each.parties or each.unknown]
         return [replace(each, unknown=_TIMING) if are_attracted(each.parties, gone) else each for each in players]
 
@@ -108,14 +165,14 @@ class Run(Struct, frozen=True, kw_only=True):
         stopped = outcomes.interrupted
         return Answer(
             outcomes=outcomes,
-            likely=None if stopped else forecast(outcomes, self.index, self.frame.policy),
+            likely=None if stopped else forecast(outcomes, self.index, self.within.policy),
             ends=() if stopped else tuple(self._ends(outcomes, origin)),
             event=event.text,
             notes=tuple(self._notes(event, players, gone)),
             unseen=tuple(self._unseen(others)),
-            room=Room() if stopped else room(outcomes, self.frame, self.index),
+            room=Room() if stopped else room(outcomes, self.within, self.index),
             scaled=None if stopped else self._scaled(players),
-            grows=grows(self.frame.policy, self.index.view()),
+            grows=grows(self.within.policy, self.index.view()),
         )
 
     def _scaled(self, players: Sequence[Player]) -> Verdict | None:
@@ -124,7 +181,7 @@ class Run(Struct, frozen=True, kw_only=True):
         if self.asked.everything or self.rollout or all(each.most <= each.replicas for each in makers):
             return None
         most = [replace(each, replicas=max(each.most, each.replicas)) for each in makers]
-        again = [player(each, self.frame, self.index) for each in most]
+        again = [player(each, self.within, self.index) for each in most]
         return play(again, self.index, self.effort, self.tick).whole
 
     def _played(self, players: Sequence[Player]) -> Outcomes:
@@ -143,10 +200,10 @@ class Run(Struct, frozen=True, kw_only=True):
         for number in bad[:_MOST_ENDS] if len(of.players) > 1 and bad else [*range(len(of.players))][-1:]:
             about = of.about(number)
             place = 0 if of.alone else number
-            end = ending(about, place, self.index, self.frame.policy)
+            end = ending(about, place, self.index, self.within.policy)
             if end is None or (bad and not end.waiting and len(bad) > 1):
                 continue
-            found = tuple(helps(about, end, self.frame, self.index, _HELPING)) if end.waiting else ()
+            found = tuple(helps(about, end, self.within, self.index, _HELPING)) if end.waiting else ()
             if end.player.title in origin:
                 end = replace(end, before=origin[end.player.title])
             yield end, found
@@ -195,5 +252,4 @@ class Run(Struct, frozen=True, kw_only=True):
         pods = sum(len(each.names) for each in others)
         if pods and not self.asked.everything:
             yield f"OtherPods: {plural(pods, 'pod')} of other workloads that look{'s' * (pods == 1)} for a node too"
-        yield from self.asked.unreadable
-        yield from self.known.missing
+        yield from self.asked.unseen

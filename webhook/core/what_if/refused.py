@@ -4,14 +4,13 @@ from collections.abc import Mapping
 
 from msgspec import Raw, Struct
 
-from webhook.cli.checking.frame import Frame
 from webhook.core.api.types import Pod, PodTemplate
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.pod_admission import refused_by_admission
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.constraint.pods_refused import evaluate
 from webhook.core.rules.frame.rule import Finding
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.text import one_line
 from webhook.core.workloads.reading import read_exactly, read_workload, stated_type
 from webhook.core.workloads.refused_pods import refusals
@@ -31,12 +30,12 @@ class Refused(Struct, frozen=True, kw_only=True):
     fix: str = ""
 
 
-def refused(workload: Workload, template: Template, frame: Frame) -> tuple[Refused, ...]:
+def refused(workload: Workload, template: Template, within: Circumstances) -> tuple[Refused, ...]:
     """The errors with which kube-apiserver refuses the next pod of a template; none if it accepts it."""
-    found = refusals(workload, template, frame.version)
+    found = refusals(workload, template, within.version)
     if not found:
         return ()
-    subject = Subject(workload=workload, placed=place(workload), circumstances=frame.circumstances())
+    subject = Subject(workload=workload, placed=place(workload), circumstances=within)
     fixes = {each.path: each.fix for each in evaluate(subject) if isinstance(each, Finding)}
     title = _title(workload, template)
     return tuple(
@@ -53,22 +52,22 @@ def _title(workload: Workload, template: Template) -> str:
 
 
 def not_admitted(
-    workload: Workload, template: Template, posted: PodTemplate, frame: Frame, index: ReadOnlyIndex
+    workload: Workload, template: Template, posted: PodTemplate, within: Circumstances, index: ReadOnlyIndex
 ) -> tuple[Refused, ...]:
     """Why LimitRanges or classes of the cluster have kube-apiserver refuse the pod that is posted for a template."""
     pod = Pod(metadata=posted.metadata, spec=posted.spec)
     title, path = _title(workload, template), f"{template.path}spec"
-    texts = refused_by_admission(pod, index, frame.version)
+    texts = refused_by_admission(pod, index, within.version)
     return tuple(Refused(title=title, message=f"forbidden: {one_line(text)}", path=path) for text in texts)
 
 
-def refused_of(raw: bytes | Raw | Mapping[str, object], frame: Frame) -> tuple[Refused, ...]:
+def refused_of(raw: bytes | Raw | Mapping[str, object], within: Circumstances) -> tuple[Refused, ...]:
     """As `refused`, for all templates of an object; none for an object that cannot be decoded."""
     try:
-        value, _ = read_exactly(raw, stated_type(raw), frame.version)
-        workload = read_workload(value, frame.policy.workloads)
+        value, _ = read_exactly(raw, stated_type(raw), within.version)
+        workload = read_workload(value, within.policy.workloads)
     except DecodeError:
         return ()
     if workload is None:
         return ()
-    return tuple(each for template in workload.templates for each in refused(workload, template, frame))
+    return tuple(each for template in workload.templates for each in refused(workload, template, within))
