@@ -1,5 +1,6 @@
 import json
 import os
+import stat
 import sys
 
 import pytest
@@ -517,13 +518,40 @@ class TestBadFiles:
         write(around / "5.yaml", CRD + second)
         assert "duplicate key 'kind'" in self.check(run)
 
-    def test_a_broken_link(self, run, around):
-        (around / "5.yaml").symlink_to("nowhere")
-        assert self.check(run) == "in/5.yaml: error: a broken link\n"
+    @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
+    @pytest.mark.parametrize("line_break", ["\n", "\r\n"])
+    def test_a_byte_order_mark(self, run, around, encoding, line_break):
+        """kubectl reads UTF-16 with a mark, from files and from a pipe."""
+        mark = "" if encoding in {"utf-16", "utf-8-sig"} else "\ufeff"
+        text = f"{mark}# Spreizung für 日本 🚀\n{NULL}---\n{GOOD}".replace("\n", line_break)
+        data = text.encode(encoding)
+        write(around / "5.yaml", data)
+        code, out, err = run("check", "in/5.yaml", "-o", "json", "--rule", "selector-null")
+        assert (code, findings(out), err) == (1, ["in/5.yaml:15:9 selector-null"], "")
+        code, out, err = run("check", "-", "-o", "json", "--rule", "selector-null", stdin=data)
+        assert (code, findings(out), err) == (1, ["<stdin>:15:9 selector-null"], "")
+        code, out, err = run("check", "in/5.yaml", "--fix", "--write", "--rule", "selector-null")
+        if encoding == "utf-8-sig":
+            assert "fixed selector-null" in out
+            return
+        assert "in/5.yaml: error: not written: the file is UTF-16 text; save it as UTF-8\n" in err
+        assert "; fix (by hand: the file is not written): labelSelector:" in err
+        assert (around / "5.yaml").read_bytes() == data
 
-    def test_a_named_pipe(self, run, around):
-        os.mkfifo(around / "5.yaml")
-        assert self.check(run) == "in/5.yaml: error: a named pipe, not a file\n"
+    @pytest.mark.parametrize(
+        ("make", "what"),
+        [
+            pytest.param(lambda path: path.symlink_to("nowhere"), "a broken link", id="a broken link"),
+            pytest.param(lambda path: path.symlink_to(path), "a broken link", id="a link to itself"),
+            pytest.param(os.mkfifo, "a named pipe, not a file", id="a named pipe"),
+            pytest.param(lambda path: os.mknod(path, stat.S_IFSOCK | 0o600), "a socket, not a file", id="a socket"),
+        ],
+    )
+    def test_what_is_no_file(self, run, around, make, what):
+        """A note in a directory, an error where you name it."""
+        make(around / "5.yaml")
+        assert self.check(run, code=1) == f"in/5.yaml: note: {what}\n"
+        assert run("check", "in/5.yaml")[0::2] == (3, f"in/5.yaml: error: {what}\n")
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
     def test_an_unreadable_file(self, run, around):

@@ -185,9 +185,14 @@ def test_json_is_as_deep_as_yaml_may_be(depth):
     assert read(text) == ["X/@1:1"] if depth <= 399 else read(text) in deep
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_16_is_named(encoding):
-    assert read("kind: Pod\n".encode(encoding)) == ["f:1:1: UTF-16 text, which kubectl does not read; save it as UTF-8"]
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    ("text", "foreign"), [("kind: Pod\n", True), ("apiVersion: v1\nkind: Pod\n", False), ("äpfel: 1\n", True)]
+)
+def test_utf_16_without_a_mark_is_named(encoding, text, foreign):
+    [fault] = read_manifests("f", text.encode(encoding))
+    said = "f:1:1: UTF-16 text without a byte order mark, which kubectl does not read; save it as UTF-8"
+    assert (str(fault), fault.foreign) == (said, foreign)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from webhook.core.text import one_line
-from webhook.manifests.reading.documents import InputFault
+from webhook.manifests.reading.documents import BYTE_ORDER_MARKS, InputFault
 from webhook.manifests.reading.files import File
 
 _ANYBODY_WRITES = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
@@ -17,7 +17,8 @@ def written(file: File, after: bytes) -> InputFault | None:
     try:
         replace_file(file.name, file.data, after)
     except OSError as error:
-        return InputFault(file=file.name, message=f"not written: {(error.strerror or str(error)).lower()}")
+        reason = error.strerror or str(error)
+        return InputFault(file=file.name, message=f"not written: {reason[:1].lower()}{reason[1:]}")
     return None
 
 
@@ -36,8 +37,11 @@ def replace_file(name: str, before: bytes, after: bytes) -> None:
     # The mode is checked too, since root may write to everything.
     if not status.st_mode & _ANYBODY_WRITES or not os.access(path, os.W_OK):
         raise OSError(None, "the file is read-only")
-    if path.read_bytes() != before:
-        raise OSError(None, "the file has changed since it was read")
+    if (now := path.read_bytes()) != before:
+        is_utf_16 = now.startswith(BYTE_ORDER_MARKS)
+        raise OSError(
+            None, "the file is UTF-16 text; save it as UTF-8" if is_utf_16 else "the file has changed since it was read"
+        )
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

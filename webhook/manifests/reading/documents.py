@@ -21,7 +21,8 @@ _SOURCE = re.compile(rb"^# Source: ([^\r\n]{1,256})", re.MULTILINE)
 _LEADING = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n|---[^\n]*\n)*")
 # What a file of separators alone hands from one document to the next.
 _MAX_COMMENTS_BYTES = 16 * 1024
-_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
+BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
+"""How UTF-16 text begins, for kubectl to read it."""
 NOT_JSON = "not JSON: "
 _MALFORMED = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
 
@@ -93,10 +94,11 @@ class InputDocument(Struct, frozen=True, kw_only=True):
 
 def split(file: str, data: bytes) -> Iterator[InputDocument | InputFault]:
     """The documents of a file, including empty ones."""
-    if data.startswith(_BYTE_ORDER_MARKS) or b"\0" in (data[:1], data[1:2]):
-        yield InputFault(
-            file=file, message="UTF-16 text, which kubectl does not read; save it as UTF-8", line=1, column=1
-        )
+    if b"\0" in (data[:1], data[1:2]):
+        message = "UTF-16 text without a byte order mark, which kubectl does not read; save it as UTF-8"
+        letters = data.replace(b"\0", b"")
+        is_foreign = not (b"apiVersion" in letters and b"kind" in letters)
+        yield InputFault(file=file, message=message, line=1, column=1, foreign=is_foreign)
         return
     if data and not data.endswith(b"\n"):
         data += b"\n"  # kubectl adds it too, which decides how a block scalar at the end is read

@@ -2,7 +2,7 @@
 
 A directory stands for all .yaml, .yml and .json files below it, sorted, without following links to directories. Hidden
 ones are not read; a note names those with constraints. ``-`` is the standard input. A file that cannot be read becomes
-an `InputFault`, and reading goes on.
+an `InputFault`, and reading goes on: a note about what is no file, unless a path names it.
 """
 
 import fnmatch
@@ -20,7 +20,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
-from webhook.manifests.reading.documents import InputFault
+from webhook.manifests.reading.documents import BYTE_ORDER_MARKS, InputFault
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
@@ -145,12 +145,13 @@ def _read(path: str, *, given: bool) -> File | InputFault:
             return _bounded(name, sys.stdin.buffer)
         mode = Path(path).stat().st_mode
         if not stat.S_ISREG(mode) and not (given and path.startswith(_OPEN_FILES)):
-            return InputFault(file=name, message=f"{_file_type(mode)}, not a file")
+            return InputFault(file=name, message=f"{_file_type(mode)}, not a file", fatal=given)
         with Path(path).open("rb") as file:
             return _bounded(name, file)
     except OSError as error:
-        broken = Path(path).is_symlink() and not Path(path).exists()
-        return InputFault(file=name, message="a broken link" if broken else _reason(error))
+        if Path(path).is_symlink() and not Path(path).exists():
+            return InputFault(file=name, message="a broken link", fatal=given)
+        return InputFault(file=name, message=_reason(error))
 
 
 def _bounded(name: str, file: BinaryIO | gzip.GzipFile) -> File | InputFault:
@@ -160,7 +161,15 @@ def _bounded(name: str, file: BinaryIO | gzip.GzipFile) -> File | InputFault:
         size += len(piece)
         if size > MAX_INPUT_BYTES:
             return InputFault(file=name, message=f"larger than {MAX_INPUT_BYTES // 2**30} GiB")
-    return File(name, b"".join(pieces))
+    return File(name, _as_utf8(b"".join(pieces)))
+
+
+def _as_utf8(data: bytes) -> bytes:
+    """The text of a file in UTF-8, if a byte order mark says that it is UTF-16.
+
+    Source: cli-runtime pkg/resource/visitor.go ``FileVisitor.Visit``.
+    """
+    return data.decode("utf-16", "replace").encode() if data.startswith(BYTE_ORDER_MARKS) else data
 
 
 def _unpacked(file: File) -> File | InputFault:

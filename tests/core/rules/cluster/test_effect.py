@@ -100,6 +100,37 @@ def test_the_domains_that_the_pods_may_use_count():
     assert said("system-defaults-lost", pinned, index=cluster("a: n1 | b: n2")) == []
 
 
+def required(key, *values):
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": [*values]}]}
+    return {
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param({"nodeSelector": {ZONE: "a"}}, [], id="one zone"),
+        pytest.param({"nodeSelector": {"zone": "east"}}, [], id="one zone by a bare name"),
+        pytest.param({"nodeSelector": {"failure-domain.beta.kubernetes.io/zone": "a"}}, [], id="by the former name"),
+        pytest.param(required(ZONE, "a"), [], id="one zone by affinity"),
+        pytest.param(required("availability-zone", "a"), [], id="by affinity and a bare name"),
+        pytest.param({"nodeSelector": {"az": "a"}} | required(ZONE, "a", "b"), [], id="one by one of two names"),
+        pytest.param({"nodeSelector": {HOSTNAME: "n1"}}, ZONES_LOST, id="one node"),
+        pytest.param({"nodeSelector": {"disk": "ssd"}}, ZONES_LOST, id="another label"),
+        pytest.param(required(ZONE, "a", "b"), ZONES_LOST, id="two zones"),
+    ],
+)
+def test_what_the_object_alone_pins_is_no_loss(fields, expected):
+    manifest = workload("Deployment", "app=web", "hostname hard 1 app=web", **fields)
+    assert said("system-defaults-lost", manifest) == expected
+
+
+def test_nothing_is_lost_on_one_node():
+    manifest = workload("Deployment", "app=web", "zone hard 1 app=web", nodeSelector={HOSTNAME: "n1"})
+    assert said("system-defaults-lost", manifest) == []
+
+
 @pytest.mark.parametrize(
     ("kind", "select", "expected"),
     [

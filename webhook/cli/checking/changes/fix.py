@@ -43,7 +43,9 @@ def fix_files(files: Iterable[File | InputFault], frame: Frame, *, lowest: Sever
     # Looked at anew, as the files will be: a fix may have brought out what it had hidden.
     left = look(after, frame)
     print_faults([*left.faults, *unwritten])
-    reasons = {_told(row): reason for row, reason in mending.refused}
+    reasons = {_told(row): reason for row, reason in mending.refused} | {
+        _told(row): "the file is not written" for each in changed if each.file.name in failed for row in each.rows
+    }
     for line in _left(left, reasons, lowest):
         click.echo(line, err=True)
     done = [each for each in changed if each.file.name not in failed]

@@ -15,7 +15,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counting import counts_itself
 from webhook.core.rules.frame.edits import Fix, removal
 from webhook.core.rules.frame.own_pods import counts_own_pods_only, own_selector
-from webhook.core.rules.frame.pins import are_held, nothing_to_balance
+from webhook.core.rules.frame.pins import are_held, is_in_one_domain, nothing_to_balance
 from webhook.core.rules.frame.rule import Finding, Need, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject, place
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
@@ -71,7 +71,8 @@ DEFAULTS_LOST = Rule(
     silent=(
         "if hosts and zones are both named, by constraints or by pod anti-affinity; for a single replica; for kinds "
         "that the scheduler does not spread by itself, unless a cluster shows a Service that selects their pods; for "
-        "zones where all nodes that the pods may use are in one, and for hosts where there is one such node; and where "
+        "zones where all nodes that the pods may use are in one, and for hosts where there is one such node; where "
+        "the node selector or the required node affinity names one zone or one host, without a cluster; and where "
         "the configured scheduler has default constraints of its own."
     ),
     ask=evaluate,
@@ -152,9 +153,9 @@ def _is_spread_by_default(template: Template, subject: Subject) -> bool:
 
 
 def _may_be_uneven(key: str, template: Template, subject: Subject) -> bool:
-    """Whether the pods may stand in several domains of the key; yes where no nodes are known."""
+    """Whether the pods may run in several domains of the key; without known nodes, unless the template pins them."""
     if subject.index is None or subject.lacks("nodes"):
-        return True
+        return not is_in_one_domain(template, key)
     view = subject.index.view()
     column, usable = view.column(key), UsableNodes(subject, template, subject.index).usable
     empty = sum(not column.with_value(name) & usable for name in subject.policy.domains.get(key, ()))

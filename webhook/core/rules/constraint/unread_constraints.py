@@ -49,6 +49,7 @@ _PASSED = frozenset({("status",), ("metadata", "managedFields"), ("metadata", "a
 _PATTERNS = (".kyverno.io", ".gatekeeper.sh")
 _NO_PODS = frozenset({"apiextensions.k8s.io", "admissionregistration.k8s.io"})
 _PATHS = ("templatePath", "constraintsPath")
+_IN_CONFIGURATION = "the change belongs in the configuration, not in this file"
 _TYPE = re.compile("[A-Za-z][A-Za-z0-9]*")
 _PATH = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\[\*\])?(?:\.[A-Za-z][A-Za-z0-9_-]*(?:\[\*\])?)*")
 _BY_KIND = {kind: group for group, kind in BUILT_IN_KINDS}
@@ -321,7 +322,7 @@ def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
     """Constraints in a resource of which it is not known that they stand there."""
     if is_of_chart(of.api_version, of.kind) and _is_value(of, place):
         return _misspelt_value(place)
-    kind, severity = with_article(_shown(of.kind)), None
+    kind, severity, by_hand = with_article(_shown(of.kind)), None, ""
     summary = f"evenspread does not know that {kind} has constraints here: they were not checked"
     entry = _entry(of, place)
     line = f"- {flow(entry)}" if entry else ""
@@ -334,6 +335,7 @@ def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
         own = next(each for each in of.embedded if (each.api_version, each.kind) == (of.api_version, of.kind))
         written = own.template_path or own.constraints_path
         summary = f"the configuration (workloads) has {kind} read at {written}: these constraints were not checked"
+        by_hand = _IN_CONFIGURATION
         remedy = f"set {name}: {path}" if path else "correct the path in workloads"
         fix = f"change the entry in workloads of the configuration to: {line}" if line else remedy
     elif read:
@@ -342,6 +344,7 @@ def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
         summary = f"evenspread does not know constraints of {kind} at this place: they were not checked"
         remedy = fix = f"move to {named}"
     else:
+        by_hand = _IN_CONFIGURATION
         remedy = "add the kind to workloads of the configuration"
         fix = f"add to workloads of the configuration: {line}" if line else remedy
     return Finding(
@@ -351,6 +354,7 @@ def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
         remedy=remedy,
         detail="nothing that evenspread knows says that these are constraints of pods, so no rule looked at them",
         fix=one_line(fix, _MAX_FIX_CHARS),
+        by_hand=by_hand,
         key=place.path,
         severity=severity,
     )

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from webhook.core.api.selectors import valid_selector
 from webhook.core.api.types import IGNORE, LabelSelector, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.index.meant_keys import intended, meant_by_bare
 from webhook.core.rules.frame.counting import counts_itself
 from webhook.core.rules.frame.own_pods import counts_own_pods_only
 from webhook.core.rules.frame.rule import Finding, short_enough
@@ -124,15 +125,29 @@ def _pinned_values(template: Template, key: str) -> frozenset[str] | None:
     spec = template.template.pod_spec
     value = (spec.node_selector or {}).get(key)
     values = None if value is None else frozenset({value})
-    node_affinity = spec.affinity.node_affinity if spec.affinity else None
-    if node_affinity is not None and node_affinity.required is not None:
-        # A term without requirements matches no node.
-        terms = [each for each in node_affinity.required.node_selector_terms or () if each != NodeSelectorTerm()]
+    if (terms := _node_terms(template)) is not None:
         allowed = [_term_values(each, key) for each in terms]
         if all(each is not None for each in allowed):
             union = frozenset(each for some in allowed for each in some or ())
             values = union if values is None else values & union
     return values
+
+
+def _node_terms(template: Template) -> list[NodeSelectorTerm] | None:
+    """The terms of required node affinity, if there is any. A term without requirements matches no node."""
+    affinity = template.template.pod_spec.affinity
+    node_affinity = affinity.node_affinity if affinity else None
+    if node_affinity is None or node_affinity.required is None:
+        return None
+    return [each for each in node_affinity.required.node_selector_terms or () if each != NodeSelectorTerm()]
+
+
+def is_in_one_domain(template: Template, key: str) -> bool:
+    """Whether node selector and required node affinity leave one value of a key, by any of its names."""
+    named = {*(template.template.pod_spec.node_selector or ())}
+    named.update(each.key for term in _node_terms(template) or () for each in term.match_expressions or ())
+    names = (each for each in named if key in {each, intended(each), meant_by_bare(each)})
+    return any(len(values) == 1 for name in names if (values := _pinned_values(template, name)) is not None)
 
 
 def _term_values(term: NodeSelectorTerm, key: str) -> frozenset[str] | None:
