@@ -178,7 +178,7 @@ def test_a_webhook_that_is_not_trusted_is_critical_where_writes_are_refused(poli
 def test_alerts_are_those_of_what_is_installed(values, only):
     special = SCAN | {"EvenspreadCAEnds", "EvenspreadNotTrusted", "EvenspreadRefusesUnasked"}
     assert rules(values).keys() & special == only
-    assert len(rules(values)) == 10 + len(only)
+    assert len(rules(values)) == 11 + len(only)
 
 
 @pytest.mark.parametrize(

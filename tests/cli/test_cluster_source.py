@@ -8,6 +8,8 @@ from cluster.api import NOT_INSTALLED, FakeApi, cut, refuse
 from webhook.cli.cluster_source import read_cluster
 from webhook.cli.live_cluster import Given
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.objects import Owner
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
@@ -37,6 +39,20 @@ def _api():
         api.put("namespaces", "shop", metadata={"labels": {"team": "web"}})
         api.put("pods", "web-0", "shop", spec={"nodeName": "n1"})
         yield api
+
+
+@pytest.fixture(name="faulty")
+def _faulty(monkeypatch):
+    """The name of pods, services and autoscalers that no index can take; no real object is known to be like that."""
+    change = ClusterIndex.change
+
+    def faulty(self, event, value):
+        if (value.meta if isinstance(value, Owner) else value.metadata).name == "faulty" and event != "DELETED":
+            raise OverflowError("too\nlarge")
+        change(self, event, value)
+
+    monkeypatch.setattr(ClusterIndex, "change", faulty)
+    return "faulty"
 
 
 def known(api, folder, policy=None, **given):
@@ -72,6 +88,11 @@ class TestALiveCluster:
             "cluster x: note: Node broken: Expected `object | null`, got `int` - at `$.metadata.labels`: left out",
             "cluster x: note: Pod shop/broken: Expected `str | null`, got `int` - at `$.spec.nodeName`: left out",
         ]
+
+    def test_what_cannot_be_applied_is_named_and_left_out(self, api, tmp_path, capsys, faulty):
+        api.put("pods", faulty, "shop", spec={"nodeName": "n1"})
+        assert known(api, tmp_path)[0].index.pod_names("shop") == ("web-0",)
+        assert capsys.readouterr().err == f"cluster x: note: Pod shop/{faulty}: OverflowError: too large: left out\n"
 
     def test_it_is_only_read(self, api, tmp_path):
         known(api, tmp_path)
@@ -209,6 +230,26 @@ def test_a_context_that_is_not_there_is_told_with_those_that_are(tmp_path, run):
         assert (code, err.partition("; ")[0]) == (4, f"evenspread: {file}: no context prdo: {told}")
 
 
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "faulty", "namespace": "shop"}}
+SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "faulty", "namespace": "shop"}}
+SCALER = {
+    "apiVersion": "autoscaling/v2",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": {"name": "faulty", "namespace": "shop"},
+    "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "StatefulSet", "name": "web"}},
+}
+GROUP = {
+    "apiVersion": "evenspread.io/v1alpha1",
+    "kind": "SpreadGroup",
+    "metadata": {"name": "faulty", "namespace": "shop"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "web"}},
+        "shard": {"label": "tier"},
+        "expected": {"shards": 2, "podsPerShard": 2},
+    },
+}
+
+
 class TestASnapshot:
     LINES = (
         {"kind": "Snapshot", "kubernetesVersion": "v1.32.2"},
@@ -222,6 +263,37 @@ class TestASnapshot:
 
         assert [node.name for node in found.index.nodes()] == ["n1"]
         assert (found.source, found.version, found.namespace) == (f"snapshot {file}", KubernetesVersion(1, 32, 2), "")
+
+    @pytest.mark.parametrize(
+        ("command", "written", "said"),
+        [
+            (("check", "-", "--snapshot", "c.jsonl"), POD, "c.jsonl:4: note: Pod"),
+            (("audit", "--snapshot", "c.jsonl"), POD, "c.jsonl:4:1: note: Pod"),
+            (("audit", "c.jsonl"), POD, "c.jsonl:4:1: note: Pod"),
+            (("skew", "-A", "--snapshot", "c.jsonl"), POD, "c.jsonl:4: note: Pod"),
+            (("simulate", "--all", "--snapshot", "c.jsonl"), POD, "c.jsonl:4: note: Pod"),
+            (("explain", "--pending", "-A", "--snapshot", "c.jsonl"), POD, "c.jsonl:4: note: Pod"),
+            (("check", "more.json", "-", "--snapshot", "c.jsonl"), SCALER, "the input: note: autoscaler"),
+            (("check", "more.json", "-", "--snapshot", "c.jsonl"), GROUP, "the input: note: SpreadGroup"),
+            (("simulate", "more.json", "-", "--snapshot", "c.jsonl"), SERVICE, "more.json: note: Service"),
+            (("check", "--add-defaults", "--config", "policy.json", "more.json"), SERVICE, "more.json: note: Service"),
+        ],
+    )
+    def test_a_command_names_each_object_that_cannot_be_applied(self, run, tmp_path, faulty, command, written, said):  # noqa: PLR0917 fixtures and columns
+        node = {**self.LINES[1], "status": {"allocatable": {"pods": "9"}}}
+        web = {**POD, "metadata": {"name": "web", "namespace": "shop"}}
+        content = [self.LINES[0], node, web, *([written] if written is POD else [])]
+        (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, content)))
+        (tmp_path / "more.json").write_text(json.dumps(written))
+        defaults = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]
+        policy = {"apiVersion": "config.evenspread.io/v1alpha1", "kind": "SpreadPolicy"}
+        policy["defaults"] = {"mode": "observe", "defaultConstraints": defaults}
+        (tmp_path / "policy.json").write_text(json.dumps(policy))
+        code, _, err = run(*command, stdin=MANIFEST)
+        assert [line for line in err.splitlines() if faulty in line] == [
+            f"{said} shop/{faulty}: OverflowError: too large: left out"
+        ]
+        assert code in {0, 1}
 
     def test_one_that_cannot_be_read(self, run):
         assert run("check", "-", "--snapshot", "absent", stdin=MANIFEST) == (

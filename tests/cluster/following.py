@@ -11,9 +11,9 @@ from webhook.cluster.connection import Account, ApiServer
 from webhook.cluster.feed import Feed
 from webhook.cluster.reflector import Pace, Reflector, Timing
 from webhook.cluster.resources import BUILT_IN_RESOURCES
-from webhook.cluster.wire import meta_of
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import LabelSelector, TypeMeta
+from webhook.core.index.objects import meta_of
 from webhook.core.index.readers import reader
 
 QUICK = Timing(

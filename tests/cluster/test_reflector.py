@@ -22,6 +22,8 @@ from cluster.following import QUICK, RESOURCES, Clock, Table, eventually, follow
 
 from webhook.cluster.connection import Account, ApiServer
 from webhook.cluster.reflector import Reflector, Timing
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.objects import meta_of
 
 POD = {"spec": {"nodeName": "n1", "containers": [{"name": "c", "env": [{"name": "KEY", "value": "secret"}]}]}}
 
@@ -326,6 +328,28 @@ def test_an_object_is_left_out_for_as_long_as_it_is_wrong(api, tmp_path, relist,
         reflector.turn()
     assert api.count("list") == lists + relist
     assert (reflector.standing().objects, reflector.standing().left_out) == counts
+
+
+@pytest.mark.parametrize("relist", [True, False], ids=["by a list", "by a watch"])
+def test_a_pod_that_cannot_be_decoded_takes_the_earlier_one_of_its_name_along(api, tmp_path, relist):
+    """Its deletion was missed, and the new pod has another uid."""
+    index, clock = ClusterIndex(), Clock()
+    api.put("pods", "web-0", "shop", uid="old", **POD)
+
+    def sink(changes):
+        return [(meta_of(value), why) for event, value in changes if (why := index.apply(event, value))]
+
+    reflector = Reflector(server(api, tmp_path), RESOURCES["pods"], sink, timing=QUICK, pace=clock)
+    while not reflector.standing().synced:
+        reflector.turn()
+    assert "web-0" in index.pod_names("shop")
+    api.put("pods", "web-0", "shop", uid="new", spec={"nodeName": 7})
+    if relist:
+        reflector._begin_anew()
+    for _ in range(3):
+        reflector.turn()
+    assert reflector.standing().left_out == 1
+    assert "web-0" not in index.pod_names("shop")
 
 
 # -- failures that stay: what an hour of them costs

@@ -55,6 +55,10 @@ ALERTS = {
         [('evenspread_cluster_age_seconds{%,resource="pods"}', "61x{}")],
         [('evenspread_cluster_age_seconds{%,resource="pods"}', "59x{}")],
     ),
+    "EvenspreadObjectsLeftOut": (
+        [('evenspread_cluster_left_out_objects{%,resource="pods"}', "1x{}")],
+        [('evenspread_cluster_left_out_objects{%,resource="pods"}', "0x{}")],
+    ),
     "EvenspreadNotEvaluated": (
         [('evenspread_rule_results_total{%,rule="x",result="not-evaluated"}', "0+2x{}"), REQUESTS],
         [('evenspread_rule_results_total{%,rule="x",result="not-evaluated"}', "0+1x{}"), REQUESTS],
@@ -116,6 +120,14 @@ ALERTS = {
 }
 
 
+# Alerts that one replica or the controller alone causes, with the other well. No other job of the namespace does.
+OF_BOTH = {
+    "EvenspreadCacheStale": ("evenspread_cluster_age_seconds", "61x{}"),
+    "EvenspreadObjectsLeftOut": ("evenspread_cluster_left_out_objects", "1x{}"),
+}
+ANOTHER = 'namespace="platform",job="another"'
+
+
 @pytest.fixture(name="promtool", scope="module")
 def _promtool():
     program = shutil.which("promtool")
@@ -155,6 +167,18 @@ def test_each_alert_fires_when_it_should_and_not_one_step_before(promtool, tmp_p
     file = written(tmp_path, FAIL)
     assert ALERTS.keys() == rules(FAIL).keys()
     cases = [case(alert, series, 1 - at) for alert, both in ALERTS.items() for at, series in enumerate(both)]
+    tests = {"rule_files": [str(file)], "evaluation_interval": "1m", "tests": cases}
+    (tmp_path / "tests.json").write_text(json.dumps(tests))
+    assert "SUCCESS" in promtool("test", "rules", tmp_path / "tests.json")
+
+
+def test_a_copy_of_the_cluster_is_watched_in_replicas_and_in_the_controller(promtool, tmp_path):
+    file = written(tmp_path, FAIL)
+    cases = []
+    for alert, (name, bad) in OF_BOTH.items():
+        for labels, count in ((WEBHOOK, 1), (CONTROLLER, 1), (ANOTHER, 0)):
+            well = [(f'{name}{{{each},resource="nodes"}}', "0x{}") for each in (WEBHOOK, CONTROLLER)]
+            cases.append(case(alert, [*well, (f'{name}{{{labels},resource="pods"}}', bad)], count))
     tests = {"rule_files": [str(file)], "evaluation_interval": "1m", "tests": cases}
     (tmp_path / "tests.json").write_text(json.dumps(tests))
     assert "SUCCESS" in promtool("test", "rules", tmp_path / "tests.json")

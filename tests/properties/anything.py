@@ -81,7 +81,7 @@ class World:
         self.object = _workload(scenario, labels, rng)
         self.old = _changed(json.loads(json.dumps(self.object)), rng, rng.randint(0, 2))
         others = [_workload(scenario, labels, rng, kind) for kind in ("Deployment", "StatefulSet") * rng.randint(0, 2)]
-        self.index = None if rng.random() < 0.1 else _index(scenario, others, rng)
+        self.values = None if rng.random() < 0.1 else _values(scenario, others, rng)
         self.object = _changed(self.object, rng, rng.choice((0, 0, 0, 0, 1, 1, 2, 4)))
         self.version = KubernetesVersion(1, rng.randint(31, 38))
         self.policy = Policy(
@@ -91,6 +91,11 @@ class World:
             messages=Messages(detail=rng.choice(("own-namespace", "full", "minimal"))),
         )
         self.now = rng.choice(("", "2026-11-22T10:00:00Z"))
+
+    @property
+    def index(self):
+        """A new index of the cluster; None where there is none."""
+        return None if self.values is None else filled(ClusterIndex(KubernetesVersion(1, 37)), self.values)
 
 
 def _plain(rng):
@@ -256,10 +261,11 @@ def _is_tree(value):
     return True
 
 
-def _index(scenario, others, rng):
-    index = ClusterIndex(KubernetesVersion(1, 37))
+def _values(scenario, others, rng):
+    """The objects of the cluster, as an index takes them."""
     entries = [(each, _KINDS[field]) for field in _KINDS for each in scenario.get(field) or ()]
     entries += [(each, f"{each['apiVersion']}/{each['kind']}") for each in others]
+    found = []
     for value, named in entries:
         api_version, _, kind = named.rpartition("/")
         odd = _changed(value, rng, 1) if rng.random() < 0.1 else value
@@ -268,27 +274,32 @@ def _index(scenario, others, rng):
         except (ValueError, RecursionError):
             continue  # as the feed, which leaves out what it cannot read
         if read is not None:
-            index.apply("ADDED", read)
+            found.append(read)
+    return found
+
+
+def filled(index, values):
+    """The index with these objects."""
+    for each in values:
+        index.apply("ADDED", each)
     return index
 
 
 def faults(number):
     """What was raised in this world, as text; what a rule raised is told by the rule."""
     world = World(number)
-    seen = []
+    index, seen = world.index, []
     try:
         found = examine(
             world.object,
-            Circumstances(
-                policy=world.policy, index=world.index, version=world.version, today="2026-11-22", now=world.now
-            ),
+            Circumstances(policy=world.policy, index=index, version=world.version, today="2026-11-22", now=world.now),
         )
         seen += [each for each in found.not_evaluated if each.fault]
         for each in found.findings:
             applied(world.object, each.finding.edits)
     except DecodeError:
         pass
-    frame = Frame(policy=world.policy, today="2026-11-22", asked_version=world.version, index=world.index)
+    frame = Frame(policy=world.policy, today="2026-11-22", asked_version=world.version, index=index)
     mended = mend([File("a.json", json.dumps(world.object).encode())], frame, lowest=Severity.LOW).files[0]
     failures = look([File("a.json", mended.after)], frame).failures
     group, _, version = world.object["apiVersion"].rpartition("/")
@@ -300,7 +311,7 @@ def faults(number):
         )  # fmt: skip
         circumstances = Circumstances(
             policy=world.policy,
-            index=world.index,
+            index=index,
             version=world.version,
             today="2026-11-22",
             now=world.now,

@@ -1,38 +1,24 @@
 """The cluster that a command reads: a snapshot file, or lists of a live one; neither is ever written to."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 
-import msgspec
 from msgspec import Raw, Struct
 
 from webhook.cli.exit_codes import CommandError, Exit, no_namespace
 from webhook.cli.live_cluster import Given, open_cluster, reading
 from webhook.cli.terminal import Progress, say
 from webhook.cluster.connection import ApiServer
-from webhook.cluster.live import loss, read_kinds
+from webhook.cluster.live import left_out, loss, read_kinds, unread
 from webhook.cluster.resources import watched
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion
-from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import ApiObject
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
-from webhook.core.text import one_line
 from webhook.snapshot.load import Item, SnapshotError
 from webhook.snapshot.open_file import load_snapshot
-
-
-class _Name(Struct, frozen=True):
-    name: str = ""
-    namespace: str = ""
-
-
-class _Named(Struct, frozen=True):
-    """What is read of an object that cannot be decoded."""
-
-    metadata: _Name = _Name()
 
 
 class ClusterSource(Struct, frozen=True, kw_only=True):
@@ -80,6 +66,8 @@ def _from_file(
         snapshot = load_snapshot(file, policy.workloads, as_version=as_version, keep=keep)
     except SnapshotError as error:
         raise CommandError(str(error), Exit.UNREADABLE) from error
+    for line in snapshot.left_out:
+        say(line)
     source = f"snapshot {file}"
     return ClusterSource(index=snapshot.index, version=snapshot.version, source=source, kept=snapshot.kept)
 
@@ -95,21 +83,22 @@ def _from_cluster(
     index, missing, kept = ClusterIndex(as_version or live.version or RECORDED, scoring=True), list[str](), list[Item]()
     index.taken_at = datetime.now(UTC).isoformat()
 
-    def keep(raw: Raw, of: TypeMeta) -> ApiObject | None:
+    def keep(raw: Raw, of: TypeMeta) -> tuple[TypeMeta, ApiObject] | None:
         item = Item(line=0, of=of, raw=raw)
         if wanted(item):
             kept.append(Item(line=0, of=of, raw=raw.copy()))  # which lets go of the page that it is a part of
         try:
-            return decode_object(raw, of, policy.workloads)
+            value = decode_object(raw, of, policy.workloads)
         except (ValueError, RecursionError) as error:  # as in the feed, such an object is treated as absent
-            unreadable.append(left_out(of, raw, str(error)))
+            unreadable.append(unread(of.kind, raw, str(error)))
             return None
+        return None if value is None else (of, value)
 
     with reading():
         for listing in read_kinds(live, watched(policy), keep, progress):
-            for value in listing.values:
-                if value is not None:
-                    index.apply("ADDED", value)
+            for of, value in filter(None, listing.values):
+                if why := index.apply("ADDED", value):
+                    unreadable.append(left_out(of.kind, value, why))
             if listing.refused:
                 index.lack(listing.resource, listing.refused)
                 missing.append(loss(listing))
@@ -126,14 +115,10 @@ def _from_cluster(
     )
 
 
-def left_out(of: TypeMeta, raw: Raw | bytes | Mapping[str, object], why: str) -> str:
-    """The line about an object of the cluster that cannot be decoded: ``Deployment shop/web: why: left out``."""
-    try:
-        name = decoder_of(_Named).decode(raw if isinstance(raw, Raw | bytes) else msgspec.json.encode(raw)).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        name = _Name()
-    title = f"{name.namespace}/{name.name}".removeprefix("/")
-    return one_line(f"{of.kind} {title}: {why}: left out")
+def put(index: ClusterIndex, value: ApiObject, kind: str, where: str = "the input") -> None:
+    """Add an object of the input to the index. One that the index leaves out gets a note."""
+    if why := index.apply("ADDED", value):
+        say(f"{where}: note: {left_out(kind, value, why)}")
 
 
 def cluster_with_pods(

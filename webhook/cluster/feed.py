@@ -14,10 +14,10 @@ from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.reflector import Pace, Reflector, Standing, Timing
 from webhook.cluster.resources import Resource
 from webhook.cluster.waiters import Waiters
-from webhook.cluster.wire import Unread, meta_of
+from webhook.cluster.wire import Unread
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex, Event
-from webhook.core.index.objects import ApiObject
+from webhook.core.index.objects import ApiObject, meta_of
 from webhook.core.text import one_line
 
 _VERSION_SECONDS = 600.0  # how often the API server's release is requested, to notice an upgrade

@@ -3,14 +3,18 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
+import msgspec
 from msgspec import Raw, Struct
 
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.listing import Listing, Pause, list_objects
 from webhook.cluster.resources import Resource
-from webhook.core.api.types import TypeMeta
+from webhook.cluster.wire import named
+from webhook.core.api.types import ObjectMeta, TypeMeta
 from webhook.core.api.version import KubernetesVersion, parse_version
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
+from webhook.core.index.objects import ApiObject, meta_of
+from webhook.core.text import one_line
 
 _Kept = TypeVar("_Kept")
 # The consequence of not knowing a kind, for messages.
@@ -87,6 +91,21 @@ def read_kinds(
 def unreachable(source: str, error: ClusterError) -> UnreadableClusterError:
     """The error for a cluster that does not answer."""
     return UnreadableClusterError(f"{source} cannot be read: {error}", silent=True)
+
+
+def left_out(kind: str | None, value: ApiObject, why: str) -> str:
+    """The line about an object that the index does not take: ``Pod shop/web-0: why: left out``."""
+    return _left_out(kind, meta_of(value), why)
+
+
+def unread(kind: str | None, value: Raw | bytes | Mapping[str, object], why: str) -> str:
+    """The line about an object that cannot be decoded."""
+    return _left_out(kind, named(value if isinstance(value, Raw | bytes) else msgspec.json.encode(value)), why)
+
+
+def _left_out(kind: str | None, meta: ObjectMeta, why: str) -> str:
+    title = f"{meta.namespace}/{meta.name}".removeprefix("/")
+    return one_line(f"{kind} {title}: {why}: left out")
 
 
 def loss(listing: Listing[_Kept]) -> str:

@@ -32,10 +32,10 @@ from msgspec import Struct
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError, SilenceError, Stream
 from webhook.cluster.paging import Paging
 from webhook.cluster.resources import Resource
-from webhook.cluster.wire import Unread, meta_of, nothing_but, read_change, read_page
+from webhook.cluster.wire import Unread, nothing_but, read_change, read_page
 from webhook.core.api.types import ObjectMeta
 from webhook.core.index.cluster_index import Event
-from webhook.core.index.objects import ApiObject
+from webhook.core.index.objects import ApiObject, meta_of
 from webhook.core.index.readers import Reader
 from webhook.core.text import plural
 from webhook.logs import bounded, described
@@ -332,7 +332,7 @@ class Reflector:
         """
         if unread:
             read = self._paging.reader()
-            changes = [*changes, *(("DELETED", nothing_but(meta, read)) for meta, _ in unread)]
+            changes = [*changes, *(("DELETED", nothing_but(meta, read, uid=False)) for meta, _ in unread)]
         for event, value in changes:
             meta = meta_of(value)
             if self._left_out:

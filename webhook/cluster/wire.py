@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from webhook.cluster.connection import ClusterError, RefusedError
 from webhook.core.api.types import ListMeta, Named, ObjectMeta
 from webhook.core.decoders import decoder_of
-from webhook.core.index.objects import ApiObject, Owner
+from webhook.core.index.objects import ApiObject
 from webhook.core.index.readers import Page, Reader, WatchEvent
 from webhook.core.nesting import read_nested
 from webhook.logs import bounded
@@ -92,7 +92,7 @@ def read_page(body: bytes, read: Reader) -> tuple[Page, list[Unread]]:
         try:
             values.append(read_nested(read.value, bytes(item)))
         except _UNREADABLE as error:
-            unread.append((_named(item), str(error)))
+            unread.append((named(item), str(error)))
     return Page(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), unread
 
 
@@ -128,13 +128,22 @@ def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
     if raw.type == "ERROR":
         status = _decoded(raw.object, _Status)
         raise RefusedError(status.code, status.message)
-    gone = WatchEvent(type="DELETED", value=nothing_but(_named(raw.object), read))
-    return gone, "" if raw.type == "DELETED" else fault
+    if raw.type == "DELETED":
+        return WatchEvent(type="DELETED", value=nothing_but(named(raw.object), read)), ""
+    return WatchEvent(type="DELETED", value=nothing_but(named(raw.object), read, uid=False)), fault
 
 
-def nothing_but(meta: ObjectMeta, read: Reader) -> ApiObject:
-    """An object of the reader's kind with nothing but its name, namespace, uid and version."""
-    kept = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
+def nothing_but(meta: ObjectMeta, read: Reader, *, uid: bool = True) -> ApiObject:
+    """An object of the reader's kind with nothing but its name, namespace, uid and version.
+
+    Without its uid, its deletion deletes whatever has the name.
+    """
+    kept = ObjectMeta(
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=meta.uid if uid else "",
+        resource_version=meta.resource_version,
+    )
     return read.value(msgspec.json.encode(Named(metadata=kept)))
 
 
@@ -165,19 +174,13 @@ def read_group_versions(body: bytes) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def _named(raw: Raw) -> ObjectMeta:
+def named(raw: Raw | bytes) -> ObjectMeta:
     """Name, namespace, uid and version of an object that cannot be decoded; empty if those cannot be either."""
     try:
         of = _decoded(raw, _Unread).metadata
     except ClusterError:
         return ObjectMeta()
     return ObjectMeta(name=of.name, namespace=of.namespace, uid=of.uid, resource_version=of.resource_version)
-
-
-def meta_of(value: ApiObject) -> ObjectMeta:
-    """The metadata, empty where absent."""
-    meta = value.meta if isinstance(value, Owner) else value.metadata
-    return meta or ObjectMeta()
 
 
 def _decoded(raw: bytes | Raw, into: type[_Decoded]) -> _Decoded:

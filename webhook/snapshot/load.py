@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from msgspec import Raw, Struct
 
+from webhook.cluster.live import left_out
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
@@ -64,7 +65,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """A cluster as loaded from a file.
 
     Shape: ``objects`` counts the objects of the file by kind, including kinds that no answer depends on. ``kept`` has
-    the objects that the caller asked for.
+    the objects that the caller asked for. ``left_out`` has a line for each object that the index could not take.
     """
 
     index: ClusterIndex
@@ -72,6 +73,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     taken_at: str | None = None
     objects: Mapping[str, int]
     kept: tuple[Item, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 _NAMES = tuple(resource.name for resource in BUILT_IN_RESOURCES)
@@ -134,7 +136,7 @@ def read_snapshot(
     Errors: SnapshotError for the first line that is wrong.
     """
     index, header, version, kinds = ClusterIndex(as_version or RECORDED, scoring=True), None, None, Counter[str]()
-    kept: list[Item] = []
+    kept, refused = list[Item](), list[str]()
     for item in read_items(stream, name):
         kind = item.of.kind or ""
         try:
@@ -150,12 +152,19 @@ def read_snapshot(
         kinds[kind] += 1
         if keep(item):
             kept.append(item)
-        if value is not None:
-            index.apply("ADDED", value)
+        if value is not None and (why := index.apply("ADDED", value)):
+            refused.append(f"{name}:{item.line}: note: {left_out(kind, value, why)}")
     for resource, why in (absent(kinds) if header is None else header.lacks).items():
         index.lack(resource, why)
     taken_at = None if header is None else header.taken_at
-    return Snapshot(index=index, version=version, taken_at=taken_at, objects=dict(kinds), kept=tuple(kept))
+    return Snapshot(
+        index=index,
+        version=version,
+        taken_at=taken_at,
+        objects=dict(kinds),
+        kept=tuple(kept),
+        left_out=tuple(refused),
+    )
 
 
 def read_header(line: bytes) -> Header | None:

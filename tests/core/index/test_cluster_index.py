@@ -246,6 +246,19 @@ def test_an_object_that_raises_is_left_out_and_what_was_known_of_it_too(monkeypa
     assert made.amounts("cpu") == ((-2000,), (0,))
 
 
+@pytest.mark.parametrize("on", ["n", None], ids=["on a node", "waiting"])
+def test_a_pod_that_is_left_out_takes_the_earlier_one_of_its_name_along(monkeypatch, on):
+    """A list brings the new pod without the deletion of the old one."""
+    old, new = (
+        Pod(metadata=ObjectMeta(name="a", namespace="shop", uid=uid), spec=PodSpec(node_name=on)) for uid in "12"
+    )
+    made = index(node("n"), old)
+    assert made.pod_names("shop") == ("a",)
+    monkeypatch.setattr(Pods, "put", lambda *_: 1 / 0)
+    assert made.apply("ADDED", new).startswith("ZeroDivision")
+    assert made.pod_names("shop") == ()
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_any_field_of_any_object_may_be_at_its_extreme(seed):
     decoded, left = run(seed, 1500)

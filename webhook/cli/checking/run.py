@@ -15,6 +15,7 @@ from webhook.cli.checking.groups import group_faults, spread_groups
 from webhook.cli.checking.patches import read_patch
 from webhook.cli.checking.results import Gap, Row, RunResult, rank
 from webhook.cli.checking.same_file import same_file_indexes
+from webhook.cli.cluster_source import put
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.review.decision import Examination
 from webhook.core.review.review import examine
@@ -76,7 +77,7 @@ def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
     if frame.index is not None:
         for scaler in scalers:
             meta = structs.replace(scaler.meta, namespace=scaler.meta.namespace or DEFAULT_NAMESPACE)
-            frame.index.apply("ADDED", structs.replace(scaler, metadata=meta))
+            put(frame.index, structs.replace(scaler, metadata=meta), "autoscaler")
     return structs.replace(frame, scalers=scalers)
 
 
@@ -90,7 +91,7 @@ def _with_groups(frame: Frame, files: Iterable[File]) -> Frame:
     """The frame with the SpreadGroups of the input, which count as if they were in the cluster."""
     if frame.index is not None:
         for group in spread_groups(files, frame.namespace):
-            frame.index.apply("ADDED", group)
+            put(frame.index, group, "SpreadGroup")
     return frame
 
 

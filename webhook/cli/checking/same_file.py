@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Raw, structs
 
 from webhook.cli.checking.groups import spread_groups
+from webhook.cli.cluster_source import put
 from webhook.core.api.types import TypeMeta
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
@@ -32,9 +33,9 @@ def same_file_indexes(files: Iterable[File], namespace: str, policy: Policy) -> 
         if CONSTRAINTS.encode() in file.data and file.data.count(_TEMPLATE) > 1:
             indexes[file.name] = index = ClusterIndex()
             for owner in _owners(file, namespace, policy):
-                index.apply("ADDED", owner)
+                put(index, owner, owner.kind, file.name)
             for group in spread_groups((file,), namespace):
-                index.apply("ADDED", group)
+                put(index, group, "SpreadGroup", file.name)
     return indexes
 
 

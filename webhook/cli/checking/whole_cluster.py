@@ -44,12 +44,23 @@ def examine_cluster(
     Errors: CommandError for a namespace that the input does not have.
     """
     here, index, kinds, namespaces = set[ObjectKey](), ClusterIndex(frame.version), set[str](), set[str]()
+    faults = list[InputFault]()
     for manifest in CheckRun().manifests(files, duplicates=False):
         kinds.add(manifest.kind)
         namespaces.add(manifest.name if (manifest.api_version, manifest.kind) == _NAMESPACE else manifest.namespace)
         if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
             here.add(key_of(manifest.namespace, manifest.api_version, manifest.kind, manifest.name))
-        _index(manifest, frame, index)
+        if why := _index(manifest, frame, index):
+            place = manifest.locate("")
+            faults.append(
+                InputFault(
+                    file=manifest.file,
+                    message=f"{manifest.title}: {why}: left out",
+                    line=place.line,
+                    column=place.column,
+                    fatal=False,
+                )
+            )
     if frame.namespace and namespaces and frame.namespace not in namespaces:
         raise no_namespace("the input", frame.namespace, namespaces)
     header = _stated_header(files)
@@ -59,6 +70,7 @@ def examine_cluster(
     frame = structs.replace(frame, index=index)
     within, chosen = surroundings(frame.circumstances(frame.namespace)), Representatives(here, frame.policy.workloads)
     seen, scanned = CheckRun(), list[ScannedWorkload]()
+    seen.faults += faults
     for manifest in seen.manifests(files, duplicates=False):
         if frame.namespace not in {"", manifest.namespace}:
             seen.leave_out(manifest)
@@ -109,15 +121,18 @@ def stated_moment(files: Sequence[File | InputFault]) -> str:
     return (header and header.taken_at) or ""
 
 
-def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
-    """Add an object to the index; one that cannot be decoded is still examined later."""
+def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> str:
+    """Add an object to the index; one that cannot be decoded is still examined later.
+
+    Returns:
+        Why the index leaves it out, or an empty text.
+    """
     of = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
     try:
         value = decode_object(Raw(manifest.json_text), of, frame.policy.workloads)
     except (ValueError, RecursionError):
-        return
-    if value is not None:
-        index.apply("ADDED", value)
+        return ""
+    return "" if value is None else index.apply("ADDED", value)
 
 
 def _meta(manifest: Manifest, frame: Frame) -> ObjectMeta:

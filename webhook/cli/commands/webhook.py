@@ -23,6 +23,7 @@ from webhook.cli.checking.frame import Frame
 from webhook.cli.commands.certificate_options import ca_options, lives
 from webhook.cli.exit_codes import CommandError
 from webhook.cli.serving import example, registered
+from webhook.cli.terminal import say
 from webhook.cluster.connection import Account, ApiServer, ClusterError
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
@@ -261,6 +262,8 @@ def _cluster(options: Options, policy: Policy) -> _Known:
         snapshot = load_snapshot(file, policy.workloads, as_version=asked)
     except SnapshotError as error:
         raise CommandError(str(error), _UNREADABLE) from error
+    for line in snapshot.left_out:
+        say(line)
     return _Known(version=asked or snapshot.version or RECORDED, index=snapshot.index)
 
 

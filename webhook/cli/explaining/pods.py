@@ -98,7 +98,7 @@ def of_object(
         for owner in made.owners:
             # The scheduler deduces selectors from owners, so those that would be made have to be there.
             if index.owner(owner.api_version, owner.kind, namespace, owner.meta.name) is None:
-                index.apply("ADDED", owner)
+                index.change("ADDED", owner)
         ready = after_admission(made.template, namespace, frame.policy, index, frame.version)
         site = f" ({template.path.rstrip('.')})" if len(workload.templates) > 1 else ""
         question = Question(

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.run import CheckRun
-from webhook.cli.cluster_source import ClusterSource, left_out
+from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining.as_json import Json
 from webhook.cli.planning.written import Value, Written, applicable, group_manifest, object_of
 from webhook.cli.terminal import print_faults, say
+from webhook.cluster.live import unread
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
 from webhook.core.api.types import LabelSelector, TypeMeta
@@ -155,7 +156,7 @@ def _take(read: _Read, each: Object, frame: Frame) -> None:
     except DecodeError as error:
         if not each.applied:
             raise CommandError(f"{each.where}: {error.message}", Exit.UNREADABLE) from error
-        say(f"{each.where}: note: {left_out(of, each.value, error.message)}")
+        say(f"{each.where}: note: {unread(of.kind, each.value, error.message)}")
 
 
 def _may_be_shard(maker: Maker) -> bool:

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.run import CheckRun, with_autoscalers
-from webhook.cli.cluster_source import ClusterSource, left_out
+from webhook.cli.cluster_source import ClusterSource, put
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining import find_object
 from webhook.cli.terminal import print_faults, say
+from webhook.cluster.live import unread
 from webhook.core.api.storage import Claim, StorageClass
 from webhook.core.api.types import Pod, Service, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
@@ -175,7 +176,7 @@ def _of_all(
         try:
             found += of_cluster(item.of, item.raw, frame.circumstances(frame.namespace))
         except DecodeError as error:
-            unreadable.append(left_out(item.of, item.raw, error.message))
+            unreadable.append(unread(item.of.kind, item.raw, error.message))
     for line in unreadable:
         say(f"{known.source}: note: {line}")
     return found, tuple(unreadable)
@@ -205,7 +206,7 @@ def _of_files(
 ) -> tuple[list[Maker], bool]:
     seen, found, read = CheckRun(), list[Maker](), [*read_files(files, unpack=True)]
     for scaler in with_autoscalers(frame, [each for each in read if isinstance(each, File)]).scalers:
-        known.index.apply("ADDED", scaler)
+        put(known.index, scaler, "autoscaler")
     within = frame.circumstances(frame.namespace)
     for manifest in seen.manifests(read, duplicates=False):
         stated = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
@@ -243,4 +244,4 @@ def _apply(manifest: Manifest, stated: TypeMeta, known: ClusterSource, frame: Fr
         if meta is not None and not meta.namespace:
             value = replace(value, metadata=replace(meta, namespace=frame.namespace))
     if isinstance(value, Service | Claim | StorageClass):
-        known.index.apply("ADDED", value)
+        put(known.index, value, manifest.kind, manifest.file)

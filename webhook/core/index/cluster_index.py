@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Literal, TypeVar
 
+from msgspec.structs import replace
+
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
 from webhook.core.api.resources import PodRequest
 from webhook.core.api.selectors import Selector
@@ -129,16 +131,19 @@ class ClusterIndex(ReadOnlyIndex):
         Returns:
             Why the object was left out, or an empty text. The index then has no object of this name.
         """
-        self._revision += 1
         try:
-            self._apply(event, value)
+            self.change(event, value)
         except Exception as error:  # noqa: BLE001 one object must not stop a watch
             with suppress(Exception):
-                self._apply("DELETED", value)
+                # An earlier pod of this name has another uid, and is no more either.
+                gone = replace(value, metadata=replace(value.meta, uid="")) if isinstance(value, Pod) else value
+                self.change("DELETED", gone)
             return f"{type(error).__name__}: {one_line(str(error), _MOST_OF_A_REASON)}"
         return ""
 
-    def _apply(self, event: Event, value: ApiObject) -> None:
+    def change(self, event: Event, value: ApiObject) -> None:
+        """As `apply`, for objects that the program makes itself: raises whatever is wrong with one."""
+        self._revision += 1
         match value:
             case Pod():
                 self.apply_pod(event, value, value.meta.name)
@@ -233,7 +238,7 @@ class ClusterIndex(ReadOnlyIndex):
                 self._scores.remove_pod(namespace, key)
             known = self._waiting.get(namespace, {}).get(key)
             # The name may belong to a later pod by now.
-            if known is not None and known.meta.uid in ("", uid):
+            if known is not None and (not uid or known.meta.uid in {"", uid}):
                 self._stop_waiting(namespace, key)
             return
         self._pod_table.put(pod, key, self.version)

@@ -80,3 +80,9 @@ _OfCluster = Node | Pod | Namespace | Service | Owner | Autoscaler | SpreadGroup
 _OfStorage = Claim | PersistentVolume | StorageClass | CsiNode | CsiDriver | StorageCapacity | VolumeAttachment
 _OfAdmission = LimitRange | PriorityClass | RuntimeClass
 ApiObject = _OfCluster | _OfStorage | _OfAdmission
+
+
+def meta_of(value: ApiObject) -> ObjectMeta:
+    """The metadata, empty where absent."""
+    meta = value.meta if isinstance(value, Owner) else value.metadata
+    return meta or ObjectMeta()

@@ -203,7 +203,7 @@ class ReadOnlyIndex(Protocol):
         """The namespace's workloads with a pod template that the selector matches, as far as templates are known.
 
         Shape: only labels of the template count, not those that a controller adds later. Candidates are the workloads
-        with the rarest label that the selector requires; of these, the first ``most`` are compared.
+        with the rarest label that the selector requires; of these, the first ``most`` by kind and name are compared.
         """
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:

@@ -96,18 +96,21 @@ class ClusterGame(Struct, frozen=True):
     nodes: Nodes
 
     def named(self, moves: Sequence[Move]) -> list[tuple[Move, str]]:
-        """The moves, which follow one another from the start, each with the name of its node."""
-        pods: dict[int, Pods] = {}
+        """The moves, which follow one another from the start, each with the name of its node: the first by name."""
+        names, pods = self.nodes.view.names, dict[int, Pods]()
+        slots = {
+            number: sorted(node_sets.to_slots(self.game.classes[number].nodes), key=names.__getitem__)
+            for number in {move.number for move in moves}
+        }
         found = []
         for move in moves:
-            of = self.game.classes[move.number]
             slot = next(
                 each
-                for each in node_sets.to_slots(of.nodes)
+                for each in slots[move.number]
                 if self.takes(move, each, pods.get(each) or self.nodes.start_at(each))
             )
             pods[slot] = more(pods.get(slot) or self.nodes.start_at(slot), move.crowd, -1 if move.gone else 1)
-            found.append((move, self.nodes.view.names[slot]))
+            found.append((move, names[slot]))
         return found
 
     def takes(self, move: Move, slot: int, pods: Pods) -> bool:

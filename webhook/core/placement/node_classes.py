@@ -18,6 +18,7 @@ from webhook.core.placement.game import DomainSpread, Gate, NodeClass, NodeSprea
 
 _Item = TypeVar("_Item")
 _NONE: Counts = {}
+_NOTHING = -(2**64)  # sorts before every number that a node has
 
 
 class Values(Protocol):
@@ -167,7 +168,11 @@ def _noted(known: list[_Item], item: _Item) -> int:
 
 
 def classes_of(nodes: Nodes, gates: Sequence[NodeGate]) -> list[NodeClass]:
-    """The classes of all nodes that a pod may go to or leave."""
+    """The classes of all nodes that a pod may go to or leave.
+
+    Their order depends on what tells them apart, never on slots: orders of moves that are tried, and that are shown,
+    are then the same in every replica.
+    """
     masks = [*nodes.open, *(each.nodes for each in (*nodes.by_node, *nodes.by_domain))]
     parts = _parts(nodes.changing, masks, nodes.columns)
     sharing = _pooling(nodes, gates)
@@ -178,13 +183,14 @@ def classes_of(nodes: Nodes, gates: Sequence[NodeGate]) -> list[NodeClass]:
     special = node_sets.from_slots([slot for each in sources for slot in each], nodes.view.size)
     found = []
     for part in parts:
-        by_values: dict[tuple[int | None, ...], list[int]] = {}
+        by_values: dict[tuple[str | int | None, ...], list[int]] = {}
         for slot in node_sets.to_slots(part & special):
-            alone = slot if nodes.singled and any(nodes.start_at(slot)) else None
-            by_values.setdefault((alone, *(each.get(slot) for each in sources)), []).append(slot)
+            alone = nodes.view.names[slot] if nodes.singled and any(nodes.start_at(slot)) else ""
+            by_values.setdefault((alone, *(each.get(slot, _NOTHING) for each in sources)), []).append(slot)
         if others := part & ~special:
             found.append(_class(nodes, gates, -1, others))
-        alike = ((slots[0], node_sets.from_slots(slots, nodes.view.size)) for slots in by_values.values())
+        ordered = (by_values[values] for values in sorted(by_values))
+        alike = ((slots[0], node_sets.from_slots(slots, nodes.view.size)) for slots in ordered)
         found += [_class(nodes, gates, *each) for each in alike]
     return found
 
@@ -355,5 +361,5 @@ def _parts(every: int, masks: Sequence[int], columns: Sequence[Column]) -> list[
 def _by_value(part: int, column: Column) -> Iterator[int]:
     if part & ~column.present:
         yield part & ~column.present
-    for number in sorted(column.domains(part)):
+    for number in sorted(column.domains(part), key=column.values.__getitem__):
         yield part & column.nodes(number)

@@ -88,9 +88,11 @@ class _Placed:
     def rest(self) -> None:
         """Place all that are left, each where the fewest have to go for it."""
         while moves := self._of.game.moves(self._state):
+            names = self._of.nodes.view.names
             choices = [
                 (
                     self.victims(slot, more(self._at(slot), move.crowd, 1)) - self.victims(slot, self._at(slot)),
+                    names[slot],
                     slot,
                     move,
                 )
@@ -98,7 +100,7 @@ class _Placed:
                 for slot in node_sets.to_slots(self._of.game.classes[move.number].nodes)
                 if self._of.takes(move, slot, self._at(slot))
             ]
-            _, slot, move = min(choices)
+            *_, slot, move = min(choices)
             self.put(move.crowd, slot)
 
     def _at(self, slot: int) -> Pods:

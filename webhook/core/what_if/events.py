@@ -109,12 +109,12 @@ def happen(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod
         evicted += _evict(_intolerant(pods.get(name, ()), each), index)
     for name in what_if.drain:
         node = _node(name, index)
-        index.apply("MODIFIED", replace(node, spec=replace(node.spec or NodeSpec(), unschedulable=True)))
+        index.change("MODIFIED", replace(node, spec=replace(node.spec or NodeSpec(), unschedulable=True)))
         _put(_node(name, index), index, _CORDON)
         texts.append(f"node {name} is drained")
         evicted += _evict(_movable(pods.get(name, ())), index)
     for name in what_if.delete:
-        index.apply("DELETED", _node(name, index))
+        index.change("DELETED", _node(name, index))
         texts.append(f"node {name} is deleted")
         evicted += _evict(pods.get(name, ()), index)
     if not what_if.lose:
@@ -126,11 +126,11 @@ def happen(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod
         _put(node, index, *UNREACHABLE)
     leaving = [pod for name in lost for pod in _intolerant(_movable(pods.get(name, ())), UNREACHABLE[-1])]
     for pod in leaving:
-        index.apply("MODIFIED", replace(pod, metadata=replace(pod.meta, deletion_timestamp=_NOW)))
+        index.change("MODIFIED", replace(pod, metadata=replace(pod.meta, deletion_timestamp=_NOW)))
     replaced = [pod for pod in leaving if is_made_anew(pod) and not traits(controller_kind(pod) or ("", "")).ordered]
     yield Event(f"{what} cannot be reached", (*evicted, *replaced))
     for name, node in lost.items():
-        index.apply("DELETED", node)
+        index.change("DELETED", node)
         _evict(pods.get(name, ()), index)
     gone = [pod for name in lost for pod in _movable(pods.get(name, ())) if is_made_anew(pod)]
     yield Event(f"{what} is gone", (*evicted, *gone))
@@ -151,7 +151,7 @@ def settle(index: ClusterIndex, pods: Iterable[Pod]) -> list[Pod]:
             and MIRROR_ANNOTATION not in (pod.meta.annotations or {})
             and index.pod_on_node(pod.meta.namespace, pod.meta.name) is not None
         ):
-            index.apply("DELETED", pod)
+            index.change("DELETED", pod)
             gone.append(pod)
     return gone
 
@@ -177,7 +177,7 @@ def _node(name: str, index: ClusterIndex) -> Node:
 
 def _put(node: Node, index: ClusterIndex, *taints: Taint) -> None:
     spec = replace(node.spec or NodeSpec(), taints=(*node.taints, *taints))
-    index.apply("MODIFIED", replace(node, spec=spec))
+    index.change("MODIFIED", replace(node, spec=spec))
 
 
 def _nodes(where: Part, index: ClusterIndex) -> list[Node]:
@@ -202,7 +202,9 @@ def _add(where: Part, number: int, index: ClusterIndex) -> str:
     for each in range(1, number + 1):
         name = f"{model.name}-added-{each}"
         labels = {**model.labels, **({HOSTNAME: name} if HOSTNAME in model.labels else {})}
-        index.apply("ADDED", replace(model, metadata=replace(model.metadata or ObjectMeta(), name=name, labels=labels)))
+        index.change(
+            "ADDED", replace(model, metadata=replace(model.metadata or ObjectMeta(), name=name, labels=labels))
+        )
     return f"{number:,} node{'' if number == 1 else 's'} like {model.name} {'is' if number == 1 else 'are'} added"
 
 
@@ -229,5 +231,5 @@ def _intolerant(pods: Sequence[Pod], taint: Taint) -> list[Pod]:
 
 def _evict(pods: Sequence[Pod], index: ClusterIndex) -> list[Pod]:
     for pod in pods:
-        index.apply("DELETED", pod)
+        index.change("DELETED", pod)
     return [pod for pod in _movable(pods) if is_made_anew(pod)]

@@ -80,10 +80,10 @@ def _run(parties: Sequence[Party], index: ClusterIndex, policy: Policy, chance: 
         left[number] -= 1
         placed.append(Likely(number, node, len(best)))
         made.append(_on(parties[number].problem.pod, node, len(made)))
-        index.apply("ADDED", made[-1])
+        index.change("ADDED", made[-1])
         tried = [*range(len(parties))]
     for each in made:
-        index.apply("DELETED", each)
+        index.change("DELETED", each)
     return Forecast(tuple(placed), sum(left))
 
 

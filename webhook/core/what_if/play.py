@@ -261,12 +261,12 @@ def _after(  # noqa: PLR0913, PLR0917 each a fact of its own
         like = player.parties[own].problem.pod
         meta = replace(like.meta, name=move.pod, uid=f"simulated-{number}")
         made.append(replace(like, metadata=meta, spec=replace(like.pod_spec, node_name=step.node)))
-        index.apply("ADDED", made[-1])
+        index.change("ADDED", made[-1])
     after = _explained(pod, index, policy)
     for each in made:
-        index.apply("DELETED", each)
+        index.change("DELETED", each)
     for each in waiting:  # of the same names
-        index.apply("ADDED", each)
+        index.change("ADDED", each)
     return after
 
 

@@ -114,7 +114,7 @@ def introduce(maker: Maker, index: ClusterIndex) -> None:
     """Put the owners that its pods will have into the index: the scheduler deduces selectors from them."""
     for owner in next_pod(maker.workload, maker.template, maker.namespace, index, applied=maker.applied).owners:
         if index.owner(owner.api_version, owner.kind, maker.namespace, owner.meta.name) is None:
-            index.apply("ADDED", owner)
+            index.change("ADDED", owner)
 
 
 class Next(Struct, frozen=True):

@@ -14,6 +14,7 @@ from msgspec import Raw, Struct, structs
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.patches import read_patch
 from webhook.cli.checking.run import as_note, with_patches
+from webhook.cli.cluster_source import put
 from webhook.core.api.types import Service, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.declared import adopted
@@ -114,7 +115,7 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
         meta = structs.replace(value.metadata, namespace=namespace_of(manifest.namespace, frame.namespace))
         value = structs.replace(value, metadata=meta)
     if value is not None:
-        index.apply("ADDED", value)
+        put(index, value, manifest.kind, manifest.file)
 
 
 def _wanted(

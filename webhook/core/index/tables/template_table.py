@@ -3,8 +3,8 @@
 A constraint's selector is compared with the templates of other workloads; only those that share its rarest label are.
 """
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
+from heapq import nsmallest
 
 from webhook.core.api.selectors import EQUALS, IN, Requirement, Selector
 from webhook.core.index.objects import Owner
@@ -41,15 +41,16 @@ class Templates:
         return bool(self._owners)
 
     def matching(self, selector: Selector, most: int) -> Iterator[Owner]:
-        """The workloads with a template that the selector matches, among the first ``most`` candidates."""
-        for owner in () if selector.nothing else islice(self._candidates(selector), most):
-            if any(selector.matches(each.labels) for each in owner.templates or ()):
-                yield owner
+        """The workloads with a template that the selector matches, among the first ``most`` candidates by name."""
+        candidates = {} if selector.nothing else self._candidates(selector)
+        for key in nsmallest(most, candidates):
+            if any(selector.matches(each.labels) for each in candidates[key].templates or ()):
+                yield candidates[key]
 
-    def _candidates(self, selector: Selector) -> Iterable[Owner]:
+    def _candidates(self, selector: Selector) -> dict[OwnerKey, Owner]:
         """The workloads with the rarest of the labels that the selector requires; all if it requires none."""
         positive = [self._labelled_as(each) for each in selector.requirements if each.operator in _POSITIVE]
-        return min(positive, key=len, default=self._owners).values()
+        return min(positive, key=len, default=self._owners)
 
     def _labelled_as(self, requirement: Requirement) -> dict[OwnerKey, Owner]:
         by_value = [self._labelled.get((requirement.key, value), {}) for value in requirement.values]
