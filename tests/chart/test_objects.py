@@ -24,7 +24,7 @@ from webhook.core.policy.policy import Defaults, Mode
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
 
-DENIED = "what kube-apiserver would refuse, and config.rules on deny"
+DENIED = "what kube-apiserver would refuse"
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
 
 
@@ -615,6 +615,25 @@ SOFT = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatis
         ),
         ({**ZERO, "config": {"denyFrom": "high"}}, ["denies    nothing (ceiling: warn)\n"]),
         (
+            {**ZERO, "config": {"ceiling": "deny", "rules": {"selector-null": "deny", "revision-mixed": "audit"}}},
+            [f"denies    {DENIED}, selector-null\n"],
+        ),
+        (
+            {
+                **ZERO,
+                "config": {
+                    "ceiling": "deny",
+                    "denyFrom": "high",
+                    "rules": dict.fromkeys(("group-cap", "selector-null", "revision-mixed"), "deny"),
+                    "namespaces": [{"match": {"names": ["payments"]}, "ceiling": "audit"}],
+                },
+            },
+            [
+                f"denies    {DENIED}, 3 rules of config.rules, and what high rules warn",
+                "default; less in config.namespaces\n",
+            ],
+        ),
+        (
             {**ZERO, "config": {"ceiling": "deny"}, "webhook": {"failurePolicy": "Fail"}},
             [
                 "if down   the API server refuses what it cannot send",
@@ -645,6 +664,8 @@ SOFT = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatis
         "denying what is severe",
         "denying what is severe, and what is less so",
         "a severity below the ceiling",
+        "denying by one rule",
+        "denying by many rules, less in a namespace",
         "refusing while it is down",
         "all off",
         "not asked",

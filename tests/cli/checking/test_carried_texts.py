@@ -278,6 +278,7 @@ def test_where_the_misspelt_name_stands(run, tmp_path):
     code, out, _ = run("check", "values.yaml")
     assert code == 0
     assert out.startswith("values.yaml:2:3: medium unread-constraints ")
+    assert out.endswith("\n1 file, 0 objects, 0 workloads: 1 finding (1 medium)\n")
     assert run("check", "values.yaml", "--fail-on", "medium")[0] == 1
     assert run("check", "values.yaml", "-o", "report")[1] == "", "no cluster has such an object"
     assert "left unread-constraints: " in run("check", "values.yaml", "--fix")[2]

@@ -65,11 +65,11 @@ def run_summary(result: RunResult, paint: Paint, *, verbose: bool = False) -> st
     looked = (
         f"{plural(result.files, 'file')}, {plural(result.objects, 'object')}, {plural(result.workloads, 'workload')}"
     )
-    if not result.objects:
-        found = paint("nothing to check", YELLOW)
-    elif counted:
+    if counted:  # values of a chart are no object, and may have findings
         parts = ", ".join(f"{severities[each]} {each}" for each in reversed(Severity) if severities[each])
         found = paint(f"{plural(len(counted), 'finding')} ({parts})", RED if severities[Severity.HIGH] else YELLOW)
+    elif not result.objects:
+        found = paint("nothing to check", YELLOW)
     else:
         found = paint("no findings", GREEN)
     exempted = len(result.rows) - len(counted)
