@@ -29,7 +29,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.nesting import read_nested
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
-from webhook.core.review.review import mutate, review
+from webhook.core.review.review import mutate, review, unread
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import unheard
 from webhook.logs import bounded, described
@@ -43,6 +43,9 @@ _KIND = "AdmissionReview"
 CALLER_SECONDS = 10.0
 # controller-runtime's number: an object and an old object of 3 MiB each, the API server's own limit, and the rest.
 MAX_REVIEW_BYTES = 7 * 1024 * 1024
+# kube-apiserver writes everything but the objects into the first KiB or two, and the objects behind that.
+START_BYTES = 64 * 1024
+_OBJECTS = re.compile(rb',\s*"(?:object|oldObject)"\s*:\s*\{')
 # A uid is 36 characters; it is echoed, so what is longer than any uid is refused.
 _LONGEST_UID = 256
 
@@ -207,6 +210,17 @@ def decode_review(body: bytes) -> AdmissionRequest:
     )
 
 
+def decode_start(body: bytes) -> AdmissionRequest:
+    """Read the envelope of a review from the start of its body, without the objects.
+
+    Quotes in a JSON string are escaped, so that no text of an author looks like the field ``object``.
+    Errors: ReviewError where the envelope is incomplete, or comes after an object.
+    Source: k8s.io/api admission/v1/types.go ``AdmissionRequest``, whose order of fields encoding/json keeps.
+    """
+    found = _OBJECTS.search(body)
+    return decode_review(body if found is None else body[: found.start()] + b"}}")
+
+
 def answer(  # noqa: PLR0913 what differs from one request to the next
     route: Route,
     request: AdmissionRequest,
@@ -218,12 +232,14 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
     now: str = "",
     elsewhere: bool = False,
     unlooked: str = "",
+    unread_for: str = "",
 ) -> ReviewAnswer:
     """Judge a request and encode the answer. Never raises.
 
     Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time; the caller waits until `time.perf_counter` shows
     ``until``; ``elsewhere`` and ``unlooked`` as in `Circumstances`. Without ``waited`` the decision may name what it
-    awaits, and with ``elsewhere`` it may be that the object is costly; then the answer is not one to send.
+    awaits, and with ``elsewhere`` it may be that the object is costly; then the answer is not one to send. A request
+    that only has an envelope is ``unread_for`` a reason (`core.review.review.unread`).
     """
 
     def decide() -> Decision:
@@ -241,6 +257,8 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
                 unlooked=unlooked,
                 unheard=engine.unheard,
             )
+            if unread_for:
+                return unread(request, here, unread_for, may_deny=route == "validate")
             return (review if route == "validate" else mutate)(request, here, waited=waited)
 
         decision = judge(None) if engine.index is None else judged(judge, engine.index, engine.lock)

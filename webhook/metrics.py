@@ -117,7 +117,7 @@ class Metrics:
         )
         self._costly = counter(
             "evenspread_costly_reviews",
-            "Objects that cost much beside the cluster: judged, too-costly (time ran out), or busy (no place).",
+            "Objects that cost much beside the cluster: judged, too-costly (time ran out), busy or crowded (no turn).",
             ["outcome"],
         )
         self._refusals = counter("evenspread_admission_refusals", "Requests answered with a 4xx.", ["status"])
@@ -200,7 +200,7 @@ class Metrics:
         self._waits.labels(outcome).observe(seconds)
 
     def costly(self, outcome: str) -> None:
-        """One costly object: ``judged``, ``too-costly``, or ``busy`` where others had the processes."""
+        """One costly object: ``judged``, ``too-costly``, or ``busy`` and ``crowded`` where no process was free."""
         self._costly.labels(outcome).inc()
 
     def connection_ended(self, port: str, reason: str) -> None:

@@ -144,6 +144,8 @@ FAULTY = {
     "the costliest fields, 1 MiB, dry runs": lambda town: [each.dry for each in each_field(town, 1024)],
     "60 and 300 templates": lambda _: [*tenant.templates(release.TENANT, 60), *tenant.templates(release.TENANT, 300)],
     "unknown keys": lambda _: [*tenant.unknown_keys(release.TENANT, 120), *tenant.unknown_keys(release.TENANT, 1500)],
+    "1.25 MiB of escaped characters": lambda _: tenant.escaped(release.TENANT, 1280),
+    "eight times 1 MiB of escaped characters": lambda _: [each.dry for each in tenant.escaped(release.TENANT, 1024)],
     "pretences": lambda _: tenant.pretences(release.TENANT),
 }
 # What gets in, and is kept in memory until it is deleted.
@@ -161,9 +163,10 @@ def attacks(names, policy):
 @pytest.mark.parametrize(("name", "policy"), attacks(FAULTY, "Ignore"))
 def test_objects(town, rows, name, policy):
     sent = FAULTY[name](town)
+    threads = 8 if name.startswith("eight times") else tenant.THREADS
 
     def attack():
-        return town.pool.submit(hammer, town.credentials, sent, SIZE.seconds).result()
+        return town.pool.submit(hammer, town.credentials, sent, SIZE.seconds, threads).result()
 
     def held_up(outcome):
         return outcome.statuses[201] > 0 and policy == "Ignore"

@@ -39,12 +39,14 @@ def state():
 class Sole:
     """A connection with room for so much of a body, that tells what was asked of it."""
 
+    source, known = "127.0.0.1", True
+
     def __init__(self, room=10 * MAX_REVIEW_BYTES):
         self.room = room
         self.held = []
-        self.valid = False
+        self.valid = self.given_way = False
 
-    def hold(self, size):
+    async def hold(self, size, _seconds):
         self.held.append(size)
         return size <= self.room
 
@@ -350,21 +352,25 @@ CHUNKED = {b"content-length": None, b"transfer-encoding": b"chunked"}
 
 
 @pytest.mark.parametrize(
-    ("body", "headers", "status"),
+    ("body", "headers", "read"),
     [
-        pytest.param(review(size=300_000), {}, 429, id="a long one"),
-        pytest.param(review(), CHUNKED, 429, id="one that may become long"),
-        pytest.param(review(), {}, 200, id="a short one"),
+        pytest.param(review(size=300_000), {}, False, id="a long one"),
+        pytest.param(review(), CHUNKED, False, id="one that may become long"),
+        pytest.param(review(), {}, True, id="a short one"),
     ],
 )
-def test_too_much_in_memory_at_once_is_refused_without_a_time_to_retry(state, body, headers, status):
+def test_what_has_no_room_is_answered_by_policy(state, body, headers, read):
     connection = Sole(room=1000)
     scope = request(body=body, headers=headers) | {"connection": connection}
-    answered, told, _ = call(AdmissionApp(state, nothing), scope, (body,))
-    assert answered == status
-    assert b"retry-after" not in told
-    assert connection.valid is (status == 200)
-    assert connection.held == ([len(body), 0] if status == 200 else [MAX_REVIEW_BYTES if headers else len(body)])
+    answered, told, answer = call(AdmissionApp(state, nothing), scope, (body,))
+    assert answered == 200
+    response = json.loads(answer)["response"]
+    assert (response["uid"], response["allowed"]) == ("u-1", read)
+    assert told.get(b"connection") == (None if read else b"close")
+    assert connection.valid is read
+    assert connection.held == ([len(body), 0] if read else [MAX_REVIEW_BYTES if headers else len(body)])
+    counted = 'evenspread_admission_refusals_total{status="429"} 1.0' in state.metrics.text().decode()
+    assert counted is not read
 
 
 def test_a_client_that_leaves_is_not_answered(state):
@@ -476,7 +482,7 @@ def test_a_body_that_does_not_come_is_a_408(monkeypatch):
         return parts.pop()
 
     with pytest.raises(BodyError) as caught:
-        asyncio.run(read_body(request(), receive, 100))
+        asyncio.run(read_body(request(), receive, 100, bytearray()))
     assert caught.value.status == 408
 
 

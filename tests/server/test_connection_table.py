@@ -15,6 +15,8 @@ class Connection:
     def end(self):
         self.ended = True
 
+    give_way = end
+
 
 class Clock:
     now = 0.0

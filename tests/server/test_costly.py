@@ -13,12 +13,13 @@ from core.review.test_costly import CLUSTER, COSTLY, STRICT, WEB, WIDE, reviewed
 from manifest import RECENT, TODAY, request
 
 from webhook.core.index.facts import Direct
-from webhook.core.rules.limits.size import BUSY, TOO_COSTLY
+from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
 from webhook.metrics import Metrics
 from webhook.server.costly import pool as costly
 from webhook.server.costly import process as costly_process
 from webhook.server.costly.job import Failed, Job, decision_of
-from webhook.server.costly.pool import MOST_JOBS, SHARE, Judges
+from webhook.server.costly.pool import Judges
+from webhook.server.turns import caller_of
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +30,10 @@ def job(manifest=COSTLY, policy=STRICT, *, unheard=frozenset(), **fields):
 
 def soon(seconds=20.0):
     return time.perf_counter() + seconds
+
+
+def decide(judges, asked, until, source="127.0.0.1"):
+    return judges.decide(asked, caller_of(asked.request, source, known=True), until)
 
 
 def judged(act, *, index=CLUSTER):
@@ -69,7 +74,7 @@ def lives(pid):
 async def as_here(judges, manifest=COSTLY, **given):
     """Whether the decision is the one of the event loop, where both have the time for it; the machine may be busy."""
     for _ in range(10):
-        if await judges.decide(job(manifest, **given), soon()) == reviewed(manifest, **given):
+        if await decide(judges, job(manifest, **given), soon()) == reviewed(manifest, **given):
             return True
     return False
 
@@ -105,7 +110,7 @@ def test_nodes_that_changed_are_told():
 
 def test_what_a_review_raises_comes_back():
     async def act(judges):
-        return await judges.decide(job(policy=None), soon())
+        return await decide(judges, job(policy=None), soon())
 
     made, _ = judged(act)
     assert isinstance(made, Failed)
@@ -121,7 +126,7 @@ def test_a_process_that_does_nothing_is_killed_in_time_and_replaced(monkeypatch)
         for pid in before:
             os.kill(pid, signal.SIGSTOP)
         began = time.perf_counter()
-        made = await judges.decide(job(), soon(0.5))
+        made = await decide(judges, job(), soon(0.5))
         took = time.perf_counter() - began
         await asyncio.sleep(0.5)
         after = pids(judges)
@@ -137,7 +142,7 @@ def test_a_process_whose_caller_has_gone_ends_its_job_and_takes_the_next(monkeyp
     async def act(judges):
         before = pids(judges)
         monkeypatch.setattr(asyncio, "wait", at_once)
-        late = [await judges.decide(job(), soon()) for _ in range(2)]
+        late = [await decide(judges, job(), soon()) for _ in range(2)]
         monkeypatch.undo()
         return late, await as_here(judges), pids(judges) == before
 
@@ -152,7 +157,7 @@ def test_a_process_whose_caller_has_gone_ends_its_job_and_takes_the_next(monkeyp
 
 def test_a_job_that_works_too_long_ends_its_process(monkeypatch):
     def act(judges):
-        return judges.decide(job(), soon())
+        return decide(judges, job(), soon())
 
     monkeypatch.setattr(costly, "_PROCESS", "server.endless")
     monkeypatch.setenv("PYTHONPATH", "tests")
@@ -165,50 +170,63 @@ def test_a_killed_process_is_one_unknown_answer_and_no_more():
     async def act(judges):
         for pid in pids(judges):
             os.kill(pid, signal.SIGKILL)
-        return [await judges.decide(job(), soon()) for _ in range(2)], await as_here(judges)
+        return [await decide(judges, job(), soon()) for _ in range(2)], await as_here(judges)
 
     made, counted = judged(act)
     assert made == ([TOO_COSTLY, TOO_COSTLY], True)
     assert counted["too-costly"] == 2
 
 
-def test_nobody_has_more_of_the_queue_than_a_share():
+def test_who_gets_no_turn_is_busy_with_its_own_or_crowded_by_others():
     async def act(judges):
         for pid in pids(judges):
             os.kill(pid, signal.SIGSTOP)
         until = soon(0.5)
-        of_one_user = [{"user": "eve", "namespace": f"n{number}"} for number in range(3)]
-        of_one_namespace = [{"user": f"u{number}", "namespace": "shop"} for number in range(3)]
-        of_controllers = [
-            {"user": "c", "groups": ("system:serviceaccounts:kube-system",), "namespace": f"c{number}"}
-            for number in range(5)
+        asked = [
+            decide(judges, job(user="eve", namespace="shop"), until),
+            decide(judges, job(user="eve", namespace="shop"), until),
+            decide(judges, job(user="ann", namespace="shop"), until, "127.0.0.2"),
+            decide(judges, job(user="bob", namespace="bobs"), until, "127.0.0.2"),
         ]
-        asked = (*of_one_user, *of_one_namespace, *of_controllers)
-        return (
-            await asyncio.gather(*(judges.decide(job(**fields), until) for fields in asked)),
-            judges._held,
-            judges._jobs,
-        )
+        return await asyncio.gather(*asked), judges._turns._here
 
-    (made, held, jobs), _ = judged(act)
-    at_once = [place for place, each in enumerate(made) if each == BUSY and place in (2, 5, 10)]
-    assert at_once == [2, 5, 10]
-    assert (SHARE, MOST_JOBS) == (2, 8)
-    assert (held, jobs) == ({}, 0)
+    (made, here), counted = judged(act)
+    assert made == [TOO_COSTLY, BUSY, TOO_COSTLY, CROWDED]
+    assert counted == {"too-costly": 2, "busy": 1, "crowded": 1}
+    assert here == {}
+
+
+def test_one_that_had_no_time_left_when_its_turn_came_is_not_too_costly():
+    async def act(judges):
+        first, second = judges._all
+        os.kill(first._process.pid, signal.SIGSTOP)
+        os.kill(second._process.pid, signal.SIGSTOP)
+        until = soon(1.0)
+        other = [asyncio.create_task(decide(judges, job(namespace=n), until, "127.0.0.2")) for n in "ab"]
+        await asyncio.sleep(0.1)
+        waiting = asyncio.create_task(decide(judges, job(), until))
+        await asyncio.sleep(0.6)
+        os.kill(first._process.pid, signal.SIGKILL)
+        os.kill(second._process.pid, signal.SIGKILL)
+        made = await waiting
+        await asyncio.gather(*other)
+        return made
+
+    assert judged(act)[0] == CROWDED
 
 
 def test_a_client_that_leaves_takes_its_job_with_it():
     async def act(judges):
         for pid in pids(judges):
             os.kill(pid, signal.SIGSTOP)
-        task = asyncio.create_task(judges.decide(job(), soon()))
+        task = asyncio.create_task(decide(judges, job(), soon()))
         await asyncio.sleep(0.2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return len(judges._all), judges._jobs
+        return len(judges._all), judges._turns._here
 
-    assert judged(act) == ((2, 0), {})
+    assert judged(act) == ((2, {}), {})
 
 
 def test_they_end_in_the_middle_of_a_job():
@@ -216,7 +234,7 @@ def test_they_end_in_the_middle_of_a_job():
         before = pids(judges)
         for pid in before:
             os.kill(pid, signal.SIGSTOP)
-        task = asyncio.create_task(judges.decide(job(), soon(0.5)))
+        task = asyncio.create_task(decide(judges, job(), soon(0.5)))
         await asyncio.sleep(0.05)
         judges.close()
         return [pid for pid in before if lives(pid)], await task, len(judges._all)
@@ -231,7 +249,7 @@ def test_a_process_that_does_not_start_is_tried_again(monkeypatch):
         monkeypatch.setattr(costly, "_PROCESS", "webhook.nothing")
         for pid in pids(judges):
             os.kill(pid, signal.SIGKILL)
-        made = [await judges.decide(job(), soon()) for _ in range(2)]
+        made = [await decide(judges, job(), soon()) for _ in range(2)]
         monkeypatch.setattr(costly, "_PROCESS", process)
         return made, await as_here(judges)
 

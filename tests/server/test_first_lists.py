@@ -23,7 +23,7 @@ def test_no_more_than_so_many_wait(monkeypatch):
     async def run():
         waits = FirstLists(feed, metrics)
         waits.start()
-        reviews = [asyncio.create_task(waits.wait(60.0)) for _ in range(3)]
+        reviews = [asyncio.create_task(waits.wait(60.0, "127.0.0.1")) for _ in range(3)]
         await asyncio.sleep(0.01)
         assert [each.done() for each in reviews] == [False, False, True]
         feed.synced = True

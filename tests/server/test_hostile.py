@@ -49,7 +49,7 @@ def test_the_settings_that_kube_apiserver_needs():
     assert OPTIONS["http_parser"] == "python"
 
 
-def test_large_reviews_wait_in_two_threads_and_the_rest_is_refused_at_once(server):
+def test_large_reviews_wait_for_room_and_a_thread(server):
     large = posted(review(size=6 * 1024 * 1024), "/validate?timeout=30s")
 
     async def one(context):
@@ -68,6 +68,6 @@ def test_large_reviews_wait_in_two_threads_and_the_rest_is_refused_at_once(serve
         return await asyncio.gather(*(one(context) for _ in range(25)))
 
     results = asyncio.run(storm())
-    assert {status for status, _ in results} == {200, 429}
+    assert {status for status, _ in results} == {200}
     assert not any(retry for _, retry in results)
     answers(server)

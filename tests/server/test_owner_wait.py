@@ -74,9 +74,9 @@ class Cluster:
             waited=waited,
         )
 
-    async def review(self, left=1.75, namespace="shop"):
+    async def review(self, left=1.75, namespace="shop", source="127.0.0.1"):
         """What the pod gets: the selectors of its constraints, or the reason why it gets none."""
-        answer = await self.patience.answer(functools.partial(self.judge, namespace=namespace), lambda: left)
+        answer = await self.patience.answer(functools.partial(self.judge, namespace=namespace), lambda: left, source)
         made = answer.decision.injection
         assert answer.decision.awaits is None
         return answer.decision.reason if made is None else made.constraints[0].label_selector.match_labels["app"]
@@ -169,7 +169,7 @@ def test_a_finding_waits_for_the_label_of_a_namespace_made_in_the_same_instant(k
         loop = asyncio.get_running_loop()
         for seconds, value in changes:
             loop.call_later(seconds, cluster.comes, value)
-        answer = await cluster.patience.answer(judge, lambda: 1.75)
+        answer = await cluster.patience.answer(judge, lambda: 1.75, "127.0.0.1")
         return answer.decision.allowed, round(loop.time(), 4)
 
     assert run(play()) == expected
@@ -263,6 +263,23 @@ def test_so_many_of_a_namespace_wait_and_others_still_may():
 
     assert run(play()) == (("owner-unknown", 0.0), {"owner-unknown"}, "new")
     assert cluster.waits("crowded") == 1
+
+
+def test_what_a_neighbour_writes_takes_no_place_of_the_api_servers():
+    cluster = Cluster()
+
+    async def play():
+        named = ["shop"] * SHARE + [f"other-{number // SHARE}" for number in range(MAX_WAITING_REVIEWS - SHARE)]
+        waiting = [asyncio.create_task(cluster.review(namespace=each, source="127.0.0.2")) for each in named]
+        await asyncio.sleep(0)
+        other = asyncio.create_task(cluster.review())
+        await asyncio.sleep(0)
+        cluster.comes(NEW)
+        await asyncio.gather(*waiting)
+        return await other
+
+    assert run(play()) == "new"
+    assert cluster.waits("crowded") == 0
 
 
 def test_a_caller_who_goes_away_leaves_room(monkeypatch):

@@ -16,15 +16,18 @@ from email.utils import formatdate
 from functools import partial
 
 from webhook import admission
-from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, ReviewAnswer, ReviewError, Route
+from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, START_BYTES, ReviewAnswer, ReviewError, Route
 from webhook.core.index.facts import Direct
 from webhook.core.review.decision import AdmissionRequest
+from webhook.core.rules.limits.size import BUSY, TOO_LONG
 from webhook.logs import bounded
+from webhook.server.connections.connection import Connection
 from webhook.server.costly.job import Job, decision_of
 from webhook.server.costly.pool import Judges
 from webhook.server.first_lists import FirstLists
 from webhook.server.owner_wait import OwnerWait
 from webhook.server.request_body import (
+    TOO_MANY,
     Application,
     BodyError,
     Receive,
@@ -33,10 +36,12 @@ from webhook.server.request_body import (
     header,
     held,
     read_body,
+    read_start,
     refuse,
     respond,
 )
 from webhook.server.state import State
+from webhook.server.turns import Caller, Turns, caller_of
 
 # kube-apiserver sends its remaining time in whole seconds, rounded up, at most 30; without it, its own default.
 _TIMEOUT = re.compile(rb"(?:^|&)timeout=(\d{1,3})s(?:&|$)")
@@ -47,12 +52,11 @@ _MARGIN_SECONDS = 0.25
 LONG_BODY_BYTES = 64 * 1024
 # They take turns at the interpreter, so more are not faster; the second is for a review behind a much longer one.
 _POOL_THREADS = 2
-# Of those that wait, each whose time is up is dropped: of 64 that take 50 ms each, the last ones.
-_POOL_WAITING = 64
 # Of the time that is left, for a process; then the rules that need no cluster answer, behind those of other objects.
-_LOOKED_AT_SHARE = 0.5
+_LOOKED_AT_SHARE = 0.6
 
-_TOO_MANY = "too many long reviews at once"
+# What rules on deny say of a review that was refused before it was read.
+_UNREAD = {408: BUSY, 413: TOO_LONG, 429: BUSY}
 
 _ROUTES: dict[str, Route] = {"/validate": "validate", "/mutate": "mutate"}
 _DIRECT: dict[bytes, Route] = {b"/validate": "validate", b"/mutate": "mutate"}
@@ -68,7 +72,9 @@ class AdmissionApp:
         self._other = other
         self._pool = _Pool()
         index, lock = state.engine.index, state.engine.lock
-        self._judges = None if index is None else Judges(state.metrics, Direct(index, lock))
+        self._judges = judges = None if index is None else Judges(state.metrics, Direct(index, lock))
+        if judges is not None:
+            state.judges_ready = lambda: judges.ready
         self._patience = OwnerWait(None if state.feed is None else state.feed.arrivals, state.metrics)
         self._first_lists = FirstLists(state.feed, state.metrics)
         self._dated = (0, b"")
@@ -93,15 +99,22 @@ class AdmissionApp:
             return
         began = time.perf_counter()
         metrics = self._state.metrics
+        body = bytearray()
         try:
-            answer = await self._answer(route, scope, receive, began)
+            answer = await self._answer(route, scope, receive, body, began)
         except ReviewError as error:
             metrics.refused(error.status)
             await respond(send, error.status, f"{error.message}\n".encode())
         except BodyError as error:
-            if error.status is not None:
-                metrics.refused(error.status)
-                await refuse(scope, receive, send, error.status, error.message)
+            if error.status is None:
+                return
+            metrics.refused(error.status)
+            unread = await self._unread(route, scope, receive, body, error.status)
+            if unread is None:
+                await refuse(scope, receive, send, error.status, f"{error.message}\n".encode())
+                return
+            self._state.account(route, unread, time.perf_counter() - began)
+            await refuse(scope, receive, send, 200, unread.body, _JSON)
         else:
             await respond(send, 200, answer.body, (_JSON,))
             scope["connection"].served()
@@ -135,33 +148,64 @@ class AdmissionApp:
             self._dated = (now, formatdate(now, usegmt=True).encode())
         return self._dated[1]
 
-    async def _answer(self, route: Route, scope: Scope, receive: Receive, began: float) -> ReviewAnswer:
+    async def _answer(
+        self, route: Route, scope: Scope, receive: Receive, start: bytearray, began: float
+    ) -> ReviewAnswer:
+        """The answer to a review that is read whole; ``start`` gets the start of its body in any case."""
         media = header(scope, b"content-type").partition(b";")[0].strip().lower()
         if media != b"application/json":
             stated = bounded(media.decode("latin-1"), 64)
             raise BodyError(f"Content-Type is {stated!r}; only application/json is read", 415)
-        with held(scope, MAX_REVIEW_BYTES):
-            body = await read_body(scope, receive, MAX_REVIEW_BYTES)
-            deadline = began + _seconds(scope["query_string"]) - _MARGIN_SECONDS
-            judge = partial(self._judged, route, body, deadline)
+        deadline = began + _seconds(scope["query_string"]) - _MARGIN_SECONDS
+        async with held(scope, MAX_REVIEW_BYTES, _LOOKED_AT_SHARE * (deadline - began)):
+            body = await read_body(scope, receive, MAX_REVIEW_BYTES, start)
+            start[:] = body[:START_BYTES]
+            connection = scope["connection"]
+            judge = partial(self._judged, route, body, deadline, connection)
             if self._first_lists.awaited:
-                await self._first_lists.wait(deadline - time.perf_counter())
-            return await self._patience.answer(judge, lambda: deadline - time.perf_counter())
+                await self._first_lists.wait(deadline - time.perf_counter(), connection.source)
+            return await self._patience.answer(judge, lambda: deadline - time.perf_counter(), connection.source)
 
-    async def _judged(self, route: Route, body: bytes, deadline: float, *, waited: bool) -> ReviewAnswer:
+    async def _unread(
+        self, route: Route, scope: Scope, receive: Receive, start: bytearray, status: int
+    ) -> ReviewAnswer | None:
+        """What policy says of a review that is too long, or comes where there is no room or time for it.
+
+        The API server takes a refusal for no answer, and `failurePolicy: Ignore` would admit the object. None where the
+        envelope has not come: that is no API server.
+        """
+        del start[START_BYTES:]
+        if status not in _UNREAD or header(scope, b"expect"):
+            return None
+        await read_start(receive, start, START_BYTES)
+        try:
+            request = admission.decode_start(bytes(start[:START_BYTES]))
+        except ReviewError:
+            return None
+        state = self._state
+        return admission.answer(route, request, state.engine, today=state.today(), unread_for=_UNREAD[status])
+
+    async def _judged(
+        self, route: Route, body: bytes, deadline: float, connection: Connection, *, waited: bool
+    ) -> ReviewAnswer:
         here = partial(self._judge, route, body, deadline, waited=waited)
-        answer = await self._pool.run(here, deadline) if len(body) > LONG_BODY_BYTES else here()
+        caller = partial(caller_of, source=connection.source, known=connection.known)
+        if len(body) > LONG_BODY_BYTES:
+            answer = await self._pool.run(here, caller(_started(body)), deadline)
+        else:
+            answer = here()
         if not answer.decision.costly:
             return answer
         unlooked = ""
         if self._judges is not None and self._judges.running:
             now = time.perf_counter()
             until = now + (deadline - now) * _LOOKED_AT_SHARE
-            told = await self._judges.decide(self._job(answer.request, waited=waited), until)
+            told = await self._judges.decide(self._job(answer.request, waited=waited), caller(answer.request), until)
             if not isinstance(told, str):
                 return admission.answered(route, answer.request, partial(decision_of, told))
             unlooked = told
-        return await self._pool.run(partial(here, elsewhere=False, unlooked=unlooked), deadline)
+        here = partial(here, elsewhere=False, unlooked=unlooked)
+        return await self._pool.run(here, caller(answer.request), deadline)
 
     def _job(self, request: AdmissionRequest, *, waited: bool) -> Job:
         state = self._state
@@ -208,26 +252,34 @@ def health_app(state: State, other: Application) -> Application:
 
 
 class _Pool:
-    """Two threads, with a short queue; a review that finds the queue full is refused at once."""
+    """Two threads, for which reviews wait as `turns` says; how many wait is bounded by the room for their bodies."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="review")
-        self._running = 0
+        self._turns: Turns[None] = Turns()
+        for _ in range(_POOL_THREADS):
+            self._turns.put(None)
 
-    async def run(self, judge: Callable[[], ReviewAnswer], until: float) -> ReviewAnswer:
-        if self._running >= _POOL_THREADS + _POOL_WAITING:
-            raise BodyError(_TOO_MANY, 429)
-        self._running += 1
+    async def run(self, judge: Callable[[], ReviewAnswer], caller: Caller, until: float) -> ReviewAnswer:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, _in_time, judge, until)
+            async with asyncio.timeout(until - time.perf_counter()):
+                await self._turns.get(caller)
+        except TimeoutError:
+            raise BodyError(TOO_MANY, 429) from None
+        began = time.perf_counter()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, judge)
         finally:
-            self._running -= 1
+            self._turns.done(caller, time.perf_counter() - began)
+            self._turns.put(None)
 
 
-def _in_time(judge: Callable[[], ReviewAnswer], until: float) -> ReviewAnswer:
-    if time.perf_counter() > until:
-        raise BodyError(_TOO_MANY, 429)
-    return judge()
+def _started(body: bytes) -> AdmissionRequest:
+    """The request as the start of its body has it; nobody's where it has none."""
+    try:
+        return admission.decode_start(body[:START_BYTES])
+    except ReviewError:
+        return AdmissionRequest(uid="", operation="", group="", version="", kind="")
 
 
 def _seconds(query: bytes) -> float:

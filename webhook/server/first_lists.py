@@ -5,6 +5,7 @@ Service would leave a pod without constraints for as long as it lives.
 """
 
 import asyncio
+from collections import Counter
 
 from webhook.cluster.feed import Feed
 from webhook.metrics import Metrics
@@ -12,7 +13,8 @@ from webhook.metrics import Metrics
 _LOOK_SECONDS = 0.02  # how much later than the lists the reviews go on
 # Of the caller's remaining time: the rest is more than the answer takes.
 _SHARE = 0.75
-MAX_WAITING_REVIEWS = 256  # their bodies have a bound of their own; further reviews are answered at once
+# Of a source; their bodies have a bound of their own. Further reviews are answered at once.
+MAX_WAITING_REVIEWS = 256
 
 
 class FirstLists:
@@ -23,7 +25,7 @@ class FirstLists:
         self._metrics = metrics
         self._complete = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._waiting = 0
+        self._waiting: Counter[str] = Counter()  # of each source
         self.awaited = feed is not None
 
     def start(self) -> None:
@@ -36,14 +38,14 @@ class FirstLists:
         if self._task is not None:
             self._task.cancel()
 
-    async def wait(self, remaining: float) -> None:
+    async def wait(self, remaining: float, source: str) -> None:
         """Return once the cluster is known, or most of the time is over."""
-        if self._waiting >= MAX_WAITING_REVIEWS:
+        if self._waiting[source] >= MAX_WAITING_REVIEWS:
             self._metrics.waited("crowded", 0.0)
             return
         loop = asyncio.get_running_loop()
         began = loop.time()
-        self._waiting += 1
+        self._waiting[source] += 1
         try:
             async with asyncio.timeout(_SHARE * remaining):
                 await self._complete.wait()
@@ -52,7 +54,7 @@ class FirstLists:
         else:
             self._metrics.waited("listed", loop.time() - began)
         finally:
-            self._waiting -= 1
+            self._waiting[source] -= 1
 
     async def _look(self, feed: Feed) -> None:
         while not feed.synced:  # noqa: ASYNC110 threads list, and no event is worth their while

@@ -17,9 +17,9 @@ from webhook.metrics import Metrics
 
 _MAX_WAIT_SECONDS = 0.25  # 25 times what was ever missing; a pod whose owner never comes is held up no longer
 _SHARE = 0.25  # of the caller's remaining time
-# Each holds a body of at most 256 KiB, usually 6; further reviews are answered at once.
+# Of a source, as an address; each holds a body of at most 256 KiB, usually 6. Further reviews are answered at once.
 MAX_WAITING_REVIEWS = 256
-# Of a namespace: whoever names owners that never come may not take all places.
+# Of a namespace that a source names: whoever names owners that never come may not take all places.
 SHARE = 64
 
 
@@ -35,25 +35,23 @@ class OwnerWait:
     def __init__(self, arrivals: Waiters | None, metrics: Metrics) -> None:
         self._arrivals = arrivals
         self._metrics = metrics
-        self._waiting = 0
-        self._held: Counter[str] = Counter()  # of each namespace
+        # Of each source, and of each namespace that one names.
+        self._held: Counter[tuple[str, ...]] = Counter()
 
-    async def answer(self, judge: Judge, remaining: Callable[[], float]) -> ReviewAnswer:
+    async def answer(self, judge: Judge, remaining: Callable[[], float], source: str) -> ReviewAnswer:
         """The answer, once the awaited object has arrived or the time for waiting is over."""
         answer = await judge(waited=self._arrivals is None)
         if answer.decision.awaits is None or self._arrivals is None:
             return answer
-        namespace = answer.request.namespace
-        if self._waiting >= MAX_WAITING_REVIEWS or self._held[namespace] >= SHARE:
+        own = all_of, namespaced = (source,), (source, answer.request.namespace)
+        if self._held[all_of] >= MAX_WAITING_REVIEWS or self._held[namespaced] >= SHARE:
             self._metrics.waited("crowded", 0.0)
             return await judge(waited=True)
-        self._waiting += 1
-        self._held[namespace] += 1
+        self._held.update(own)
         try:
             return await self._wait(answer.decision.awaits, judge, self._arrivals, remaining)
         finally:
-            self._waiting -= 1
-            self._held[namespace] -= 1
+            self._held.subtract(own)
             self._held += Counter()  # drops those that hold none
 
     async def _wait(

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 Scope = Mapping[str, Any]
@@ -15,8 +15,10 @@ _BODY_SECONDS = 10.0
 # How long, and how many bytes, of a refused body are read and discarded: closing at once would reset the connection,
 # and the client would lose the answer.
 _LINGER_SECONDS = 2.0
-_LINGER_BYTES = 16 * 1024 * 1024
+_LINGER_BYTES = 40 * 1024 * 1024
+_START_SECONDS = 0.5  # for the start of a body that is not read whole; it has mostly come with the head
 
+TOO_MANY = "too many large reviews at once"
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 
 
@@ -37,44 +39,60 @@ def header(scope: Scope, name: bytes) -> bytes:
     return b""
 
 
-@contextlib.contextmanager
-def held(scope: Scope, limit: int) -> Iterator[None]:
+@contextlib.asynccontextmanager
+async def held(scope: Scope, limit: int, seconds: float = 0.0) -> AsyncIterator[None]:
     """Room for the body, for as long as it is needed: for all that is stated, or that may come of one unstated.
 
-    Errors: BodyError 429 where there is none.
+    Errors: BodyError 429 where there is none within so many seconds, or where others need it (`Connection.give_way`).
     """
     stated = header(scope, b"content-length")
     most = limit if header(scope, b"transfer-encoding") else min(int(stated or 0), limit)
     connection = scope["connection"]
-    if not connection.hold(most):
-        raise BodyError("too many large reviews at once", 429)
+    connection.given_way = False
+    if not await connection.hold(most, seconds):
+        raise BodyError(TOO_MANY, 429)
     try:
         yield
     finally:
         connection.release()
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """The whole body.
+async def read_body(scope: Scope, receive: Receive, limit: int, body: bytearray) -> bytes:
+    """The whole body; ``body`` has what was read of a body that comes in pieces.
 
     Errors: BodyError 413, by its stated length before a byte is read, else when the limit is reached; 408 after 10 s.
     """
     stated = header(scope, b"content-length")
     if stated and int(stated) > limit:
         raise BodyError(f"the body has {int(stated)} bytes; at most {limit} are read", 413)
-    message = await receive()
-    if message["type"] == "http.request" and not message["more_body"]:
-        return bytes(message["body"])
+    connection = scope["connection"]
     try:
-        async with asyncio.timeout(_BODY_SECONDS):
-            return await _rest(message, receive, limit)
+        async with asyncio.timeout(_BODY_SECONDS) as connection.reading:
+            message = await receive()
+            if message["type"] == "http.request" and not message["more_body"]:
+                return bytes(message["body"])
+            return await _rest(message, receive, limit, body)
     except TimeoutError:
+        if connection.given_way:
+            raise BodyError(TOO_MANY, 429) from None
         raise BodyError(f"the body did not end within {_BODY_SECONDS:.0f} s", 408) from None
+    finally:
+        connection.reading = None
 
 
-async def _rest(message: Mapping[str, Any], receive: Receive, limit: int) -> bytes:
+async def read_start(receive: Receive, body: bytearray, size: int) -> None:
+    """Read on until ``body`` has so many bytes, the body ends, or no more has come for half a second."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_START_SECONDS):
+            while len(body) < size:
+                message = await receive()
+                body += message.get("body", b"")
+                if not message.get("more_body"):
+                    return
+
+
+async def _rest(message: Mapping[str, Any], receive: Receive, limit: int, body: bytearray) -> bytes:
     # One growing block, which the C library can give back; 100 pieces of a large body would stay in its heap.
-    body = bytearray()
     while True:
         if message["type"] != "http.request":
             raise BodyError("the client left", None)
@@ -93,9 +111,11 @@ async def respond(send: Send, status: int, body: bytes, headers: Iterable[tuple[
     await send({"type": "http.response.body", "body": body})
 
 
-async def refuse(scope: Scope, receive: Receive, send: Send, status: int, message: str) -> None:
+async def refuse(  # noqa: PLR0913, PLR0917 as respond
+    scope: Scope, receive: Receive, send: Send, status: int, body: bytes, media: tuple[bytes, bytes] = _TEXT
+) -> None:
     """Answer without having read the body, and close the connection so that the client still gets the answer."""
-    await respond(send, status, f"{message}\n".encode(), (_TEXT, (b"connection", b"close")))
+    await respond(send, status, body, (media, (b"connection", b"close")))
     if header(scope, b"expect"):
         return  # the client has not sent it and will not
     size = 0

@@ -25,6 +25,8 @@ class State:
         self.clock = clock
         if feed is not None:
             metrics.follow_cluster(feed.standings)
+        # Whether processes for costly objects have started, where there are any.
+        self.judges_ready: Callable[[], bool] = lambda: True
         self.draining = False
         self.config_fault = ""
         self.certificate_fault = ""
@@ -64,7 +66,12 @@ class State:
         }
         known = self.feed is None or self.feed.synced
         certified = self.own_certificate is None or self.own_certificate.issued.is_set()
-        return known and certified and not self.draining, "".join(f"{name}: {text}\n" for name, text in lines.items())
+        judging = self.judges_ready()
+        if not judging:
+            lines["costly objects"] = "waiting for the first process"
+        return known and certified and judging and not self.draining, "".join(
+            f"{name}: {text}\n" for name, text in lines.items()
+        )
 
     def _cluster(self) -> Mapping[str, str]:
         if self.feed is None:

@@ -37,12 +37,12 @@ def bridge(make: Callable[[], WsgiApplication], *, limit: int) -> Application:
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            with held(scope, limit):
-                environ = _environ(scope, await read_body(scope, receive, limit))
+            async with held(scope, limit):
+                environ = _environ(scope, await read_body(scope, receive, limit, bytearray()))
                 status, headers, content = await asyncio.get_running_loop().run_in_executor(pool, run, environ)
         except BodyError as error:
             if error.status is not None:
-                await refuse(scope, receive, send, error.status, error.message)
+                await refuse(scope, receive, send, error.status, f"{error.message}\n".encode())
             return
         await respond(send, status, content, headers)
 

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
+from webhook.core.rules.frame.rule import SEARCH
 from webhook.core.rules.frame.subject import Circumstances
-from webhook.core.rules.limits.size import BUSY, TOO_COSTLY
+from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
 
 WIDE, EMPTY = "selector-too-wide", "selector-empty"
 STRICT = replace(FIXED, ceiling=Mode.DENY, rules={WIDE: Mode.DENY, EMPTY: Mode.DENY})
@@ -35,6 +36,7 @@ def web(*added, **more):
 
 WEB, COSTLY = web(), web(**LARGE)
 RIGHT = workload("Deployment", STABLE, "zone hard 1 track=stable", selector=STABLE)
+RIGHT_COSTLY = workload("Deployment", STABLE, "zone hard 1 track=stable", selector=STABLE, **LARGE)
 
 
 def reviewed(new, old=None, *, policy=STRICT, cluster=CLUSTER, **given):
@@ -92,6 +94,29 @@ def test_rules_that_need_no_cluster_answer():
 
 def test_where_the_policy_allows_it_nothing_is_denied():
     assert told(reviewed(COSTLY, policy=replace(STRICT, too_large="allow"), unlooked=BUSY)) == (True, set(), BUSY)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "allowed"),
+    [
+        pytest.param(COSTLY, None, False, id="a costly object with a fault"),
+        pytest.param(RIGHT_COSTLY, None, True, id="one without"),
+        pytest.param(web("hostname hard 1 {}", **LARGE), None, False, id="a rule that needs no cluster denies it"),
+        pytest.param(WEB, None, False, id="an ordinary one is looked at"),
+        pytest.param(WEB, COSTLY, True, id="the costly one before had it too"),
+        pytest.param(COSTLY, RIGHT_COSTLY, False, id="the costly one before had no fault"),
+        pytest.param(RIGHT_COSTLY, COSTLY, True, id="the fault is mended"),
+    ],
+)
+def test_where_others_took_the_time_rules_look_at_the_cluster_without_a_search(new, old, allowed):
+    decision = reviewed(new, old, unlooked=CROWDED)
+    assert decision.allowed is allowed
+    unsought = allowed and any(each.missing.endswith(SEARCH) for each in decision.not_evaluated)
+    assert (f"evenspread: the object was not fully checked: {CROWDED}" in decision.warnings) is unsought
+
+
+def test_an_object_that_takes_too_long_then_is_denied_all_the_same():
+    assert told(reviewed(COSTLY, until=0.0, unlooked=CROWDED)) == (False, {WIDE}, TOO_COSTLY)
 
 
 SCALED = {**COSTLY, "spec": {**COSTLY["spec"], "replicas": 9}}

@@ -31,7 +31,7 @@ STABLE = "app=web track=stable"
 ADDED = [f"rack-{number} soft 1 app=web" for number in range(16)]
 COUNTED = "more than 16 constraints and required pod affinity terms"
 DENIAL = f"""\
-Deployment shop/web: {COUNTED}, too large for {WIDE} to look at; write fewer
+Deployment shop/web: {COUNTED}, too large for {WIDE} to look at; write less
   1 {WIDE}  spec.template.spec
     {COUNTED}: the rule is on deny, and cannot look at so many beside the cluster
     fix: remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow
@@ -223,7 +223,7 @@ def test_limits_without_a_cluster(spec, expected):
 
 NULL = "selector-null"
 IMMENSE = f"""\
-Deployment shop/web: {_TOO_MANY_CONSTRAINTS}, too large for {NULL} to look at; write fewer
+Deployment shop/web: {_TOO_MANY_CONSTRAINTS}, too large for {NULL} to look at; write less
   1 {NULL}  spec.template.spec
     {_TOO_MANY_CONSTRAINTS}: the rule is on deny, and cannot look at so many
     fix: remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow

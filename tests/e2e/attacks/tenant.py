@@ -138,6 +138,17 @@ def revision(*owners: dict) -> dict:
     }
 
 
+def escaped(namespace: str, kib: int) -> list[Sent]:
+    """Faults beside so many characters, which the API server sends as six bytes each."""
+    made = []
+    for kind in ("Deployment", "Rollout", "Pod"):
+        each = _faulty(kind, {})
+        spec = each["spec"] if kind == "Pod" else each["spec"]["template"]["spec"]
+        spec["containers"][0]["args"] = ["<>&\x01" * (kib * 256)]
+        made.append(_sent(kind, namespace, each))
+    return made
+
+
 def lasting(namespace: str, parts: list[tuple], kib: int, nodes: int) -> list[Sent]:
     """Pods without a fault, already on a node, so that they are kept and counted; made in earnest."""
     found = []
@@ -189,7 +200,7 @@ class Outcome(NamedTuple):
         return self.statuses[201]
 
 
-def hammer(credentials: Credentials, sent: list[Sent], seconds: float) -> Outcome:
+def hammer(credentials: Credentials, sent: list[Sent], seconds: float, threads: int = THREADS) -> Outcome:
     """All of them in turn, again and again, by a few threads that go on as soon as they can."""
     found = Outcome(Counter(), Counter())
     bodies = [(each.where, json.dumps(each.made).encode()) for each in sent]
@@ -215,9 +226,9 @@ def hammer(credentials: Credentials, sent: list[Sent], seconds: float) -> Outcom
                 found.said[json.loads(content)["message"][:160]] += 1
         connection.close()
 
-    threads = [threading.Thread(target=send, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
+    running = [threading.Thread(target=send, args=(number,)) for number in range(threads)]
+    for thread in running:
         thread.start()
-    for thread in threads:
+    for thread in running:
         thread.join()
     return found

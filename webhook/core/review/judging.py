@@ -16,7 +16,7 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import MatchedObject, Mode, Policy, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
-from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, RuleAnswer, Severity
+from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.limits.size import IMMENSE, TIMELY, TOO_COSTLY, TOO_LARGE
@@ -217,10 +217,10 @@ def with_unanswered(found: Evaluation, policy: Policy, *, costly: bool = False) 
     return replace(found, findings=in_report_order((*found.findings, *(_unanswered(each, path) for each in missed))))
 
 
-def failing(error: Exception, kind: GroupKind) -> Evaluation:
-    """The evaluation of an object over which the review itself raised: no rule has answered."""
+def failing(kind: GroupKind, why: str, error: Exception | None = None) -> Evaluation:
+    """The evaluation of an object that was not read, or over which the review itself raised: no rule has answered."""
     unasked = OFFLINE | (API_RULES if kind in BUILT_IN_KINDS else frozenset())
-    missed = (NotEvaluated(rule.id, FAILED, error) for rule in RULES if rule.id not in unasked)
+    missed = (NotEvaluated(rule.id, why, error) for rule in RULES if rule.id not in unasked)
     return Evaluation(None, tuple(_unanswered(each, "") for each in missed))
 
 
@@ -251,7 +251,7 @@ def _unanswered(missed: NotEvaluated, path: str) -> Finding:
         rule=missed.rule,
         path=path,
         summary=f"{missed.missing}, too large for {missed.rule} to look at",
-        remedy="write fewer",
+        remedy="write less",
         detail=f"{missed.missing}: the rule is on deny, and cannot look at so many{where}",
         fix="remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow",
         key=_OF_SIZE,

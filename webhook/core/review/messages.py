@@ -26,6 +26,11 @@ def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
     return (*told, tail)
 
 
+def not_read(why: str) -> tuple[str, ...]:
+    """The warning about an object that was admitted though not all rules that may deny could look at it."""
+    return (f"evenspread: the object was not fully checked: {why}",)
+
+
 def _warning(finding: Finding) -> str:
     """What is wrong, and the fix, which is left out if it leaves too little room for what is wrong."""
     said = f"evenspread/{finding.rule}: {finding.warning or finding.summary}"

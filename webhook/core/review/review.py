@@ -36,18 +36,18 @@ from webhook.core.review.judging import (
     warns_by_default,
     with_unanswered,
 )
-from webhook.core.review.messages import denial, warnings_of
+from webhook.core.review.messages import denial, not_read, warnings_of
 from webhook.core.review.revisions import as_stateful_set, is_revision
 from webhook.core.review.scaling import as_update, warned
 from webhook.core.review.unexamined import is_controller, why_unexamined
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
-from webhook.core.rules.frame.rule import SEARCH, Finding, NotEvaluated, RuleAnswer, Severity
+from webhook.core.rules.frame.rule import FAILED, SEARCH, Finding, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
 from webhook.core.rules.limits.cost import is_costly, weigh
-from webhook.core.rules.limits.size import MAX_TEMPLATES
+from webhook.core.rules.limits.size import CROWDED, MAX_TEMPLATES
 from webhook.core.rules.placement.group_caps import has_many_caps
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import (
@@ -103,9 +103,17 @@ def review(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
             creating=asked.operation == "CREATE",
             fixes=False,
         )
-        return _reviewed(asked, given, here, waited=waited)
+        return _told_of_crowds(_reviewed(asked, given, here, waited=waited), here)
     except Exception as error:  # noqa: BLE001 whatever an author can make it raise counts against the author
         return _failed(request, circumstances, error)
+
+
+def _told_of_crowds(decision: Decision, here: Circumstances) -> Decision:
+    """The decision, with a warning where the load of others kept rules from a search."""
+    unsought = here.unlooked == CROWDED and any(each.missing.endswith(SEARCH) for each in decision.not_evaluated)
+    if not unsought or not decision.allowed:
+        return decision
+    return replace(decision, warnings=(*decision.warnings, *not_read(CROWDED)))
 
 
 def _failed(request: AdmissionRequest, here: Circumstances, error: Exception) -> Decision:
@@ -116,14 +124,39 @@ def _failed(request: AdmissionRequest, here: Circumstances, error: Exception) ->
     policy, controlled = here.policy, is_controller(request.user, here.policy)
     if policy.too_large == "allow" or controlled or request.object is None or _keeps_spec(request):
         return Decision(reason="internal error", audit={"error": "internal"}, fault=error)
-    found, meta = failing(error, group_kind(request.api_version, request.kind)), read_meta(request.object)
+    found = failing(group_kind(request.api_version, request.kind), FAILED, error)
+    decision = _unanswered(request, here, found, read_meta(request.object))
+    return replace(decision, audit={**decision.audit, "error": "internal"}, fault=error)
+
+
+def unread(request: AdmissionRequest, circumstances: Circumstances, why: str, *, may_deny: bool) -> Decision:
+    """Answer a request whose object was not read: deny it where a rule on ``deny`` applies.
+
+    The reason is one of `TOO_LARGE`. The policy's ``tooLarge: allow`` admits the object with a warning, and so does
+    the mutating route, which patches nothing.
+    """
+    policy = circumstances.policy
+    kind = group_kind(request.api_version, request.kind)
+    if may_deny and (request.sub_resource or request.operation not in _REVIEWED):
+        return Decision(reason="nothing to review")
+    if may_deny and is_controller(request.user, policy):
+        return Decision(reason="its owner is reviewed")
+    if may_deny and not is_revision(request) and read_object(b"{}", request.stated, policy).workload is None:
+        return Decision(reason="no pod template")
+    decision = Decision()
+    if may_deny and policy.too_large != "allow":
+        decision = _unanswered(request, circumstances, failing(kind, why), _NO_META)
+    return replace(decision, reason=why, warnings=not_read(why) if decision.allowed else ())
+
+
+def _unanswered(request: AdmissionRequest, here: Circumstances, found: Evaluation, meta: ObjectMeta) -> Decision:
+    """Deny an object by the first rule on ``deny`` whose answer is unknown."""
     judged = judge(found, here, target_of(meta, request.kind, request.namespace, request.name, here.index), meta)
     if request.sub_resource:
         judged = warned(judged)
     if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
         judged = tuple(map(never_denied_for_places, judged))
-    decision = _decide(request, policy, found, only_denied_unanswered(judged)[:1], told=False)
-    return replace(decision, audit={**decision.audit, "error": "internal"}, fault=error)
+    return _decide(request, here.policy, found, only_denied_unanswered(judged)[:1], told=False)
 
 
 def _keeps_spec(request: AdmissionRequest) -> bool:
@@ -172,8 +205,8 @@ def _looked_at(given: ReadObject, circumstances: Circumstances) -> Evaluation | 
     costly, limit = _weighed(given, circumstances)
     if costly and circumstances.elsewhere:
         return None
-    # What only waits for a search, and cannot have it, is judged without.
-    spared = bool(circumstances.unlooked) and not costly
+    # What only waits for a search, and cannot have it, is judged without; so is anything where others took the time.
+    spared = circumstances.unlooked == CROWDED or (bool(circumstances.unlooked) and not costly)
     if spared:
         circumstances = replace(circumstances, unlooked="", elsewhere=True)
     found = evaluated(given, circumstances, limit)

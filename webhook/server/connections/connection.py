@@ -168,6 +168,9 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
         self.greeting: asyncio.Task[None] | None = None
         self.peer: socket.socket | None = None
         self.ended = False
+        # The time that a body has to arrive, while one does.
+        self.reading: asyncio.Timeout | None = None
+        self.given_way = False
         self._max_buffer_size = _BUFFER_BYTES
         # The body so far of a review whose head was parsed in the current call; None on gunicorn's own way.
         self._held: list[bytes] | None = None
@@ -218,6 +221,19 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
         elif self.greeting is not None:
             self.greeting.cancel()
 
+    def give_way(self) -> None:
+        """Read no more of a body, whose memory others need: its start is answered."""
+        self.given_way = True
+        if self.reading is None:
+            self.end()
+        elif not self.reading.expired():
+            self.reading.reschedule(self.worker.loop.time())
+
+    @property
+    def known(self) -> bool:
+        """Whether its source has sent a valid request."""
+        return self._table.knows(self.source)
+
     @property
     def idle(self) -> bool:
         """Whether no request is in progress: the next head is incomplete, or the connection is closing."""
@@ -244,9 +260,13 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
         self.valid = True
         self._table.served(self)
 
-    def hold(self, size: int) -> bool:
-        """Whether so many bytes of a body may be held in memory, until `release`."""
-        return self._table.hold(self, size)
+    async def hold(self, size: int, seconds: float) -> bool:
+        """Whether so many bytes of a body may be held in memory, until `release`; that is waited for if need be."""
+        return (
+            self._table.hold(self, size)
+            if seconds <= 0
+            else await self._table.hold_by(self, size, self.worker.loop.time() + seconds)
+        )
 
     def release(self) -> None:
         """The body is gone."""

@@ -10,6 +10,7 @@ stranger at first, always gets in.
 Bytes of bodies are shared by the same rule, where the table has connections.
 """
 
+import asyncio
 import ipaddress
 import logging
 import time
@@ -56,6 +57,9 @@ class Member(Protocol):
     def end(self) -> None:
         """End at once; nothing is waited for."""
 
+    def give_way(self) -> None:
+        """Hold no bytes of a body any more."""
+
 
 class _Source:
     """The connections of one source, the one used longest ago first."""
@@ -96,6 +100,7 @@ class ConnectionTable:
         self._clock = clock
         self._sources: dict[str, _Source] = {}
         self._remembered: OrderedDict[str, None] = OrderedDict()
+        self._waiting: dict[Member, asyncio.Future[None]] = {}  # for room for a body
         self._strangers = 0
         self.count = 0
         self.held_bytes = 0
@@ -159,16 +164,49 @@ class ConnectionTable:
             self._strangers_held -= source.held_bytes
             self._remember(connection.source)
 
+    def knows(self, name: str) -> bool:
+        """Whether the source has sent a valid request."""
+        source = self._sources.get(name)
+        return source is not None and source.proven
+
     def hold(self, connection: Member, size: int) -> bool:
         """Count so many bytes as the connection's, until `release`; false if others have a better right to them."""
+        if self._take(connection, size):
+            return True
+        self._tell("body-bytes")
+        return False
+
+    async def hold_by(self, connection: Member, size: int, until: float) -> bool:
+        """As `hold`, but wait for room until the clock of the event loop shows ``until``."""
+        try:
+            async with asyncio.timeout_at(until):
+                while not self._take(connection, size):
+                    self._waiting[connection] = asyncio.get_running_loop().create_future()
+                    await self._waiting[connection]
+        except TimeoutError:
+            self._tell("body-bytes")
+            return False
+        finally:
+            self._waiting.pop(connection, None)
+            self._wake()
+        return True
+
+    def _wake(self) -> None:
+        """Let one of those that wait for room try again: a known caller first, then whoever holds least."""
+        waiting = [each for each, freed in self._waiting.items() if not freed.done() and each.source in self._sources]
+        if waiting:
+            sources = self._sources
+            first = min(waiting, key=lambda each: (not (of := sources[each.source]).proven, of.held_bytes))
+            self._waiting[first].set_result(None)
+
+    def _take(self, connection: Member, size: int) -> bool:
         source = self._sources.get(connection.source)
-        if source is None:
+        if source is None or (connection not in source.unproven and connection not in source.served):
             return False
         budget = self._budget if size > SHORT_BODY_BYTES else self._budget * 5 // 4
         while self.held_bytes + size > budget:
             heaviest = self._heaviest(source, size)
             if heaviest is None or not self._end_oldest([heaviest], "body-bytes"):
-                self._tell("body-bytes")
                 return False
         self._count_bytes(connection, source, size)
         return True
@@ -178,6 +216,7 @@ class ConnectionTable:
         source = self._sources.get(connection.source)
         if source is not None and connection.held_bytes:
             self._count_bytes(connection, source, -connection.held_bytes)
+            self._wake()
 
     def drained(self, much: int) -> bool:
         """Whether no body is held, and bodies and connections took so much since this was last true."""
@@ -225,7 +264,12 @@ class ConnectionTable:
             for each in source:
                 if not each.busy and (reason != "body-bytes" or each.held_bytes):
                     self._tell(None)
-                    self.end(each, reason)
+                    if reason == "body-bytes":
+                        self.release(each)
+                        each.give_way()
+                        self._ended(self._port, reason)
+                    else:
+                        self.end(each, reason)
                     return True
         return False
 

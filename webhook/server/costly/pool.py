@@ -1,9 +1,10 @@
 """Costly objects are judged by processes beside the event loop, which answers what they ask of the cluster.
 
-    review says "costly" -> a place in the queue -> a process, for half a second of its work -> the decision
-                            or BUSY                 or killed: TOO_COSTLY, and a new process
+    review says "costly" -> its turn          -> a process, for half a second of its work -> the decision
+                            or BUSY, CROWDED    or killed: TOO_COSTLY, and a new process
 
-The queue is short, and nobody has more of it than a share: neither a namespace nor a user.
+Objects wait for their turn as `turns` says. One that gets none in time was BUSY if its own namespace or user had others
+there, and CROWDED if not.
 """
 
 import asyncio
@@ -13,13 +14,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections import Counter
 from typing import Any
 
 from webhook.core.index.facts import Direct
 from webhook.core.index.tables.node_table import NodeView
-from webhook.core.review.decision import AdmissionRequest, Decision
-from webhook.core.rules.limits.size import BUSY, TOO_COSTLY
+from webhook.core.review.decision import Decision
+from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
 from webhook.metrics import Metrics
 from webhook.server.costly.job import (
     LENGTH,
@@ -33,19 +33,20 @@ from webhook.server.costly.job import (
     packed,
     unpacked,
 )
+from webhook.server.turns import Caller, Turns
 
 _PROCESS = "webhook.server.costly.process"
 # The second is there while the first starts anew, which takes some 0.2 s. Each has 25 MiB, and the nodes.
 _PROCESSES = 2
-MOST_JOBS = 8  # at half a second each, the last of those that wait begins within what callers wait by default
-SHARE = 2
+_FAIR_SECONDS = 0.5  # with less of it, who had the process before is why an object was not judged
 _STUCK_SECONDS = 3.0  # for half a second of work; then the process is killed
 # Rows that are packed at once: a third of a millisecond.
 _SLICE = 64
 _PART = 64 * 1024
 _AGAIN_SECONDS = 1.0  # after a process that did not start
 _GONE_SECONDS = 0.2  # what the kernel takes at most to end a killed process; the loop does not wait for it
-_CONTROLLERS = "system:serviceaccounts:kube-system"  # they make everybody's pods
+
+_OUTCOMES = {BUSY: "busy", CROWDED: "crowded", TOO_COSTLY: "too-costly"}
 
 
 class Judges:
@@ -54,13 +55,14 @@ class Judges:
     def __init__(self, metrics: Metrics, cluster: Direct) -> None:
         self._metrics = metrics
         self._cluster = cluster
-        self._free: asyncio.Queue[_Process] = asyncio.Queue()
+        self._turns: Turns[_Process] = Turns()
         self._all: dict[_Process, asyncio.Task[None]] = {}
         self._killed: set[_Process] = set()
         self._working: set[asyncio.Task[Decision | Failed | None]] = set()
-        self._jobs = 0
-        self._held: Counter[str] = Counter()  # jobs of each namespace and user
         self.running = False
+        # Whether a process has been ready. Later ones start again without a word: whoever sends objects that end them
+        # must not take the replica out of its Service.
+        self.ready = False
 
     def start(self) -> None:
         """Start the processes; they are ready within a second."""
@@ -80,40 +82,39 @@ class Judges:
         for process in [*self._killed]:
             self._reap(process)
 
-    async def decide(self, job: Job, until: float) -> Decision | Failed | str:
+    async def decide(self, job: Job, caller: Caller, until: float) -> Decision | Failed | str:
         """The decision by ``until`` (of `time.perf_counter`), or why there is none, as rules say it."""
-        asked_by = _asked_by(job.request)
-        if self._jobs >= MOST_JOBS or any(self._held[each] >= SHARE for each in asked_by):
-            self._metrics.costly("busy")
-            return BUSY
-        self._jobs += 1
-        self._held.update(asked_by)
-        try:
-            return await self._decide(job, until)
-        finally:
-            self._jobs -= 1
-            self._held.subtract(asked_by)
-            self._held += Counter()  # drops those that hold none
+        with self._turns.present(caller):
+            decision = await self._decide(job, caller, until)
+        self._metrics.costly(_OUTCOMES[decision] if isinstance(decision, str) else "judged")
+        return decision
 
-    async def _decide(self, job: Job, until: float) -> Decision | Failed | str:
+    async def _decide(self, job: Job, caller: Caller, until: float) -> Decision | Failed | str:
+        came = time.perf_counter()
         try:
-            async with asyncio.timeout(until - time.perf_counter()):
-                process = await self._free.get()
+            async with asyncio.timeout(until - came):
+                process = await self._turns.get(caller)
         except TimeoutError:
-            self._metrics.costly("busy")
-            return BUSY
+            return self._overtaken(caller)
+        began = time.perf_counter()
         # Whoever asked may not wait for the end: a process that ends its job costs less than a new one.
-        working = asyncio.get_running_loop().create_task(self._work(process, job))
+        working = asyncio.get_running_loop().create_task(self._work(process, job, caller))
         self._working.add(working)
         working.add_done_callback(self._working.discard)
-        done, _ = await asyncio.wait([working], timeout=until - time.perf_counter())
+        done, _ = await asyncio.wait([working], timeout=until - began)
+        if not done and until - began < min(_FAIR_SECONDS, (until - came) / 2):
+            return self._overtaken(caller)
         decision = working.result() if done else None
-        self._metrics.costly("too-costly" if decision is None else "judged")
         return TOO_COSTLY if decision is None else decision
 
-    async def _work(self, process: "_Process", job: Job) -> Decision | Failed | None:
+    def _overtaken(self, caller: Caller) -> str:
+        """Why there was no time: objects of the same author, or those of others."""
+        return BUSY if self._turns.crowds_itself(caller) else CROWDED
+
+    async def _work(self, process: "_Process", job: Job, caller: Caller) -> Decision | Failed | None:
         """What the process decides, None if it ended; it is free again then, or replaced."""
         usable = False
+        began = time.perf_counter()
         try:
             async with asyncio.timeout(_STUCK_SECONDS):
                 await process.begin(job, self._cluster)
@@ -122,14 +123,12 @@ class Judges:
         except (TimeoutError, ConnectionError):
             return None
         finally:
-            self._put_back(process, usable=usable)
+            self._turns.done(caller, time.perf_counter() - began)
+            if usable:
+                self._turns.put(process)
+            else:
+                self._replace(process)
         return decision
-
-    def _put_back(self, process: "_Process", *, usable: bool) -> None:
-        if usable:
-            self._free.put_nowait(process)
-        else:
-            self._replace(process)
 
     def _replace(self, process: "_Process") -> None:
         if process not in self._all:
@@ -152,13 +151,8 @@ class Judges:
             await asyncio.sleep(_AGAIN_SECONDS)
             self._replace(process)
         else:
-            self._free.put_nowait(process)
-
-
-def _asked_by(request: AdmissionRequest) -> tuple[str, ...]:
-    """Whose share of the queue it takes."""
-    namespace = f"namespace {request.namespace}"
-    return (namespace,) if _CONTROLLERS in request.groups else (namespace, f"user {request.user}")
+            self.ready = True
+            self._turns.put(process)
 
 
 class _Process:

@@ -42,10 +42,13 @@ _MAX_KEYS = 1024
 _TOO_MANY_CONSTRAINTS = f"more than {_MAX_CONSTRAINTS} constraints"
 _TOO_MANY_KEYS = f"more than {_MAX_KEYS:,} labels, values and keys in constraints"
 
-IMMENSE = frozenset({_TOO_MANY_CONSTRAINTS, _TOO_MANY_KEYS})
+TOO_LONG = "a review of more than 7 MiB"
+IMMENSE = frozenset({_TOO_MANY_CONSTRAINTS, _TOO_MANY_KEYS, TOO_LONG})
 """Why no rule looks at an object."""
 TOO_COSTLY = "too costly to look at beside this cluster"
 BUSY = "busy with other large objects"
+CROWDED = "busy with large objects of others"
+"""Why no process had time, through no fault of the author: rules look at the cluster without a search then."""
 TIMELY = frozenset({TOO_COSTLY, BUSY})
 """Why there was no time for an object that costs much; see `cost`."""
 TOO_LARGE = IMMENSE | TIMELY | {_TOO_MANY_TEMPLATES, *(text for _, text in _OF_A_TEMPLATE)}

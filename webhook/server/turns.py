@@ -1,0 +1,127 @@
+"""Turns at what is scarce: threads for long bodies, processes for costly objects.
+
+A free item goes to the source that has used least of them lately, and of that source to the namespace and user that
+have. A source is an address, which the connection proves. Namespace and user are words of the caller, so they only
+divide the turns of one source. Only one request of a namespace or user has a turn at a time, so that an item is left
+for the next author.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+from webhook.core.review.decision import AdmissionRequest
+
+_HALF_LIFE_SECONDS = 10.0
+_LEAST_SECONDS = 0.001  # what is less is forgotten
+_RUNNING_SECONDS = 1.0  # what a turn counts for until it is known how long it takes
+_MUCH_SECONDS = 0.5  # of a namespace: as much as one costly object may take
+SHARE = 2  # requests of a user at once, of whom one has a turn and one waits for it
+_CONTROLLERS = "system:serviceaccounts:kube-system"  # they make everybody's pods
+
+_Item = TypeVar("_Item")
+_Key = tuple[str, ...]
+
+
+class Caller(NamedTuple):
+    """Whose request waits; ``known`` is a source that has sent valid reviews before, ``user`` is empty for none."""
+
+    source: str
+    known: bool
+    namespace: str
+    user: str
+
+    @property
+    def keys(self) -> tuple[_Key, ...]:
+        """Its namespace and its user, among those of its source."""
+        own = (self.source, "namespace", self.namespace)
+        return (own, (self.source, "user", self.user)) if self.user else (own,)
+
+
+def caller_of(request: AdmissionRequest, source: str, *, known: bool) -> Caller:
+    """The caller of a request from this source."""
+    user = "" if _CONTROLLERS in request.groups else request.user
+    return Caller(source, known, request.namespace, user)
+
+
+class Turns(Generic[_Item]):
+    """See the module; for one event loop."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._items: deque[_Item] = deque()
+        self._waiting: dict[asyncio.Future[_Item], Caller] = {}
+        self._here: Counter[_Key] = Counter()
+        self._running: Counter[_Key] = Counter()
+        self._used: defaultdict[_Key, float] = defaultdict(float)
+        self._halved = clock()
+
+    def put(self, item: _Item) -> None:
+        """Give the item, which is new or free again, to whoever is next."""
+        self._items.append(item)
+        self._lead()
+
+    async def get(self, caller: Caller) -> _Item:
+        """An item, for a turn that the caller ends with `done`."""
+        future: asyncio.Future[_Item] = asyncio.get_running_loop().create_future()
+        self._waiting[future] = caller
+        self._lead()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if not self._waiting.pop(future, None) and not future.cancelled():
+                self._items.append(future.result())
+                self.done(caller, 0.0)
+            raise
+
+    def done(self, caller: Caller, seconds: float) -> None:
+        """The turn took so long."""
+        for key in ((caller.source,), *caller.keys):
+            self._running[key] -= 1
+            self._used[key] += seconds
+        self._running += Counter()  # drops those that have none
+        now = self._clock()
+        if now - self._halved > _HALF_LIFE_SECONDS:
+            self._halved = now
+            used = {key: seconds / 2 for key, seconds in self._used.items() if seconds > _LEAST_SECONDS}
+            self._used = defaultdict(float, used)
+        self._lead()
+
+    @contextlib.contextmanager
+    def present(self, caller: Caller) -> Iterator[None]:
+        """Count the caller's request among those that wait or have a turn."""
+        self._here.update(caller.keys)
+        try:
+            yield
+        finally:
+            self._here.subtract(caller.keys)
+            self._here += Counter()
+
+    def crowds_itself(self, caller: Caller) -> bool:
+        """Whether its namespace has had much of the turns lately, or other requests of it or its user are there."""
+        own, *user = caller.keys
+        return self._here[own] > 1 or self._used[own] > _MUCH_SECONDS or any(self._here[key] > SHARE for key in user)
+
+    def _lead(self) -> None:
+        """Give free items to those that are next."""
+        while self._items:
+            waiting = (
+                each for each, caller in self._waiting.items() if not any(self._running[key] for key in caller.keys)
+            )
+            future = min(waiting, key=self._rank, default=None)
+            if future is None:
+                return
+            caller = self._waiting.pop(future)
+            if not future.done():
+                self._running.update(((caller.source,), *caller.keys))
+                future.set_result(self._items.popleft())
+
+    def _rank(self, future: asyncio.Future[_Item]) -> tuple[bool, float, float]:
+        caller = self._waiting[future]
+        return not caller.known, self._cost((caller.source,)), max(map(self._cost, caller.keys))
+
+    def _cost(self, key: _Key) -> float:
+        return self._used.get(key, 0.0) + _RUNNING_SECONDS * self._running[key]
