@@ -1,7 +1,7 @@
 """Edits of JSON values, addressed by API paths such as ``spec.containers[0].name``."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from webhook.core.text import one_line
 # Stands in a list or a mapping for an entry that `marked` has removed.
 GONE: Final = object()
 _NAME = re.compile(r"\.?([^.\[\]]+)|\[(\d{1,7})\]|\[([^\]]*)\]")
+_ENDS = re.compile(r"[.\[]")
 
 
 class Edit(Struct, frozen=True):
@@ -76,14 +77,23 @@ def _step(value: object, path: str) -> tuple[str | int, str]:
     match = _NAME.match(path)
     if isinstance(value, dict):
         rest = path.removeprefix(".")
-        fitting = (key for key in value if rest == key or rest.startswith((f"{key}.", f"{key}[")))
-        if key := max(fitting, key=len, default=""):
+        if key := first_key(value, rest):
             return key, rest[len(key) :]
     if match and match[2] is not None and isinstance(value, list) and int(match[2]) <= len(value):
         return int(match[2]), path[match.end() :]
     if match and match[2] is None and (value is None or isinstance(value, dict)):
         return match[1] or match[3], path[match.end() :]
     raise LookupError(one_line(path))
+
+
+def first_key(keys: Collection[str], path: str) -> str | None:
+    """The longest of the keys that a path begins with; a key may contain dots, as label keys do."""
+    ends = [len(path), *(each.start() for each in reversed([*_ENDS.finditer(path)]))]
+    if len(ends) <= len(keys):  # one look-up for each: a mapping may have very many keys, and so may a path dots
+        return next((path[:end] for end in ends if path[:end] in keys), None)
+    return max(
+        (each for each in keys if path == each or path.startswith((f"{each}.", f"{each}["))), key=len, default=None
+    )
 
 
 def without_gone(value: object) -> object:

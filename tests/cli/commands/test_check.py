@@ -593,10 +593,11 @@ class TestBadFiles:
 
 class TestLargeInput:
     @pytest.mark.slow
-    def test_5000_constraints(self, run):
-        pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"topologySpreadConstraints": [CONSTRAINT] * 5000}}
+    @pytest.mark.parametrize(("constraints", "expected"), [(128, (1, 128)), (129, (3, 0)), (5000, (3, 0))])
+    def test_many_constraints(self, run, constraints, expected):
+        pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"topologySpreadConstraints": [CONSTRAINT] * constraints}}
         code, out, _ = run("check", "-", "-o", "json", "--rule", "selector-null", stdin=json.dumps(pod).encode())
-        assert (code, len(findings(out))) == (1, 5000)
+        assert (code, len(findings(out))) == expected
 
     @pytest.mark.parametrize(
         ("many", "fix"),

@@ -21,6 +21,8 @@ from webhook.core.review.decision import Examination
 from webhook.core.review.review import examine
 from webhook.core.rules.constraint.api import WRONG_TYPE
 from webhook.core.rules.constraint.unknown_fields import right_paths
+from webhook.core.rules.limits.size import IMMENSE, TOO_LARGE
+from webhook.core.text import plural
 from webhook.core.workloads.custom_kinds import VALUES_KIND
 from webhook.core.workloads.reading import has_template
 from webhook.manifests.reading.beside import KUSTOMIZATION, LARGER_KUSTOMIZATION, TEMPLATE
@@ -110,6 +112,24 @@ _UNFILLED = "a placeholder ${…} that nobody has filled in; check what envsubst
 def _note_at(row: Row, message: str) -> InputFault:
     place = row.place
     return InputFault(file=row.manifest.file, message=message, line=place.line, column=place.column, fatal=False)
+
+
+def _too_large(manifest: Manifest, examined: Examination, frame: Frame) -> Iterator[InputFault]:
+    """An error for each limit of admission that the object exceeds, so that its size silences no rule unnoticed."""
+    workload, rules = examined.workload, Counter(each.missing for each in examined.not_evaluated)
+    if workload is None:
+        return
+    for limit in sorted(TOO_LARGE & rules.keys()):
+        place = manifest.locate(workload.templates[0].constraints_path)
+        skipped = "all rules" if limit in IMMENSE else plural(rules[limit], "rule")
+        message = f"{manifest.title}: {limit}: {skipped} skipped this object"
+        yield InputFault(
+            file=manifest.file,
+            message=message,
+            line=place.line,
+            column=place.column,
+            fatal=frame.policy.too_large != "allow",
+        )
 
 
 class CheckRun:
@@ -212,7 +232,7 @@ class CheckRun:
             self._workloads += 1
             if not told:
                 self._clean.append((manifest.file, manifest.title))
-        self.faults += (*carried(manifest), *group_faults(manifest))
+        self.faults += (*carried(manifest), *group_faults(manifest), *_too_large(manifest, examined, frame))
         reported = manifest.without_text()
         rows = [Row(manifest=reported, judged=each, place=manifest.locate(each.finding.path)) for each in told]
         misfit = next((row for row in rows if row.judged.finding.rule == WRONG_TYPE.id), None)

@@ -375,7 +375,10 @@ def _exactly(
     Errors: DecodeError.
     """
     kept, strict = read_exactly(raw, stated, circumstances.version)
-    found = evaluated(read_object(kept, stated, circumstances.policy), circumstances)
+    given = read_object(kept, stated, circumstances.policy)
+    if limit := _weighed(given, circumstances)[1]:
+        return evaluated(given, circumstances, limit), strict
+    found = evaluated(given, circumstances)
     written = Written(
         raw=raw, stated=stated, embedded=circumstances.policy.workloads, workload=found.workload, warnings=strict
     )

@@ -10,7 +10,6 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, OwnerReference, TypeMeta
-from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.injection import Injection
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.explain.edit_target import object_title
@@ -20,9 +19,6 @@ from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import Examination
 from webhook.core.review.judging import Judged
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
-from webhook.core.rules.limits.size import immense
-from webhook.core.rules.rule_set import not_looked_at
 from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods
 from webhook.core.scan.next_pods import ScannedTemplate, next_pods, to_inject
 from webhook.core.scan.scanned import ActualSkew, ScanFailure, ScannedWorkload, SmallestFix, ZoneLoss
@@ -31,7 +27,7 @@ from webhook.core.scan.surroundings import ObjectKey, Surroundings, key_of, stan
 from webhook.core.scan.waiting_pods import Waiting, waiting
 from webhook.core.scan.zone_losses import zone_losses
 from webhook.core.workloads.kinds import group_kind
-from webhook.core.workloads.reading import parsed, read_meta, read_workload, stated_type
+from webhook.core.workloads.reading import parsed, read_meta, stated_type
 from webhook.core.workloads.workload import Workload
 
 _Answer = TypeVar("_Answer")
@@ -68,7 +64,7 @@ def scan_object(
     here = within.circumstances
     here = replace(here, namespace=meta.namespace or here.namespace)
     within = replace(within, circumstances=here)
-    examined = _asked(REVIEW, lambda: _examined(raw, stated, here, as_written), Examination(), failures)
+    examined = _asked(REVIEW, lambda: examine(raw, here, as_written=as_written), Examination(), failures)
     workload = examined.workload
     if workload is None and examined.decode_error is None and not failures:
         return ScannedObject(examined, None)
@@ -77,18 +73,6 @@ def scan_object(
     if workload is not None and within.index is not None:
         found = _Standing(workload, raw, found, within=within, index=within.index).told()
     return ScannedObject(examined, found)
-
-
-def _examined(raw: _RawObject, stated: TypeMeta, here: Circumstances, as_written: Callable[[str], str]) -> Examination:
-    """What the rules say; of what is larger than anything that people write, that none looked: others wait."""
-    try:
-        workload = read_workload(raw, here.policy.workloads, api_version=stated.api_version, kind=stated.kind)
-    except DecodeError:
-        workload = None  # which is a finding
-    templates = () if workload is None else workload.templates
-    if limit := immense([each for one in templates for each in one.template.pod_spec.constraints]):
-        return Examination(workload=workload, not_evaluated=not_looked_at(limit))
-    return examine(raw, here, as_written=as_written)
 
 
 def _asked(part: str, ask: Callable[[], _Answer], otherwise: _Answer, failures: list[ScanFailure]) -> _Answer:

@@ -43,6 +43,9 @@ Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 MAX_DUPLICATES = 20  # one line each; a document that has more is no manifest
 # Far more than any manifest has, and below the recursion limit of functions that walk the value later.
 MAX_YAML_LEVELS = 400
+# An API server takes requests of 3 MiB. go-yaml bounds how many values aliases repeat, and not how long they are: 1 MB
+# of text would be 5 GB as JSON.
+MAX_ALIASED_CHARS = 4_000_000
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 
@@ -89,14 +92,18 @@ def _index(event: Event | None) -> int:
 
 
 class _Anchor:
-    """An anchored node. ``complete`` is set at its end; ``weight`` is its number of decode operations in go-yaml."""
+    """An anchored node. ``complete`` is set at its end; ``weight`` is its number of decode operations in go-yaml.
 
-    __slots__ = ("complete", "value", "weight")
+    ``size`` is how many characters its scalars have, those of aliases included.
+    """
+
+    __slots__ = ("complete", "size", "value", "weight")
 
     def __init__(self) -> None:
         self.complete = False
         self.value: Json = None
         self.weight = 0
+        self.size = 0
 
 
 class _Key(Enum):
@@ -110,21 +117,25 @@ class _Key(Enum):
 class _Frame:
     """A mapping or sequence that is being read; ``key`` is the current key, or the frame's state."""
 
-    __slots__ = ("anchor", "decoded", "flow", "key", "merged", "value")
+    __slots__ = ("anchor", "decoded", "flow", "key", "merged", "size", "value")
 
-    def __init__(self, value: dict[str, Any] | list[Any], anchor: _Anchor | None, decoded: int, flow: bool) -> None:
+    def __init__(
+        self, value: dict[str, Any] | list[Any], anchor: _Anchor | None, decoded: int, size: int, flow: bool
+    ) -> None:
         self.value: Json = value
         self.flow = flow
         self.key: str | _Key = _Key.NEXT if isinstance(value, dict) else _Key.ITEM
         self.merged: set[str] = set()
         self.anchor = anchor
         self.decoded = decoded
+        self.size = size
 
 
 class _Reader:
     """Builds the value of one document from its events, without recursion.
 
-    ``_decoded`` counts go-yaml's decode operations; its limit on aliases is a share of them.
+    ``_decoded`` counts go-yaml's decode operations; its limit on aliases is a share of them. ``_size`` counts the
+    characters of scalars, those of aliases each time: as JSON the value is about as long.
     """
 
     def __init__(self, text: bytes) -> None:
@@ -135,6 +146,8 @@ class _Reader:
         self._duplicates: list[Duplicate] = []
         self._decoded = 1
         self._from_aliases = 0
+        self._size = 0
+        self._size_from_aliases = 0
 
     def read(self) -> Reading:
         """Read to the end of the stream."""
@@ -179,9 +192,10 @@ class _Reader:
             raise UnreadableDocumentError("a '?' in flow style begins a key for Kubernetes' clients; quote the text")
         value = resolve_tagged(event.tag, text) if event.tag else resolve_plain(text) if implicit else text
         self._decoded += 1
+        self._size += len(text)
         if event.anchor is not None:
             anchor = self._anchors[event.anchor] = _Anchor()
-            anchor.complete, anchor.value, anchor.weight = True, value, 1
+            anchor.complete, anchor.value, anchor.weight, anchor.size = True, value, 1, len(text)
         self._put(value, event)
 
     def _put(self, value: Json, event: Event) -> None:
@@ -231,7 +245,7 @@ class _Reader:
         anchor = None
         if event.anchor is not None:
             anchor = self._anchors[event.anchor] = _Anchor()
-        self._stack.append(_Frame(value, anchor, self._decoded, bool(event.flow_style)))
+        self._stack.append(_Frame(value, anchor, self._decoded, self._size, bool(event.flow_style)))
         self._decoded += 1
 
     def _end(self, event: MappingEndEvent | SequenceEndEvent) -> None:
@@ -239,6 +253,7 @@ class _Reader:
         if frame.anchor is not None:
             anchor = frame.anchor
             anchor.complete, anchor.value, anchor.weight = True, frame.value, self._decoded - frame.decoded
+            anchor.size = self._size - frame.size
         self._put(frame.value, event)
 
     def _alias(self, event: AliasEvent) -> None:
@@ -250,6 +265,10 @@ class _Reader:
             raise UnreadableDocumentError(f"anchor '{name[:64]}' value contains itself")
         self._decoded += 1 + anchor.weight
         self._from_aliases += anchor.weight
+        self._size += anchor.size
+        self._size_from_aliases += anchor.size
+        if self._size_from_aliases > MAX_ALIASED_CHARS:
+            raise UnreadableDocumentError(f"aliases repeat more than {MAX_ALIASED_CHARS:,} characters")
         if self._from_aliases > 100 and self._decoded > 1000:
             self._bound_aliases()
         self._put(anchor.value, event)

@@ -22,6 +22,8 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
+from webhook.core.json_edits import first_key
+
 _TOKEN = re.compile(r'\s*([{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+)')
 _BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|([{\[])|[}\]]')
 _INDEX = re.compile(r"\[(\d{1,7})\]")
@@ -78,10 +80,10 @@ def follow(root: ValuePosition, path: str) -> Iterator[tuple[Span, ValuePosition
 
 
 def _longest_field(node: ValuePosition, rest: str) -> str | None:
-    fitting = (
-        name for name in node.fields or () if rest == name or rest.startswith((f"{name}.", f"{name}[", f"[{name}]"))
-    )
-    return max(fitting, key=len, default=None)
+    fields = node.fields or {}
+    if rest.startswith("[") and (name := rest[1:].partition("]")[0]) in fields:
+        return name
+    return first_key(fields, rest)
 
 
 def _after(rest: str, name: str) -> str:

@@ -31,11 +31,12 @@ from webhook.core.workloads.workload import Template
 # While a request waits there is less time for it.
 _MAX_TRIED_FIXES, _MAX_TRIED_FIXES_OFFLINE = 16, 200
 # A trial asks of every constraint and key anew: 16 trials of 31 constraints with as many keys took 1.4 s. So many are
-# asked of in all trials while a request waits, which is 10 trials of two constraints with two keys each.
-_MAX_ASKED_OF = 64
+# asked of in all trials while a request waits, which is 10 trials of two constraints with two keys each. Offline, 128
+# wrong constraints in 20 KB took 5 s before this was bounded.
+_MAX_ASKED_OF, _MAX_ASKED_OF_OFFLINE = 64, 4096
 _ITEM = re.compile(r"^.*topologySpreadConstraints\[\d+\]", re.DOTALL)
-# Each is an evaluation of the whole object; the edits of others are left out.
-_MAX_TRIED_FIXES_OF_OBJECT = 16
+# Each is an evaluation of the whole object; the edits of others are left out. One fix of a very large object is tried.
+_MAX_TRIED_FIXES_OF_OBJECT, _MAX_TRIED_BYTES = 16, 2**19
 
 
 class Tried(NamedTuple):
@@ -134,6 +135,8 @@ def tried_as_a_whole(
     if not editing:
         return Tried(tuple(before.findings))
     value = parsed(raw)
+    size = len(raw if isinstance(raw, bytes) else msgspec.json.encode(raw))
+    most = min(_MAX_TRIED_FIXES_OF_OBJECT, max(1, _MAX_TRIED_BYTES // size))
 
     def attempt(finding: Finding) -> Finding:
         try:
@@ -152,9 +155,9 @@ def tried_as_a_whole(
         return _for_people(finding, _STAYS) if before.stays(finding, left) else finding
 
     # Each trial asks all rules again, and whoever writes the object chooses how many there are.
-    late = {id(each): _for_people(each, _MANY) for each in editing[_MAX_TRIED_FIXES_OF_OBJECT:]}
+    late = {id(each): _for_people(each, _MANY) for each in editing[most:]}
     rest = (late.get(id(each), each) for each in before.findings)
-    return _all_tried(rest, editing[:_MAX_TRIED_FIXES_OF_OBJECT], attempt)
+    return _all_tried(rest, editing[:most], attempt)
 
 
 Ask = Callable[[Subject], Iterable[RuleAnswer]]
@@ -168,8 +171,7 @@ def tried_in_templates(
     Shape: ``ask`` asks the rules that look at the object alone, or more. Only fixes of ``rules`` are tried, all where
     it is None. Without ``joins`` no other fix joins one: where another finding would come, it is for people.
     """
-    most = _MAX_TRIED_FIXES_OFFLINE if subject.offline else _most_while_waiting(subject)
-    editing = [each for each in findings if each.edits and (rules is None or each.rule in rules)][:most]
+    editing = [each for each in findings if each.edits and (rules is None or each.rule in rules)][: _most(subject)]
     if not editing:
         return Tried(tuple(findings))
     before = _Said(ask(subject))
@@ -202,9 +204,14 @@ def tried_in_templates(
     return _all_tried(findings, editing, attempt)
 
 
-def _most_while_waiting(subject: Subject) -> int:
+def _most(subject: Subject) -> int:
+    """How many fixes of an object of this size are tried."""
     constraints = [each.constraint for each in subject.placed]
-    return min(_MAX_TRIED_FIXES, _MAX_ASKED_OF // max(1, len(constraints) + keys_in(constraints)))
+    asked_of = max(1, len(constraints) + keys_in(constraints))
+    if subject.offline:
+        asked_of += sum(len(each.template.labels) for each in subject.workload.templates)
+        return min(_MAX_TRIED_FIXES_OFFLINE, _MAX_ASKED_OF_OFFLINE // asked_of)
+    return min(_MAX_TRIED_FIXES, _MAX_ASKED_OF // asked_of)
 
 
 def _takes_item(edit: Edit) -> bool:
