@@ -576,7 +576,25 @@ class TestBadFiles:
         assert (code, len(findings(out))) == (1, 2)
         assert err == "in/5.yaml:1:1: note: no Kubernetes object in it\n"
 
-    def test_a_placeholder_is_worth_a_note(self, run):
+    @pytest.mark.parametrize(
+        ("old", "new", "line"),
+        [
+            ("replicas: 3", "replicas: ${REPLICAS:=3}", 5),
+            ("replicas: 3", "replicas: '${REPLICAS}'", 5),
+            ("maxSkew: 1", "maxSkew: ${SKEW}", 11),
+            ("cpu: 100m", "cpu: '${CPU}'", 15),
+            ("cpu: 100m", "nvidia.com/gpu: '${GPUS}'", 15),
+        ],
+    )
+    def test_a_placeholder_is_worth_a_note(self, run, around, old, new, line):
+        """envsubst and Flux fill it in before an API server sees the object."""
+        write(around / "5.yaml", TYPED.replace(old, new))
+        code, out, err = run("check", "in/5.yaml")
+        assert (code, out) == (0, "1 file, 1 object, 1 workload: no findings\n")
+        assert err.startswith(f"in/5.yaml:{line}:")
+        assert "note: a placeholder ${…} that nobody has filled in; check what envsubst" in err
+
+    def test_a_placeholder_in_what_is_piped_in_is_a_finding(self, run):
         manifest = b"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: ${REPLICAS}\n"
         code, out, err = run("check", "-", stdin=manifest)
         assert code == 1

@@ -47,6 +47,25 @@ def after(text, edits):
             'a:\n- x:\n    v: 2 # v\n  z: "n"\n# b\nb: 1',
             id="behind a block",
         ),
+        pytest.param("a: |\n  text\nb: 1\n", {"b": 2}, "a: |\n  text\nb: 2\n", id="below a block of text"),
+        pytest.param("b: 1\na: >-\n  #t\n", {"b": 2}, "b: 2\na: >-\n  #t\n", id="above a block of text"),
+        pytest.param("b: 1\na: |\n  text", {"c": 2}, "b: 1\na: |\n  text\nc: 2", id="behind a block of text"),
+        pytest.param(
+            "a: |2-\n   x\n\n  y\n\n# b\n", {"b": 2}, "a: |2-\n   x\n\n  y\nb: 2\n\n# b\n", id="behind one with a gap"
+        ),
+        pytest.param(
+            "a:\n- x: 1\n  v: |\n    t\nb: {}\n",
+            {"a[0].x": 2, "a[0].z": 3},
+            "a:\n- x: 2\n  v: |\n    t\n  z: 3\nb: {}\n",
+            id="behind one in a list",
+        ),
+        pytest.param(
+            "a: &t |\n  text\nb: *t\n", {"c": 2}, "a: &t |\n  text\nc: 2\nb: *t\n", id="beside one with an anchor"
+        ),
+        pytest.param("b: 1\na: |\n  text\n\nc: 2\n", {"a": None}, "b: 1\n\nc: 2\n", id="a block of text goes"),
+        pytest.param(
+            "b: 1\na: !!str >\n  text\n\n", {"c": 2}, "b: 1\na: !!str >\n  text\nc: 2\n\n", id="behind one with a tag"
+        ),
         pytest.param("a: {x: 1}\n", {"a.v": 2}, "a: {x: 1, v: 2}\n", id="a new field in brackets"),
         pytest.param("a: {}\n", {"a.v": 2}, "a: {v: 2}\n", id="the first in brackets"),
         pytest.param("a:\n  x: 1  # x\n  # v is\n  v: 2\n", {"a.x": None}, "a:\n  # v is\n  v: 2\n", id="a line goes"),
@@ -149,8 +168,9 @@ def test_json_without_spaces_gets_none():
             id="merged",
         ),
         pytest.param("a: !!str 1\n", {"a": 2}, "an anchor, a tag or a block of text stands there", id="a tag"),
-        pytest.param("a: |\n  text\nb: 1\n", {"a": 2}, "a block of text stands there", id="a block of text"),
-        pytest.param("b: 1\na: |\n  text\n", {"c": 2}, "a block of text stands there", id="behind a block of text"),
+        pytest.param(
+            "a: |\n  text\nb: 1\n", {"a": 2}, "an anchor, a tag or a block of text stands there", id="a block of text"
+        ),
         pytest.param(
             "a:\n  x: 1 # why\n  v: 2\n", {"a": 2}, "a comment stands in what is replaced", id="a comment in what goes"
         ),

@@ -109,6 +109,12 @@ def _field_text(place: FieldPosition) -> str:
 _UNFILLED = "a placeholder ${…} that nobody has filled in; check what envsubst, kustomize or helm template prints"
 
 
+def _filled_in_later(row: Row) -> str:
+    """What to check instead of a field that another program fills in; empty for any other field."""
+    text = _field_text(row.place)
+    return _UNFILLED if "${" in text else TEMPLATE if "{{" in text else ""
+
+
 def _note_at(row: Row, message: str) -> InputFault:
     place = row.place
     return InputFault(file=row.manifest.file, message=message, line=place.line, column=place.column, fatal=False)
@@ -236,11 +242,10 @@ class CheckRun:
         reported = manifest.without_text()
         rows = [Row(manifest=reported, judged=each, place=manifest.locate(each.finding.path)) for each in told]
         misfit = next((row for row in rows if row.judged.finding.rule == WRONG_TYPE.id), None)
-        if misfit is not None and "${" in misfit.place.text:
-            self.faults.append(_note_at(misfit, _UNFILLED))
-        elif misfit is not None and "{{" in _field_text(misfit.place) and not manifest.file.startswith(PIPES):
-            rows.remove(misfit)
-            self.faults.append(_note_at(misfit, TEMPLATE))
+        if misfit is not None and (note := _filled_in_later(misfit)):
+            self.faults.append(_note_at(misfit, note))
+            if not manifest.file.startswith(PIPES):
+                rows.remove(misfit)
         # Worst first, then in the order of the text; the sort is stable, so that one place keeps the order of rules.
         self.rows += sorted(rows, key=lambda row: (-rank(row.severity), row.place.line, row.place.column))
         # A rule that lacks the same fact for several constraints of an object counts once.

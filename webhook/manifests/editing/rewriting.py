@@ -249,9 +249,7 @@ def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition)
 def _end(page: _Page, node: ValuePosition) -> int:
     """The position after a value's last character; libyaml ends a block's node only where the next token begins."""
     if node.start == node.end or page.is_flow(node) or (node.fields is None and node.items is None):
-        if page.text[node.start : node.start + 1] in {"|", ">"} and not page.json:
-            raise UneditableError("a block of text stands there")
-        return node.end
+        return node.start + len(page.text[node.start : node.end].rstrip())
     if node.fields is not None:
         return max((each.end for each in _members(page, node)), default=node.end)
     return max((_end(page, each) for each in node.items or ()), default=node.end)
