@@ -1,10 +1,10 @@
 """What a review takes in the event loop beside clusters that were filled to slow it down.
 
-    python -m bench.hostile_clusters [--nodes 5000] [--above 0] [--profile NAME]
+    python -m bench.hostile_clusters [--nodes 5000] [--above 5] [--every 1] [--only TEXT] [--profile NAME]
 
-One cluster holds all of it, each part in a namespace of its own, and its nodes have labels with 2 to 2,500 values. Every
-object is small. For each, the command prints the processor time in the event loop (the slowest of CALLS), the longest
-question that keeps events waiting, and whether the event loop hands the object to a process.
+Each filling has a namespace of its own, and all of them are in one cluster. The nodes have labels with 2 to 2,500
+values. Every object is small. For each one above ``--above`` the command prints the processor time in the event loop,
+the longest single question about the cluster, and whether the event loop hands the object to a process.
 """
 
 import argparse
@@ -18,14 +18,14 @@ import time
 
 from bench.field_cost import HOSTNAME, POLICY, PROMISED_IN_LINE, ZONE, Held
 from webhook.admission import Engine, answer, decode_review
-from webhook.core.api.admission_objects import PriorityClass, RuntimeClass
-from webhook.core.api.spread_group import GroupMeta, SpreadGroup
+from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
-from webhook.core.api.types import TypeMeta
 
 NODES, PODS_A_NODE, CALLS = 5000, 30, 3
+ENOUGH = 100  # milliseconds: what takes longer is not asked again
+KINDS = (("Pod", 1), ("Deployment", 3), ("Deployment", 20_000), ("StatefulSet", 40), ("Job", 5000))
 APP = {"app": "x"}
 # Nodes that share a value, by label: racks, instance types, rooms.
 SHARED_BY = {"rack": 2, "pair": 3, "room": 5, "type": 10, "row": 20, "hall": 100}
@@ -128,12 +128,18 @@ def volumes(crowd):
         volume = {"capacity": {"storage": "1Gi"}, "csi": {"driver": "csi", "volumeHandle": bound}}
         volume |= {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
         volume |= {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}
-        crowd.add("v1", "PersistentVolume", "", bound, spec={**volume, "claimRef": {"name": claim, "namespace": "volumes"}})
+        crowd.add(
+            "v1", "PersistentVolume", "", bound, spec={**volume, "claimRef": {"name": claim, "namespace": "volumes"}}
+        )
         free = {**volume, "csi": {"driver": "csi", "volumeHandle": f"free-{number}"}}
         crowd.add("v1", "PersistentVolume", "", f"free-{number}", spec=free)
         crowd.pod("volumes", APP, number, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": claim}}])
     for number in range(crowd.nodes):
-        of = {"storageClassName": "measured", "capacity": "1Gi", "nodeTopology": {"matchLabels": {HOSTNAME: f"n{number}"}}}
+        of = {
+            "storageClassName": "measured",
+            "capacity": "1Gi",
+            "nodeTopology": {"matchLabels": {HOSTNAME: f"n{number}"}},
+        }
         crowd.add("storage.k8s.io/v1", "CSIStorageCapacity", "volumes", f"s{number}", **of)
     crowd.add("storage.k8s.io/v1", "CSIDriver", "", "csi", spec={"storageCapacity": True})
     for name in ("local", "measured", *(f"class-{number}" for number in range(2000))):
@@ -170,14 +176,20 @@ def owners(crowd):
 
 def services(crowd):
     for number in range(10_000):
-        crowd.add("v1", "Service", "services", f"s{number}", spec={"selector": {**APP} if number % 2 else {"n": str(number)}})
+        crowd.add(
+            "v1", "Service", "services", f"s{number}", spec={"selector": {**APP} if number % 2 else {"n": str(number)}}
+        )
     for number in range(3000):
         crowd.pod("services", {**APP, "n": str(number)}, number)
 
 
 def groups(crowd):
     for number in range(300):
-        spec = {"selector": {"matchLabels": APP}, "shard": {"label": "shard"}, "expected": {"shards": 200, "podsPerShard": 3}}
+        spec = {
+            "selector": {"matchLabels": APP},
+            "shard": {"label": "shard"},
+            "expected": {"shards": 200, "podsPerShard": 3},
+        }
         spec["caps"] = [{"topologyKey": key, "atMost": 3} for key in (ZONE, HOSTNAME, "rack")]
         crowd.add("evenspread.io/v1alpha1", "SpreadGroup", "groups", f"g{number}", spec=spec)
     for number in crowd.each(0.05):
@@ -188,7 +200,9 @@ def groups(crowd):
 
 def namespaces(crowd):
     for number in range(10_000):
-        crowd.add("v1", "Namespace", "", f"many-{number}", metadata={"labels": {"team": str(number % 100), "many": "x"}})
+        crowd.add(
+            "v1", "Namespace", "", f"many-{number}", metadata={"labels": {"team": str(number % 100), "many": "x"}}
+        )
     for number in range(10_000):
         crowd.pod(f"many-{number}", APP, number)
     for number in range(3000):
@@ -206,7 +220,9 @@ def lower(crowd):
     for number in range(3000):
         status = {"nominatedNodeName": f"n{number % crowd.nodes}"}
         meta = {"labels": APP}
-        crowd.add("v1", "Pod", "lower", f"w{number}", metadata=meta, spec={"containers": [{"name": "c"}]}, status=status)
+        crowd.add(
+            "v1", "Pod", "lower", f"w{number}", metadata=meta, spec={"containers": [{"name": "c"}]}, status=status
+        )
 
 
 FILLING = (
@@ -231,14 +247,14 @@ NAMESPACES = (
 )
 
 
-def filled(count, pods):
-    """The cluster with everything in it."""
-    crowd = Crowd(count, pods)
+def filled(count, fillings=FILLING):
+    """An engine beside a cluster of so many nodes with these fillings."""
+    crowd = Crowd(count, count * PODS_A_NODE)
     for name in NAMESPACES:
         crowd.add("v1", "Namespace", "", name)
-    for fill in FILLING:
+    for fill in fillings:
         fill(crowd)
-    return crowd.index
+    return Engine(policy=POLICY, version=RECORDED, index=crowd.index, lock=Held())
 
 
 # -- what is reviewed
@@ -264,7 +280,9 @@ def term(key, **more):
 
 
 def mounting(*claims):
-    return {"volumes": [{"name": f"v{n}", "persistentVolumeClaim": {"claimName": each}} for n, each in enumerate(claims)]}
+    return {
+        "volumes": [{"name": f"v{n}", "persistentVolumeClaim": {"claimName": each}} for n, each in enumerate(claims)]
+    }
 
 
 def asking(**amounts):
@@ -300,7 +318,10 @@ SHAPES = {
     "host, 20 cpu": {**many_valued(HOSTNAME), **asking(cpu="20")},
     "type, 200 cpu": {**many_valued("type"), **asking(cpu="200")},
     "rack, unknown resource": {**many_valued("rack"), **asking(**{"example.com/none": "1"})},
-    "rack, host port": {**many_valued("rack"), "containers": [{"name": "c", "ports": [{"hostPort": 1000, "containerPort": 1}]}]},
+    "rack, host port": {
+        **many_valued("rack"),
+        "containers": [{"name": "c", "ports": [{"hostPort": 1000, "containerPort": 1}]}],
+    },
     "rack, any": many_valued("rack", selector=ANY),
     "rack, not": many_valued("rack", selector=NOT),
     "host, not": many_valued(HOSTNAME, selector=NOT),
@@ -312,9 +333,14 @@ SHAPES = {
     "rack, near by rack": {**many_valued("rack"), **near("podAffinity", term("rack"))},
     "zone, near by host": {**many_valued(ZONE), **near("podAffinity", term(HOSTNAME))},
     "near all namespaces": {**BOTH, **near("podAffinity", term("rack", namespaceSelector={}))},
-    "near many namespaces": {**BOTH, **near("podAffinity", term("rack", namespaceSelector={"matchLabels": {"many": "x"}}))},
-    "apart from many namespaces": {**BOTH, **near("podAntiAffinity", term("rack", namespaceSelector={"matchLabels": {"team": "1"}}))},
-    "on racks": {**many_valued("rack"), **near("nodeAffinity")["affinity"]},
+    "near many namespaces": {
+        **BOTH,
+        **near("podAffinity", term("rack", namespaceSelector={"matchLabels": {"many": "x"}})),
+    },
+    "apart from many namespaces": {
+        **BOTH,
+        **near("podAntiAffinity", term("rack", namespaceSelector={"matchLabels": {"team": "1"}})),
+    },
     "a bound claim": {**many_valued("rack"), **mounting("c1")},
     "a local claim": {**many_valued("rack"), **mounting("data-x-1-local")},
     "10 local claims": {**many_valued("rack"), **mounting(*(f"data-x-{n}-local" for n in range(10)))},
@@ -367,46 +393,47 @@ def review(kind, namespace, spec, replicas, *, update=False):
 def cases():
     """Every object by its name."""
     for namespace, (shape, spec) in itertools.product(NAMESPACES, SHAPES.items()):
-        for kind, replicas in (("Pod", 1), ("Deployment", 3), ("Deployment", 20_000), ("StatefulSet", 40), ("Job", 5000)):
+        for kind, replicas in KINDS:
             yield f"{namespace}: {kind} {replicas}, {shape}", review(kind, namespace, spec, replicas)
         yield f"{namespace}: update, {shape}", review("Deployment", namespace, spec, 100, update=True)
 
 
-def in_line(engine, body, *, calls=CALLS, route="validate"):
-    """The least processor time of a few reviews in the event loop, in milliseconds; and whether a process judges it.
+def in_line(engine, body, *, calls=CALLS):
+    """The least processor time of a few reviews in the event loop, in milliseconds, and the answer.
 
-    The least: what else the machine does only adds to it, and what an object costs it costs each time.
+    The least, because other programs only add to it, and an expensive object is expensive each time.
     """
     found = []
     for _ in range(calls):
-        began = time.thread_time()
-        given = answer(route, decode_review(body), engine, today="2026-01-01", elsewhere=True, until=time.perf_counter() + 2)
+        began, until = time.thread_time(), time.perf_counter() + 2
+        given = answer("validate", decode_review(body), engine, today="2026-01-01", elsewhere=True, until=until)
         found.append((time.thread_time() - began) * 1e3)
-        if found[-1] > 100:
+        if found[-1] > ENOUGH:
             break
     return min(found), given
+
+
+def profiled(engine, body):
+    with cProfile.Profile() as profile:
+        in_line(engine, body, calls=1)
+    pstats.Stats(profile).sort_stats("cumulative").print_stats(45)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=NODES)
     parser.add_argument("--above", type=float, default=PROMISED_IN_LINE)
-    parser.add_argument("--profile")
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--only", default="")
+    parser.add_argument("--profile")
     given = parser.parse_args()
-    began = time.monotonic()
-    engine = Engine(policy=POLICY, version=RECORDED, index=filled(given.nodes, given.nodes * PODS_A_NODE), lock=Held())
+    engine = filled(given.nodes)
     gc.freeze()
-    print(f"filled in {time.monotonic() - began:.0f} s", file=sys.stderr)
     if given.profile:
-        body = dict(cases())[given.profile]
-        in_line(engine, body)
-        with cProfile.Profile() as profile:
-            in_line(engine, body, calls=1)
-        pstats.Stats(profile).sort_stats("cumulative").print_stats(45)
+        profiled(engine, dict(cases())[given.profile])
         return
     rows = []
-    for name, body in cases():
+    for name, body in itertools.islice(cases(), 0, None, given.every):
         if given.only not in name:
             continue
         engine.lock.longest = 0.0
@@ -414,12 +441,14 @@ def main():
         what = "FAILED" if answered.failed else "a process" if answered.decision.costly else ""
         rows.append((took, engine.lock.longest, name, what))
         print(f"\r{len(rows):5}", end="", file=sys.stderr)
-    print(f"\r{given.nodes:,} nodes; milliseconds of processor time in the event loop, and under the lock")
+    print(f"\r{given.nodes:,} nodes; milliseconds of processor time in the event loop, and of the longest question")
     for took, longest, name, what in sorted(rows, reverse=True):
-        if took > given.above or what == "FAILED":
+        if max(took, longest) > given.above or what == "FAILED":
             print(f"{took:9.1f} {longest:9.1f}  {name}  {what}")
-    timely = sum(row[0] <= PROMISED_IN_LINE for row in rows)
-    print(f"{timely} of {len(rows)} take at most {PROMISED_IN_LINE:g} ms, {sum(row[3] == 'a process' for row in rows)} of all go to a process")
+    timely, handed = sum(row[0] <= PROMISED_IN_LINE for row in rows), sum(row[3] == "a process" for row in rows)
+    print(f"{timely} of {len(rows)} take at most {PROMISED_IN_LINE:g} ms, {handed} go to a process")
+    longest, question = max(row[0] for row in rows), max(row[1] for row in rows)
+    print(f"the longest takes {longest:.1f} ms, the longest question {question:.1f}")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.review import mutate, review, unread
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import unheard
+from webhook.core.time_limit import IN_LINE_SECONDS, OutOfTimeError, time_limit
 from webhook.logs import bounded, described
 
 Route = Literal["validate", "mutate"]
@@ -261,7 +262,12 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
                 return unread(request, here, unread_for, may_deny=route == "validate")
             return (review if route == "validate" else mutate)(request, here, waited=waited)
 
-        decision = judge(None) if engine.index is None else judged(judge, engine.index, engine.lock)
+        in_line = elsewhere and route == "validate"  # where another answer is one of a process
+        try:
+            with time_limit(IN_LINE_SECONDS if in_line else inf):
+                decision = judge(None) if engine.index is None else judged(judge, engine.index, engine.lock)
+        except OutOfTimeError:
+            return Decision(costly=True)
         # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.
         if decision.patch and request.object is None:
             return msgspec.structs.replace(decision, patch=())

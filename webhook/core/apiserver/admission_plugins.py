@@ -103,13 +103,12 @@ def _given(ranges: Sequence[LimitRange]) -> tuple[Amounts, Amounts]:
 
 def disagree(ranges: Sequence[LimitRange]) -> bool:
     """Whether two LimitRanges give different amounts of a resource: upstream takes them in a random order."""
-    given = [_given((each,)) for each in ranges]
+    known: dict[tuple[int, str], object] = {}
     return any(
-        one[kind].get(name, amount) != amount
-        for number, other in enumerate(given)
-        for one in given[:number]
-        for kind in (0, 1)
-        for name, amount in other[kind].items()
+        known.setdefault((kind, name), amount) != amount
+        for each in ranges
+        for kind, given in enumerate(_given((each,)))
+        for name, amount in given.items()
     )
 
 

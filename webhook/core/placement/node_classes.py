@@ -5,6 +5,7 @@ which takes as many pods as its nodes together.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from operator import mul
 from typing import Protocol, TypeVar
 
@@ -15,10 +16,13 @@ from webhook.core.index.tables.label_column import Column
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.placement.game import DomainSpread, Gate, NodeClass, NodeSpread, Pods
+from webhook.core.time_limit import check_time
 
 _Item = TypeVar("_Item")
 _NONE: Counts = {}
 _NOTHING = -(2**64)  # sorts before every number that a node has
+# Measured: up to so many parts it is quicker to divide sets than to look at each node.
+_FEW_PARTS = 64
 
 
 class Values(Protocol):
@@ -178,7 +182,8 @@ def classes_of(nodes: Nodes, gates: Sequence[NodeGate]) -> list[NodeClass]:
     sharing = _pooling(nodes, gates)
     if sharing is not None:
         own = {members: (of, _special(of, nodes.view.size)) for members, of in sharing.items()}
-        return [_pool(nodes, part, own) for part in parts]
+        starts = _starts(nodes, parts)
+        return [_pool(nodes, part, own, start) for part, start in zip(parts, starts, strict=True)]
     sources = _sources(nodes, gates)
     special = node_sets.from_slots([slot for each in sources for slot in each], nodes.view.size)
     found = []
@@ -268,11 +273,27 @@ def _special(gates: Sequence[NodeGate], size: int) -> int:
     return node_sets.from_slots([slot for each in gates if each.sign for slot in each.values], size)
 
 
-def _pool(nodes: Nodes, part: int, sharing: Mapping[Pods, tuple[Sequence[NodeGate], int]]) -> NodeClass:
+def _starts(nodes: Nodes, parts: Sequence[int]) -> list[Pods]:
+    """The pods in each part that may be deleted.
+
+    Shape: every node with such a pod is in one of the parts; each node is looked at once, however many parts there are.
+    """
+    if not any(nodes.leaving):
+        return [(0,) * len(nodes.leaving)] * len(parts)
+    inside = {slot: number for number, part in enumerate(parts) for slot in node_sets.one_by_one(part)}
+    found = [[0] * len(nodes.leaving) for _ in parts]
+    for crowd, leaving in enumerate(nodes.leaving):
+        for slot, pods in leaving.items():
+            found[inside[slot]][crowd] += pods
+    return [tuple(each) for each in found]
+
+
+def _pool(nodes: Nodes, part: int, sharing: Mapping[Pods, tuple[Sequence[NodeGate], int]], start: Pods) -> NodeClass:
     """All of these nodes as one, which takes as many pods as they do together.
 
     Shape: ``sharing`` has gates, and the nodes on which one of them has a value of its own.
     """
+    check_time()
     first = _first(part)
     gates: list[tuple[Gate, ...]] = [() for _ in nodes.open]
     packs = False
@@ -287,7 +308,7 @@ def _pool(nodes: Nodes, part: int, sharing: Mapping[Pods, tuple[Sequence[NodeGat
         size=1,
         open=nodes.open_at(first),
         gates=tuple(gates),
-        start=tuple(sum(pods for slot, pods in each.items() if part >> slot & 1) for each in nodes.leaving),
+        start=start,
         domains=tuple(column.of[first] for column in nodes.columns),
         held=(),
         nodes=part,
@@ -353,6 +374,8 @@ def _parts(every: int, masks: Sequence[int], columns: Sequence[Column]) -> list[
     parts = [every] if every else []
     for mask in masks:
         parts = [half for part in parts for half in (part & mask, part & ~mask) if half]
+    if prod(len(column.values) for column in columns) > _FEW_PARTS:
+        return [inside for part in parts for inside in _by_values(part, columns)]
     for column in columns:
         parts = [inside for part in parts for inside in _by_value(part, column)]
     return parts
@@ -363,3 +386,15 @@ def _by_value(part: int, column: Column) -> Iterator[int]:
         yield part & ~column.present
     for number in sorted(column.domains(part), key=column.values.__getitem__):
         yield part & column.nodes(number)
+
+
+def _by_values(part: int, columns: Sequence[Column]) -> Iterator[int]:
+    """The same for all columns at once, in the same order; each node is looked at once, however many values exist."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for slot in node_sets.to_slots(part):
+        alike.setdefault(tuple([column.of[slot] for column in columns]), []).append(slot)
+    texts = [(*column.values, "") for column in columns]  # the number of a node without the key is -1
+    for values in sorted(
+        alike, key=lambda each: [(number >= 0, of[number]) for number, of in zip(each, texts, strict=True)]
+    ):
+        yield node_sets.from_slots(alike[values], part.bit_length())

@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -47,7 +48,7 @@ from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
 from webhook.core.rules.limits.cost import is_costly, weigh
-from webhook.core.rules.limits.size import CROWDED, MAX_TEMPLATES
+from webhook.core.rules.limits.size import CROWDED, MAX_TEMPLATES, TOO_COSTLY
 from webhook.core.rules.placement.group_caps import has_many_caps
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import (
@@ -60,6 +61,7 @@ from webhook.core.rules.rule_set import (
     with_tried_fixes,
 )
 from webhook.core.text import one_line
+from webhook.core.time_limit import OutOfTimeError, time_limit
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.reading import (
     parsed,
@@ -76,6 +78,8 @@ _MAX_AUDITED = 8
 # The longest that one request may take while others wait for the index. An ordinary object takes less than a hundredth
 # of it, also with 5,000 nodes.
 _MAX_JUDGING_SECONDS = 0.5
+# Of what a process should have judged, and could not: in a thread, beside the event loop.
+_SPARED_SECONDS = 0.2
 _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 
 
@@ -194,7 +198,7 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Circumstances,
         judged = tuple(map(never_denied_for_places, judged))
     if before is not None and old is not None:
         unchanged = _says_the_same(old, new)
-        blindly = unchanged or _had_time(before, given, here)
+        blindly = unchanged or _had_time(before, old, given, here)
         judged = subtract(judged, old, blindly=blindly, unchanged=unchanged)
     new, judged = _with_fixes(new, only_denied_unanswered(judged), here)
     return _decide(request, here.policy, new, judged, told=_is_read(new, old))
@@ -206,21 +210,25 @@ def _looked_at(given: ReadObject, circumstances: Circumstances) -> Evaluation | 
     if costly and circumstances.elsewhere:
         return None
     # What only waits for a search, and cannot have it, is judged without; so is anything where others took the time.
-    spared = circumstances.unlooked == CROWDED or (bool(circumstances.unlooked) and not costly)
-    if spared:
-        circumstances = replace(circumstances, unlooked="", elsewhere=True)
+    if circumstances.unlooked == CROWDED or (circumstances.unlooked and not costly):
+        spared = replace(circumstances, unlooked="", elsewhere=True)
+        with suppress(OutOfTimeError), time_limit(_SPARED_SECONDS):
+            return with_unanswered(evaluated(given, spared, limit), circumstances.policy, costly=costly)
+        circumstances = replace(circumstances, unlooked=TOO_COSTLY)
     found = evaluated(given, circumstances, limit)
-    if circumstances.elsewhere and not spared and any(each.missing.endswith(SEARCH) for each in found.not_evaluated):
+    if circumstances.elsewhere and any(each.missing.endswith(SEARCH) for each in found.not_evaluated):
         return None
     return with_unanswered(found, circumstances.policy, costly=costly)
 
 
-def _had_time(before: ReadObject, given: ReadObject, here: Circumstances) -> bool:
+def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Circumstances) -> bool:
     """Whether nobody could make time run out for the old object: neither it nor the new one is costly.
 
     Of a costly object its author changes what findings are about, when others that he sent take all of the time.
     """
-    return here.policy.too_large == "allow" or not (_weighed(before, here)[0] or _weighed(given, here)[0])
+    ended = any(each.missing == TOO_COSTLY for each in old.not_evaluated)
+    costly = ended or _weighed(before, here)[0] or _weighed(given, here)[0]
+    return here.policy.too_large == "allow" or not costly
 
 
 def _says_the_same(old: Evaluation, new: Evaluation) -> bool:

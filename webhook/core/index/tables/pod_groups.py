@@ -306,6 +306,14 @@ class NamespacePods:
         unspread = sum(group.unspread for group in self.matching(by_group))
         return unspread - sum(not (each.leaving or each.spread) for each in refused)
 
+    def pods_matching(self, requirements: Requirements) -> Iterator[tuple[str, int]]:
+        """The names and slots of the pods that meet all requirements, including terminating pods."""
+        by_value, by_group = self._apart(requirements)
+        groups = {*self.matching(by_group)}
+        for name, record in self.records.items() if groups else ():
+            if record.group in groups and all(each.matches(record.aside) for each in by_value):
+                yield name, record.slot
+
     def _apart(self, requirements: Requirements) -> tuple[Requirements, Requirements]:
         """The requirements on the values of many-valued keys, and those that a group's labels decide."""
         by_value = tuple(r for r in requirements if r.key in self._many_valued and r.operator in _BY_VALUE)

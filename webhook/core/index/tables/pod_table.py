@@ -300,9 +300,7 @@ class Pods:
     def matching(self, namespace: str, selector: Selector) -> Iterator[tuple[str, int]]:
         """The keys and slots of the namespace's pods that a selector matches, including terminating pods."""
         space = self._namespaces.get(namespace)
-        for key, record in () if space is None else space.records.items():
-            if selector.matches({**record.group.labels, **record.aside}):
-                yield key, record.slot
+        return iter(()) if space is None or selector.nothing else space.pods_matching(selector.requirements)
 
     def objecting(
         self, namespace: str, namespace_labels: Mapping[str, str] | None, labels: Mapping[str, str]

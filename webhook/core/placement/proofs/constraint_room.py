@@ -14,6 +14,7 @@ from webhook.core.placement.proofs.bounds import Cell, Limit, Zone, addable, add
 from webhook.core.placement.proofs.workload_problem import MAX_HOME_DOMAINS, CandidateNodes, CountedConstraint
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
 from webhook.core.scheduler.problem import Problem
+from webhook.core.time_limit import check_time
 
 
 class ConstraintRoom(Struct, frozen=True, dict=True):
@@ -53,6 +54,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
             return self._cells_of_hosts()
         cells: Counter[Cell] = Counter()
         for number in self.column.domains(self.domains.counting):
+            check_time()
             cells[Cell(self.count(number), self.room(number))] += 1
         return cells
 
@@ -130,6 +132,7 @@ def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) 
     taken = hosts.column.nodes_of(tuple(pods))
     found = []
     for number in zones.column.domains(zones.domains.counting):
+        check_time()
         inside = zones.open & zones.column.nodes(number)
         counts = Counter(pods[of[slot]] for slot in node_sets.to_slots(inside & taken))
         empty = (inside & ~taken).bit_count()

@@ -35,6 +35,7 @@ from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import Eligible
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, is_disk
+from webhook.core.time_limit import check_time
 
 _Homes = Mapping[int, frozenset[int]]  # set of nodes that pinned pods can use -> the domains of those nodes
 # So many nodes are looked at one by one; comparing all of 5,000 nodes at once takes as long as looking at some fifty.
@@ -244,6 +245,7 @@ class _NodeRoom(Struct, frozen=True):
         """The room of these nodes, counted up to ``enough``: most often a few nodes have that much."""
         total = 0
         for slot in self._in_turn(nodes):
+            check_time()
             total += self.on(slot)
             if total >= enough:
                 return enough
@@ -334,9 +336,11 @@ def _rooms(constraint: ConstraintRoom, room: _NodeRoom, open_: int, enough: int)
     if column.one_each:
         takes = node_sets.flags(room.some(open_), len(column.of))
         for slot in node_sets.to_slots(counting):
+            check_time()
             yield column.of[slot], room.on(slot) if takes[slot] else 0
     else:
         for number in column.domains(counting):
+            check_time()
             yield number, room.together(column.nodes(number) & open_, enough)
 
 

@@ -39,6 +39,7 @@ from webhook.core.scheduler.plugins.status import Ran, StatusOfNodes
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_ZONE
 from webhook.core.scheduler.problem import Problem, take_lasting
+from webhook.core.time_limit import check_time
 
 # A passing taint that is older than this is taken to stay.
 _A_WHILE = timedelta(hours=1)
@@ -187,6 +188,7 @@ def _away(problem: Problem, index: ReadOnlyIndex, now: str) -> int:
     # Cordons without any taint beside them; those with taints are looked at below.
     asked = nodes.unschedulable & ~sum(members for _, members in nodes.taint_classes)
     for taints, members in nodes.taint_classes:
+        check_time()
         untolerated = [each for each in taints if first_untolerated((each,), tolerations, FILTERING_EFFECTS)]
         if all(each.key in NODE_STATES for each in untolerated):
             asked |= members if untolerated else members & nodes.unschedulable

@@ -30,6 +30,7 @@ from webhook.core.scheduler.plugins.node_selection import nodes_meeting, nodes_s
 from webhook.core.scheduler.plugins.node_volume_limits import owner_fault
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, failure, unresolvable
 from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_claim, reachable_from
+from webhook.core.time_limit import check_time
 
 VOLUME_BINDING = "VolumeBinding"
 OTHER_NODE = "node(s) didn't match PersistentVolume's node affinity"
@@ -249,6 +250,7 @@ def _parts(claims: Sequence[Claim], question: _Question, asked: int) -> Iterable
     everywhere: set[str] = set()
     near: dict[int, list[str]] = {}
     for volume in {each.meta.name: each for claim in claims for each in free[claim.meta.name]}.values():
+        check_time()
         reach = reachable_from(volume, nodes)
         if reach == nodes.live:
             everywhere.add(volume.meta.name)
@@ -296,6 +298,7 @@ def _best_volume(
         raise _ClaimError(f"error creating internal label selector for claim: {key}: {error.text(version)}") from None
     best: PersistentVolume | None = None
     for volume in free:
+        check_time()
         if not _comparable(claim, volume, version):
             continue
         # A volume that somebody reserved for the claim is the only one for it: out of reach, there is none.
@@ -368,6 +371,7 @@ def nodes_with_space(requests: ResourceList | None, capacities: Iterable[Storage
         return view.live
     size, nodes = whole_units(requested), 0
     for capacity in capacities:
+        check_time()
         limit, topology = capacity.limit, capacity.node_topology
         selector = None if topology is None else valid_selector(topology)
         if selector is not None and limit is not None and whole_units(limit) >= size:

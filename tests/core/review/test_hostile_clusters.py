@@ -1,0 +1,83 @@
+"""Small objects beside clusters that were filled to slow reviews down: the event loop is held up for a moment at most.
+
+`python -m bench.hostile_clusters` measures all of them at full size.
+"""
+
+import functools
+
+import pytest
+from msgspec.structs import replace
+
+from bench import hostile_clusters as hostile
+from webhook.admission import answer, decode_review
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
+
+NODES = 2000
+# Milliseconds of processor time. The limit is 3, and what follows the last check takes about one; a busy machine three
+# times as long. Without the limit each of these rows takes 40 to 5,000.
+MOST = 25
+
+
+@functools.cache
+def beside(*fillings):
+    engine = hostile.filled(NODES, fillings)
+    return replace(engine, policy=replace(engine.policy, ceiling=Mode.DENY))
+
+
+OF_OWN, OF_VOLUMES, OF_NAMESPACES, OF_LOWER, OF_SERVICES = (
+    (hostile.nodes, each)
+    for each in (hostile.own_pods, hostile.volumes, hostile.namespaces, hostile.lower, hostile.services)
+)
+
+
+@pytest.mark.parametrize(
+    ("fillings", "name"),
+    [
+        pytest.param(OF_OWN, "own: update, rack", id="own pods in many racks"),
+        pytest.param(OF_OWN, "own: update, rack and row turned", id="own pods in many racks and rows"),
+        pytest.param(OF_OWN, "own: Deployment 3, rack", id="own pods of a new Deployment"),
+        pytest.param(OF_OWN, "own: update, rack, taints honoured", id="own pods in racks with taints"),
+        pytest.param(OF_LOWER, "lower: Pod 1, zone and host", id="nodes reserved for other pods"),
+        pytest.param(OF_LOWER, "lower: Deployment 3, priority", id="pods to preempt"),
+        pytest.param(OF_NAMESPACES, "limited: Pod 1, zone and host", id="LimitRanges"),
+        pytest.param(OF_NAMESPACES, "own: Deployment 3, near all namespaces", id="a pod in each namespace"),
+        pytest.param(OF_NAMESPACES, "own: Deployment 3, near many namespaces", id="labels of namespaces"),
+        pytest.param(OF_SERVICES, "services: Deployment 3, rack", id="services"),
+        pytest.param(OF_VOLUMES, "volumes: Deployment 3, a local claim", id="free volumes"),
+        pytest.param(OF_VOLUMES, "volumes: Pod 1, a measured claim", id="published capacity"),
+    ],
+)
+def test_the_event_loop_is_held_up_for_a_moment_at_most(fillings, name):
+    took, given = hostile.in_line(beside(*fillings), dict(hostile.cases())[name])
+    assert not given.failed
+    assert took < MOST
+
+
+def test_an_ordinary_object_is_judged_beside_ordinary_nodes():
+    _, given = hostile.in_line(beside(hostile.services), hostile.review("Pod", "own", hostile.BOTH, 1))
+    assert not given.decision.costly
+
+
+@pytest.mark.parametrize("unlooked", [BUSY, CROWDED])
+def test_where_no_process_takes_it_a_rule_on_deny_says_that_it_ran_out_of_time(monkeypatch, unlooked):
+    monkeypatch.setattr("webhook.core.review.review._SPARED_SECONDS", 0)
+    body = hostile.review("Deployment", "own", hostile.many_valued("rack"), 3)
+    given = answer("validate", decode_review(body), beside(*OF_OWN), today="2026-01-01", unlooked=unlooked)
+    assert not given.decision.allowed
+    assert TOO_COSTLY in given.decision.message
+
+
+def test_an_old_object_that_ran_out_of_time_excuses_nothing(monkeypatch):
+    monkeypatch.setattr("webhook.core.review.review._SPARED_SECONDS", 0)
+    body = hostile.review("Deployment", "own", hostile.many_valued("rack"), 3, update=True)
+    given = answer("validate", decode_review(body), beside(*OF_OWN), today="2026-01-01", unlooked=BUSY)
+    assert not given.decision.allowed
+
+
+def test_a_process_answers_what_the_event_loop_leaves_to_it():
+    body = hostile.review("Deployment", "own", hostile.many_valued("rack"), 3)
+    _, here = hostile.in_line(beside(*OF_OWN), body)
+    there = answer("validate", decode_review(body), beside(*OF_OWN), today="2026-01-01")
+    assert here.decision.costly or here.body == there.body
+    assert {each.missing for each in there.decision.not_evaluated}.isdisjoint({TOO_COSTLY, BUSY})
