@@ -1,44 +1,37 @@
-"""A limit of processor time, checked inside the loops that grow with the cluster.
+"""A time limit that is checked inside the loops that grow with the cluster.
 
-with time_limit(0.003):    a review in the event loop
-check_time()           once for each question about the cluster, and in loops over what it holds
+with time_limit(is_over):    the caller has the clock
+    check_time()             once for each question about the cluster, and in loops over what it holds
 """
 
-import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import inf
-
-IN_LINE_SECONDS = 0.003
-"""Processor time of one review in the event loop. What takes longer is left to a process, which has more time."""
+from contextvars import ContextVar
 
 
 class OutOfTimeError(BaseException):
     """The limit has passed. Not an `Exception`: a rule that runs out of time has not failed."""
 
 
-class _Ends(threading.local):
-    # Other threads may have the processor meanwhile, so the clock alone proves nothing; but it is read in a fifth of
-    # the time, and the processor time of this thread is never ahead of it.
-    clock, processor = inf, inf
+def _never() -> bool:
+    return False
 
 
-_ends = _Ends()
+# Each thread has its own.
+_is_over: ContextVar[Callable[[], bool]] = ContextVar("_is_over", default=_never)
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Let `check_time` raise in this thread after so much processor time; within another limit, instead of it."""
-    before = _ends.clock, _ends.processor
-    _ends.clock, _ends.processor = time.perf_counter() + seconds, time.thread_time() + seconds
+def time_limit(is_over: Callable[[], bool]) -> Iterator[None]:
+    """Let `check_time` raise in this thread once the function returns true; within another limit, instead of it."""
+    before = _is_over.set(is_over)
     try:
         yield
     finally:
-        _ends.clock, _ends.processor = before
+        _is_over.reset(before)
 
 
 def check_time() -> None:
     """Raise OutOfTimeError if the limit has passed."""
-    if time.perf_counter() > _ends.clock and time.thread_time() > _ends.processor:
+    if _is_over.get()():
         raise OutOfTimeError

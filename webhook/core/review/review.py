@@ -212,9 +212,12 @@ def _looked_at(given: ReadObject, circumstances: Circumstances) -> Evaluation | 
     # What only waits for a search, and cannot have it, is judged without; so is anything where others took the time.
     if circumstances.unlooked == CROWDED or (circumstances.unlooked and not costly):
         spared = replace(circumstances, unlooked="", elsewhere=True)
-        with suppress(OutOfTimeError), time_limit(_SPARED_SECONDS):
+        ends = circumstances.clock() + _SPARED_SECONDS
+        with suppress(OutOfTimeError), time_limit(lambda: circumstances.clock() > ends):
             return with_unanswered(evaluated(given, spared, limit), circumstances.policy, costly=costly)
-        circumstances = replace(circumstances, unlooked=TOO_COSTLY)
+        return with_unanswered(
+            evaluated(given, replace(circumstances, unlooked=TOO_COSTLY), limit), circumstances.policy
+        )
     found = evaluated(given, circumstances, limit)
     if circumstances.elsewhere and any(each.missing.endswith(SEARCH) for each in found.not_evaluated):
         return None
