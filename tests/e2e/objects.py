@@ -101,6 +101,19 @@ def clean(kind: str, name: str = "web", replicas: int = 2) -> dict:
     return workload(kind, name, zone, host, replicas=replicas)
 
 
+def costly(kind: str, *constraints: dict) -> dict:
+    """A workload that takes long to look at beside a cluster; clean unless it gets constraints of its own."""
+    made = workload(kind, "web", *constraints) if constraints else clean(kind)
+    terms = [{"key": "size", "operator": "Gt", "values": [str(number)]} for number in range(7)]
+    selected = {"nodeSelectorTerms": [{"matchExpressions": terms}] * 16 + [{"matchExpressions": [_SIZELESS]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": selected}
+    made["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": required}
+    return made
+
+
+_SIZELESS = {"key": "size", "operator": "DoesNotExist"}
+
+
 def path(kind: str, namespace: str, name: str = "") -> str:
     """Where the API server keeps such objects."""
     group = GROUPS.get(kind, "/apis/apps/v1")

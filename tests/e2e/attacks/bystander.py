@@ -7,25 +7,26 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from e2e.controlplane.up import ControlPlane
-from e2e.objects import clean, constraint, path, pod, workload
+from e2e.objects import clean, constraint, costly, path, pod, workload
 
 PAUSE = 0.05  # seconds between two rounds: not a load of its own
 OTHERS = constraint(labelSelector={"matchLabels": {"app": "other"}})
 
 
 class Call(NamedTuple):
-    what: str  # beside | right | wrong
+    what: str  # beside | right | wrong; costly right | costly wrong, of somebody who writes large objects
     status: int  # 0 without an answer
     milliseconds: float
     message: str
 
 
 @contextlib.contextmanager
-def working(plane: ControlPlane, namespace: str, beside: str) -> Iterator[list[Call]]:
+def working(plane: ControlPlane, namespace: str, beside: str, *, large: bool = False) -> Iterator[list[Call]]:
     """Rounds of creations for as long as the block takes; what is created is deleted again.
 
     A round has a right pod and Deployment, their wrong twins, which a rule on deny refuses, and as many beside them, in
     a namespace that the webhook is not asked about: they show what the API server and the machine take by themselves.
+    With ``large`` somebody else creates costly Deployments and long ones in the namespace, right and wrong.
     Shape: the calls so far; after the block, all of them.
     """
     calls: list[Call] = []
@@ -38,10 +39,14 @@ def working(plane: ControlPlane, namespace: str, beside: str) -> Iterator[list[C
         each += [("right", namespace, right), ("beside", beside, right)]
         each += [("wrong", namespace, wrong), ("beside", beside, wrong)]
 
-    def work() -> None:
+    larger = []
+    for right, wrong in ((costly("Deployment"), costly("Deployment", OTHERS)), (_long(), _long(OTHERS))):
+        larger += [("costly right", namespace, _named(right)), ("costly wrong", namespace, _named(wrong))]
+
+    def work(rounds: list) -> None:
         with contextlib.closing(plane.connect()) as api:
             while not ended.wait(PAUSE):
-                for what, where, made in each:
+                for what, where, made in rounds:
                     kind = made["kind"]
                     began = time.perf_counter()
                     try:
@@ -55,17 +60,26 @@ def working(plane: ControlPlane, namespace: str, beside: str) -> Iterator[list[C
                         name = answer.body["metadata"]["name"]
                         api.send("DELETE", path(kind, where, name), {"gracePeriodSeconds": 0})
 
-    thread = threading.Thread(target=work)
-    thread.start()
+    threads = [threading.Thread(target=work, args=(rounds,)) for rounds in ((each, larger) if large else (each,))]
+    for thread in threads:
+        thread.start()
     try:
         yield calls
     finally:
         ended.set()
-        thread.join()
+        for thread in threads:
+            thread.join()
 
 
 def _named(made: dict) -> dict:
     made["metadata"] = {"generateName": "web-"}
+    return made
+
+
+def _long(*constraints: dict) -> dict:
+    """A Deployment of 105 KiB."""
+    made = workload("Deployment", "web", *constraints) if constraints else clean("Deployment")
+    made["spec"]["template"]["spec"]["containers"][0]["args"] = ["x" * 105 * 1024]
     return made
 
 
@@ -79,8 +93,8 @@ def median(calls: list[Call], *what: str) -> float:
 
 
 def failed(calls: list[Call]) -> list[Call]:
-    return [each for each in calls if each.what != "wrong" and each.status != 201]
+    return [each for each in calls if "wrong" not in each.what and each.status != 201]
 
 
 def let_in(calls: list[Call]) -> list[Call]:
-    return [each for each in calls if each.what == "wrong" and each.status == 201]
+    return [each for each in calls if "wrong" in each.what and each.status == 201]

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import json
 import resource
 import ssl
 import time
 from collections import Counter
 from typing import NamedTuple
 
+from e2e.objects import constraint, costly
 from server.conftest import posted, review
 
 MIB = 1024 * 1024
@@ -27,6 +29,24 @@ class Habit(NamedTuple):
     answered: bool = False  # it waits for the answer first
 
 
+def named(made: dict, namespace: str, user: str) -> bytes:
+    """The review of a Deployment that says to be somebody else's."""
+    request = {
+        "uid": "1",
+        "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
+        "namespace": namespace,
+        "operation": "CREATE",
+        "userInfo": {"username": user},
+        "object": made,
+    }
+    body = json.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}).encode()
+    return posted(body, "/validate?timeout=30s")
+
+
+VICTIM = ("shop", "admin")  # the namespace and the user of whoever else is there
+COSTLY = costly("Deployment", constraint(labelSelector={"matchLabels": {"app": "other"}}))
+LONG = costly("Deployment")
+LONG["spec"]["template"]["spec"]["containers"][0]["args"] = ["x" * 105 * 1024]
 LARGE = posted(review(size=7 * MIB - 4096))
 HEAD = b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 HABITS = {
@@ -38,6 +58,8 @@ HABITS = {
     "handshakes": Habit(20, b"", holds=False),
     "bodies of 7 MiB": Habit(12, LARGE, holds=False, answered=True),
     "halves of bodies of 7 MiB": Habit(12, LARGE[: len(LARGE) // 2], holds=False),
+    "costly reviews in another's name": Habit(10, named(COSTLY, *VICTIM), holds=False, answered=True),
+    "72 reviews of 105 KiB at once": Habit(72, named(LONG, *VICTIM), holds=False, answered=True),
     "bodies of 7 MiB that do not end": Habit(40, LARGE[:-1]),
 }
 

@@ -18,6 +18,7 @@ from webhook.core.rules.rule_set import RULES
 
 NAMESPACE = "evenspread"
 CROWD, NORMAL, BESIDE, TENANT = "crowd", "shop", "beside", "tenant"
+MORE_TENANTS = tuple(f"{TENANT}-{number}" for number in range(4))
 NAMES = [f"evenspread-webhook.{NAMESPACE}.svc"]
 ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/{}"
 VALUES = {
@@ -43,7 +44,7 @@ class Standing(NamedTuple):
 
 def prepared(plane: ControlPlane) -> None:
     """Namespaces, a tenant's rights, and what the large cluster is copied from."""
-    for name in (NAMESPACE, CROWD, NORMAL, BESIDE, TENANT):
+    for name in (NAMESPACE, CROWD, NORMAL, BESIDE, TENANT, *MORE_TENANTS):
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         plane.api.request("POST", "/api/v1/namespaces", namespace)
         where = f"/api/v1/namespaces/{name}/serviceaccounts/default"
@@ -51,17 +52,18 @@ def prepared(plane: ControlPlane) -> None:
     everything = [
         {"apiGroups": ["", "apps", "argoproj.io", "jobset.x-k8s.io"], "verbs": ["create"], "resources": ["*"]}
     ]
-    _made(plane, "Role", {"rules": everything})
-    subject = {"kind": "User", "name": TENANT, "apiGroup": "rbac.authorization.k8s.io"}
-    reference = {"kind": "Role", "name": TENANT, "apiGroup": "rbac.authorization.k8s.io"}
-    _made(plane, "RoleBinding", {"subjects": [subject], "roleRef": reference})
+    for name in (TENANT, *MORE_TENANTS):
+        _made(plane, name, "Role", {"rules": everything})
+        subject = {"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"}
+        reference = {"kind": "Role", "name": TENANT, "apiGroup": "rbac.authorization.k8s.io"}
+        _made(plane, name, "RoleBinding", {"subjects": [subject], "roleRef": reference})
     first_node(plane)
     first_pod(plane, CROWD)
 
 
-def _made(plane: ControlPlane, kind: str, fields: dict) -> None:
+def _made(plane: ControlPlane, namespace: str, kind: str, fields: dict) -> None:
     made = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": TENANT}, **fields}
-    plane.api.request("POST", ROLE.format(TENANT, kind.lower() + "s"), made)
+    plane.api.request("POST", ROLE.format(namespace, kind.lower() + "s"), made)
 
 
 @contextlib.contextmanager

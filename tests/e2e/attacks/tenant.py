@@ -10,7 +10,7 @@ import urllib.parse
 from collections import Counter
 from typing import NamedTuple
 
-from e2e.objects import constraint, path, pod, workload
+from e2e.objects import constraint, costly, path, pod, workload
 
 from bench import field_cost
 from webhook.admission import Engine
@@ -138,6 +138,11 @@ def revision(*owners: dict) -> dict:
     }
 
 
+def costly_everywhere(namespaces: tuple[str, ...]) -> list[Sent]:
+    """A costly object with a fault in each of them."""
+    return [_sent("Deployment", each, costly("Deployment", FAULT)) for each in namespaces]
+
+
 def escaped(namespace: str, kib: int) -> list[Sent]:
     """Faults beside so many characters, which the API server sends as six bytes each."""
     made = []
@@ -200,18 +205,21 @@ class Outcome(NamedTuple):
         return self.statuses[201]
 
 
-def hammer(credentials: Credentials, sent: list[Sent], seconds: float, threads: int = THREADS) -> Outcome:
-    """All of them in turn, again and again, by a few threads that go on as soon as they can."""
+def hammer(credentials: list[Credentials], sent: list[Sent], seconds: float, threads: int = THREADS) -> Outcome:
+    """All of them in turn, again and again, by a few threads that go on as soon as they can.
+
+    Each thread is one of these users, and sends what stands in its place in the list.
+    """
     found = Outcome(Counter(), Counter())
     bodies = [(each.where, json.dumps(each.made).encode()) for each in sent]
     until = time.monotonic() + seconds
 
     def send(first: int) -> None:
-        connection = credentials.connect()
+        connection = credentials[first % len(credentials)].connect()
         number = first
         while time.monotonic() < until:
             where, body = bodies[number % len(bodies)]
-            number += 1
+            number += len(credentials)
             try:
                 connection.request("POST", where, body, {"Content-Type": "application/json"})
                 answer = connection.getresponse()
