@@ -13,6 +13,7 @@ from server.conftest import eventually, posted, read_reply, serving
 pytestmark = pytest.mark.slow
 
 NODES = 1000
+OUTCOMES = ("judged", "too-costly", "busy", "crowded")
 POLICY = """
 apiVersion: config.evenspread.io/v1alpha1
 kind: SpreadPolicy
@@ -41,6 +42,12 @@ def snapshot(directory):
     ]
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     return str(file)
+
+
+def strict(directory):
+    policy = directory / "policy.yaml"
+    policy.write_text(POLICY)
+    return str(policy)
 
 
 def creation(key=ZONE, terms=None, user="eve", namespace="shop"):
@@ -88,9 +95,7 @@ def children(pid):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     directory = tmp_path_factory.mktemp("costly")
-    policy = directory / "policy.yaml"
-    policy.write_text(POLICY)
-    with serving("--snapshot", snapshot(directory), "--config", str(policy)) as running:
+    with serving("--snapshot", snapshot(directory), "--config", strict(directory)) as running:
         eventually(lambda: len(children(running.worker)) == 2)
         yield running
 
@@ -105,6 +110,17 @@ def test_a_costly_object_gets_the_answer_of_an_ordinary_one(server):
     assert not asked(server, [creation(RACK, LARGE)])[0][0]
     assert not asked(server, [creation(RACK, HUGE)])[0][0]
     assert server.metric('evenspread_costly_reviews_total{outcome="judged"}') >= 1
+
+
+def test_it_is_ready_once_a_process_is(tmp_path):
+    with serving("--snapshot", snapshot(tmp_path), "--config", strict(tmp_path)) as running:
+        status, text = running.get("/readyz")
+        assert (status == 503) is ("costly objects: waiting for the first process" in text)
+        eventually(lambda: running.get("/readyz")[0] == 200)
+        assert not asked(running, [creation(RACK, LARGE)])[0][0]
+        counts = {each: running.metric(f'evenspread_costly_reviews_total{{outcome="{each}"}}') for each in OUTCOMES}
+    assert counts["busy"] == counts["crowded"] == 0
+    assert counts["judged"] + counts["too-costly"] == 1
 
 
 def test_ordinary_calls_are_answered_meanwhile_and_nothing_denied_gets_in(server):
