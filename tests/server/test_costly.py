@@ -188,12 +188,12 @@ def test_who_gets_no_turn_is_busy_with_its_own_or_crowded_by_others():
             decide(judges, job(user="ann", namespace="shop"), until, "127.0.0.2"),
             decide(judges, job(user="bob", namespace="bobs"), until, "127.0.0.2"),
         ]
-        return await asyncio.gather(*asked), judges._turns._here
+        return await asyncio.gather(*asked), judges._turns._waiting
 
-    (made, here), counted = judged(act)
+    (made, waiting), counted = judged(act)
     assert made == [TOO_COSTLY, BUSY, TOO_COSTLY, CROWDED]
     assert counted == {"too-costly": 2, "busy": 1, "crowded": 1}
-    assert here == {}
+    assert waiting == {}
 
 
 def test_one_that_had_no_time_left_when_its_turn_came_is_not_too_costly():
@@ -224,7 +224,7 @@ def test_a_client_that_leaves_takes_its_job_with_it():
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return len(judges._all), judges._turns._here
+        return len(judges._all), judges._turns._waiting
 
     assert judged(act) == ((2, {}), {})
 

@@ -7,10 +7,9 @@ for the next author.
 """
 
 import asyncio
-import contextlib
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from webhook.core.review.decision import AdmissionRequest
@@ -19,7 +18,6 @@ _HALF_LIFE_SECONDS = 10.0
 _LEAST_SECONDS = 0.001  # what is less is forgotten
 _RUNNING_SECONDS = 1.0  # what a turn counts for until it is known how long it takes
 _MUCH_SECONDS = 0.5  # of a namespace: as much as one costly object may take
-SHARE = 2  # requests of a user at once, of whom one has a turn and one waits for it
 _CONTROLLERS = "system:serviceaccounts:kube-system"  # they make everybody's pods
 
 _Item = TypeVar("_Item")
@@ -54,7 +52,6 @@ class Turns(Generic[_Item]):
         self._clock = clock
         self._items: deque[_Item] = deque()
         self._waiting: dict[asyncio.Future[_Item], Caller] = {}
-        self._here: Counter[_Key] = Counter()
         self._running: Counter[_Key] = Counter()
         self._used: defaultdict[_Key, float] = defaultdict(float)
         self._halved = clock()
@@ -90,20 +87,11 @@ class Turns(Generic[_Item]):
             self._used = defaultdict(float, used)
         self._lead()
 
-    @contextlib.contextmanager
-    def present(self, caller: Caller) -> Iterator[None]:
-        """Count the caller's request among those that wait or have a turn."""
-        self._here.update(caller.keys)
-        try:
-            yield
-        finally:
-            self._here.subtract(caller.keys)
-            self._here += Counter()
-
-    def crowds_itself(self, caller: Caller) -> bool:
-        """Whether its namespace has had much of the turns lately, or other requests of it or its user are there."""
-        own, *user = caller.keys
-        return self._here[own] > 1 or self._used[own] > _MUCH_SECONDS or any(self._here[key] > SHARE for key in user)
+    def crowds_itself(self, caller: Caller, *, has_turn: bool = False) -> bool:
+        """Whether its namespace has had much of the turns lately, or has another request here."""
+        own = caller.keys[0]
+        here = self._running[own] + sum(own in each.keys for each in self._waiting.values())
+        return here > has_turn or self._used[own] > _MUCH_SECONDS
 
     def _lead(self) -> None:
         """Give free items to those that are next."""

@@ -262,11 +262,7 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
 
     async def hold(self, size: int, seconds: float) -> bool:
         """Whether so many bytes of a body may be held in memory, until `release`; that is waited for if need be."""
-        return (
-            self._table.hold(self, size)
-            if seconds <= 0
-            else await self._table.hold_by(self, size, self.worker.loop.time() + seconds)
-        )
+        return await self._table.hold_by(self, size, self.worker.loop.time() + seconds)
 
     def release(self) -> None:
         """The body is gone."""

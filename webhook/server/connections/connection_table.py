@@ -171,16 +171,22 @@ class ConnectionTable:
 
     def hold(self, connection: Member, size: int) -> bool:
         """Count so many bytes as the connection's, until `release`; false if others have a better right to them."""
-        if self._take(connection, size):
-            return True
-        self._tell("body-bytes")
-        return False
+        source = self._sources.get(connection.source)
+        if source is None or (connection not in source.unproven and connection not in source.served):
+            return False
+        budget = self._budget if size > SHORT_BODY_BYTES else self._budget * 5 // 4
+        while self.held_bytes + size > budget:
+            heaviest = self._heaviest(source, size)
+            if heaviest is None or not self._end_oldest([heaviest], "body-bytes"):
+                return False
+        self._count_bytes(connection, source, size)
+        return True
 
     async def hold_by(self, connection: Member, size: int, until: float) -> bool:
         """As `hold`, but wait for room until the clock of the event loop shows ``until``."""
         try:
             async with asyncio.timeout_at(until):
-                while not self._take(connection, size):
+                while not self.hold(connection, size):
                     self._waiting[connection] = asyncio.get_running_loop().create_future()
                     await self._waiting[connection]
         except TimeoutError:
@@ -198,18 +204,6 @@ class ConnectionTable:
             sources = self._sources
             first = min(waiting, key=lambda each: (not (of := sources[each.source]).proven, of.held_bytes))
             self._waiting[first].set_result(None)
-
-    def _take(self, connection: Member, size: int) -> bool:
-        source = self._sources.get(connection.source)
-        if source is None or (connection not in source.unproven and connection not in source.served):
-            return False
-        budget = self._budget if size > SHORT_BODY_BYTES else self._budget * 5 // 4
-        while self.held_bytes + size > budget:
-            heaviest = self._heaviest(source, size)
-            if heaviest is None or not self._end_oldest([heaviest], "body-bytes"):
-                return False
-        self._count_bytes(connection, source, size)
-        return True
 
     def release(self, connection: Member) -> None:
         """The body is gone."""

@@ -3,7 +3,7 @@
     review says "costly" -> its turn          -> a process, for half a second of its work -> the decision
                             or BUSY, CROWDED    or killed: TOO_COSTLY, and a new process
 
-Objects wait for their turn as `turns` says. One that gets none in time was BUSY if its own namespace or user had others
+Objects wait for their turn as `turns` says. One that gets none in time was BUSY if its own namespace had others
 there, and CROWDED if not.
 """
 
@@ -84,8 +84,7 @@ class Judges:
 
     async def decide(self, job: Job, caller: Caller, until: float) -> Decision | Failed | str:
         """The decision by ``until`` (of `time.perf_counter`), or why there is none, as rules say it."""
-        with self._turns.present(caller):
-            decision = await self._decide(job, caller, until)
+        decision = await self._decide(job, caller, until)
         self._metrics.costly(_OUTCOMES[decision] if isinstance(decision, str) else "judged")
         return decision
 
@@ -95,7 +94,7 @@ class Judges:
             async with asyncio.timeout(until - came):
                 process = await self._turns.get(caller)
         except TimeoutError:
-            return self._overtaken(caller)
+            return BUSY if self._turns.crowds_itself(caller) else CROWDED
         began = time.perf_counter()
         # Whoever asked may not wait for the end: a process that ends its job costs less than a new one.
         working = asyncio.get_running_loop().create_task(self._work(process, job, caller))
@@ -103,13 +102,9 @@ class Judges:
         working.add_done_callback(self._working.discard)
         done, _ = await asyncio.wait([working], timeout=until - began)
         if not done and until - began < min(_FAIR_SECONDS, (until - came) / 2):
-            return self._overtaken(caller)
+            return BUSY if self._turns.crowds_itself(caller, has_turn=True) else CROWDED
         decision = working.result() if done else None
         return TOO_COSTLY if decision is None else decision
-
-    def _overtaken(self, caller: Caller) -> str:
-        """Why there was no time: objects of the same author, or those of others."""
-        return BUSY if self._turns.crowds_itself(caller) else CROWDED
 
     async def _work(self, process: "_Process", job: Job, caller: Caller) -> Decision | Failed | None:
         """What the process decides, None if it ended; it is free again then, or replaced."""
