@@ -54,6 +54,8 @@ LONG_BODY_BYTES = 64 * 1024
 _POOL_THREADS = 2
 # Of the time that is left, for a process; then the rules that need no cluster answer, behind those of other objects.
 _LOOKED_AT_SHARE = 0.6
+# Of the time that is left then, for a thread: what policy says instead has to come while somebody waits for it.
+_WAITING_SHARE = 0.75
 
 # What rules on deny say of a review that was refused before it was read.
 _UNREAD = {408: BUSY, 413: TOO_LONG, 429: BUSY}
@@ -262,7 +264,7 @@ class _Pool:
 
     async def run(self, judge: Callable[[], ReviewAnswer], caller: Caller, until: float) -> ReviewAnswer:
         try:
-            async with asyncio.timeout(until - time.perf_counter()):
+            async with asyncio.timeout(_WAITING_SHARE * (until - time.perf_counter())):
                 await self._turns.get(caller)
         except TimeoutError:
             raise BodyError(TOO_MANY, 429) from None
