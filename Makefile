@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test test-all browser pictures conformance fuzz fuzz-rules fuzz-inputs fuzz-index fuzz-events claims placing readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-no-loss no-loss e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint size docs lock FORCE
+.PHONY: help install run test test-all browser pictures conformance fuzz fuzz-rules fuzz-inputs fuzz-index fuzz-events fuzz-reviews claims placing readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-no-loss no-loss e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint size docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -68,6 +68,9 @@ fuzz-rules: $(READY)  ## random objects beside random clusters, for FOR=n second
 
 fuzz-events: $(READY)  ## random events of every kind, for FOR=n seconds: an index that took them answers reviews as a new one; SEED=n
 	@PYTHONPATH=tests $(BIN)/python -m properties.churn $(SEED) $(FOR)
+
+fuzz-reviews: $(READY)  ## random AdmissionReviews of every kind, for FOR=n seconds: each has an answer, no rule raises, patches repeat to nothing; SEED=n
+	@PYTHONPATH=tests:. $(BIN)/python -m properties.bodies $(SEED) $(FOR)
 
 fuzz-inputs: $(READY)  ## the kept inputs of tests/fuzzing and changes of them, for FOR=n seconds: reviews, selectors, policies, snapshots; SEED=n
 	@PYTHONPATH=tests:. $(BIN)/python -m fuzzing $(SEED) $(FOR)

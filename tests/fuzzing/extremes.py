@@ -12,10 +12,11 @@ import sys
 
 import msgspec
 
-from bench.index_memory import KINDS, weight
+from bench.index_memory import weight
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.readers import _KINDS as KINDS
 from webhook.core.index.readers import decode_object, decoded_type
 
 NAMES = ("a", "b", "c")

@@ -12,6 +12,7 @@ import random
 import sys
 import time
 import traceback
+from copy import deepcopy
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -223,33 +224,33 @@ def _put(value, path, leaf):
     value[0 if last == "0" else last] = leaf
 
 
-def _places(value, found, depth=0):
+def places(value, found, depth=0):
     """Every place of a value: its container and key."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in items:
         found.append((value, key))
         if depth < 14:
-            _places(child, found, depth + 1)
+            places(child, found, depth + 1)
     return found
 
 
 def _changed(value, rng, times):
     for _ in range(times):
-        places = [each for each in _places(value, []) if each[1] not in {"apiVersion", "kind"}]
-        if not places:
+        found = [each for each in places(value, []) if each[1] not in {"apiVersion", "kind"}]
+        if not found:
             break
-        container, key = rng.choice(places)
+        container, key = rng.choice(found)
         what = rng.random()
         if what < 0.2:
             del container[key]
         elif what < 0.35:
-            other, name = rng.choice(places)
+            other, name = rng.choice(found)
             container[key] = other[name] if other is not container else None
             value = json.loads(json.dumps(value)) if _is_tree(value) else value
         elif isinstance(container, list) and what < 0.5:
             container.append(container[key])
         else:
-            container[key] = rng.choice(ODD)
+            container[key] = deepcopy(rng.choice(ODD))
     return value if _is_tree(value) else {"apiVersion": "v1", "kind": "Pod"}
 
 

@@ -181,6 +181,17 @@ def test_a_pin_that_goes_leaves_what_the_author_asked_of_nodes():
         assert last["spec"]["template"]["spec"]["affinity"]["nodeAffinity"] == own
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_term_that_matches_no_node_stays_so(times):
+    ssd = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    terms = [{}, *[ssd] * times]
+    made = redis(affinity={"nodeAffinity": {TERMS: {"nodeSelectorTerms": terms}}})
+    after = patched(made, answer(made))
+    pin = {"key": ZONE, "operator": "In", "values": ["a", "b"]}
+    assert pinned(after) == [{}, *[{"matchExpressions": [*ssd["matchExpressions"], pin]}] * times]
+    assert answer(after).patch == ()
+
+
 def test_a_pin_that_somebody_took_out_is_put_back():
     first = patched(redis(), answer(redis()))
     for affinity in (None, {"podAffinity": {}}, {"nodeAffinity": {}}):
@@ -243,6 +254,12 @@ def zoned(operator, *values):
             group(),
             "the template itself keeps its pods out of zone a",
             id="in no zone",
+        ),
+        pytest.param(
+            redis(affinity={"nodeAffinity": {TERMS: {"nodeSelectorTerms": [{}, {}]}}}),
+            group(),
+            "the template itself keeps its pods out of zone a",
+            id="on no node: an empty term matches none",
         ),
         pytest.param(
             redis(), group(generation=2), "its plan is not made yet", id="the plan is of an earlier generation"

@@ -123,11 +123,14 @@ def _unpinned(affinity: Affinity | None, pin: NodeSelectorRequirement) -> Affini
     if affinity is None or nodes is None or nodes.required is None:
         return affinity
     terms = [
-        replace(each, match_expressions=tuple(one for one in each.match_expressions or () if one != pin) or None)
+        (
+            each,
+            replace(each, match_expressions=tuple(one for one in each.match_expressions or () if one != pin) or None),
+        )
         for each in nodes.required.node_selector_terms or ()
     ]
     # A term without conditions matches no node; one that was nothing but the pin goes with it.
-    left = tuple(each for each in terms if each != NodeSelectorTerm())
+    left = tuple(bare for each, bare in terms if bare != NodeSelectorTerm() or each == bare)
     bare = replace(nodes, required=replace(nodes.required, node_selector_terms=left) if left else None)
     return replace(affinity, node_affinity=None if bare == NodeAffinity() else bare)
 
@@ -147,17 +150,22 @@ def _own_domains(template: PodTemplate, pin: NodeSelectorRequirement | None) -> 
     spec, key = template.pod_spec, pin.key
     nodes = spec.affinity.node_affinity if spec.affinity is not None else None
     required = nodes.required if nodes is not None else None
-    terms = (required.node_selector_terms if required is not None else None) or (NodeSelectorTerm(),)
+    terms = (required.node_selector_terms if required is not None else None) or ()
     wanted = (spec.node_selector or {}).get(key)
     for value in pin.values or ():
-        if wanted not in {None, value} or not any(_admits(each, key, value) for each in terms):
+        if wanted not in {None, value} or (terms and not any(_admits(each, key, value) for each in terms)):
             return f"the template itself keeps its pods out of {segment_of(key)} {value}"
     return ""
 
 
 def _admits(term: NodeSelectorTerm, key: str, value: str) -> bool:
-    """Whether nothing in the term is against nodes with this label."""
-    return all(_meets(each, value) for each in term.match_expressions or () if each.key == key)
+    """Whether nothing in the term is against nodes with this label.
+
+    Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go ``isEmptyNodeSelectorTerm``.
+    """
+    return term != NodeSelectorTerm() and all(
+        _meets(each, value) for each in term.match_expressions or () if each.key == key
+    )
 
 
 def _meets(requirement: NodeSelectorRequirement, value: str) -> bool:

@@ -251,10 +251,15 @@ def _meets_itself(term: PodAffinityTerm, pod: Pod) -> bool:
 
 
 def _pinned(affinity: Affinity, wanted: NodeSelectorRequirement) -> Affinity:
-    """The affinity with nodes of these domains only; terms are alternatives, so each gets it."""
+    """The affinity with nodes of these domains only; terms are alternatives, so each that matches a node gets it.
+
+    Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go ``isEmptyNodeSelectorTerm``.
+    """
     nodes = affinity.node_affinity or _NO_NODES
     written = nodes.required.node_selector_terms if nodes.required is not None else None
-    terms = tuple(_with_requirement(each, wanted) for each in written or (NodeSelectorTerm(),))
+    empty = NodeSelectorTerm()
+    terms = tuple(each if each == empty else _with_requirement(each, wanted) for each in written or ())
+    terms = terms or (_with_requirement(empty, wanted),)
     return replace(affinity, node_affinity=replace(nodes, required=NodeSelector(node_selector_terms=terms)))
 
 
