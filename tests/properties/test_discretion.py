@@ -19,10 +19,11 @@ from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.rules.rule_set import RULES
 
 TAINTED = NodeSpec(taints=(Taint(key="dedicated", value="x", effect="NoSchedule"),))
+KEYS = {"key-hush.io/rack": "1", "example.com/room": "1"}
 OF_OTHERS = declared("app=web", constraint(select="app=web", max_skew=2))
 CLUSTER = index(
     *(
-        replace(node(f"host-hush-{number}", f"zone-hush-{number % 2}"), status=NodeStatus(allocatable=ROOMY))
+        replace(node(f"host-hush-{number}", f"zone-hush-{number % 2}", **KEYS), status=NodeStatus(allocatable=ROOMY))
         for number in range(3)
     ),
     replace(node("host-hush-9", "zone-hush-c"), spec=TAINTED),
@@ -40,15 +41,18 @@ CLUSTER = index(
 )
 KEPT_BACK = {
     "full": (),
-    "own-namespace": ("host-hush", "namespace-hush", "pod-hush", "other-hush"),
-    "minimal": ("hush",),
+    "own-namespace": ("host-hush", "namespace-hush", "pod-hush", "other-hush", "key-hush", "example.com/room"),
+    "minimal": ("hush", "example.com/room"),
 }
 ALL = {rule.id: Mode.DENY for rule in RULES}
 
 right = st.fixed_dictionaries(
     {
         "maxSkew": st.integers(1, 2),
-        "topologyKey": st.sampled_from(["topology.kubernetes.io/zone", "kubernetes.io/hostname"]),
+        # Two more that no node has: nodes have one with the same last part, and one a letter away.
+        "topologyKey": st.sampled_from(
+            [*["topology.kubernetes.io/zone", "kubernetes.io/hostname"] * 3, "mine.io/rack", "example.com/roow"]
+        ),
         "whenUnsatisfiable": st.sampled_from(["DoNotSchedule", "DoNotSchedule", "ScheduleAnyway"]),
         "labelSelector": st.just({"matchLabels": {"app": "web"}}),
     },

@@ -121,8 +121,12 @@ class Explanation(Struct, frozen=True):
         return next((balance for balance in hard if index in (None, balance.index)), None)
 
 
-def explain_pod(problem: Problem, index: ReadOnlyIndex | None = None, *, brief: bool = False) -> Explanation:
+def explain_pod(
+    problem: Problem, index: ReadOnlyIndex | None = None, *, brief: bool = False, well_known: bool = False
+) -> Explanation:
     """The verdict on one pod, and why; ``brief`` has only the smallest fix, and neither reliefs nor names.
+
+    With ``well_known``, a fix names no label key of nodes beside those that every cluster may have.
 
     Shape: ``index`` is the one that the problem was taken from; without it, nothing is said about other pods.
     Errors: none; constraints with invalid selectors are left out of ``balances``.
@@ -133,7 +137,7 @@ def explain_pod(problem: Problem, index: ReadOnlyIndex | None = None, *, brief: 
     balances = tuple(balances_of(cycle))
     if brief:
         # Fixes are tried one by one as they are taken, so a review pays for the first alone.
-        smallest = islice(fixes(problem), 1) if why is Cause.SPREAD else ()
+        smallest = islice(fixes(problem, well_known=well_known), 1) if why is Cause.SPREAD else ()
         left_out = not_evaluated(problem)
         return Explanation(problem, verdict, why, otherwise, balances, tuple(smallest), (), left_out)
     if why is Cause.OTHER:
@@ -146,7 +150,9 @@ def explain_pod(problem: Problem, index: ReadOnlyIndex | None = None, *, brief: 
         cause=why,
         otherwise=otherwise,
         balances=balances,
-        fixes=tuple(fixes(problem, _narrowing(problem, balances, index))) if why is Cause.SPREAD else (),
+        fixes=tuple(fixes(problem, _narrowing(problem, balances, index), well_known=well_known))
+        if why is Cause.SPREAD
+        else (),
         reliefs=() if why is None else tuple(reliefs(problem, verdict)),
         not_evaluated=not_evaluated(problem),
         ways=tuple(ways(cycle)) if why is Cause.OTHER else (),

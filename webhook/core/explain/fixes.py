@@ -63,17 +63,17 @@ def changed(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
     return replace(change(problem), nominated=nominated)
 
 
-def fixes(problem: Problem, narrowing: Narrowing | None = None) -> Iterator[PodFix]:
+def fixes(problem: Problem, narrowing: Narrowing | None = None, *, well_known: bool = False) -> Iterator[PodFix]:
     """Fixes for a pod that no node admits, smallest first; none if only a change of the cluster helps.
 
     Shape: first the correction of misspelt keys, with one of the other changes if need be. Then changes of one
     constraint; if none of these helps, the same change of all constraints. Each is evaluated when it is taken from the
-    iterator.
+    iterator. ``well_known`` as in `near`.
     """
     declared = _hard_places(problem.pod)
     if len(declared) != len(problem.hard.constraints):
         return  # the constraints are the cluster's defaults, or have an invalid selector
-    yield from _respelt(problem, declared)
+    yield from _respelt(problem, declared, well_known=well_known)
     # A selector that others chose too is meant to count their pods, and is narrowed only after all else.
     meant = narrowing and {*narrowing.selectors} - narrowing.agreed
     if narrowing and meant:
@@ -100,18 +100,19 @@ def _loosened(problem: Problem, declared: Sequence[int]) -> Iterator[PodFix]:
             return
 
 
-def meant_on(key: str, nodes: NodeView) -> str | None:
-    """For a key that no node has: the nodes' key that was probably meant, if any."""
+def meant_on(key: str, nodes: NodeView, *, well_known: bool = False) -> str | None:
+    """For a key that no node has: the nodes' key that was probably meant, if any; ``well_known`` as in `near`."""
     if key in nodes.keys:
         return None
     meant = meant_by(key)
-    return meant if meant in nodes.keys else near(key, nodes)
+    return meant if meant in nodes.keys else near(key, nodes, well_known=well_known)
 
 
-def _respelt(problem: Problem, declared: Sequence[int]) -> Iterator[PodFix]:
+def _respelt(problem: Problem, declared: Sequence[int], *, well_known: bool) -> Iterator[PodFix]:
     """Correct the keys of all constraints whose key no node has; if that is not enough, with one more change."""
     constraints = problem.pod.pod_spec.constraints
-    guesses = {index: meant_on(constraints[index].topology_key or "", problem.nodes) for index in declared}
+    keys = {index: constraints[index].topology_key or "" for index in declared}
+    guesses = {index: meant_on(key, problem.nodes, well_known=well_known) for index, key in keys.items()}
     meant = {index: key for index, key in guesses.items() if key is not None}
     there = {(each.topology_key, each.hard) for each in constraints}
     if not meant or len({*meant.values()}) < len(meant) or any((key, True) in there for key in meant.values()):

@@ -47,8 +47,8 @@ def intended(key: str) -> str:
     return SUCCESSORS.get(key) or meant_by(key) or key
 
 
-def near(key: str, view: NodeView) -> str | None:
-    """The nodes' key that this one was probably meant to be.
+def near(key: str, view: NodeView, *, well_known: bool = False) -> str | None:
+    """The nodes' key that this one was probably meant to be; with ``well_known`` only one that every cluster may have.
 
     Shape: the current name of a deprecated key; else one with the same last part; else one under the same prefix whose
     last part differs by a letter or two.
@@ -58,7 +58,7 @@ def near(key: str, view: NodeView) -> str | None:
     prefix, _, name = key.rpartition("/")
     same: list[str] = []
     beside: dict[str, str] = {}
-    for known in view.keys:
+    for known in view.keys & _WELL_KNOWN if well_known else view.keys:
         its_prefix, _, its_name = known.rpartition("/")
         if its_name.lower() == name.lower():
             same.append(known)

@@ -159,6 +159,10 @@ class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
         """Whether the pods and workloads of others may be counted; that there are some is told in any case."""
         return self.detail == "full" or offline
 
+    def name_keys(self, *, offline: bool) -> bool:
+        """Whether a label key of the nodes may be named that the object does not have, and no cluster has by itself."""
+        return self.name_workloads(offline=offline)
+
     def name_domains(self, key: str) -> bool:
         """Whether domains of the topology key may be named; those of hosts are names of nodes."""
         return self.detail == "full" or (self.detail != "minimal" and key != HOSTNAME)

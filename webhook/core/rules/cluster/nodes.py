@@ -42,7 +42,7 @@ def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
                     (KEY_PARTIAL,), _partial, placed, key, ground, growing=growing, on_every_node=on_every_node
                 )
         elif key and key not in subject.policy.domains and meant_by(key) is None:
-            yield from guarded((KEY_UNKNOWN,), _unknown, placed, key, ground, growing=growing)
+            yield from guarded((KEY_UNKNOWN,), _unknown, placed, key, ground, subject, growing=growing)
 
 
 KEY_UNKNOWN = Rule(
@@ -84,7 +84,7 @@ KEY_PARTIAL = Rule(
 )
 
 
-def _unknown(placed: Placed, key: str, ground: UsableNodes, *, growing: bool) -> Iterator[Finding]:
+def _unknown(placed: Placed, key: str, ground: UsableNodes, subject: Subject, *, growing: bool) -> Iterator[Finding]:
     said = quoted(key, 256)
     softs = sum(not constraint.hard for constraint in placed.template.template.pod_spec.constraints)
     if placed.constraint.hard:
@@ -101,7 +101,7 @@ def _unknown(placed: Placed, key: str, ground: UsableNodes, *, growing: bool) ->
         detail = f"for ScheduleAnyway the scheduler compares only nodes with the label {said}, and no node has it"
     # A soft constraint over zones alone is harmless on a cluster in one place.
     portable = key in PLACES and not placed.constraint.hard and softs == 1
-    instead = near(key, ground.view)
+    instead = near(key, ground.view, well_known=not subject.policy.messages.name_keys(offline=subject.offline))
     fix = (
         _over(placed, instead, ground) if instead else Fix(f"label the nodes with {said}, or use a key that they have")
     )

@@ -97,7 +97,11 @@ def feasibility(subject: Subject) -> Feasibility | None:
     if not any(constraint.hard for constraint in pod.pod_spec.constraints):
         return None
     # In a review the user waits, and reads one line: the smallest fix is enough.
-    explanation = explain_pod(problem_of(pod, index, subject.policy), brief=not subject.offline)
+    explanation = explain_pod(
+        problem_of(pod, index, subject.policy),
+        brief=not subject.offline,
+        well_known=not subject.policy.messages.name_keys(offline=subject.offline),
+    )
     if explanation.cause is None and pod.pod_spec.resource_claims:
         return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, _DEVICES))
     if explanation.cause is None:
