@@ -222,7 +222,7 @@ _CLUSTER = (
         type=click.Path(),
         help="The cluster is what this file says: a snapshot, or what kubectl printed (JSON, YAML).",
     ),
-    click.option("--cluster", is_flag=True, help="Ask the kubeconfig's current cluster; only get and list."),
+    click.option("--cluster", is_flag=True, help="Ask the kubeconfig's current cluster; nothing is written to it."),
     click.option(
         "--kubeconfig",
         metavar="FILE",
