@@ -47,14 +47,15 @@ class Cluster:
     def __init__(self, plane) -> None:
         self._api = plane.api
 
-    def says(self, *reasons: str, name="redis", namespace="shop") -> None:
-        """Until the status of the group as it is now has these reasons."""
+    def says(self, *reasons: str, name="redis", namespace="shop", held="") -> None:
+        """Until the status of the group as it is now has these reasons, and ``held`` in the message about caps."""
 
         def told() -> bool:
             made = self._api.request("GET", f"{GROUPS.format(namespace)}/{name}")
             status = made.get("status") or {}
-            now = {each["reason"] for each in status.get("conditions", ())}
-            return status.get("observedGeneration") == made["metadata"]["generation"] and now >= {*reasons}
+            now = {each["reason"]: each["message"] for each in status.get("conditions", ())}
+            current = status.get("observedGeneration") == made["metadata"]["generation"]
+            return current and now.keys() >= {*reasons} and now.get("Held", held).endswith(held)
 
         eventually(told, 90, 0.2)
 
@@ -131,7 +132,7 @@ def applied(terminal: Terminal, cluster: Cluster) -> None:
         "kubectl apply -f shards.yaml",
     )
     cluster.runs(6)
-    cluster.says("ZoneByZone", "Held", "Delivered")
+    cluster.says("ZoneByZone", "Held", "Delivered", held="in a zone 2 of 2")
     terminal.type(PODS, STATUS, WHY.format("redis"))
 
 
@@ -153,7 +154,7 @@ def grown(terminal: Terminal, cluster: Cluster) -> None:
         "evenspread plan redis.yaml -n shop -o manifest | kubectl apply -f -",
     )
     cluster.runs(10)
-    cluster.says("ZoneByZone", "Held", "Delivered")
+    cluster.says("ZoneByZone", "Held", "Delivered", held="in a zone 4 of 4")
     terminal.type(TEMPLATES, STATUS, WHY.format("redis"))
     terminal.say(
         "## Growing: ten shards\n\nThere are fewer nodes than twenty, so that this time the templates change. The"
@@ -168,7 +169,7 @@ def grown(terminal: Terminal, cluster: Cluster) -> None:
         "evenspread plan redis.yaml -n shop -o manifest | kubectl apply -f -",
     )
     cluster.runs(20)
-    cluster.says("ZoneByZone", "Held", "Delivered")
+    cluster.says("ZoneByZone", "Held", "Delivered", held="in a zone 7 of 9")
     terminal.type(TEMPLATES, STATUS, WHY.format("redis"))
 
 
@@ -185,7 +186,7 @@ def shrunk(terminal: Terminal, cluster: Cluster) -> None:
         "evenspread plan redis.yaml -n shop -o manifest | kubectl apply -f -",
     )
     cluster.runs(10)
-    cluster.says("ZoneByZone", "Held", "Delivered")
+    cluster.says("ZoneByZone", "Held", "Delivered", held="in a zone 4 of 4")
     terminal.type(STATUS, WHY.format("redis"))
 
 
@@ -193,7 +194,7 @@ def rolled(terminal: Terminal, cluster: Cluster) -> None:
     terminal.say("## A rolling update")
     terminal.type("kubectl -n shop set image sts --all redis=redis:8.2")
     cluster.runs(10, image="redis:8.2")
-    cluster.says("ZoneByZone", "Held", "Delivered")
+    cluster.says("ZoneByZone", "Held", "Delivered", held="in a zone 4 of 4")
     terminal.type(PODS, STATUS)
 
 

@@ -49,10 +49,11 @@ class Terminal:
     def run(self, command: str) -> str:
         """What a command prints, of which the page has nothing."""
         done = subprocess.run(
-            ["bash", "-c", f"{command} 2>&1"],  # noqa: S607 the machine's
+            ["bash", "-c", command],  # noqa: S607 the machine's
             cwd=self._home,
             env=self._environment,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,  # not into a file or pipe of the command
             text=True,
             timeout=120,
             check=False,

@@ -226,6 +226,16 @@ def test_growing_leaves_the_templates_that_can_stay(plan):
     assert "no template that there is changes" in flat(out)
 
 
+@pytest.mark.parametrize("on_node", ["1", "2", "3"])
+@pytest.mark.parametrize("in_zone", ["2", "3", "4"])
+def test_planned_manifests_have_no_constraint_without_effect(run, plan, on_node, in_zone):
+    given = config_map(**{"max-pod-on-node": on_node, "max-pod-in-zone": in_zone})
+    code, out, _ = plan(given, arguments=("-o", "manifest"))
+    assert (code, "ScheduleAnyway" in out) == (0, True)
+    found = run("check", "-", "--snapshot", "snapshot.jsonl", "--fail-on", "low", stdin=out.encode())
+    assert (found[0], "1 file, 4 objects, 3 workloads: no findings\n" in found[1]) == (0, True), found[1]
+
+
 def test_a_config_map_says_up_to_which_size_fields_stay(plan):
     nodes = "a: a0 a1 a2 a3 | b: b0 b1 b2 b3 | c: c0 c1 c2 c3"
     given = {"cluster-size": "6", "plan-for-size": "10"}

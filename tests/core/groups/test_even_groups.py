@@ -55,7 +55,8 @@ def soft(constraints):
 @pytest.mark.parametrize(
     ("group", "expected"),
     [
-        pytest.param(redis(3, even=True), [(HOSTNAME, 1), (ZONE, 1)], id="zones"),
+        pytest.param(redis(3, even=True, caps=CAPS), [(HOSTNAME, 1), (ZONE, 1)], id="zones"),
+        pytest.param(redis(3, even=True), [(ZONE, 1)], id="at most one pod on a node, so that evenness says no more"),
         pytest.param(redis(3), [], id="a group that does not ask for it"),
         pytest.param(
             redis(3, even=True, apart=(HOSTNAME,), caps=(cap(HOSTNAME, "<=2"),)), [(HOSTNAME, 1)], id="one zone"
@@ -78,7 +79,7 @@ def test_soft_constraints_of_an_even_group(group, expected):
 
 
 def test_a_soft_constraint_of_the_template_stays():
-    group = redis(3, even=True)
+    group = redis(3, even=True, caps=CAPS)
     own = constraint(max_skew=2, when="ScheduleAnyway", select="app=redis")
     shards = [with_constraint(each, own) for each in shards_of(group)]
     plan = derive(group, shards, cluster(zones(2, 2, 2)), Policy()).plan

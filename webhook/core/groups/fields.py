@@ -76,16 +76,22 @@ def with_plan(group: Group, pod: Pod, plan: ShardPlan) -> Fields:
     """The pod's fields with the plan: in place of hard constraints over the keys of the group, else beside its own."""
     spec = pod.pod_spec
     kept = [each for each in spec.constraints if not is_ours(group, each)]
-    kept += _even(group, kept)
+    kept += _even(group, kept, plan.constraints)
     affinity = _apart(spec.affinity or _NO_AFFINITY, plan.apart)
     if plan.pin is not None:
         affinity = _pinned(affinity, plan.pin)
     return Fields((*plan.constraints, *kept), None if affinity == _NO_AFFINITY else affinity)
 
 
-def _even(group: Group, kept: Sequence[SpreadConstraint]) -> Iterator[SpreadConstraint]:
-    """For a group that is to be even: a soft constraint for each key over which the template has none."""
+def _even(
+    group: Group, kept: Iterable[SpreadConstraint], planned: Iterable[SpreadConstraint]
+) -> Iterator[SpreadConstraint]:
+    """For a group that is to be even: a soft constraint for each key over which the template has none.
+
+    A planned constraint with maxSkew 1 leaves only the domains with the fewest pods: a soft one adds nothing to it.
+    """
     own = {each.topology_key for each in kept if not each.hard}
+    own |= {each.topology_key for each in planned if each.max_skew == 1}
     for key in (HOSTNAME, group.zone_key) if group.names_zones else (HOSTNAME,):
         if group.even and key not in own:
             yield replace(max_skew(group, key, 1), when_unsatisfiable=SCHEDULE_ANYWAY)
