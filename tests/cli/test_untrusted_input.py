@@ -1,11 +1,13 @@
 """Files of strangers, as in pull requests: what they cost, what they reach, and what they make the output say."""
 
 import json
+import os
 
 import pytest
 from cli.confined import confined
 
 from webhook.cli.exit_codes import Exit
+from webhook.manifests.reading.files import LEADS_OUT
 
 # A run without findings takes a third of a second and 35 MiB. Without bounds, these took up to 50 s and 7 GiB.
 SECONDS, MIB = 6, 250
@@ -112,3 +114,115 @@ def test_a_policy_that_allows_large_objects_makes_it_a_note(tmp_path):
     )
     ran = confined(tmp_path, "check", "a.yaml", "--config", "policy.yaml")
     assert (ran.code, f"note: Deployment web: {MANY}" in ran.errors) == (Exit.FINE, True), ran.errors
+
+
+MARK = "hunter2"
+BAD = web([WRONG])
+
+
+def linked(tmp_path, link, target):
+    """A working folder with a link, and outside of it what it leads to."""
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    (outside / "sub").mkdir(parents=True)
+    for name in ("a.yaml", "sub/a.yaml"):
+        (outside / name).write_text(BAD)
+    (outside / "secret.yaml").write_text(f"--- {MARK}\n{MARK}: *{MARK}\n")
+    (work / "real").mkdir(parents=True)
+    (work / "real" / "b.yaml").write_text(BAD)
+    (work / link).parent.mkdir(exist_ok=True)
+    (work / link).symlink_to(os.path.relpath(outside / target, (work / link).parent))
+    return work, outside
+
+
+@pytest.mark.parametrize("options", [(), ("--fix",), ("--fix", "--write")], ids=" ".join)
+@pytest.mark.parametrize(
+    ("link", "target", "given"),
+    [
+        pytest.param("dir", ".", "dir", id="the directory that is given"),
+        pytest.param("dir", ".", "dir/", id="with a slash"),
+        pytest.param("dir", ".", "./real/../dir", id="behind two dots"),
+        pytest.param("dir", "sub", "dir/../a.yaml", id="the folder above the target of a link"),
+        pytest.param("dir", ".", "dir/sub", id="in the middle of a path"),
+        pytest.param("dir", ".", "dir/a.yaml", id="in the middle of a file's path"),
+        pytest.param("dir", ".", "*/*.yaml", id="matched by a pattern"),
+        pytest.param("dir", ".", "**/a.yaml", id="below a pattern"),
+        pytest.param("a.yaml", "a.yaml", "a.yaml", id="the file that is given"),
+        pytest.param("x/a.yaml", "a.yaml", "x", id="a file in the directory"),
+        pytest.param("x/a.yaml", "a.yaml", ".", id="a file in the working folder"),
+        pytest.param("x/a.yaml", "secret.yaml", ".", id="text that is no manifest"),
+    ],
+)
+def test_a_link_out_of_the_working_folder_is_not_followed(tmp_path, link, target, given, options):
+    work, outside = linked(tmp_path, link, target)
+    ran = confined(work, "check", given, *options)
+    assert (ran.code, LEADS_OUT in ran.errors) == (Exit.UNREADABLE, True), ran.errors
+    assert MARK not in ran.output + ran.errors
+    assert "outside" not in ran.output + ran.errors
+    assert [(outside / name).read_text() for name in ("a.yaml", "sub/a.yaml")] == [BAD, BAD]
+
+
+def test_an_absolute_path_by_another_name_of_the_working_folder(tmp_path):
+    work, outside = linked(tmp_path, "dir", ".")
+    (tmp_path / "alias").symlink_to(work)
+    ran = confined(work, "check", str(tmp_path / "alias" / "dir"), "--fix", "--write")
+    assert (ran.code, LEADS_OUT in ran.errors) == (Exit.UNREADABLE, True), ran.errors
+    assert (outside / "a.yaml").read_text() == BAD
+
+
+def test_links_that_whoever_runs_it_has_are_followed(tmp_path):
+    work, outside = linked(tmp_path, "dir", ".")
+    (tmp_path / "alias").symlink_to(outside / "sub")
+    ran = confined(work, "check", str(tmp_path / "alias"), "--fix", "--write")
+    assert ((outside / "sub" / "a.yaml").read_text() != BAD, "1 file" in ran.errors) == (True, True), ran.errors
+
+
+@pytest.mark.parametrize("given", ["real", ".", "real/c.yaml", "in"])
+def test_links_within_the_working_folder_are_followed(tmp_path, given):
+    work, _ = linked(tmp_path, "dir", ".")
+    (work / "dir").unlink()
+    (work / "real" / "c.yaml").symlink_to("b.yaml")
+    (work / "in").symlink_to("real")
+    assert confined(work, "check", given, "--fix", "--write").code == Exit.FINDINGS
+    assert (work / "real" / "b.yaml").read_text() != BAD
+    assert (work / "real" / "c.yaml").is_symlink()
+
+
+@pytest.mark.parametrize("text", [f"--- {MARK}\n", f"a: *{MARK}\n", f"{MARK}: 1\n{MARK}: 2\n"])
+def test_text_behind_a_link_is_not_quoted(tmp_path, text):
+    (tmp_path / ".env").write_text(text)
+    (tmp_path / "a.yaml").symlink_to(".env")
+    (tmp_path / "b.yaml").write_text(text)
+    ran = confined(tmp_path, "check", "a.yaml", "-v")
+    assert MARK not in ran.output + ran.errors
+    assert MARK in confined(tmp_path, "check", "b.yaml", "-v").errors
+
+
+def test_a_snapshot_behind_a_link(tmp_path):
+    work, _ = linked(tmp_path, "cluster.yaml", "secret.yaml")
+    for arguments in (("audit", "cluster.yaml"), ("check", "real", "--snapshot", "cluster.yaml")):
+        ran = confined(work, *arguments)
+        assert (ran.code, LEADS_OUT in ran.errors, MARK in ran.errors) == (ran.code, True, False), ran.errors
+        assert ran.code != Exit.FINE
+
+
+def test_bases_that_name_each_other_are_read_once(tmp_path):
+    for name, other in (("a", "b"), ("b", "a")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kustomization.yaml").write_text(f"resources: [{', '.join([f'../{other}'] * 100)}]\n")
+    ran = confined(tmp_path, "check", "--kustomize", "a")
+    assert (ran.code, ran.seconds < SECONDS) == (Exit.UNREADABLE, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        pytest.param("dir", LEADS_OUT, id="the directory"),
+        pytest.param("real", "cannot be read, or is empty", id="its kustomization"),
+    ],
+)
+def test_what_a_link_of_a_kustomization_leads_to_is_not_built(tmp_path, given, told):
+    work, outside = linked(tmp_path, "dir", ".")
+    (outside / "kustomization.yaml").write_text(f"resources: [{MARK}]\n")
+    (work / "real" / "kustomization.yaml").symlink_to("../../outside/kustomization.yaml")
+    ran = confined(work, "check", "--kustomize", given)
+    assert (ran.code, told in ran.errors, MARK in ran.errors) == (Exit.UNREADABLE, True, False), ran.errors

@@ -11,7 +11,7 @@ import msgspec
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.manifests.reading.documents import InputFault
-from webhook.manifests.reading.files import STDIN, read_files
+from webhook.manifests.reading.files import LEADS_OUT, STDIN, File, leads_out, read_files
 from webhook.manifests.reading.manifest import read_manifests
 from webhook.snapshot.load import Item, Snapshot, SnapshotError, read_snapshot
 
@@ -44,6 +44,8 @@ def open_cluster_file(path: str) -> io.BufferedReader:
 
     Errors: OSError; SnapshotError for YAML that cannot be read.
     """
+    if path != STDIN and leads_out(path):
+        raise SnapshotError(path, LEADS_OUT)
     if path != STDIN and not Path(path).is_dir():
         stream = Path(path).open("rb")  # noqa: SIM115 the caller closes it
         if _is_json(stream):
@@ -55,7 +57,8 @@ def open_cluster_file(path: str) -> io.BufferedReader:
         for each in content:
             if isinstance(each, InputFault):
                 if each.fatal:
-                    raise SnapshotError(each.file, each.message, each.line or None)
+                    told = file.unquoted(each) if isinstance(file, File) else each
+                    raise SnapshotError(told.file, told.message, told.line or None)
             else:
                 objects.append(each.value if isinstance(each.value, bytes) else msgspec.json.encode(each.value))
     # Line breaks in JSON text are only between tokens, where a space means the same.

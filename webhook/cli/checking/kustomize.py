@@ -8,7 +8,7 @@ from pathlib import Path
 
 from webhook.core.text import one_line
 from webhook.manifests.reading.documents import InputFault
-from webhook.manifests.reading.files import File
+from webhook.manifests.reading.files import LEADS_OUT, File, leads_out
 from webhook.manifests.reading.kustomizations import why_not_built
 
 _MAX_SECONDS = 120
@@ -20,7 +20,9 @@ def built(directories: Iterable[str]) -> Iterator[File | InputFault]:
     command = next(((path, verb) for name, verb in _COMMANDS if (path := shutil.which(name))), None)
     for directory in directories:
         name = f"kustomize build {directory}"
-        if reason := why_not_built(Path(directory)):
+        if leads_out(directory):
+            yield InputFault(file=name, message=LEADS_OUT)
+        elif reason := why_not_built(Path(directory)):
             yield InputFault(file=name, message=f"not built: {reason} (--kustomize reads local files alone)")
         elif command is None:
             yield InputFault(file=name, message="neither kustomize nor kubectl is in the PATH")
@@ -29,8 +31,10 @@ def built(directories: Iterable[str]) -> Iterator[File | InputFault]:
 
 
 def _run(command: tuple[str, ...], name: str) -> File | InputFault:
-    # Helm and plugins stay off, which is kustomize's default; git has no way out of this machine.
-    environment = {**os.environ, "GIT_ALLOW_PROTOCOL": "none"}
+    # Helm and plugins stay off, which is kustomize's default; git and http have no way out of this machine.
+    nowhere = {f"{name}_proxy": "http://127.0.0.1:9" for name in ("http", "https")}
+    proxies = {**nowhere, **{name.upper(): where for name, where in nowhere.items()}, "no_proxy": "", "NO_PROXY": ""}
+    environment = {**os.environ, **proxies, "GIT_ALLOW_PROTOCOL": "none"}
     try:
         done = subprocess.run(  # noqa: S603 the program is the user's own, and the directory an argument of it
             command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_MAX_SECONDS, env=environment, check=False

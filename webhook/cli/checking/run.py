@@ -39,18 +39,18 @@ def look(
     files: Iterable[File | InputFault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
 ) -> RunResult:
     """Examine every object of the files; ``progress`` is called with the number of objects so far."""
-    given = [*files]
-    readable = [each for each in given if isinstance(each, File)]
+    asked = [*files]
+    readable = [each for each in asked if isinstance(each, File)]
     frame = of_input(frame, readable)
     seen = CheckRun()
-    for manifest in seen.manifests(given, duplicates=True, values=True, patches=frame.patches):
+    for manifest in seen.manifests(asked, duplicates=True, values=True, patches=frame.patches):
         seen.examine(manifest, frame)
         progress(seen.objects)
-    for patch, target in (each for file in readable for each in inline_patches(file)):
+    for file, patch, target in ((given, *each) for given in readable for each in inline_patches(given)):
         if isinstance(patch, Manifest):
             seen.examine(patch, structs.replace(frame, patches={os.path.realpath(patch.file): target}))
         else:
-            seen.faults.append(structs.replace(patch, fatal=False))
+            seen.faults.append(structs.replace(file.unquoted(patch), fatal=False))
     seen.faults = [*map(as_note, seen.faults)]
     return seen.result()
 
@@ -179,7 +179,7 @@ class CheckRun:
             for found in read_manifests(file.name, file.data, duplicates=duplicates, values=values, is_patch=is_patch):
                 empty = False
                 if isinstance(found, InputFault):
-                    self.faults.append(found)
+                    self.faults.append(file.unquoted(found))
                 else:
                     yield found
             if empty:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from webhook.core.text import one_line
 from webhook.manifests.reading.documents import BYTE_ORDER_MARKS, InputFault
-from webhook.manifests.reading.files import File
+from webhook.manifests.reading.files import File, leads_out
 
 _ANYBODY_WRITES = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
@@ -29,7 +29,7 @@ def replace_file(name: str, before: bytes, after: bytes) -> None:
     it, and for a link to a file outside of the link's folder, which nobody asked to change.
     """
     path = Path(os.path.realpath(name))
-    if not path.is_relative_to(os.path.realpath(Path(name).parent)):
+    if leads_out(name) or not path.is_relative_to(os.path.realpath(Path(name).parent)):
         raise OSError(None, f"a link that leads out of its folder, to {one_line(str(path))}")
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):

@@ -4,6 +4,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+from webhook.manifests.reading.files import leads_out
+
 _CHART = "Chart.yaml"
 # A chart's templates are small; of a larger file the first part is read.
 _MAX_TEMPLATE_BYTES = 2**20
@@ -19,7 +21,7 @@ def chart_reads(values_file: str, name: str) -> bool:
 def _words(chart: Path) -> frozenset[str]:
     words = set[str]()
     for path in chart.rglob("templates/**/*"):
-        if path.is_file():
+        if path.is_file() and not leads_out(str(path)):
             with path.open("rb") as file:
                 words.update(re.findall(r"\w+", file.read(_MAX_TEMPLATE_BYTES).decode("utf-8", "replace")))
     return frozenset(words)

@@ -14,10 +14,11 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import BinaryIO
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.manifests.reading.documents import BYTE_ORDER_MARKS, InputFault
@@ -40,11 +41,44 @@ _CHUNK = 2**20  # by which a compressed file may pass the limit before it is ref
 _GZIP = b"\x1f\x8b"
 
 
+LEADS_OUT = "a link that leads out of the working folder: not read and not written"
+_UNQUOTED = "cannot be read as a manifest; text behind a link is not quoted"
+_PLAIN = ("passed over: ", "not a Kubernetes object: ")  # how messages begin that quote nothing
+
+
 class File(Struct, frozen=True):
-    """A file's name, as given or found, and its bytes."""
+    """A file's name, as given or found, its bytes, and whether a link inside the working folder leads to it."""
 
     name: str
     data: bytes
+    linked: bool = False
+
+    def unquoted(self, fault: InputFault) -> InputFault:
+        """The fault without text of the file, if a link leads to it: an author of links need not see what is there."""
+        quotes = self.linked and not fault.message.startswith(_PLAIN)
+        return structs.replace(fault, message=_UNQUOTED) if quotes else fault
+
+
+def leads_out(path: str, top: str = "") -> bool:
+    """Whether a link inside the working folder, or inside ``top``, leads out of both."""
+    return _by_links(path, top)[1]
+
+
+def _by_links(path: str, top: str) -> tuple[bool, bool]:
+    """Whether the path follows a link inside the working folder or inside ``top``, and whether that leads out.
+
+    Links elsewhere are of whoever runs the command. A link that is replaced in between is not noticed.
+    """
+    folders = tuple(map(Path, map(os.path.realpath, (".", top))))
+    # Not normalised: `link/..` is above the link's target.
+    steps = accumulate(Path(folders[0], path).parts, os.path.join)
+    linked = any(
+        Path(step).is_symlink()
+        and any(Path(os.path.realpath(Path(step).parent)).is_relative_to(each) for each in folders)
+        for step in steps
+    )
+    real = Path(os.path.realpath(path))
+    return linked, linked and not any(real.is_relative_to(each) for each in folders)
 
 
 def read_files(
@@ -59,6 +93,10 @@ def read_files(
     seen: set[str] = set()
     hidden: dict[str, InputFault] = {}
     for path in paths:
+        if path != STDIN and leads_out(path):
+            yield InputFault(file=path, message=LEADS_OUT)
+            continue
+        top = path if Path(path).is_dir() else ""
         for found in _files(path, patterns):
             if isinstance(found, InputFault) and found.message == HIDDEN:
                 hidden[os.path.realpath(found.file)] = found
@@ -66,7 +104,10 @@ def read_files(
                 yield found
             elif (real := os.path.realpath(found) if found != STDIN else STDIN) not in seen:
                 seen.add(real)
-                file = _read(found, given=found == path)
+                linked, out = (False, False) if found == STDIN else _by_links(found, top)
+                file = InputFault(file=found, message=LEADS_OUT) if out else _read(found, given=found == path)
+                if linked and isinstance(file, File):
+                    file = structs.replace(file, linked=True)
                 yield _unpacked(file) if unpack and isinstance(file, File) else file
     yield from (fault for real, fault in hidden.items() if real not in seen)
 
@@ -119,9 +160,11 @@ def _walk(top: str, ignore: tuple[str, ...]) -> Iterator[str | InputFault]:
 
 def _hidden(path: str, ignore: tuple[str, ...]) -> Iterator[InputFault]:
     """A note for each hidden file with constraints, which is not read."""
+    if Path(path).is_dir() and Path(path).is_symlink():
+        return
     below = (f"{directory}/{name}" for directory, _, names in os.walk(path) for name in sorted(names))
     for name in below if Path(path).is_dir() else (path,):
-        if not name.endswith(SUFFIXES) or _ignored(name, ignore):
+        if not name.endswith(SUFFIXES) or _ignored(name, ignore) or leads_out(name, path):
             continue
         try:
             is_small = stat.S_ISREG((facts := Path(name).stat()).st_mode) and facts.st_size <= _MAX_HIDDEN_BYTES

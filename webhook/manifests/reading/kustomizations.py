@@ -3,6 +3,7 @@
 Source: kustomize api/types/kustomization.go ``Kustomization``; api/loader/fileloader.go ``IsRemoteFile``.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from webhook.core.api.types import TypeMeta
+from webhook.manifests.reading.files import leads_out
 from webhook.manifests.reading.go_scalars import UnreadableDocumentError
 from webhook.manifests.reading.go_yaml import read_document
 
@@ -20,8 +22,9 @@ NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _ENTRIES = ("resources", "bases", "components", "crds", "configurations", "generators", "transformers", "validators")
 _HELM = ("helmCharts", "helmChartInflationGenerator")
 _URL = re.compile(r"https?://", re.IGNORECASE)
-# A tree of bases that is deeper refers to itself.
-_MAX_BASES = 64
+# Of a build; more refer to each other in circles.
+_MAX_BASES = 256
+_MAX_BYTES = 2**20  # of a kustomization
 
 
 def kustomization_in(directory: Path) -> Path | None:
@@ -29,22 +32,37 @@ def kustomization_in(directory: Path) -> Path | None:
     return next((directory / name for name in NAMES if (directory / name).is_file()), None)
 
 
-def why_not_built(directory: Path, depth: int = 0) -> str:
+def why_not_built(directory: Path) -> str:
     """What a build needs besides local files and kustomize's own generators; empty if it needs nothing."""
-    file = kustomization_in(directory)
-    if file is None:
-        return f"{directory} has no {NAMES[0]}"
-    value = _parsed(file.absolute())
-    if any(name in value for name in _HELM):
-        return f"{file} inflates a Helm chart"
-    for entry in _entries(value):
-        path = directory / entry
-        if _URL.match(entry) or not path.exists():
-            return f"{file} names {entry}, which is no local file"
-        if path.is_dir() and depth < _MAX_BASES and (reason := why_not_built(path, depth + 1)):
+    pending, seen = [directory], set[str]()
+    while pending:
+        base = pending.pop()
+        if (real := os.path.realpath(base)) in seen:
+            continue
+        seen.add(real)
+        if len(seen) > _MAX_BASES:
+            return f"{directory} has more than {_MAX_BASES} bases"
+        if reason := next(_needs(base), ""):
             return reason
-    remote = next((text for text in _loaded(value) if _URL.match(text)), "")
-    return f"{file} loads {remote}" if remote else ""
+        entries = map(base.joinpath, _entries(_parsed((kustomization_in(base) or base).absolute())))
+        pending += (each for each in entries if each.is_dir())
+    return ""
+
+
+def _needs(base: Path) -> Iterator[str]:
+    file = kustomization_in(base)
+    if file is None:
+        yield f"{base} has no {NAMES[0]}"
+        return
+    value = _parsed(file.absolute())
+    if not value:
+        yield f"{file} cannot be read, or is empty"
+    if any(name in value for name in _HELM):
+        yield f"{file} inflates a Helm chart"
+    for entry in _entries(value):
+        if _URL.match(entry) or not (base / entry).exists():
+            yield f"{file} names {entry}, which is no local file"
+    yield from (f"{file} loads {text}" for text in _loaded(value) if _URL.match(text))
 
 
 def patched_files(files: Iterable[str]) -> dict[str, TypeMeta | None]:
@@ -88,7 +106,8 @@ def target_of(patch: Mapping[str, Json]) -> TypeMeta | None:
 @cache
 def _parsed(file: Path) -> Mapping[str, Json]:
     try:
-        value = read_document(file.read_bytes()).value
+        is_read = not leads_out(str(file)) and file.stat().st_size <= _MAX_BYTES
+        value = read_document(file.read_bytes()).value if is_read else None
     except (OSError, UnreadableDocumentError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import click
+from msgspec.structs import replace
 
 from webhook.cli.checking.changes.fixed_files import Mended, mend
 from webhook.cli.checking.failures import print_failures
@@ -38,7 +39,7 @@ def fix_files(files: Iterable[File | InputFault], frame: Frame, *, lowest: Sever
     failed = {fault.file for fault in unwritten}
     after: list[File | InputFault] = [
         *(each for each in read if isinstance(each, InputFault)),
-        *(File(each.file.name, each.file.data if each.file.name in failed else each.after) for each in mending.files),
+        *(each.file if each.file.name in failed else replace(each.file, data=each.after) for each in mending.files),
     ]
     # Looked at anew, as the files will be: a fix may have brought out what it had hidden.
     left = look(after, frame)
