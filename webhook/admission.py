@@ -264,9 +264,8 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
                 return unread(request, here, unread_for, may_deny=route == "validate")
             return (review if route == "validate" else mutate)(request, here, waited=waited)
 
-        in_line = elsewhere and route == "validate"  # else there is no process to leave the object to
         try:
-            with time_limit(_is_over(_IN_LINE_SECONDS)) if in_line else nullcontext():
+            with time_limit(_is_over(_IN_LINE_SECONDS)) if elsewhere else nullcontext():
                 decision = judge(None) if engine.index is None else judged(judge, engine.index, engine.lock)
         except OutOfTimeError:
             return Decision(costly=True)

@@ -261,7 +261,9 @@ def no_place(world, finding):
         yield f"without hard constraints {len(free)} nodes take it, it says {finding.detail.partition(';')[0]}"
 
 
-ROLLOUT_PLACES = re.compile(r"^(some orders of a rollout place|a rollout places at most) (\d+) of (\d+) new pods")
+ROLLOUT_PLACES = re.compile(
+    r"^(some orders of a rollout place|a rollout places(?: at most)?) (\d+|none) of (\d+) new pods"
+)
 REPLICAS_FIT = re.compile(r"^(?:(\d+) to )?(\d+) of (\d+) fit")
 ORDERS_PLACE = re.compile(r"^some orders place (\d+) of (\d+)")
 
@@ -313,7 +315,7 @@ def rollout_stuck(world, finding):
         return
     if not world.is_rolled:
         return
-    said, wanted = int(found[2]), int(found[3])
+    said, wanted = 0 if found[2] == "none" else int(found[2]), int(found[3])
     placed = world.roll()
     some = found[1].startswith("some")
     if placed["exact"] and (placed["most"] < wanted if some else placed["most"] != said):

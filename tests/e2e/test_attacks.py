@@ -13,7 +13,7 @@ import time
 from typing import NamedTuple
 
 import pytest
-from e2e.attacks import release, tenant
+from e2e.attacks import crowd, release, tenant
 from e2e.attacks.bystander import failed, let_in, median, slowest, working
 from e2e.attacks.neighbour import HABITS, Peer, bother
 from e2e.attacks.tenant import Credentials, hammer
@@ -37,6 +37,7 @@ class Size(NamedTuple):
 
 FULL = os.environ.get("ATTACK") == "full"
 SIZE = Size(20, 5000, 150_000, 16) if FULL else Size(1.5, 500, 5000, 6)
+OWN_PODS = 2000  # in one namespace, which is emptied after each attempt
 ATTEMPTS = 3  # a machine stops for a moment now and then; what an attack does, it does each time
 # Milliseconds that a call may take on a machine with nothing else to do. Where there is less of it, three times as much
 # is added as calls take that nobody holds up: without an attack, or in it without the webhook.
@@ -89,8 +90,8 @@ def _town(binaries, pod_addresses_are_local, tmp_path_factory):
         for name in (release.TENANT, *release.MORE_TENANTS):
             plane.kubeconfig(name, name)
             credentials[name] = Credentials(plane.url, f"{here}/ca.crt", f"{here}/{name}.crt", f"{here}/{name}.key")
-        crowd = {"nodes": SIZE.nodes, "pods": SIZE.pods, "apps": SIZE.pods // PODS_OF_AN_APP}
-        with release.installed(plane, folder, **crowd) as replicas:
+        many = {"nodes": SIZE.nodes, "pods": SIZE.pods, "apps": SIZE.pods // PODS_OF_AN_APP}
+        with release.installed(plane, folder, **many) as replicas:
             if any(each.group is None for each in replicas):
                 pytest.fail("this machine lets nobody make a cgroup, so that nothing is shown of memory")
             town = Town(plane, replicas, credentials, [], 0.0, pool, fields.result(), set())
@@ -178,6 +179,21 @@ def test_objects(town, rows, name, policy):
         return outcome.statuses[201] > 0 and policy == "Ignore"
 
     outcome = attacked(town, rows, f"{name}, {policy}", attack, held_up)
+    assert outcome.statuses[403] > 0, outcome
+    assert outcome.statuses[201] == 0, outcome
+
+
+@pytest.mark.parametrize(("name", "policy"), attacks(["constraints over many racks"], "Ignore"))
+def test_cluster(town, rows, name, policy):
+    """What makes these objects expensive is in the cluster: pods of the tenant on nodes with many shared values."""
+    sent = tenant.over_racks(release.TENANT, crowd.APP)
+
+    def attack():
+        crowd.placed(town.plane, release.TENANT, min(SIZE.nodes, OWN_PODS), SIZE.nodes)
+        time.sleep(0.5)
+        return town.pool.submit(hammer, [town.credentials[release.TENANT]], sent, SIZE.seconds).result()
+
+    outcome = attacked(town, rows, f"{name}, {policy}", attack)
     assert outcome.statuses[403] > 0, outcome
     assert outcome.statuses[201] == 0, outcome
 

@@ -199,7 +199,7 @@ class AdmissionApp:
         if not answer.decision.costly:
             return answer
         unlooked = ""
-        if self._judges is not None and self._judges.running:
+        if route == "validate" and self._judges is not None and self._judges.running:
             now = time.perf_counter()
             until = now + (deadline - now) * _LOOKED_AT_SHARE
             told = await self._judges.decide(self._job(answer.request, waited=waited), caller(answer.request), until)

@@ -4,13 +4,14 @@
 """
 
 import functools
+import time
 
 import pytest
 from msgspec.structs import replace
 
 from bench import hostile_clusters as hostile
 from webhook.admission import answer, decode_review
-from webhook.core.policy.policy import Mode
+from webhook.core.policy.policy import Defaults, Mode
 from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
 
 NODES = 2000
@@ -81,3 +82,27 @@ def test_a_process_answers_what_the_event_loop_leaves_to_it():
     there = answer("validate", decode_review(body), beside(*OF_OWN), today="2026-01-01")
     assert here.decision.costly or here.body == there.body
     assert {each.missing for each in there.decision.not_evaluated}.isdisjoint({TOO_COSTLY, BUSY})
+
+
+POD = hostile.review("Pod", "own", hostile.BOTH | hostile.asking(cpu="200"), 1)
+ALWAYS = Defaults(fallback="always")
+
+
+def mutated(**given):
+    engine = beside(*OF_LOWER)
+    engine = replace(engine, policy=replace(engine.policy, defaults=ALWAYS))
+    began = time.thread_time()
+    answered = answer("mutate", decode_review(POD), engine, today="2026-01-01", **given)
+    return answered, (time.thread_time() - began) * 1e3
+
+
+def test_a_fallback_that_takes_long_is_left_to_a_thread():
+    answered, took = min((mutated(elsewhere=True) for _ in range(3)), key=lambda each: each[1])
+    assert answered.decision.costly
+    assert took < MOST
+
+
+def test_a_fallback_that_takes_too_long_even_there_is_none(monkeypatch):
+    monkeypatch.setattr("webhook.core.review.review._SPARED_SECONDS", 0)
+    decision = mutated()[0].decision
+    assert (decision.costly, decision.fallback) == (False, None)

@@ -19,24 +19,37 @@ from e2e.waiting import eventually
 AT_ONCE = 100  # of 128 that etcd takes in a transaction
 ZONES = "abc"
 # Of the same lengths as what stands in the copies.
-NODE, POD, APP, UID = "node-00000", "pod-000000", "app-0000", "00000000"
+NODE, POD, APP, RACK, UID = "node-00000", "pod-000000", "app-0000", "rack-0000", "00000000"
+NODES_A_RACK = 2
 
 
 def first_node(plane: ControlPlane) -> None:
     """Ready, as kwok makes it."""
     amounts = {"cpu": "64", "memory": "256Gi", "pods": "110"}
-    labels = {HOST: NODE, ZONE: ZONES[0], "pool": APP, "kubernetes.io/os": "linux"}
+    labels = {HOST: NODE, ZONE: ZONES[0], "pool": APP, "rack": RACK, "kubernetes.io/os": "linux"}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": labels}}
     plane.api.request("POST", "/api/v1/nodes", node | {"status": {"allocatable": amounts, "capacity": amounts}})
     plane.await_nodes()
 
 
 def first_pod(plane: ControlPlane, namespace: str) -> None:
+    _made(plane, namespace)
+    where = path("Pod", namespace, POD)
+    eventually(lambda: plane.api.request("GET", where)["status"].get("phase") == "Running")
+
+
+def _made(plane: ControlPlane, namespace: str) -> None:
     spec = {"nodeName": NODE, "containers": [{"name": "c", "image": "busybox"}]}
     made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": POD, "labels": {"app": APP}}, "spec": spec}
     plane.api.request("POST", path("Pod", namespace), made)
-    where = path("Pod", namespace, POD)
-    eventually(lambda: plane.api.request("GET", where)["status"].get("phase") == "Running")
+
+
+def placed(plane: ControlPlane, namespace: str, pods: int, nodes: int) -> None:
+    """So many pods of one app in a namespace without pods, one after the other on each node."""
+    _made(plane, namespace)
+    with contextlib.closing(http.client.HTTPConnection(urllib.parse.urlsplit(plane.etcd).netloc, timeout=60)) as etcd:
+        pod = _read(etcd, f"/registry/pods/{namespace}/{POD}")
+        _write(etcd, (_pod(pod, namespace, number, nodes, 1) for number in range(1, pods)))
 
 
 def copied(plane: ControlPlane, namespace: str, *, nodes: int, pods: int, apps: int) -> None:
@@ -52,6 +65,7 @@ def _node(stored: bytes, number: int) -> tuple[str, bytes]:
     name = f"node-{number:05}"
     zone = ZONE.encode() + b"\x12\x01"  # a map's entry in protobuf: the key, then a text of one letter
     content = stored.replace(NODE.encode(), name.encode()).replace(APP.encode(), f"app-{number % 50:04}".encode())
+    content = content.replace(RACK.encode(), f"rack-{number // NODES_A_RACK:04}".encode())
     assert zone + ZONES[0].encode() in content
     content = content.replace(zone + ZONES[0].encode(), zone + ZONES[number % 3].encode())
     return f"/registry/minions/{name}", _numbered(content, 1_000_000 + number)

@@ -10,7 +10,7 @@ import urllib.parse
 from collections import Counter
 from typing import NamedTuple
 
-from e2e.objects import constraint, costly, path, pod, workload
+from e2e.objects import HOST, constraint, costly, path, pod, workload
 
 from bench import field_cost
 from webhook.admission import Engine
@@ -151,6 +151,20 @@ def escaped(namespace: str, kib: int) -> list[Sent]:
         spec = each["spec"] if kind == "Pod" else each["spec"]["template"]["spec"]
         spec["containers"][0]["args"] = ["<>&\x01" * (kib * 256)]
         made.append(_sent(kind, namespace, each))
+    return made
+
+
+def over_racks(namespace: str, app: str) -> list[Sent]:
+    """Small objects with a fault, over a label with many values that nodes share, beside pods of their own."""
+    own = {"matchLabels": {"app": app}}
+    keys = (("rack",), ("rack", "pool"), ("rack", HOST))
+    made = []
+    for kind in ("Deployment", "Rollout"):
+        for several in keys:
+            each = workload(kind, "x", *(constraint(topologyKey=key, labelSelector=own) for key in several), FAULT)
+            each["spec"] |= {"replicas": 300, "selector": own}
+            each["spec"]["template"]["metadata"]["labels"] = {"app": app}
+            made.append(_sent(kind, namespace, each))
     return made
 
 

@@ -6,7 +6,8 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -212,8 +213,7 @@ def _looked_at(given: ReadObject, circumstances: Circumstances) -> Evaluation | 
     # What only waits for a search, and cannot have it, is judged without; so is anything where others took the time.
     if circumstances.unlooked == CROWDED or (circumstances.unlooked and not costly):
         spared = replace(circumstances, unlooked="", elsewhere=True)
-        ends = circumstances.clock() + _SPARED_SECONDS
-        with suppress(OutOfTimeError), time_limit(lambda: circumstances.clock() > ends):
+        with suppress(OutOfTimeError), _spared(circumstances):
             return with_unanswered(evaluated(given, spared, limit), circumstances.policy, costly=costly)
         return with_unanswered(
             evaluated(given, replace(circumstances, unlooked=TOO_COSTLY), limit), circumstances.policy
@@ -222,6 +222,11 @@ def _looked_at(given: ReadObject, circumstances: Circumstances) -> Evaluation | 
     if circumstances.elsewhere and any(each.missing.endswith(SEARCH) for each in found.not_evaluated):
         return None
     return with_unanswered(found, circumstances.policy, costly=costly)
+
+
+def _spared(circumstances: Circumstances) -> AbstractContextManager[None]:
+    ends = circumstances.clock() + _SPARED_SECONDS
+    return time_limit(lambda: circumstances.clock() > ends)
 
 
 def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Circumstances) -> bool:
@@ -341,7 +346,12 @@ def _fallback(
     subject = Subject(workload=workload, placed=(), circumstances=circumstances)
     if subject.lacks("nodes", "pods"):
         return None
-    return fall_back(pod, namespace, policy, index, circumstances.version, injection)
+    made = partial(fall_back, pod, namespace, policy, index, circumstances.version, injection)
+    if circumstances.elsewhere:
+        return made()
+    with suppress(OutOfTimeError), _spared(circumstances):
+        return made()
+    return None
 
 
 def examine(
