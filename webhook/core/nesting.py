@@ -1,4 +1,7 @@
-"""JSON that is nested more deeply than the decoder follows: what lies that deep is left out, since nothing reads it.
+"""JSON that no decoder should be given as it is: nested more deeply than it follows, or of very many values.
+
+What is nested too deeply is left out, since nothing reads it. Many values are counted before they are decoded: a
+decoder lets no other thread run until it has made an object of each.
 
 The API server takes 10,000 levels, in fields that it keeps unread (managedFields, custom resources); the decoder gives
 up at the depth of Python's stack. Else whoever writes such a field would not be looked at, nor would anybody else whose
@@ -9,14 +12,24 @@ Source: k8s.io json ``maxNestingDepth``.
 
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import TypeVar
+
+from msgspec import Raw
 
 MOST_LEVELS = 200
 """Far below Python's stack, and above all that a pod template lies in."""
 
-# No step back into a string: a text of megabytes takes no memory and no second look.
-_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]', re.DOTALL)
+# A bracket, or what comes before the next list or object that holds another, a few dozen values at a time: others take
+# turns between two matches. No step back into a string: a text of megabytes takes no memory and no second look.
+_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_FLAT = rb'[\[{](?:[^\[\]{}"]++|' + _TEXT + rb"){0,64}+[\]}]"
+_TEXT_OR_FLAT = re.compile(_TEXT + rb"|" + _FLAT, re.DOTALL)
+_TOKEN = re.compile(rb'(?:[^\[\]{}"]++|' + _TEXT + rb"|" + _FLAT + rb"){1,64}+|[\[\]{}]", re.DOTALL)
 _OPENING, _CLOSING = b"[{", b"]}"
+# A value in a list or an object begins after one of these.
+_BEFORE_VALUE = (b",", b"[", b"{")
+_VALUE = re.compile(_TEXT + rb"|[,\[{]", re.DOTALL)
 
 _Read = TypeVar("_Read")
 
@@ -32,6 +45,20 @@ def read_nested(read: Callable[[bytes], _Read], text: bytes) -> _Read:
         return read(cut(text))
 
 
+def has_more_values(text: bytes | Raw, most: int) -> bool:
+    """Whether JSON text has more than so many values, in time that its length bounds; broken text is counted too.
+
+    Text inside strings does not count. Others take turns while it is counted.
+    """
+    if memoryview(text).nbytes <= most:
+        return False
+    text = bytes(text)
+    if sum(map(text.count, _BEFORE_VALUE)) <= most:
+        return False
+    values = (token for token in _VALUE.finditer(text) if token[0] in _BEFORE_VALUE)
+    return next(islice(values, most, None), None) is not None
+
+
 def cut(text: bytes) -> bytes:
     """The text with null for each list and mapping below `MOST_LEVELS`; broken text stays broken."""
     depth, kept, start = 0, [], 0
@@ -45,4 +72,11 @@ def cut(text: bytes) -> bytes:
             if depth == MOST_LEVELS + 1:
                 start = token.end()
             depth -= 1
+        elif depth == MOST_LEVELS:
+            kept += [text[start : token.start()], _TEXT_OR_FLAT.sub(_emptied, mark)]
+            start = token.end()
     return b"".join([*kept, text[start:]] if depth <= MOST_LEVELS else kept)
+
+
+def _emptied(token: re.Match[bytes]) -> bytes:
+    return token[0] if token[0].startswith(b'"') else b"null"

@@ -48,6 +48,11 @@ COSTLY = costly("Deployment", constraint(labelSelector={"matchLabels": {"app": "
 LONG = costly("Deployment")
 LONG["spec"]["template"]["spec"]["containers"][0]["args"] = ["x" * 105 * 1024]
 LARGE = posted(review(size=7 * MIB - 4096))
+# As many values as fit into what the API server takes: of a wrong type, or below more levels than a decoder follows.
+LISTS = b"[" + b"[]," * MIB + b"[]]"
+WRONG = review().replace(b'"padding": ""', b'"containers": 3, "topologySpreadConstraints": %b' % LISTS)
+DEEP = review().replace(b'"padding": ""', b'"x": %b' % (b"[" * 9000 + LISTS + b"]" * 9000))
+KEYS = review().replace(b'"padding": ""', b'"nodeSelector": {%b}' % b",".join([b'"a":1'] * (MIB // 2)))
 HEAD = b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 HABITS = {
     "2,000 idle connections": Habit(2000, b"", tls=False),
@@ -57,6 +62,9 @@ HABITS = {
     "slow heads and bodies": Habit(300, HEAD + b"Content-Length: 1000\r\n\r\n{", b"x"),
     "handshakes": Habit(20, b"", holds=False),
     "bodies of 7 MiB": Habit(12, LARGE, holds=False, answered=True),
+    "3 MiB of empty lists, of a wrong type": Habit(12, posted(WRONG), holds=False, answered=True),
+    "3 MiB of empty lists, 9,000 levels deep": Habit(12, posted(DEEP), holds=False, answered=True),
+    "3 MiB of one-byte keys": Habit(12, posted(KEYS), holds=False, answered=True),
     "halves of bodies of 7 MiB": Habit(12, LARGE[: len(LARGE) // 2], holds=False),
     "costly reviews in another's name": Habit(10, named(COSTLY, *VICTIM), holds=False, answered=True),
     "72 reviews of 105 KiB at once": Habit(72, named(LONG, *VICTIM), holds=False, answered=True),

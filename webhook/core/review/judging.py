@@ -14,12 +14,13 @@ from webhook.core.api.types import ObjectMeta, TypeMeta
 from webhook.core.api.well_known import EXEMPT_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.nesting import has_more_values
 from webhook.core.policy.policy import MatchedObject, Mode, Policy, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.frame.trials import Tried
-from webhook.core.rules.limits.size import IMMENSE, TIMELY, TOO_COSTLY, TOO_LARGE
+from webhook.core.rules.limits.size import IMMENSE, MAX_VALUES, TIMELY, TOO_COSTLY, TOO_LARGE, TOO_MANY_VALUES
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import (
     API_RULES,
@@ -33,7 +34,7 @@ from webhook.core.rules.rule_set import (
     noted,
 )
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, GroupKind
-from webhook.core.workloads.reading import parsed, read_meta, read_workload
+from webhook.core.workloads.reading import constraint_paths, parsed, read_meta, read_workload
 from webhook.core.workloads.workload import Workload
 
 _NO_META = ObjectMeta()
@@ -60,13 +61,17 @@ class ReadObject(Struct, frozen=True):
     """An object as it came, and what it is.
 
     Shape: ``workload`` is None where its kind has no pod template, and where it cannot be read, as ``decode_error``
-    says; ``meta`` are read even then, as far as they can be.
+    says; ``meta`` are read even then, as far as they can be. Nothing is read of an object beyond a ``limit``.
     """
 
     raw: bytes | Raw | Mapping[str, object]
     workload: Workload | None
     meta: ObjectMeta
     decode_error: DecodeError | None = None
+    limit: str = ""
+
+
+UNREAD = ReadObject(b"", None, _NO_META, limit=TOO_MANY_VALUES)
 
 
 class Evaluation(Struct, frozen=True):
@@ -103,6 +108,14 @@ def read_object(raw: bytes | Raw | Mapping[str, object], of: TypeMeta, policy: P
     return ReadObject(raw, workload, workload.meta if workload else _NO_META)
 
 
+def read_in_time(raw: bytes | Raw, of: TypeMeta, policy: Policy) -> ReadObject:
+    """The same at admission, where others wait: nothing is read of an object with more than `MAX_VALUES` values."""
+    api_version, kind = of.api_version or "", of.kind or ""
+    if has_more_values(raw, MAX_VALUES) and constraint_paths(api_version, kind, policy.workloads):
+        return UNREAD
+    return read_object(raw, of, policy)
+
+
 def evaluated(given: ReadObject, circumstances: Circumstances, limit: str = "") -> Evaluation:
     """What every rule answers; nothing of an object that has no pod template.
 
@@ -111,6 +124,10 @@ def evaluated(given: ReadObject, circumstances: Circumstances, limit: str = "") 
     workload, error, namespace = given.workload, given.decode_error, circumstances.namespace
     if error is not None:
         return Evaluation(None, (wrong_type(error, lambda: parsed(given.raw)),), decode_error=error)
+    if given.limit:
+        missed = not_looked_at(given.limit)
+        allowed = circumstances.policy.too_large == "allow"
+        return Evaluation(None, () if allowed else tuple(_unanswered(each, "spec") for each in missed), missed)
     if workload is None:
         return Evaluation(None, ())
     if namespace and workload.meta.namespace != namespace and not (circumstances.offline and workload.meta.namespace):
@@ -213,7 +230,7 @@ def with_unanswered(found: Evaluation, policy: Policy, *, costly: bool = False) 
     ]
     if not missed:
         return found
-    path = f"{found.workload.templates[0].path}spec" if found.workload.templates else ""
+    path = f"{found.workload.templates[0].path}spec" if found.workload.templates else "spec"
     return replace(found, findings=in_report_order((*found.findings, *(_unanswered(each, path) for each in missed))))
 
 
@@ -221,7 +238,7 @@ def failing(kind: GroupKind, why: str, error: Exception | None = None) -> Evalua
     """The evaluation of an object that was not read, or over which the review itself raised: no rule has answered."""
     unasked = OFFLINE | (API_RULES if kind in BUILT_IN_KINDS else frozenset())
     missed = (NotEvaluated(rule.id, why, error) for rule in RULES if rule.id not in unasked)
-    return Evaluation(None, tuple(_unanswered(each, "") for each in missed))
+    return Evaluation(None, tuple(_unanswered(each, "spec") for each in missed))
 
 
 def _unanswered(missed: NotEvaluated, path: str) -> Finding:

@@ -20,6 +20,7 @@ from webhook.core.defaulting.injection import Injection, Skip, SkipReason, injec
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.groups.membership import memberships
 from webhook.core.index.owners import Awaited
+from webhook.core.nesting import has_more_values
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest, Decision, Examination
 from webhook.core.review.delivering import delivered, takes_plans
@@ -32,6 +33,7 @@ from webhook.core.review.judging import (
     judge,
     never_denied_for_places,
     only_denied_unanswered,
+    read_in_time,
     read_object,
     subtract,
     target_of,
@@ -49,7 +51,7 @@ from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
 from webhook.core.rules.limits.cost import is_costly, weigh
-from webhook.core.rules.limits.size import CROWDED, MAX_TEMPLATES, TOO_COSTLY
+from webhook.core.rules.limits.size import CROWDED, MAX_TEMPLATES, MAX_VALUES, TOO_COSTLY
 from webhook.core.rules.placement.group_caps import has_many_caps
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import (
@@ -98,7 +100,7 @@ def review(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
         revised = as_stateful_set(asked, circumstances.policy, circumstances.index) if is_revision(asked) else None
         if revised is None and is_revision(asked):
             return Decision(reason="its owner is reviewed")
-        asked, given = revised or (asked, read_object(asked.object, asked.stated, circumstances.policy))
+        asked, given = revised or (asked, read_in_time(asked.object, asked.stated, circumstances.policy))
         if reason := why_unexamined(asked, given, circumstances):
             return Decision(reason=reason)
         here = replace(
@@ -167,6 +169,8 @@ def _unanswered(request: AdmissionRequest, here: Circumstances, found: Evaluatio
 def _keeps_spec(request: AdmissionRequest) -> bool:
     """Whether an update leaves everything as it was but the object's own metadata and status."""
     if request.operation != "UPDATE" or request.object is None or request.old_object is None:
+        return False
+    if has_more_values(request.object, MAX_VALUES) or has_more_values(request.old_object, MAX_VALUES):
         return False
     try:
         kept = [parsed(each) for each in (request.object, request.old_object)]
@@ -303,6 +307,8 @@ def mutate(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
     Shape: if the decision ``awaits`` an object, it must not be sent: the caller calls again when the object has
     arrived, or with ``waited``, and then gets a decision by what is known.
     """
+    if request.object is not None and has_more_values(request.object, MAX_VALUES):
+        return Decision(reason="unreadable")
     if takes_plans(request):
         answer = delivered(request, circumstances)
         return replace(answer, delivery=answer.reason or "delivered")
@@ -444,7 +450,7 @@ def _old(request: AdmissionRequest, circumstances: Circumstances) -> ReadObject 
     if request.operation != "UPDATE" or request.old_object is None:
         return None
     # The old object is evaluated even if it had a reviewed owner: garbage collection may orphan it in this request.
-    return read_object(request.old_object, request.stated, circumstances.policy)
+    return read_in_time(request.old_object, request.stated, circumstances.policy)
 
 
 def _are_alike(one: ReadObject, other: ReadObject) -> bool:

@@ -22,10 +22,12 @@ from webhook.core.decoders import decoder_of
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import as_json
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.nesting import has_more_values
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest
-from webhook.core.review.judging import ReadObject, read_object
+from webhook.core.review.judging import UNREAD, ReadObject, read_object
 from webhook.core.review.unexamined import is_controller
+from webhook.core.rules.limits.size import MAX_VALUES
 from webhook.core.workloads.kinds import STATEFUL_SET, group_kind, native_version
 from webhook.core.workloads.reading import parsed, read_meta
 
@@ -48,6 +50,8 @@ def as_stateful_set(
     Controllers and accounts of kube-system need none, nor does an update that leaves owner and labels as they are.
     """
     raw = request.object
+    if raw is not None and has_more_values(raw, MAX_VALUES):
+        return request, UNREAD
     if raw is None or request.user.startswith(KUBE_SYSTEM_ACCOUNT) or is_controller(request.user, policy):
         return None
     meta, old = read_meta(raw), read_meta(request.old_object) if request.old_object is not None else None

@@ -37,6 +37,8 @@ _EXCLUDING = frozenset({NOT_IN, DOES_NOT_EXIST})
 def why_unexamined(request: AdmissionRequest, given: ReadObject, circumstances: Circumstances) -> str:
     """Why an object is not examined; empty if it is. One that cannot be read is judged by its metadata."""
     meta, owner = given.meta, given.meta.controller
+    if given.limit:  # nothing is known of its owner but who sends it
+        return "its owner is reviewed" if is_controller(request.user, circumstances.policy) else ""
     if given.workload is None and given.decode_error is None:
         return "no pod template"
     if meta.deletion_timestamp is not None:

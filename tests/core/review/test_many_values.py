@@ -1,0 +1,112 @@
+"""An object of very many values is not decoded where others wait, and is no way round a rule on deny."""
+
+import json
+import time
+
+import msgspec
+import pytest
+from manifest import DENY, RECENT, decide, headline, request, workload
+from msgspec.structs import replace
+
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.review.review import mutate, review
+from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.rules.limits.size import MAX_VALUES, TOO_MANY_VALUES
+
+NOT_SELF = Policy(ceiling=Mode.DENY, rules={"selector-not-self": Mode.DENY})
+RIGHT = "zone hard 1 app=web"
+SIZE = int(2.9 * 2**20)
+CONTROLLER = "system:serviceaccount:kube-system:replicaset-controller"
+
+
+def with_values(count, kind="Deployment", constraint=RIGHT, meta=None):
+    """So many more values than the object has without, in a field that nothing reads."""
+    made = workload(kind, "app=web", constraint, meta=meta)
+    return {**made, "status": {"conditions": [{}] * count}}
+
+
+def values(manifest):
+    text = json.dumps(manifest)
+    return sum(text.count(each) for each in ",[{")
+
+
+MOST = MAX_VALUES - values(with_values(1)) + 2  # each value is {} and a comma
+FEW, MANY = with_values(MOST // 2), with_values(MOST)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "policy", "denied"),
+    [
+        pytest.param(MANY, None, NOT_SELF, True, id="created"),
+        pytest.param(FEW, None, NOT_SELF, False, id="as many as are read"),
+        pytest.param(with_values(MOST // 2, constraint="zone hard 1 app=other"), None, NOT_SELF, True, id="read"),
+        pytest.param(MANY, FEW, NOT_SELF, True, id="it grew"),
+        pytest.param(MANY, MANY, NOT_SELF, False, id="it had as many before"),
+        pytest.param(FEW, MANY, NOT_SELF, False, id="it shrank"),
+        pytest.param(MANY, None, replace(NOT_SELF, too_large="allow"), False, id="the policy allows it"),
+        pytest.param(MANY, None, replace(NOT_SELF, ceiling=Mode.WARN), False, id="under a ceiling"),
+        pytest.param({**MANY, "kind": "ConfigMap", "apiVersion": "v1"}, None, NOT_SELF, False, id="no pod template"),
+        pytest.param(
+            workload("Deployment", "app=web", RIGHT, meta={"annotations": {"list": "[{}," * 10**6}}),
+            None,
+            NOT_SELF,
+            False,
+            id="text is one value",
+        ),
+    ],
+)
+def test_what_is_answered(new, old, policy, denied):
+    decision = decide(new, old, policy=policy)
+    assert decision.allowed is not denied
+    if denied and new is MANY:
+        said = f"Deployment shop/web: {TOO_MANY_VALUES}, too large for pods-refused to look at; write fewer"
+        assert headline(decision) == f"{said} (1 of 2 problems)"
+
+
+def test_a_controllers_object_is_let_in():
+    assert decide(MANY, policy=NOT_SELF, user=CONTROLLER).allowed
+    assert not decide(MANY, policy=NOT_SELF, user="system:serviceaccount:shop:replicaset-controller").allowed
+
+
+def of(text):
+    return text + f",{text}" * (SIZE // (len(text) + 1))
+
+
+OWN_KEYS = ",".join(f'"{number:x}":1' for number in range(SIZE // 9))
+SHAPES = {
+    "lists": "[" + of("[]") + "]",
+    "maps": "[" + of("{}") + "]",
+    "one-byte keys": "{" + of('"a":1') + "}",
+    "own keys": "{" + OWN_KEYS + "}",
+    "numbers": "[" + of("1") + "]",
+}
+SKIPPING = msgspec.json.Decoder(msgspec.Raw)
+PLACES = {
+    "a template": ("apps", "Deployment", '{"spec":{"replicas":"x","template":%s}}'),
+    "a custom resource's template": ("argoproj.io", "Rollout", '{"spec":{"template":%s}}'),
+    "constraints": ("", "Pod", '{"spec":{"topologySpreadConstraints":%s,"containers":3}}'),
+    "labels": ("", "Pod", '{"metadata":{"labels":%s},"spec":{}}'),
+    "a revision": ("apps", "ControllerRevision", '{"data":{"spec":{"template":{"$patch":"replace","spec":%s}}}}'),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("route", [review, mutate])
+def test_how_long_others_wait(place, shape, route):
+    """A few times as long as it takes to find the end of the text; Go's rules took a hundred times as long."""
+    group, kind, around = PLACES[place]
+    text = (around % SHAPES[shape]).encode()
+    asked = request(workload("Pod", "app=web"), group=group, version="v1", kind=kind, object=text)
+    here = Circumstances(policy=DENY, version=RECENT)
+
+    def once():
+        return processor_time(lambda: route(asked, here)) / processor_time(lambda: SKIPPING.decode(text))
+
+    assert any(once() < 20 for _ in range(3))
+
+
+def processor_time(run):
+    began = time.thread_time()
+    run()
+    return time.thread_time() - began
