@@ -216,7 +216,7 @@ def test_what_is_not_where_it_should_be_is_absent(spec):
     ("raw", "text"),
     [
         (b"{", "the object is not valid JSON"),
-        (b'{"metadata": ' + b"[" * 100_000, "the object is not valid JSON"),
+        (b'{"metadata": ' + b"[" * 4_000, "the object is not valid JSON"),
     ],
     ids=["cut off", "too deep"],
 )
