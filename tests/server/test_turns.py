@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from webhook.server.turns import Caller, Turns
+from webhook.core.review.decision import AdmissionRequest
+from webhook.server.turns import Turns, caller_of
 
 
 class Clock:
@@ -17,7 +18,10 @@ class Clock:
 def asker(text):
     """As "api shop ann": a source, a namespace, a user; "stranger" is an unknown source."""
     source, namespace, *user = text.split()
-    return Caller(source, source != "stranger", namespace, *(user or [""]))
+    groups = () if user else ("system:serviceaccounts:kube-system",)
+    fields = {"namespace": namespace, "user": "".join(user), "groups": groups}
+    request = AdmissionRequest(uid="u", operation="CREATE", group="", version="v1", kind="Pod", **fields)
+    return caller_of(request, source, known=source != "stranger")
 
 
 def order(items, *texts, used=(), clock=None):
@@ -164,3 +168,9 @@ def test_a_namespace_that_had_much_of_the_turns_crowds_itself():
     turns = Turns(Clock())
     turns.done(asker("api a x"), 1.0)
     assert [turns.crowds_itself(asker(text)) for text in ("api a y", "api b x", "eve a x")] == [True, False, False]
+
+
+def test_long_names_are_not_remembered():
+    turns = Turns(Clock())
+    turns.done(asker(f"api {'n' * 60_000} {'u' * 60_000}"), 1.0)
+    assert {type(key) for key in turns._used} == {int}

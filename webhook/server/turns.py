@@ -18,31 +18,28 @@ _HALF_LIFE_SECONDS = 10.0
 _LEAST_SECONDS = 0.001  # what is less is forgotten
 _RUNNING_SECONDS = 1.0  # what a turn counts for until it is known how long it takes
 _MUCH_SECONDS = 0.5  # of a namespace: as much as one costly object may take
-_CONTROLLERS = "system:serviceaccounts:kube-system"  # they make everybody's pods
+_CONTROLLERS = "system:serviceaccounts:kube-system"
 
 _Item = TypeVar("_Item")
-_Key = tuple[str, ...]
 
 
 class Caller(NamedTuple):
-    """Whose request waits; ``known`` is a source that has sent valid reviews before, ``user`` is empty for none."""
+    """Whose request waits: its source, and its namespace and user among those of the source, as hashes.
 
-    source: str
+    A caller's texts may be long, and what a caller has used is remembered. A ``known`` source has sent valid reviews.
+    """
+
     known: bool
-    namespace: str
-    user: str
-
-    @property
-    def keys(self) -> tuple[_Key, ...]:
-        """Its namespace and its user, among those of its source."""
-        own = (self.source, "namespace", self.namespace)
-        return (own, (self.source, "user", self.user)) if self.user else (own,)
+    source: int
+    keys: tuple[int, ...]
 
 
 def caller_of(request: AdmissionRequest, source: str, *, known: bool) -> Caller:
-    """The caller of a request from this source."""
-    user = "" if _CONTROLLERS in request.groups else request.user
-    return Caller(source, known, request.namespace, user)
+    """The caller of a request from this source. Controllers make everybody's pods, and so are no user."""
+    own = hash((source, "namespace", request.namespace))
+    if _CONTROLLERS in request.groups or not request.user:
+        return Caller(known, hash(source), (own,))
+    return Caller(known, hash(source), (own, hash((source, "user", request.user))))
 
 
 class Turns(Generic[_Item]):
@@ -52,8 +49,8 @@ class Turns(Generic[_Item]):
         self._clock = clock
         self._items: deque[_Item] = deque()
         self._waiting: dict[asyncio.Future[_Item], Caller] = {}
-        self._running: Counter[_Key] = Counter()
-        self._used: defaultdict[_Key, float] = defaultdict(float)
+        self._running: Counter[int] = Counter()
+        self._used: defaultdict[int, float] = defaultdict(float)
         self._halved = clock()
 
     def put(self, item: _Item) -> None:
@@ -76,7 +73,7 @@ class Turns(Generic[_Item]):
 
     def done(self, caller: Caller, seconds: float) -> None:
         """The turn took so long."""
-        for key in ((caller.source,), *caller.keys):
+        for key in (caller.source, *caller.keys):
             self._running[key] -= 1
             self._used[key] += seconds
         self._running += Counter()  # drops those that have none
@@ -104,12 +101,12 @@ class Turns(Generic[_Item]):
                 return
             caller = self._waiting.pop(future)
             if not future.done():
-                self._running.update(((caller.source,), *caller.keys))
+                self._running.update((caller.source, *caller.keys))
                 future.set_result(self._items.popleft())
 
     def _rank(self, future: asyncio.Future[_Item]) -> tuple[bool, float, float]:
         caller = self._waiting[future]
-        return not caller.known, self._cost((caller.source,)), max(map(self._cost, caller.keys))
+        return not caller.known, self._cost(caller.source), max(map(self._cost, caller.keys))
 
-    def _cost(self, key: _Key) -> float:
+    def _cost(self, key: int) -> float:
         return self._used.get(key, 0.0) + _RUNNING_SECONDS * self._running[key]
