@@ -20,11 +20,35 @@ from webhook.manifests.reading.manifest import read_manifests
 FRAME = Frame(policy=Policy(), today="2026-11-21")
 
 
+class Blocks(yaml.SafeDumper):
+    """Writes text of several lines as a block, and no anchors."""
+
+    def ignore_aliases(self, _):
+        return True
+
+
+Blocks.add_representer(
+    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, "|" if "\n" in text else None)
+)
+
+
+@st.composite
+def with_text(draw, of=None):
+    """An object with a text of several lines, and the same as YAML with the text as a block."""
+    found = draw(objects() if of is None else of)
+    note = draw(st.sampled_from(["a\nb", "a\nb\n", "a\n\n  b: [\n", "# a\n- b\n\n", " a\nb\n\n\n"]))
+    field = draw(st.sampled_from([name for name, value in found.items() if isinstance(value, dict)]))
+    found = {**found, field: {**found[field], "note": note}}
+    return found, yaml.dump(found, Dumper=Blocks, sort_keys=draw(st.booleans()))
+
+
 @st.composite
 def styled(draw):
     """An object with faults, as YAML or JSON of some style."""
     found = draw(objects(st.builds(lambda right, wrong: {**right, **wrong}, CONSTRAINTS, st.just({}) | MISFITS)))
-    style = draw(st.sampled_from(["block", "lines", "json", "tight", "flow"]))
+    style = draw(st.sampled_from(["block", "text", "lines", "json", "tight", "flow"]))
+    if style == "text":
+        return draw(with_text(st.just(found)))
     if style == "json":
         return found, json.dumps(found, indent=draw(st.sampled_from([None, 2])))
     if style == "tight":
@@ -55,3 +79,10 @@ def test_of_plain_json_nothing_is_refused(manifest):
     assert mending.refused == ()
     left = look([File("f", mending.files[0].after)], FRAME)
     assert [row.judged.finding for row in left.rows if row.judged.finding.edits] == []
+
+
+@settings(max_examples=40, deadline=None)
+@given(with_text())
+def test_beside_a_block_of_text_nothing_is_refused(case):
+    _, text = case
+    assert mend([File("f", text.encode())], FRAME, lowest=Severity.LOW).refused == ()

@@ -66,6 +66,10 @@ def after(text, edits):
         pytest.param(
             "b: 1\na: !!str >\n  text\n\n", {"c": 2}, "b: 1\na: !!str >\n  text\nc: 2\n\n", id="behind one with a tag"
         ),
+        pytest.param("a: |+\n  x\n\n", {"b": 2}, "a: |+\n  x\n\nb: 2\n", id="behind one that keeps its empty lines"),
+        pytest.param(
+            "a: |+\r\n  x\r\n\r\n", {"b": 2}, "a: |+\r\n  x\r\n\r\nb: 2\r\n", id="the same with other line ends"
+        ),
         pytest.param("a: {x: 1}\n", {"a.v": 2}, "a: {x: 1, v: 2}\n", id="a new field in brackets"),
         pytest.param("a: {}\n", {"a.v": 2}, "a: {v: 2}\n", id="the first in brackets"),
         pytest.param("a:\n  x: 1  # x\n  # v is\n  v: 2\n", {"a.x": None}, "a:\n  # v is\n  v: 2\n", id="a line goes"),

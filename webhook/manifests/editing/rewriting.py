@@ -249,7 +249,10 @@ def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition)
 def _end(page: _Page, node: ValuePosition) -> int:
     """The position after a value's last character; libyaml ends a block's node only where the next token begins."""
     if node.start == node.end or page.is_flow(node) or (node.fields is None and node.items is None):
-        return node.start + len(page.text[node.start : node.end].rstrip())
+        text = page.text[node.start : node.end]
+        # With ``+``, the empty lines at the end of a block of text are part of it.
+        own = text.removesuffix("\n").removesuffix("\r") if "+" in text.partition("\n")[0] else text.rstrip()
+        return node.start + len(own)
     if node.fields is not None:
         return max((each.end for each in _members(page, node)), default=node.end)
     return max((_end(page, each) for each in node.items or ()), default=node.end)
