@@ -165,7 +165,7 @@ class AdmissionApp:
             connection = scope["connection"]
             judge = partial(self._judged, route, body, deadline, connection)
             if self._first_lists.awaited:
-                await self._first_lists.wait(deadline - time.perf_counter(), connection.source)
+                await self._first_lists.wait(deadline - time.perf_counter())
             return await self._patience.answer(judge, lambda: deadline - time.perf_counter(), connection.source)
 
     async def _unread(

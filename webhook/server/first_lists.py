@@ -5,7 +5,6 @@ Service would leave a pod without constraints for as long as it lives.
 """
 
 import asyncio
-from collections import Counter
 
 from webhook.cluster.feed import Feed
 from webhook.metrics import Metrics
@@ -13,8 +12,6 @@ from webhook.metrics import Metrics
 _LOOK_SECONDS = 0.02  # how much later than the lists the reviews go on
 # Of the caller's remaining time: the rest is more than the answer takes.
 _SHARE = 0.75
-# Of a source; their bodies have a bound of their own. Further reviews are answered at once.
-MAX_WAITING_REVIEWS = 256
 
 
 class FirstLists:
@@ -25,7 +22,6 @@ class FirstLists:
         self._metrics = metrics
         self._complete = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._waiting: Counter[str] = Counter()  # of each source
         self.awaited = feed is not None
 
     def start(self) -> None:
@@ -38,14 +34,10 @@ class FirstLists:
         if self._task is not None:
             self._task.cancel()
 
-    async def wait(self, remaining: float, source: str) -> None:
-        """Return once the cluster is known, or most of the time is over."""
-        if self._waiting[source] >= MAX_WAITING_REVIEWS:
-            self._metrics.waited("crowded", 0.0)
-            return
+    async def wait(self, remaining: float) -> None:
+        """Return once the cluster is known, or most of the time is over. Connections bound how many wait."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        self._waiting[source] += 1
         try:
             async with asyncio.timeout(_SHARE * remaining):
                 await self._complete.wait()
@@ -53,8 +45,6 @@ class FirstLists:
             self._metrics.waited("not-listed", loop.time() - began)
         else:
             self._metrics.waited("listed", loop.time() - began)
-        finally:
-            self._waiting[source] -= 1
 
     async def _look(self, feed: Feed) -> None:
         while not feed.synced:  # noqa: ASYNC110 threads list, and no event is worth their while
