@@ -1,5 +1,6 @@
 """Files of strangers, as in pull requests: what they cost, what they reach, and what they make the output say."""
 
+import gzip
 import json
 import os
 
@@ -226,3 +227,32 @@ def test_what_a_link_of_a_kustomization_leads_to_is_not_built(tmp_path, given, t
     (work / "real" / "kustomization.yaml").symlink_to("../../outside/kustomization.yaml")
     ran = confined(work, "check", "--kustomize", given)
     assert (ran.code, told in ran.errors, MARK in ran.errors) == (Exit.UNREADABLE, True, False), ran.errors
+
+
+HEADER = b'{"kind": "Snapshot", "kubernetesVersion": "v1.37.1"}\n'
+LIST = b'{"apiVersion": "v1", "kind": "PodList", "items": ['
+PACKED = {
+    "a list of blanks": (LIST + b" " * 2**28 + b"]}", "bytes in one JSON document"),
+    "blank lines": (HEADER + (b" " * 1000 + b"\n") * 2**18, "more than"),
+    "empty items": (LIST + b"{}" + b",{}" * 8_000_000 + b"]}", "more than 1,000,000 items"),
+    "many objects": (HEADER + b'{"apiVersion":"v1","kind":"K"}\n' * 1_000_001, "more than 1,000,000 objects"),
+    "text": (LIST + b'{"x":"' + b"x" * 2**28 + b'"}]}', "bytes in one JSON document"),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_no_snapshot_unpacks_to_much_more_than_its_size(tmp_path, name):
+    content, told = PACKED[name]
+    (tmp_path / "s.gz").write_bytes(gzip.compress(content, 1))
+    (tmp_path / "a.yaml").write_text(BAD)
+    ran = confined(tmp_path, "check", "a.yaml", "--snapshot", "s.gz")
+    assert told in ran.errors
+    assert ran.code not in {Exit.FINE, Exit.FINDINGS}
+    assert (ran.seconds < SECONDS, ran.mib < 400) == (True, True), ran
+
+
+def test_a_packed_audit_is_bounded_too(tmp_path):
+    (tmp_path / "s.gz").write_bytes(gzip.compress(PACKED["blank lines"][0]))
+    ran = confined(tmp_path, "audit", "s.gz")
+    assert (ran.code, "unpacks to more than" in ran.errors) == (Exit.UNREADABLE, True), ran.errors
+    assert ran.mib < MIB, ran

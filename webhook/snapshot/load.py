@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import ClassVar
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from webhook.cluster.live import left_out
 from webhook.cluster.resources import BUILT_IN_RESOURCES
@@ -23,6 +23,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.logs import bounded
+from webhook.manifests.reading.files import most_unpacked
 
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -38,9 +39,12 @@ class _Limits(Struct, frozen=True, kw_only=True):
     snapshot: int = 4 * 1024**3
     # A List has to be in memory as a whole.
     document: int = 1024**3
+    # Fifteen thousand nodes, 450,000 pods, and as many other objects.
+    objects: int = 1_000_000
 
 
 _LIMITS = _Limits()
+_BYTES_OF_A_FIELD = 12  # on average at least; fields and items end with a comma
 
 
 class SnapshotError(Exception):
@@ -186,6 +190,10 @@ def read_items(stream: io.BufferedReader, name: str, limits: _Limits = _LIMITS) 
     Errors: SnapshotError for the first line that is no object, and for a file that is truncated or too large.
     """
     unpacked = gzip.GzipFile(fileobj=stream) if stream.peek(2)[:2] == _GZIP else stream
+    if unpacked is not stream and stream.seekable():
+        most = most_unpacked(stream.seek(0, io.SEEK_END))
+        stream.seek(0)
+        limits = structs.replace(limits, snapshot=min(limits.snapshot, most), document=min(limits.document, most))
     try:
         first = unpacked.readline(limits.document + 1).removeprefix(_BYTE_ORDER_MARK)
         if _is_whole(first):
@@ -196,7 +204,7 @@ def read_items(stream: io.BufferedReader, name: str, limits: _Limits = _LIMITS) 
                 raise SnapshotError(name, "the file is empty")
             if len(text) > limits.document:
                 raise SnapshotError(name, f"more than {limits.document} bytes in one JSON document")
-            yield from _document(text, name)
+            yield from _document(text, name, limits)
     except (EOFError, OSError, zlib.error) as error:
         raise SnapshotError(name, f"cannot be unpacked: {bounded(str(error))}") from error
 
@@ -217,14 +225,19 @@ def _lines(first: bytes, rest: io.BufferedIOBase, name: str, limits: _Limits) ->
             raise SnapshotError(name, f"an object of more than {limits.line} bytes", number)
         if size > limits.snapshot:
             raise SnapshotError(name, f"more than {limits.snapshot} bytes", number)
+        if number > limits.objects:
+            raise SnapshotError(name, f"more than {limits.objects:,} objects", number)
         if not line.isspace():
             yield _item(line, name, number)
         # One byte more than allowed tells a line that is too long from one that just fits.
         line, number = rest.readline(limits.line + 1), number + 1
 
 
-def _document(text: bytes, name: str) -> Iterator[Item]:
+def _document(text: bytes, name: str, limits: _Limits) -> Iterator[Item]:
     """The items of a List, or one object that spans several lines."""
+    # Each item takes some 100 bytes of memory beside its text, whatever it says.
+    if (commas := text.count(b",")) > limits.objects and commas > len(text) / _BYTES_OF_A_FIELD:
+        raise SnapshotError(name, f"more than {limits.objects:,} items")
     try:
         whole = _LIST.decode(text)
     except _UNREADABLE as error:
@@ -237,6 +250,8 @@ def _document(text: bytes, name: str) -> Iterator[Item]:
     kind = listed.removesuffix("List")
     stated = TypeMeta(api_version=whole.api_version, kind=kind) if kind else None
     line, counted = 1, 0
+    if len(whole.items or ()) > limits.objects:
+        raise SnapshotError(name, f"more than {limits.objects:,} objects")
     for raw in whole.items or ():
         start = text.index(bytes(raw), counted)
         line, counted = line + text.count(b"\n", counted, start), start

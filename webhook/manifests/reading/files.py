@@ -197,13 +197,19 @@ def _read(path: str, *, given: bool) -> File | InputFault:
         return InputFault(file=name, message=_reason(error))
 
 
-def _bounded(name: str, file: BinaryIO | gzip.GzipFile) -> File | InputFault:
+def most_unpacked(packed: int) -> int:
+    """How many bytes a gzip file of this size may have. Snapshots of clusters unpack to 13 to 16 times their size."""
+    return min(MAX_INPUT_BYTES, 2**25 + 40 * packed)
+
+
+def _bounded(name: str, file: BinaryIO | gzip.GzipFile, most: int = MAX_INPUT_BYTES) -> File | InputFault:
     pieces, size = [], 0
     while piece := file.read(_CHUNK):
         pieces.append(piece)
         size += len(piece)
-        if size > MAX_INPUT_BYTES:
-            return InputFault(file=name, message=f"larger than {MAX_INPUT_BYTES // 2**30} GiB")
+        if size > most:
+            larger = f"unpacks to more than {most:,} bytes" if most < MAX_INPUT_BYTES else "larger than 1 GiB"
+            return InputFault(file=name, message=larger)
     return File(name, _as_utf8(b"".join(pieces)))
 
 
@@ -220,9 +226,10 @@ def _unpacked(file: File) -> File | InputFault:
         return file
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(file.data)) as unpacked:
-            return _bounded(file.name, unpacked)
+            found = _bounded(file.name, unpacked, most_unpacked(len(file.data)))
     except (OSError, EOFError, zlib.error) as error:
         return InputFault(file=file.name, message=f"cannot be unpacked: {error}")
+    return structs.replace(found, linked=file.linked) if isinstance(found, File) else found
 
 
 def _file_type(mode: int) -> str:
