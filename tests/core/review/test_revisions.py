@@ -93,6 +93,18 @@ def owner_of(written):
     return revision(written, owner=CLONE_SET)
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param({"spec": {"networkConfig": {}, "leaderWorkerTemplate": {"size": 2}}}, id="of another kind"),
+        pytest.param({"generation": 1}, id="of no spec"),
+        pytest.param({}, id="empty"),
+    ],
+)
+def test_data_that_say_nothing_of_a_template_are_let_in(written):
+    assert denied(revision(written)) is None
+
+
 @pytest.mark.parametrize("constraints", [(), (RIGHT,)], ids=["none", "right"])
 def test_a_right_one_is_let_in(constraints):
     assert denied(revision(data(*constraints))) is None

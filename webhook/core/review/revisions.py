@@ -11,7 +11,6 @@ Source: statefulset/stateful_set_utils.go ``getPatch``, ``ApplyRevision``; histo
 """
 
 import msgspec
-from msgspec import Raw
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import valid_selector
@@ -50,15 +49,14 @@ def as_stateful_set(
     Controllers and accounts of kube-system need none, nor does an update that leaves owner and labels as they are.
     """
     raw = request.object
-    if raw is not None and has_more_values(raw, MAX_VALUES):
-        return request, UNREAD
     if raw is None or request.user.startswith(KUBE_SYSTEM_ACCOUNT) or is_controller(request.user, policy):
         return None
+    if has_more_values(raw, MAX_VALUES):
+        return request, UNREAD
     meta, old = read_meta(raw), read_meta(request.old_object) if request.old_object is not None else None
-    if old is not None and (old.controller, old.labels) == (meta.controller, meta.labels):
-        return None
-    owner = _set_of(meta, request.namespace, index)
-    if owner is None and _is_an_operators(meta, request):
+    same = old is not None and (old.controller, old.labels) == (meta.controller, meta.labels)
+    owner = None if same else _set_of(meta, request.namespace, index)
+    if same or (owner is None and _is_an_operators(meta, request)):
         return None
     stated = TypeMeta(api_version=native_version(STATEFUL_SET), kind=STATEFUL_SET[1])
     name = owner.meta.name if owner is not None else request.name or meta.name
@@ -72,7 +70,10 @@ def as_stateful_set(
         old_object=None,
     )
     try:
-        return asked, read_object(_written(raw, name, owner), stated, policy)
+        value = parsed(raw)
+        if not _changes_template(value):
+            return None
+        return asked, read_object(_written(value, name, owner), stated, policy)
     except DecodeError as error:
         return asked, ReadObject(raw, None, meta, error)
 
@@ -96,13 +97,24 @@ def _is_an_operators(meta: ObjectMeta, request: AdmissionRequest) -> bool:
     return foreign and request.user.startswith(SERVICE_ACCOUNT) and not request.user.startswith(own)
 
 
-def _written(raw: bytes | Raw, name: str, owner: Owner | None) -> bytes:
+def _changes_template(value: object) -> bool:
+    """Whether the data could say anything of a StatefulSet's template; operators keep revisions of other shapes."""
+    part = value.get("data") if isinstance(value, dict) else None
+    for name in ("spec", "template"):
+        if not isinstance(part, dict) or any(key.startswith("$") for key in part):
+            return True
+        if all(key.casefold() != name for key in part):
+            return False
+        part = part.get(name)
+    return True
+
+
+def _written(value: object, name: str, owner: Owner | None) -> bytes:
     """The StatefulSet with the revision's template. Errors: DecodeError for data that no controller writes.
 
     Such data could merge with the set in ways that are not followed here: field names in another case, which Go's
     decoder takes too, or directives inside the template.
     """
-    value = parsed(raw)
     match value:
         case {"data": {"spec": {"template": {"$patch": "replace", **template}, **beside}, **above}} if not (
             beside or above
