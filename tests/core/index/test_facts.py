@@ -14,7 +14,7 @@ from webhook.core.api.selectors import compile_selector
 from webhook.core.api.storage import Claim, ClaimSpec
 from webhook.core.api.types import ObjectMeta
 from webhook.core.api.version import RECORDED
-from webhook.core.index.facts import Direct, Facts, judged, judged_afar
+from webhook.core.index.facts import OF_SEVERAL_MOMENTS, Direct, Facts, judged, judged_afar
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import review
 from webhook.core.rules.frame.subject import Circumstances
@@ -155,3 +155,25 @@ def test_the_same_facts_give_the_same_decision_elsewhere(written):
     before = dict(facts.known)
     assert review(asked, replace(here, index=elsewhere(facts))) == decision
     assert facts.known == before
+
+
+class Mixed(Noting):
+    """Answers some questions together at several moments, as a server does that answers others in between."""
+
+    def __init__(self, of, times):
+        super().__init__(of)
+        self.times = times
+
+    def all(self, questions):
+        self.times -= 1
+        revision, answers = super().all(questions)
+        return revision if self.times < 0 else OF_SEVERAL_MOMENTS, answers
+
+
+@pytest.mark.parametrize(("times", "asked"), [(0, 1), (1, 2), (9, 2)])
+def test_answers_of_several_moments_are_compared_once_more(times, asked):
+    known = cluster("z1: a=2")
+    judge, found = counting(known, [running("late", "a")])
+    mixed = Mixed(known, times)
+    assert judged_afar(judge, mixed) == (3, 3)
+    assert (len(found), times - mixed.times) == (2, asked)

@@ -24,6 +24,7 @@ from webhook.core.api.admission_objects import (
 from webhook.core.api.selectors import EXISTS
 from webhook.core.api.types import Container, Pod, ResourceRequirements, Toleration, WrittenQuantity
 from webhook.core.api.well_known import NO_EXECUTE, TAINT_NOT_READY, TAINT_UNREACHABLE
+from webhook.core.time_limit import check_time
 
 LIMIT_RANGE = "LimitRange"
 PRIORITY_CLASS = "PriorityClass"
@@ -95,6 +96,7 @@ def _given(ranges: Sequence[LimitRange]) -> tuple[Amounts, Amounts]:
     """
     limits, requests = dict[str, WrittenQuantity](), dict[str, WrittenQuantity]()
     for each in reversed(ranges):
+        check_time()
         for item in each.items_of(OF_CONTAINERS):
             limits |= item.limits
             requests |= item.requests

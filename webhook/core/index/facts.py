@@ -15,6 +15,8 @@ from webhook.core.time_limit import check_time
 _Decision = TypeVar("_Decision")
 # Measured beside a thousand events a second: of 3,000 reviews 56 would have been judged twice, and none a third time.
 _MAX_DECISIONS = 3
+OF_SEVERAL_MOMENTS = -1
+"""The revision of answers between which events came in."""
 
 
 class Asking(Protocol):
@@ -24,7 +26,7 @@ class Asking(Protocol):
         """The answer to one question: a method or property of `ReadOnlyIndex`, and what it is called with."""
 
     def all(self, questions: Iterable["IndexQuestion"]) -> tuple[int, Sequence[object]]:
-        """The answers to several, of the same moment."""
+        """The answers to several, of the same moment, or at the revision `OF_SEVERAL_MOMENTS`."""
 
 
 IndexQuestion = tuple[str, tuple[object, ...], Mapping[str, object]]
@@ -108,7 +110,7 @@ class Facts:
         """Replace all answers by those of this moment, and say whether one of them is another than before."""
         self._revision, answers = self._asking.all(self._questions.values())
         before, self.known = self.known, dict(zip(self._questions, answers, strict=True))
-        self.of_one_moment = True
+        self.of_one_moment = self._revision != OF_SEVERAL_MOMENTS
         return self.known != before
 
     def ask(self, key: Hashable, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> object:

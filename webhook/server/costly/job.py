@@ -47,7 +47,7 @@ class Ready(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Questions to be answered at one moment."""
+    """Questions to be answered, of one moment if they can be."""
 
     questions: Sequence[IndexQuestion]
 

@@ -14,9 +14,10 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
-from webhook.core.index.facts import Direct
+from webhook.core.index.facts import OF_SEVERAL_MOMENTS, Direct, IndexQuestion
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.review.decision import Decision
 from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
@@ -39,6 +40,7 @@ _PROCESS = "webhook.server.costly.process"
 # The second is there while the first starts anew, which takes some 0.2 s. Each has 25 MiB, and the nodes.
 _PROCESSES = 2
 _FAIR_SECONDS = 0.5  # with less of it, who had the process before is why an object was not judged
+_QUESTIONS = 64  # that are answered at once
 _STUCK_SECONDS = 3.0  # for half a second of work; then the process is killed
 # Rows that are packed at once: a third of a millisecond.
 _SLICE = 64
@@ -194,7 +196,7 @@ class _Process:
             if not isinstance(said, Asked):
                 decided: Decision | Failed = said
                 return decided
-            revision, answers = cluster.all(said.questions)
+            revision, answers = await _answers(cluster, said.questions)
             for each in answers:
                 await self._tell(each)
             told = [self._nodes if isinstance(each, NodeView) else each for each in answers]
@@ -225,3 +227,15 @@ class _Process:
                 raise ConnectionError
             made += part
         return bytes(made)
+
+
+async def _answers(cluster: Direct, questions: Sequence[IndexQuestion]) -> tuple[int, list[object]]:
+    """The answers, a few at a time: others are answered in between, since an object may need one for each namespace."""
+    answers, revisions = list[object](), set[int]()
+    for start in range(0, len(questions), _QUESTIONS):
+        if start:
+            await asyncio.sleep(0)
+        revision, some = cluster.all(questions[start : start + _QUESTIONS])
+        revisions.add(revision)
+        answers += some
+    return revisions.pop() if len(revisions) == 1 else OF_SEVERAL_MOMENTS, answers

@@ -27,6 +27,7 @@ from webhook.core.api.well_known import (
     ZONE,
 )
 from webhook.core.index.tables.shrinking import discard, drop, drop_under, shared
+from webhook.core.time_limit import check_time
 
 # Keys whose values are known to differ from pod to pod, or are copied from the node.
 _MANY_VALUED = frozenset(
@@ -311,6 +312,7 @@ class NamespacePods:
         by_value, by_group = self._apart(requirements)
         groups = {*self.matching(by_group)}
         for name, record in self.records.items() if groups else ():
+            check_time()
             if record.group in groups and all(each.matches(record.aside) for each in by_value):
                 yield name, record.slot
 
@@ -425,6 +427,7 @@ def _merged(groups: Collection[_PodGroup], *, leaving: bool) -> dict[int, int]:
     largest = max(parts, key=len)
     total = dict(largest)
     for part in parts:
+        check_time()
         if part is not largest:
             for slot, number in part.items():
                 total[slot] = total.get(slot, 0) + number

@@ -26,6 +26,7 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.tables.node_table import Nodes
 from webhook.core.index.tables.pod_groups import Counts, NamespacePods, PodRecord, Requirements, bump
 from webhook.core.index.tables.shrinking import discard, drop, drop_under, put_under
+from webhook.core.time_limit import check_time
 
 FINISHED = frozenset({"Succeeded", "Failed"})
 # A term is looked up by namespace and label if that takes at most this many entries: their product can be immense.
@@ -270,6 +271,7 @@ class Pods:
         found: dict[int, list[tuple[int, PodRequest]]] = {}
         for space in self._namespaces.values():
             for record in space.records.values():
+                check_time()
                 if record.priority < priority:
                     found.setdefault(record.slot, []).append((record.priority, record.request))
         return found
@@ -308,6 +310,7 @@ class Pods:
         """The pods with an anti-affinity term that matches an incoming pod: namespace, key and slot."""
         for its_namespace, space in self._namespaces.items():
             for key, record in space.records.items():
+                check_time()
                 terms = record.extras.terms if isinstance(record.extras, _Extras) else ()
                 if any(
                     each.in_namespace(namespace, namespace_labels) and each.selector.matches(labels) for each in terms

@@ -26,6 +26,7 @@ from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.index.tables.pod_table import Term, resolve_term
 from webhook.core.index.tables.score_table import preferred_terms
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, unresolvable, unschedulable
+from webhook.core.time_limit import check_time
 
 INTER_POD_AFFINITY = "InterPodAffinity"
 NO_AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
@@ -98,7 +99,11 @@ def with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
     selector = term.namespace_selector
     if selector.empty or selector.nothing:
         return term
-    chosen = {name for name, labels in index.namespaces_with_labels().items() if selector.matches(labels)}
+    chosen = set[str]()
+    for name, labels in index.namespaces_with_labels().items():
+        check_time()
+        if selector.matches(labels):
+            chosen.add(name)
     return Term(
         topology_key=term.topology_key,
         namespaces=term.namespaces | chosen,
