@@ -256,3 +256,32 @@ def test_a_packed_audit_is_bounded_too(tmp_path):
     ran = confined(tmp_path, "audit", "s.gz")
     assert (ran.code, "unpacks to more than" in ran.errors) == (Exit.UNREADABLE, True), ran.errors
     assert ran.mib < MIB, ran
+
+
+NAMES = (
+    "::error::x",
+    "##[add-matcher]m.json",
+    "a\n::stop-commands::x",
+    "\x1b[31m\x9b2J\u202e",
+    "\u00a0::set-output name=x::",
+)
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("-v",), ("-o", "github"), ("-o", "junit"), ("-o", "sarif"), ("--fix", "--write")]
+)
+@pytest.mark.parametrize("name", NAMES)
+def test_names_command_neither_github_nor_a_terminal(tmp_path, name, options):
+    value = json.loads(web([{**WRONG, "topologyKey": name}]))
+    value["metadata"].update(name=name, namespace=name)
+    file = name.replace("/", "")
+    (tmp_path / f"{file}.json").write_text(json.dumps(value))
+    (tmp_path / f"{file}2.json").write_text(json.dumps({**value, "kind": name}))
+    (tmp_path / f"{file}3.yaml").write_text("a: *x\napiVersion: v1\nkind: Pod\n")
+    ran = confined(tmp_path, "check", *sorted(each.name for each in tmp_path.iterdir()), *options)
+    assert ran.code in {Exit.FINDINGS, Exit.UNREADABLE}
+    for line in (ran.output + ran.errors).split("\n"):
+        assert line.isprintable(), line
+        own = "github" in options and line.startswith(("::error file=", "::warning file=", "::notice file="))
+        assert own or not line.strip().startswith("::"), line
+        assert own or "sarif" in options or "##[" not in line, line

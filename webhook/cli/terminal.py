@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from webhook.manifests.reading.documents import InputFault
 PATIENCE_SECONDS = 1.0  # after this long, progress is shown
 _STEP_SECONDS = 0.1  # between two counts: nobody reads faster, and each is a write to the terminal
 _CLEAR = "\r\033[K"  # the line of a terminal
+_COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
 BOLD, DIM, RED, YELLOW, BLUE, GREEN = "1", "2", "31", "33", "34", "32"
 
 
@@ -54,6 +56,14 @@ def print_results(pieces: Iterable[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def harmless(text: str) -> str:
+    """Text from outside without commands of GitHub Actions, which obeys what a step prints.
+
+    Source: actions/runner ActionCommand.cs ``TryParseV2`` (``::`` at the start of a line) and ``TryParse`` (``##[``).
+    """
+    return _COMMAND.sub(r"\1: :", text).replace("##[", "## [")
+
+
 def print_faults(faults: Iterable[InputFault], *, verbose: bool = True) -> None:
     """Print one line for each error, and one for each note; unless ``verbose``, equal notes share a line."""
     notes: dict[str, list[InputFault]] = {"": []}
@@ -63,18 +73,19 @@ def print_faults(faults: Iterable[InputFault], *, verbose: bool = True) -> None:
         if message and len(equal) > 1:
             files = plural(len({each.file for each in equal}), "file")
             click.echo(
-                f"{files}: note: {one_line(message, 400)} (-v names {'it' if files == '1 file' else 'them'})", err=True
+                f"{files}: note: {harmless(one_line(message, 400))} (-v names {'it' if files == '1 file' else 'them'})",
+                err=True,
             )
             continue
         for fault in equal:
             kind = "error" if fault.fatal else "note"
             place, _, text = str(fault).partition(": ")
-            click.echo(f"{place}: {kind}: {text}", err=True)
+            click.echo(harmless(f"{place}: {kind}: {text}"), err=True)
 
 
 def say(line: str) -> None:
     """Print one line on the standard error, over a progress counter if there is one."""
-    click.echo(f"{_CLEAR if sys.stderr.isatty() else ''}{line}", err=True)
+    click.echo(f"{_CLEAR if sys.stderr.isatty() else ''}{harmless(line)}", err=True)
 
 
 class Progress:

@@ -1,10 +1,13 @@
 """A result -> text for people or machines: one function a format, imported when it is asked for."""
 
 import importlib
+from collections.abc import Iterator
 from functools import partial
 from typing import cast
 
+from webhook.cli.checking.results import RunResult
 from webhook.cli.formats.render import Render
+from webhook.cli.terminal import harmless
 from webhook.report.documents import ReportApi
 
 FORMATS = {
@@ -23,4 +26,10 @@ def renderer(name: str, report_api: str, *, verbose: bool = False) -> Render:
     render = importlib.import_module(FORMATS[name]).render
     if name == "report":
         render = partial(render, api=ReportApi(report_api))
-    return cast("Render", partial(render, verbose=verbose) if name == "text" else render)
+    if name == "text":
+        render = partial(render, verbose=verbose)
+    return cast("Render", partial(_harmless, render) if name in {"text", "junit"} else render)
+
+
+def _harmless(render: Render, result: RunResult, *, color: bool) -> Iterator[str]:
+    return map(harmless, render(result, color=color))

@@ -12,7 +12,7 @@ from webhook.cli.checking.results import Row, RunResult, exit_code, rank
 from webhook.cli.checking.row_text import fix, message
 from webhook.cli.checking.run import look
 from webhook.cli.exit_codes import Exit
-from webhook.cli.terminal import print_faults, print_results
+from webhook.cli.terminal import harmless, print_faults, print_results, say
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line, plural
 from webhook.manifests.editing.atomic_write import written
@@ -31,7 +31,7 @@ def fix_files(files: Iterable[File | InputFault], frame: Frame, *, lowest: Sever
     changed = [each for each in mending.files if each.after != each.file.data]
     unwritten: list[InputFault] = []
     if write:
-        print_results(_written(changed, unwritten))
+        print_results(map(harmless, _written(changed, unwritten)))
     else:
         print_results(
             line for each in changed for line in line_diff(each.file.name, each.file.data, each.pieces.edits())
@@ -48,7 +48,7 @@ def fix_files(files: Iterable[File | InputFault], frame: Frame, *, lowest: Sever
         _told(row): "the file is not written" for each in changed if each.file.name in failed for row in each.rows
     }
     for line in _left(left, reasons, lowest):
-        click.echo(line, err=True)
+        say(line)
     done = [each for each in changed if each.file.name not in failed]
     click.echo(_summary(done, left, write=write), err=True)
     print_failures(left.failures)
