@@ -16,10 +16,10 @@ from bench.audit import lines
 from webhook.cli.terminal import collect_rarely
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.surroundings import surroundings
 from webhook.core.scan.workload_scan import scan_workload
@@ -47,7 +47,7 @@ def main():
             "ADDED", decode_object(msgspec.Raw(encoded), TypeMeta(api_version=made["apiVersion"], kind=made["kind"]))
         )
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    here = Circumstances(policy=Policy(), version=RECORDED, index=index, today="2026-11-23", now="2026-11-23T12:00:00Z")
+    here = Context(policy=Policy(), version=RECORDED, index=index, today="2026-11-23", now="2026-11-23T12:00:00Z")
     began, found, sizes, longest = time.process_time(), [], [], 0.0
     for first in range(0, len(raw), SLICE):
         at = time.process_time()

@@ -10,10 +10,10 @@ from build import API_VERSIONS
 from msgspec.structs import replace
 
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.context import Context
 from webhook.core.policy.policy import Defaults, Messages, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import examine, review
-from webhook.core.rules.frame.subject import Circumstances
 
 KEYS = {"zone": "topology.kubernetes.io/zone", "hostname": "kubernetes.io/hostname"}
 ACTIONS = {"hard": "DoNotSchedule", "soft": "ScheduleAnyway"}
@@ -89,7 +89,7 @@ def workload(kind, pod_labels, *constraints, replicas=3, selector="app=web", met
 
 
 def examined(manifest, policy=DENY, *, index=None, version=RECENT, now=""):
-    return examine(manifest, Circumstances(policy=policy, index=index, version=version, today=TODAY, now=now))
+    return examine(manifest, Context(policy=policy, index=index, version=version, today=TODAY, now=now))
 
 
 def told(rule, manifest, index, policy=DENY, now=""):
@@ -145,7 +145,7 @@ def ending_after(looks):
 
 
 def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, until=2.0, age=0.0, waited=True, **fields):
-    circumstances = Circumstances(
+    context = Context(
         policy=policy,
         index=index,
         version=version,
@@ -153,4 +153,4 @@ def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, until=2.0,
         until=until,
         age=lambda: age,
     )
-    return review(request(new, old, **fields), circumstances, waited=waited)
+    return review(request(new, old, **fields), context, waited=waited)

@@ -5,7 +5,7 @@ import json
 
 from manifest import PLAIN, TODAY
 
-from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.context import Context
 from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.representatives import Representatives
 from webhook.core.scan.surroundings import key_of, surroundings
@@ -18,14 +18,14 @@ def snapshot_of(data):
     return read_snapshot(io.BufferedReader(io.BytesIO(data)), "s", keep=lambda _item: True)
 
 
-def circumstances(snapshot, policy=PLAIN):
-    return Circumstances(policy=policy, version=snapshot.index.version, index=snapshot.index, today=TODAY)
+def context(snapshot, policy=PLAIN):
+    return Context(policy=policy, version=snapshot.index.version, index=snapshot.index, today=TODAY)
 
 
 def scanned(data, policy=PLAIN, *, of_a_slice=100):
     """What a scan says of a snapshot's bytes; each slice has surroundings of its own."""
     snapshot = snapshot_of(data)
-    here = circumstances(snapshot, policy)
+    here = context(snapshot, policy)
     with_pods = [each for each in snapshot.kept if has_template(each.of.api_version, each.of.kind, policy.workloads)]
     named = [(each, read_meta(each.raw)) for each in with_pods]
     present = {key_of(meta.namespace, each.of.api_version, each.of.kind, meta.name) for each, meta in named}

@@ -23,6 +23,7 @@ from msgspec import Raw, Struct
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.cached_property import cached_property
+from webhook.core.context import Context
 from webhook.core.decoders import decoder_of
 from webhook.core.index.facts import judged
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -30,7 +31,6 @@ from webhook.core.nesting import read_nested
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.review import mutate, review, unread
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import unheard
 from webhook.core.time_limit import OutOfTimeError, time_limit
 from webhook.logs import bounded, described
@@ -240,14 +240,14 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
     """Judge a request and encode the answer. Never raises.
 
     Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time; the caller waits until `time.perf_counter` shows
-    ``until``; ``elsewhere`` and ``unlooked`` as in `Circumstances`. Without ``waited`` the decision may name what it
+    ``until``; ``elsewhere`` and ``unlooked`` as in `Context`. Without ``waited`` the decision may name what it
     awaits, and with ``elsewhere`` it may be that the object is costly; then the answer is not one to send. A request
     that only has an envelope is ``unread_for`` a reason (`core.review.review.unread`).
     """
 
     def decide() -> Decision:
         def judge(index: ReadOnlyIndex | None) -> Decision:
-            here = Circumstances(
+            here = Context(
                 policy=engine.policy,
                 version=engine.version,
                 index=index,

@@ -16,7 +16,7 @@ from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.context import Context
 from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.rule_set import BY_ID, RULES
 from webhook.core.api.version import RECORDED
@@ -92,7 +92,7 @@ class Inspection:
 
     def examine(self, manifest=None):
         raw = msgspec.json.encode(manifest or self.manifest)
-        return examine(raw, Circumstances(policy=POLICY, index=self.index, version=RECORDED, today=NOW[:10], now=NOW))
+        return examine(raw, Context(policy=POLICY, index=self.index, version=RECORDED, today=NOW[:10], now=NOW))
 
     @cached_property
     def examined(self):

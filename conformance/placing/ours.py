@@ -114,7 +114,7 @@ def simulated(world):
         known = ClusterSource(index=read.index, version=read.version, source="world", kept=read.kept)
         frame = structs.replace(frame, index=read.index, cluster_version=read.version)
         found, _ = asked(wanted, known, frame, replicas=None, everywhere=False)
-    run = Run(index=known.index, asked=found, within=frame.circumstances(frame.namespace), effort=Effort(states=STATES), rollout="rolls" in world)
+    run = Run(index=known.index, asked=found, within=frame.context(frame.namespace), effort=Effort(states=STATES), rollout="rolls" in world)
     (outcomes,) = run.outcomes(WhatIf())
     whole, staying = outcomes.whole, sum(each.staying for each in outcomes.players)
     exact = whole.outcome is not Outcome.UNKNOWN and None not in {whole.fewest, whole.most}

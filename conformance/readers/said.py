@@ -6,7 +6,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.cluster.autoscalers import AUTOSCALER
-from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.context import Context
 
 
 DESCHEDULER = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "descheduler", "namespace": "kube-system"}}
@@ -26,5 +26,5 @@ def of_descheduler(asked):
 
 def _said(asked, there):
     world = {"id": asked["id"], "objects": [*there, *asked["pods"]], "workload": asked["deployment"]}
-    of = Circumstances(policy=Policy(), index=Inspection(world, None).index, version=RECORDED, today=NOW[:10], now=NOW)
+    of = Context(policy=Policy(), index=Inspection(world, None).index, version=RECORDED, today=NOW[:10], now=NOW)
     return [each.finding.summary for each in examine(asked["deployment"], of).findings if each.finding.rule == AUTOSCALER.id]

@@ -20,9 +20,9 @@ from webhook.cluster.writing.registration import configurations
 from webhook.config import parse_policy
 from webhook.config.schema_checks import schema
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.policy.policy import Defaults, Mode
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
 
 DENIED = "what kube-apiserver would refuse"
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
@@ -481,7 +481,7 @@ def test_the_chart_passes_its_own_rules(role):
     deployment = one("Deployment", ZERO, role)
     examined = examine(
         json.dumps(deployment).encode(),
-        Circumstances(policy=policy(ZERO), version=RECORDED, today="2026-01-01", namespace="platform"),
+        Context(policy=policy(ZERO), version=RECORDED, today="2026-01-01", namespace="platform"),
     )
     assert (examined.findings, examined.warnings) == ((), ())
 

@@ -10,10 +10,10 @@ from e2e.served import PROGRAM
 from e2e.waiting import eventually
 
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
 
 HASH = "pod-template-hash"
 TWICE = constraint(matchLabelKeys=["app"])
@@ -38,7 +38,7 @@ def of_kind(kind, *constraints, name="web"):
 
 def said(made):
     """What the rule says of an object: kube-apiserver's words about its pods, the field, and the object as mended."""
-    found = examine(made, Circumstances(policy=Policy(), version=RECORDED, today="2026-11-21")).findings
+    found = examine(made, Context(policy=Policy(), version=RECORDED, today="2026-11-21")).findings
     [finding] = [each.finding for each in found if each.finding.rule == "pods-refused"]
     words = finding.summary.removeprefix("no pod of this workload can be created: ")
     return words, finding.path, applied(made, finding.edits)

@@ -25,6 +25,7 @@ from webhook.cli.checking.run import look
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.context import Context
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.json_edits import applied
@@ -32,7 +33,6 @@ from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import examine, mutate, review
 from webhook.core.rules.frame.rule import Severity
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import RULES
 from webhook.core.workloads.kinds import KINDS, NATIVE, TEMPLATED
 from webhook.manifests.reading.files import File
@@ -293,7 +293,7 @@ def faults(number):
     try:
         found = examine(
             world.object,
-            Circumstances(policy=world.policy, index=index, version=world.version, today="2026-11-22", now=world.now),
+            Context(policy=world.policy, index=index, version=world.version, today="2026-11-22", now=world.now),
         )
         seen += [each for each in found.not_evaluated if each.fault]
         for each in found.findings:
@@ -310,15 +310,15 @@ def faults(number):
             uid="u", operation=operation, group=group, version=version, kind=world.object["kind"], namespace="shop",
             name="web", object=raw, old_object=old if operation == "UPDATE" else None,
         )  # fmt: skip
-        circumstances = Circumstances(
+        context = Context(
             policy=world.policy,
             index=index,
             version=world.version,
             today="2026-11-22",
             now=world.now,
         )
-        seen += [each for each in review(request, circumstances).not_evaluated if each.fault]
-        mutate(request, circumstances, waited=True)
+        seen += [each for each in review(request, context).not_evaluated if each.fault]
+        mutate(request, context, waited=True)
     raised = [(each.rule, each.fault) for each in seen] + [(each.rule, each.error) for each in failures]
     return [f"{rule}: {''.join(traceback.format_exception(error))}" for rule, error in raised]
 

@@ -20,13 +20,13 @@ from properties.anything import World, filled
 
 from webhook.core.api.types import Node, ObjectMeta, Pod, PodStatus, TypeMeta
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.context import Context
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.facts import judged
 from webhook.core.index.objects import Owner
 from webhook.core.index.readers import decode_object
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import mutate, review
-from webhook.core.rules.frame.subject import Circumstances
 
 STEPS = 40
 TODAY = "2026-11-22"
@@ -198,7 +198,7 @@ def requests(world):
 
 def answers(world, index):
     """What is decided beside the index, by facts of one moment as the server asks for them, and directly."""
-    given = Circumstances(policy=world.policy, version=world.version, today=TODAY, now=world.now)
+    given = Context(policy=world.policy, version=world.version, today=TODAY, now=world.now)
     return [answer for request in requests(world) for answer in _answers(request, given, index)]
 
 

@@ -32,6 +32,7 @@ from webhook.core.api.types import (
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.context import Context
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import applied
 from webhook.core.placement.proofs.bounds import addable_pinned
@@ -40,7 +41,6 @@ from webhook.core.placement.proofs.pinned_claims import Missing
 from webhook.core.placement.proofs.workload_problem import candidate_nodes, survey
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.placement import affinity_conflicts
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import take
@@ -158,7 +158,7 @@ class World:
         policy = replace(DENY, capacity=capacity)
         said = examine(
             self.manifest(replicas),
-            Circumstances(policy=policy, index=index or self.index(), version=RECORDED, today="2026-11-21"),
+            Context(policy=policy, index=index or self.index(), version=RECORDED, today="2026-11-21"),
         ).findings
         rules = {"tainted-nodes-counted", "zone-host-ceiling", "spread-conflicts-affinity", "zone-loss-strands-pods"}
         return [each for each in said if each.finding.rule in rules]

@@ -24,10 +24,11 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.rules.cluster.effect import NO_EFFECT, evaluate
-from webhook.core.rules.frame.subject import Circumstances, Subject, place
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.problem import take
 from webhook.core.workloads.kinds import traits
@@ -101,7 +102,7 @@ def idle(spec, index, kind, replicas, strategy=None):
     subject = Subject(
         workload=workload,
         placed=place(workload),
-        circumstances=Circumstances(policy=FIXED, version=RECORDED, index=index),
+        context=Context(policy=FIXED, version=RECORDED, index=index),
     )
     answers = [each for each in evaluate(subject) if each.rule == NO_EFFECT.id]
     return [int(each.path[-2]) for each in answers if "has no effect" in each.summary]

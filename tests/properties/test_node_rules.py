@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from webhook.core.api.types import NodeSpec, NodeStatus, ObjectMeta, Pod, PodSpec, Taint, Toleration
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import applied
 from webhook.core.review.review import examine
 from webhook.core.rules.cluster.effect import evaluate as effects
 from webhook.core.rules.cluster.nodes import evaluate
-from webhook.core.rules.frame.subject import Circumstances, Subject, place
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL
 from webhook.core.scheduler.problem import take
@@ -106,7 +107,7 @@ def said(rule, spec, index, of=evaluate):
     subject = Subject(
         workload=workload,
         placed=place(workload),
-        circumstances=Circumstances(policy=FIXED, version=RECORDED, index=index),
+        context=Context(policy=FIXED, version=RECORDED, index=index),
     )
     answers = [each for each in of(subject) if each.rule == rule]
     return [(spec.constraints[int(re.search(r"\[(\d+)\]", each.path)[1])], each.summary) for each in answers]
@@ -184,7 +185,7 @@ def test_min_domains_cap_as_many_as_is_said_and_the_fix_lets_all_in(found, spec,
         },
     }
     judged = examine(
-        manifest, Circumstances(policy=FIXED, index=clustered(found), version=RECORDED, today="2026-11-22", now=NOW)
+        manifest, Context(policy=FIXED, index=clustered(found), version=RECORDED, today="2026-11-22", now=NOW)
     ).findings
     capped = [each.finding for each in judged if each.finding.rule == "min-domains-unreachable"]
     assume(capped)

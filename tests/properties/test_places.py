@@ -14,9 +14,9 @@ from manifest import FIXED
 from properties.places import NOW, TooManyStatesError, World
 
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.json_edits import applied
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
 
 FAMILY = {"tainted-nodes-counted", "zone-host-ceiling", "spread-conflicts-affinity", "zone-loss-strands-pods"}
 LOSS = "zone-loss-strands-pods"
@@ -27,7 +27,7 @@ PARTS = 4
 
 def found(world, manifest):
     answer = examine(
-        manifest, Circumstances(policy=FIXED, index=world.index(), version=RECORDED, today="2026-11-21", now=NOW)
+        manifest, Context(policy=FIXED, index=world.index(), version=RECORDED, today="2026-11-21", now=NOW)
     )
     assert [each for each in answer.not_evaluated if each.fault] == []
     return [each for each in answer.findings if each.finding.rule in FAMILY]

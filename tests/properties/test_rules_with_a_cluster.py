@@ -13,8 +13,8 @@ from webhook.conformance.validate_cases import members
 from webhook.conformance.verdict_cases import read_scenario
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.context import Context
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.scheduler.args import ArgsError
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
@@ -44,9 +44,7 @@ def test_every_rule_answers(name):
     spoken = set()
     for number, scenario in enumerate(scenarios(name)):
         manifest = deployment(scenario.pod, 2 + number % 9)
-        found = examine(
-            manifest, Circumstances(policy=FIXED, index=scenario.index, version=RECORDED, today="2026-11-21")
-        )
+        found = examine(manifest, Context(policy=FIXED, index=scenario.index, version=RECORDED, today="2026-11-21"))
         spoken |= {each.finding.rule for each in found.findings}
     # Pods of the scenarios about volumes declare no constraint.
     assert spoken & NEED_CLUSTER or name == "verdict-storage.jsonl.gz"

@@ -11,10 +11,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.review.messages import warnings_of
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.rule import WARNING_CHARS
-from webhook.core.rules.frame.subject import Circumstances
 
 WORDS = st.lists(st.text("abcdefghij", min_size=1, max_size=30), min_size=1, max_size=8)
 LONG = st.builds("-".join, WORDS).map(lambda text: text[:63].rstrip("-"))
@@ -44,7 +44,7 @@ def test_no_warning_is_cut_inside_a_word(rule, name):
     index = cluster(shown.nodes, labelled=shown.labels) if shown.nodes else None
     for manifest in (yaml.safe_load(shown.bad), with_names(shown.bad, name)):
         judged = examine(
-            json.dumps(manifest).encode(), Circumstances(policy=OPEN, index=index, version=RECORDED, today="2026-01-01")
+            json.dumps(manifest).encode(), Context(policy=OPEN, index=index, version=RECORDED, today="2026-01-01")
         ).findings
         for each in judged:
             [warning] = warnings_of([each.finding])

@@ -56,7 +56,7 @@ def standings(known: ClusterSource, frame: Frame, namespace: str) -> list[Standi
 
     Shape: ``namespace`` is the only one that is looked at; empty for all.
     """
-    within = surroundings(frame.circumstances())
+    within = surroundings(frame.context())
     named = [(item, read_meta(item.raw)) for item in known.kept]
     present = {key_of(meta.namespace, *_type(item), meta.name) for item, meta in named}
     chosen = Representatives(present, frame.policy.workloads)
@@ -70,7 +70,7 @@ def _type(item: Item) -> tuple[str, str]:
 
 
 def _of_item(item: Item, meta: ObjectMeta, within: Surroundings, source: str) -> Iterable[Standing]:
-    (api_version, kind), embedded = _type(item), within.circumstances.policy.workloads
+    (api_version, kind), embedded = _type(item), within.context.policy.workloads
     stand_in = stands_for(group_kind(api_version, kind), api_version, meta, embedded) is not None
     try:
         value, _ = read_exactly(item.raw, item.of)

@@ -28,8 +28,8 @@ from webhook.controller.in_time import OutOfTimeError, in_time
 from webhook.controller.reports import Reports
 from webhook.controller.share import Share
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 from webhook.core.scan.surroundings import Surroundings, surroundings
@@ -279,11 +279,9 @@ class Scanner:
         if feed.age > most:
             raise ClusterError(f"the watches are {feed.age:.0f} s old, and maxStaleness is {most:.0f} s")
         now = _iso(self._clock())
-        circumstances = Circumstances(
-            policy=policy, version=feed.version or RECORDED, index=feed.index, today=now[:10], now=now
-        )
+        context = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, today=now[:10], now=now)
         with feed.lock:
-            return surroundings(circumstances)
+            return surroundings(context)
 
     def lines(self) -> dict[str, str]:
         """How it stands, line by line, for readiness."""

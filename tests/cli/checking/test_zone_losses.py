@@ -12,7 +12,7 @@ from conformance.placing.worlds import world
 from webhook.cli.main import main
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
-from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.context import Context
 from webhook.core.scan import zone_losses
 from webhook.core.scan.next_pods import next_pods
 from webhook.core.scan.surroundings import surroundings
@@ -129,7 +129,7 @@ def small_worlds(family):
 @pytest.mark.parametrize("family", ["policies and taints", "affinity", "resources"])
 def test_what_is_said_without_a_search_is_what_the_search_says(family, monkeypatch):
     for name, made, index in small_worlds(family):
-        within = surroundings(Circumstances(policy=PLAIN, version=RECORDED, today=TODAY, index=index))
+        within = surroundings(Context(policy=PLAIN, version=RECORDED, today=TODAY, index=index))
         pods = tuple(next_pods(made, within))
         quick = zone_losses.zone_losses(made, pods, within)
         with monkeypatch.context() as patched:

@@ -14,10 +14,10 @@ from webhook.core.api.selectors import compile_selector
 from webhook.core.api.storage import Claim, ClaimSpec
 from webhook.core.api.types import ObjectMeta
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.index.facts import OF_SEVERAL_MOMENTS, Direct, Facts, judged, judged_afar
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import review
-from webhook.core.rules.frame.subject import Circumstances
 
 WEB = compile_selector(selector("app=web"))
 
@@ -149,7 +149,7 @@ def elsewhere(facts):
 @given(manifests)
 def test_the_same_facts_give_the_same_decision_elsewhere(written):
     asked, facts = decode_review(body(written)), Facts(Noting(CLUSTER))
-    here = Circumstances(policy=Policy(), version=RECORDED, index=facts)
+    here = Context(policy=Policy(), version=RECORDED, index=facts)
     decision = review(asked, here)
     assert review(asked, replace(here, index=CLUSTER)) == decision
     before = dict(facts.known)

@@ -8,10 +8,10 @@ from core.rules.shop import deployed, shop
 from manifest import FIXED, RECENT, TODAY, ending_after, request, workload
 from msgspec.structs import replace
 
+from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
 from webhook.core.rules.frame.rule import SEARCH
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
 
 WIDE, EMPTY = "selector-too-wide", "selector-empty"
@@ -40,7 +40,7 @@ RIGHT_COSTLY = workload("Deployment", STABLE, "zone hard 1 track=stable", select
 
 
 def reviewed(new, old=None, *, policy=STRICT, cluster=CLUSTER, **given):
-    here = Circumstances(policy=policy, version=RECENT, today=TODAY, index=cluster, **given)
+    here = Context(policy=policy, version=RECENT, today=TODAY, index=cluster, **given)
     return review(request(new, old), here)
 
 

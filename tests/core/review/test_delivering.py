@@ -14,10 +14,10 @@ from manifest import request
 
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.context import Context
 from webhook.core.groups.standing.forms import as_json
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import mutate
-from webhook.core.rules.frame.subject import Circumstances
 
 TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
 ON_NODES = {
@@ -62,7 +62,7 @@ def answer(made, *groups, old=None, known=True, **fields):
     found = cluster("a: n1 | b: n2 | c: n3") if known else None
     for each in groups or (group(),) if known else ():
         found.apply("ADDED", each)
-    return mutate(request(made, old, **fields), Circumstances(policy=Policy(), index=found, version=RECORDED))
+    return mutate(request(made, old, **fields), Context(policy=Policy(), index=found, version=RECORDED))
 
 
 def patched(made, decision):
@@ -389,7 +389,7 @@ def test_a_template_that_runs_is_only_touched_when_its_author_changes_it():
     restarted = redis(meta={"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}})
     assert answer(restarted, old=redis()).audit == {"delivered": "cache revision 7f3a"}
     broken = msgspec.structs.replace(request(redis(), redis()), old_object=b"{")
-    here = Circumstances(policy=Policy(), index=index(group()), version=RECORDED)
+    here = Context(policy=Policy(), index=index(group()), version=RECORDED)
     assert mutate(broken, here).audit == {"delivered": "cache revision 7f3a"}
     assert answer(redis(), old={**redis(), "spec": {}}).audit == {"delivered": "cache revision 7f3a"}
 

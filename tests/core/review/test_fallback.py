@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.context import Context
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import mutate
-from webhook.core.rules.frame.subject import Circumstances
 
 SOFT, HARD = "ScheduleAnyway", "DoNotSchedule"
 FULL = "z1: a=1 | z2: b=1 | z3: ~c"  # zone z3 holds the minimum, and nothing is admitted there
@@ -42,7 +42,7 @@ def asked(raw, index, configured=None, *, age=0.0):
         namespace="shop",
         object=json.dumps(raw).encode(),
     )
-    here = Circumstances(policy=configured or policy(), index=index, version=RECORDED, age=lambda: age)
+    here = Context(policy=configured or policy(), index=index, version=RECORDED, age=lambda: age)
     return mutate(request, here, waited=True)
 
 

@@ -8,9 +8,9 @@ import pytest
 from manifest import DENY, RECENT, decide, headline, request, workload
 from msgspec.structs import replace
 
+from webhook.core.context import Context
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import mutate, review
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.limits.size import MAX_VALUES, TOO_MANY_VALUES
 
 NOT_SELF = Policy(ceiling=Mode.DENY, rules={"selector-not-self": Mode.DENY})
@@ -98,7 +98,7 @@ def test_how_long_others_wait(place, shape, route):
     group, kind, around = PLACES[place]
     text = (around % SHAPES[shape]).encode()
     asked = request(workload("Pod", "app=web"), group=group, version="v1", kind=kind, object=text)
-    here = Circumstances(policy=DENY, version=RECENT)
+    here = Context(policy=DENY, version=RECENT)
 
     def once():
         return processor_time(lambda: route(asked, here)) / processor_time(lambda: SKIPPING.decode(text))

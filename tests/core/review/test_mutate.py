@@ -5,10 +5,10 @@ import pytest
 from build import index, owner, policy
 
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.index.owners import Awaited
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import mutate
-from webhook.core.rules.frame.subject import Circumstances
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d4", "uid": "u", "controller": True}
 POD = {
@@ -31,7 +31,7 @@ def request(raw=POD, **fields):
 
 
 def decide(asked, configured=None, cluster=CLUSTER, **more):
-    return mutate(asked, Circumstances(policy=configured or policy(), index=cluster, version=RECORDED), **more)
+    return mutate(asked, Context(policy=configured or policy(), index=cluster, version=RECORDED), **more)
 
 
 def test_a_pod_is_patched():

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from manifest import DENY, RECENT, TODAY, decide, examined, headline, request, workload
 from msgspec.structs import replace
 
+from webhook.core.context import Context
 from webhook.core.policy.policy import Exemption, Match, Mode, NamespaceCeiling, NamespaceMatch, Policy
 from webhook.core.review.judging import Judged, never_denied_for_places
 from webhook.core.review.review import examine, review
 from webhook.core.rules.frame.rule import Finding, Severity
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import RULES, denied_from
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
@@ -366,8 +366,8 @@ def recorded():
 
 
 def test_of_all_recorded_requests_only_the_broken_rollout_is_denied():
-    circumstances = Circumstances(policy=DENY, version=RECENT, today=TODAY)
-    assert {headline(review(asked, circumstances)) for asked in recorded()} == {
+    context = Context(policy=DENY, version=RECENT, today=TODAY)
+    assert {headline(review(asked, context)) for asked in recorded()} == {
         None,
         BROKEN,
     }
@@ -377,7 +377,7 @@ def test_nothing_recorded_that_was_there_before_is_ever_denied():
     for asked in recorded():
         if asked.old_object is not None and asked.object is not None:
             unchanged = request(None, json.loads(asked.old_object), object=asked.old_object)
-            decision = review(unchanged, Circumstances(policy=EVERYTHING, version=RECENT, today=TODAY))
+            decision = review(unchanged, Context(policy=EVERYTHING, version=RECENT, today=TODAY))
             assert decision.allowed
             assert decision.warnings == ()
 
@@ -428,9 +428,7 @@ class TestProperties:
         """An object is a value: the same one gets the same answer, and no object breaks the engine."""
         manifest["metadata"] = {"name": "x", "labels": manifest["metadata"]}
         assert decide(manifest, policy=EVERYTHING) == decide(manifest, policy=EVERYTHING)
-        one, other = (
-            examine(manifest, Circumstances(policy=EVERYTHING, version=RECENT, today=TODAY)) for _ in range(2)
-        )
+        one, other = (examine(manifest, Context(policy=EVERYTHING, version=RECENT, today=TODAY)) for _ in range(2))
         assert one.findings == other.findings
 
     @given(OBJECTS)
@@ -491,9 +489,7 @@ def test_an_examination_has_the_warnings_of_strict_decoding_first():
 def test_what_names_no_namespace_is_looked_for_where_it_would_be_created(where, spoken):
     manifest = workload("StatefulSet", "app=web", "hostname soft 1 app=web", replicas=1, meta={"namespace": None})
     known = index(autoscaler("StatefulSet/web", 10), node("n1"), node("n2"))
-    found = examine(
-        manifest, Circumstances(policy=EVERYTHING, index=known, version=RECENT, today=TODAY, namespace=where)
-    )
+    found = examine(manifest, Context(policy=EVERYTHING, index=known, version=RECENT, today=TODAY, namespace=where))
     assert ("spread-without-effect" in {each.finding.rule for each in found.findings}) is spoken
 
 

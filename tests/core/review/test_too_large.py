@@ -6,8 +6,9 @@ from manifest import FIXED, RECENT, decide, template, workload
 from msgspec.structs import replace
 
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.context import Context
 from webhook.core.policy.policy import Exemption, Match, Mode
-from webhook.core.rules.frame.subject import Circumstances, Subject, place
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.limits.size import (
     _TOO_MANY_CONSTRAINTS,
     _TOO_MANY_COUNTED,
@@ -243,10 +244,10 @@ def test_no_rule_compares_hundreds_of_constraints():
 @pytest.mark.parametrize(("spec", "known"), [({}, True), (on_nodes(300, 10), False)], ids=["ordinary", "too large"])
 def test_rules_are_not_given_the_cluster_for_it(spec, known):
     read = read_workload(web(**spec))
-    here = Circumstances(policy=STRICT, version=RECENT, index=CLUSTER)
-    subject = Subject(workload=read, placed=place(read), circumstances=here)
+    here = Context(policy=STRICT, version=RECENT, index=CLUSTER)
+    subject = Subject(workload=read, placed=place(read), context=here)
     assert (subject.index is CLUSTER) == known
-    assert replace(subject, circumstances=replace(here, offline=True)).index is CLUSTER
+    assert replace(subject, context=replace(here, offline=True)).index is CLUSTER
 
 
 @pytest.mark.parametrize("zeros", [0, 5000])

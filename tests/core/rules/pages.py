@@ -18,11 +18,11 @@ from msgspec.structs import replace
 
 from webhook.core.api.spread_group import SpreadGroup
 from webhook.core.api.version import ANNOUNCED, OLDEST, RECORDED, KubernetesVersion
+from webhook.core.context import Context
 from webhook.core.policy.policy import Messages, Mode
 from webhook.core.review.messages import denial, warnings_of
 from webhook.core.review.review import examine
 from webhook.core.rules.cluster.shared_selectors import TOO_WIDE
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.placement.affinity_conflicts import CONFLICTS
 from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES
 
@@ -66,7 +66,7 @@ class Example(NamedTuple):
         if self.group:
             index.apply("ADDED", convert(yaml.safe_load(self.group), SpreadGroup))
         answers = examine(
-            yaml.safe_load(text), Circumstances(policy=OPEN, index=index, version=version, today="2026-01-01")
+            yaml.safe_load(text), Context(policy=OPEN, index=index, version=version, today="2026-01-01")
         ).findings
         return [each.finding for each in answers if each.finding.rule == rule]
 

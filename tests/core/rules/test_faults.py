@@ -7,10 +7,11 @@ from manifest import DENY, constraint, decide, examined, headline, workload
 from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, Rule, Severity, guarded
-from webhook.core.rules.frame.subject import Circumstances, Subject, place
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.rule_set import _FAMILIES, OFFLINE, RULES, _families, evaluate, noted
 
 ONE, OTHER = (
@@ -59,7 +60,7 @@ def test_other_families_answer(monkeypatch):
 
 def subject_of(manifest):
     known = examined(manifest).workload
-    return Subject(workload=known, placed=place(known), circumstances=Circumstances(policy=DENY, version=RECORDED))
+    return Subject(workload=known, placed=place(known), context=Context(policy=DENY, version=RECORDED))
 
 
 # The selector counts another workload's pods, and the second constraint is refused.

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from manifest import TODAY
 
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.json_edits import applied, value_at
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -45,7 +45,7 @@ def looked(manifest, index=None):
         each.finding
         for each in examine(
             manifest,
-            Circumstances(policy=OPEN, index=index, version=RECORDED, today=TODAY),
+            Context(policy=OPEN, index=index, version=RECORDED, today=TODAY),
             as_written=lambda path: written(value_at(manifest, path)),
         ).findings
     ]

@@ -6,9 +6,10 @@ from core.rules.shop import deployed, shop
 from manifest import FIXED, RECENT, TODAY, decide, ending_after, examined, headline, request, template, workload
 from msgspec.structs import replace
 
+from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
-from webhook.core.rules.frame.subject import _STALE, NO_TIME, Circumstances
+from webhook.core.rules.frame.subject import _STALE, NO_TIME
 from webhook.core.rules.limits.size import _MAX_COUNTED_TERMS, _MAX_RESOURCES, _TOO_MANY_COUNTED, _TOO_MANY_RESOURCES
 from webhook.core.rules.rule_set import RULES
 
@@ -24,7 +25,7 @@ WIDE = "selector-too-wide"
 
 def reviewed(manifest, old=None, *, clock, until=1.0):
     asked = request(manifest, old)
-    here = Circumstances(policy=EVERYTHING, index=CLUSTER, version=RECENT, today=TODAY, clock=clock, until=until)
+    here = Context(policy=EVERYTHING, index=CLUSTER, version=RECENT, today=TODAY, clock=clock, until=until)
     return review(asked, here)
 
 

@@ -12,11 +12,12 @@ from manifest import DENY, PLAIN, RECENT, decide, ending_after, examined, headli
 from msgspec.structs import replace
 
 from webhook.core import rules
+from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.review import judging, review
 from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import NotEvaluated, Rule
-from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
+from webhook.core.rules.frame.subject import NO_TIME, Subject, place
 from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.rule_set import _FAMILIES, BY_ID, RULES, unheard
 from webhook.core.workloads.kinds import BUILT_IN_KINDS
@@ -102,10 +103,10 @@ def test_and_guarded(made_up):
 
 def test_and_out_of_time_where_it_needs_the_cluster(made_up):
     def missing(looks):
-        circumstances = Circumstances(
+        context = Context(
             policy=DENY, version=RECENT, index=cluster("a: n1 | b: n2"), clock=ending_after(looks), until=1.0
         )
-        return review.review(request(WEB), circumstances).not_evaluated
+        return review.review(request(WEB), context).not_evaluated
 
     assert any(NotEvaluated(made_up.id, NO_TIME) in missing(looks) for looks in range(2, 60))
 
@@ -152,8 +153,8 @@ def test_rules_that_one_function_answers_for_are_asked_again_together():
 def test_rules_that_are_not_asked_of_objects_without_constraints_have_no_word_for_them(kind, index):
     found = examined(workload(kind, "app=web")).workload
     for offline in (True, False):
-        here = Circumstances(policy=DENY, version=RECENT, index=index, offline=offline)
-        subject = Subject(workload=found, placed=place(found), circumstances=here)
+        here = Context(policy=DENY, version=RECENT, index=index, offline=offline)
+        subject = Subject(workload=found, placed=place(found), context=here)
         silent = [each for each in _FAMILIES if not each.of_any]
         assert len(silent) > len(_FAMILIES) / 2
         assert [answer for each in silent for answer in each.ask(subject)] == []
@@ -223,7 +224,7 @@ STRANDED = workload("Deployment", "app=web", "zone hard 1 app=web", selector="ap
 def test_what_is_only_audited_is_left_to_the_scan(scanned, rules, told):
     policy = replace(PLAIN, rules=rules)
     index = cluster("a: n1 n2 | b: n3 n4 | c: n5 n6")
-    here = Circumstances(policy=policy, version=RECENT, index=index, unheard=unheard(policy, scanned=scanned))
+    here = Context(policy=policy, version=RECENT, index=index, unheard=unheard(policy, scanned=scanned))
     decision = review.review(request(STRANDED), here)
     found = {each.finding.rule: each.mode for each in decision.findings}
     assert {rule: mode for rule, mode in found.items() if rule == "zone-loss-strands-pods"} == told
@@ -246,7 +247,7 @@ def test_a_rule_that_is_not_asked_changes_nothing_that_users_are_told(rule, mode
     policy = replace(DENY, rules={**dict.fromkeys(BY_ID, Mode.DENY), rule.id: mode})
     for manifest in (CROWDED, EXCLUDED, STRAY, STRANDED):
         for nodes in ("a: n1 | b: n2 | c: ~n3", "a: n1 n2 | b: n3 n4 | c: n5 n6", "a: n1=2 n2 | b: n3"):
-            here = Circumstances(policy=policy, version=RECENT, index=cluster(nodes))
+            here = Context(policy=policy, version=RECENT, index=cluster(nodes))
             left = replace(here, unheard=unheard(policy, scanned=scanned))
             every, some = (review.review(request(manifest), each) for each in (here, left))
             assert (some.allowed, some.message, some.warnings) == (every.allowed, every.message, every.warnings), nodes

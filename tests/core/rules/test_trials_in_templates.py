@@ -5,9 +5,10 @@ from manifest import PLAIN, constraint, examined, workload
 from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.json_edits import Edit
 from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated
-from webhook.core.rules.frame.subject import Circumstances, Subject, place
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.frame.trials import tried_in_templates
 from webhook.core.workloads.reading import read_workload
 
@@ -78,7 +79,7 @@ def subject():
     return Subject(
         workload=seen.workload,
         placed=place(seen.workload),
-        circumstances=Circumstances(policy=PLAIN, version=RECORDED),
+        context=Context(policy=PLAIN, version=RECORDED),
     )
 
 
@@ -179,10 +180,8 @@ def test_while_a_request_waits_fewer_fixes_of_large_objects_are_tried(constraint
         each["matchLabelKeys"] = [f"key-{number}" for number in range(keys)]
         each.pop("labelSelector", None)
     read = read_workload(manifest)
-    here = Circumstances(policy=PLAIN, version=RECORDED)
+    here = Context(policy=PLAIN, version=RECORDED)
     times = []
     found = [finding(Edit(f"{ROOT}.maxSkew", 2), fix="maxSkew: 2")] * 20
-    tried_in_templates(
-        found, Subject(workload=read, placed=place(read), circumstances=here), lambda _: times.append(1) or ()
-    )
+    tried_in_templates(found, Subject(workload=read, placed=place(read), context=here), lambda _: times.append(1) or ())
     assert len(times) == (tried and tried + 1)  # the first time as it is

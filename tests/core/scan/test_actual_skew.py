@@ -9,12 +9,12 @@ from cli.snapshots import snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 from manifest import PLAIN, TODAY, workload
-from scans import circumstances, snapshot_of
+from scans import context, snapshot_of
 
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.context import Context
 from webhook.core.scan.actual_skew import actual_skews, workload_skews
 from webhook.core.scan.domain_text import domain_text
 from webhook.core.scan.next_pods import ScannedTemplate
@@ -105,12 +105,12 @@ def test_of_the_templates_of_one_workload():
     state = snapshot_of(snapshot("a: a0=3 | b: b0=1", workload("Deployment", "app=web", "zone hard 1 app=web")))
     (item,) = [each for each in state.kept if each.of.kind == "Deployment"]
     made = read_workload(item.raw, api_version="apps/v1", kind="Deployment")
-    found = [*workload_skews(made, surroundings(circumstances(state)), stand_in=False)]
+    found = [*workload_skews(made, surroundings(context(state)), stand_in=False)]
     assert [(each.skew, each.above, each.hard) for each in found] == [(2, True, True)]
     state.index.lack("pods", "403 Forbidden")
-    assert [*workload_skews(made, surroundings(circumstances(state)), stand_in=False)] == []
+    assert [*workload_skews(made, surroundings(context(state)), stand_in=False)] == []
     alone = read_workload(json.dumps(running_object("a", "a0")).encode(), api_version="v1", kind="Pod")
-    assert [*workload_skews(alone, surroundings(circumstances(state)), stand_in=False)] == []
+    assert [*workload_skews(alone, surroundings(context(state)), stand_in=False)] == []
 
 
 ONE = "app=redis shard=one"
@@ -190,7 +190,7 @@ def test_its_own_pods_are_told_from_others(spread, held, pods, text):
             index.apply("ADDED", running(f"{on}-{number}", on, labelled, namespace="shop"))
     made = json.dumps(workload("StatefulSet", ONE, spread, selector=ONE)).encode()
     read = read_workload(made, api_version="apps/v1", kind="StatefulSet")
-    within = surroundings(Circumstances(policy=PLAIN, version=RECORDED, index=index, today=TODAY))
+    within = surroundings(Context(policy=PLAIN, version=RECORDED, index=index, today=TODAY))
     [found] = workload_skews(read, within, stand_in=False)
     assert (found.domains, found.others, found.own) == (counted, others, own)
     assert domain_text(found) == text

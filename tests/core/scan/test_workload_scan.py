@@ -9,10 +9,10 @@ from cli.snapshots import HOSTNAME, ZONE, owned, running, snapshot, waiting
 from faults import Raising
 from manifest import DENY, PLAIN, TODAY, workload
 from msgspec.structs import replace
-from scans import circumstances, lines, scanned, snapshot_of
+from scans import context, lines, scanned, snapshot_of
 
+from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.scan import smallest_fix, waiting_pods, workload_scan
 from webhook.core.scan.as_values import cluster_values
 from webhook.core.scan.cluster_scan import cluster_scan
@@ -32,7 +32,7 @@ def web(*constraints, kind="Deployment", **more):
 
 def one(state, *objects, policy=PLAIN, **more):
     """The one workload of a cluster in the notation of ``snapshot``: the first of the objects."""
-    within = surroundings(circumstances(snapshot_of(snapshot(state, *objects, **more)), policy))
+    within = surroundings(context(snapshot_of(snapshot(state, *objects, **more)), policy))
     return scan_workload(json.dumps(objects[0]).encode(), within)
 
 
@@ -46,7 +46,7 @@ def deleted(pod):
     return pod | {"metadata": pod["metadata"] | {"deletionTimestamp": SINCE}}
 
 
-IN_ONE_ZONE = surroundings(circumstances(snapshot_of(snapshot("a: a0"))))
+IN_ONE_ZONE = surroundings(context(snapshot_of(snapshot("a: a0"))))
 WEB_1 = owned("ReplicaSet", "web-1", "Deployment/web", selector={"matchLabels": {"app": "web"}})
 
 
@@ -309,7 +309,7 @@ def test_without_nodes_nothing_is_said_of_pods():
     assert (of_web_.wanted, of_web_.pods, of_web_.skews, of_web_.losses) == (3, None, (), ())
     assert scan.lacks["nodes"] == "403 Forbidden"
     assert any(each.missing == "nodes: 403 Forbidden" for each in scan.gaps)
-    alone = cluster_scan((), surroundings(Circumstances(policy=PLAIN, version=(1, 37), today=TODAY)))
+    alone = cluster_scan((), surroundings(Context(policy=PLAIN, version=(1, 37), today=TODAY)))
     assert (alone.nodes, alone.pods, alone.zones) == (0, 0, ())
 
 

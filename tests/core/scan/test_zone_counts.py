@@ -7,7 +7,7 @@ from cli.snapshots import snapshot
 from manifest import PLAIN, TODAY, workload
 
 from webhook.core.api.version import RECORDED
-from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.context import Context
 from webhook.core.scan.as_values import workload_values
 from webhook.core.scan.surroundings import surroundings
 from webhook.core.scan.workload_scan import scan_workload
@@ -26,9 +26,7 @@ from webhook.snapshot.open_file import load_snapshot
 def test_the_pods_in_each_zone(tmp_path, state, kind, zones):
     file = tmp_path / "cluster.jsonl"
     file.write_bytes(snapshot(state))
-    within = surroundings(
-        Circumstances(policy=PLAIN, version=RECORDED, today=TODAY, index=load_snapshot(str(file)).index)
-    )
+    within = surroundings(Context(policy=PLAIN, version=RECORDED, today=TODAY, index=load_snapshot(str(file)).index))
     found = scan_workload(json.dumps(workload(kind, "app=web", "zone hard 1 app=web")).encode(), within)
     assert found.zones == zones
     assert workload_values(found)["zones"] == zones

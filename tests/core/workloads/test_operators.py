@@ -6,9 +6,9 @@ import pytest
 
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import KINDS
 from webhook.core.workloads.operators import FILLS, OPERATED
@@ -170,8 +170,7 @@ def selecting(labels, **fields):
 
 def findings(value, policy=None):
     return [
-        each.finding
-        for each in examine(value, Circumstances(policy=policy or Policy(), version=RECORDED, today="")).findings
+        each.finding for each in examine(value, Context(policy=policy or Policy(), version=RECORDED, today="")).findings
     ]
 
 
@@ -217,7 +216,7 @@ def test_what_is_said(group, kind, path, labels):
         assert rules(other) == expected, key
     unknown = examine(
         operated(group, kind, path, selecting({"team": "a"})),
-        Circumstances(policy=Policy(), version=RECORDED, today=""),
+        Context(policy=Policy(), version=RECORDED, today=""),
     )
     assert unknown.findings == ()
     gaps = {gap.rule: gap.missing for gap in unknown.not_evaluated}
@@ -307,11 +306,11 @@ def test_what_stands_in_the_index_does_not_count_a_part_of_a_pod():
     value["spec"]["instances"] = 3
     workload = read_workload(value)
     assert (workload.replicas, workload.templates[0].replicas) == (3, 3)
-    examined = examine(value, Circumstances(policy=Policy(), version=RECORDED, today=""))
+    examined = examine(value, Context(policy=Policy(), version=RECORDED, today=""))
     gaps = {gap.rule: gap.missing for gap in examined.not_evaluated}
     assert gaps["replicas-can-get-stuck"] == "an operator adds to the pods; look at what it makes"
     nothing = {"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "metadata": {"name": "db"}, "spec": {}}
-    assert examine(nothing, Circumstances(policy=Policy(), version=RECORDED, today="")).not_evaluated == ()
+    assert examine(nothing, Context(policy=Policy(), version=RECORDED, today="")).not_evaluated == ()
 
 
 DB = EmbeddedKind(

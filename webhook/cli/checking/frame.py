@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.context import Context
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.frame.subject import Circumstances
 
 
 class Frame(Struct, frozen=True, kw_only=True):
@@ -38,9 +38,9 @@ class Frame(Struct, frozen=True, kw_only=True):
         """The release to examine for: as asked, else the cluster's, else the recorded one."""
         return self.asked_version or self.cluster_version or RECORDED
 
-    def circumstances(self, namespace: str = "", file: str = "") -> Circumstances:
+    def context(self, namespace: str = "", file: str = "") -> Context:
         """The same for the rules, of an object of this file that would be created in this namespace."""
-        return Circumstances(
+        return Context(
             policy=self.policy,
             version=self.version,
             index=self.index,

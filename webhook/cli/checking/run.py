@@ -209,7 +209,7 @@ class CheckRun:
             manifest = manifest if patch is None else patch.manifest
             examined = examine(
                 with_values(manifest) if patch is None else manifest.value,
-                frame.circumstances(manifest.namespace or frame.namespace, manifest.file),
+                frame.context(manifest.namespace or frame.namespace, manifest.file),
                 as_written=lambda path: as_written(manifest, path),
             )
         except Exception as error:  # noqa: BLE001 whatever one object does to us, the others are looked at

@@ -68,7 +68,7 @@ def examine_cluster(
     for resource, why in (absent(kinds) if header is None else header.lacks).items():
         index.lack(resource, why)
     frame = structs.replace(frame, index=index)
-    within, chosen = surroundings(frame.circumstances(frame.namespace)), Representatives(here, frame.policy.workloads)
+    within, chosen = surroundings(frame.context(frame.namespace)), Representatives(here, frame.policy.workloads)
     seen, scanned = CheckRun(), list[ScannedWorkload]()
     seen.faults += faults
     for manifest in seen.manifests(files, duplicates=False):

@@ -101,7 +101,7 @@ def explain(  # noqa: PLR0913 one parameter an option
 
 def _answer(question: Question, known: ClusterSource, frame: Frame, options: str) -> AnsweredQuestion:
     explanation = explain_pod(problem_of(question.pod, known.index, frame.policy), known.index)
-    replicas = after(explanation.fixes, question.pod, question.maker, frame.circumstances(), known.index)
+    replicas = after(explanation.fixes, question.pod, question.maker, frame.context(), known.index)
     return AnsweredQuestion(question, explanation, known.missing, options, replicas)
 
 
@@ -188,7 +188,7 @@ def _refused_beside(wanted: find_object.Wanted, known: ClusterSource, frame: Fra
         found = _looked_up(wanted, known)
     except CommandError:  # the pod that waits can be explained without
         return ()
-    return () if found is None else refused_of(found, frame.circumstances())
+    return () if found is None else refused_of(found, frame.context())
 
 
 def _pending(known: ClusterSource, given: Given, frame: Frame, output: str, *, everywhere: bool) -> Exit:

@@ -125,7 +125,7 @@ def simulate(  # noqa: PLR0913 one parameter an option
         raise CommandError(f"--rollout is for one workload, and here are {len(found.makers)}")
     progress = Progress("states")
     effort = Effort(states=states)
-    within = frame.circumstances(namespace)
+    within = frame.context(namespace)
     run = Run(index=known.index, asked=found, within=within, effort=effort, rollout=rollout, tick=progress)
     try:
         answers = [*run.answers(what_if)]

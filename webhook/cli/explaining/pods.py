@@ -109,8 +109,8 @@ def of_object(
             exists=False,
             unknown=ready.unknown,
             refused=(
-                *refused(workload, template, frame.circumstances()),
-                *not_admitted(workload, template, made.template, frame.circumstances(), index),
+                *refused(workload, template, frame.context()),
+                *not_admitted(workload, template, made.template, frame.context(), index),
             ),
             target=target(ready.pod, index) if applied else None,
             maker=workload if len(workload.templates) == 1 and not workload.is_pod else None,

@@ -147,7 +147,7 @@ def _take(read: _Read, each: Object, frame: Frame) -> None:
             read.configured += [value] if is_cluster(value) else []
         else:
             known = {one.maker.title for one in read.workloads}
-            found = makers(each.value, of, frame.circumstances(frame.namespace), applied=each.applied)
+            found = makers(each.value, of, frame.context(frame.namespace), applied=each.applied)
             read.workloads += [
                 Written(maker, of, each.value) for maker in found if maker.title not in known and _may_be_shard(maker)
             ]
@@ -262,7 +262,7 @@ def _mine(group: Group, workloads: Iterable[Written]) -> list[Written]:
 
 
 def _member(of: Maker, group: Group, known: ClusterSource, frame: Frame) -> Member:
-    within = frame.circumstances(frame.namespace)
+    within = frame.context(frame.namespace)
     pod, value = next_of(of, within, known.index).problem.pod, of.template.template.labels[group.shard_label]
     return Member(workload=of.workload, shard=value, pod=pod, pods=of.replicas)
 

@@ -131,7 +131,7 @@ def asked(
     elif of.named is not None:
         raw, stated = _object(of.named, others, known, guessed=everywhere)
         try:
-            within = frame.circumstances(frame.namespace)
+            within = frame.context(frame.namespace)
             found = [*makers(raw, stated, within, applied=True, replicas=replicas)]
         except DecodeError as error:
             raise CommandError(f"{known.source}: {of.named.title}: {error.message}", Exit.UNREADABLE) from error
@@ -174,7 +174,7 @@ def _of_all(
         if namespace not in {"", read_meta(item.raw).namespace}:
             continue
         try:
-            found += of_cluster(item.of, item.raw, frame.circumstances(frame.namespace))
+            found += of_cluster(item.of, item.raw, frame.context(frame.namespace))
         except DecodeError as error:
             unreadable.append(unread(item.of.kind, item.raw, error.message))
     for line in unreadable:
@@ -207,7 +207,7 @@ def _of_files(
     seen, found, read = CheckRun(), list[Maker](), [*read_files(files, unpack=True)]
     for scaler in with_autoscalers(frame, [each for each in read if isinstance(each, File)]).scalers:
         put(known.index, scaler, "autoscaler")
-    within = frame.circumstances(frame.namespace)
+    within = frame.context(frame.namespace)
     for manifest in seen.manifests(read, duplicates=False):
         stated = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
         try:

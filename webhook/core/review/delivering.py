@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from webhook.core.api.types import Affinity, PodTemplate, SpreadConstraint
 from webhook.core.api.well_known import INJECTED_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.context import Context
 from webhook.core.defaulting.injection import InjectionRecord, Operation, annotating, opted_out, record_of
 from webhook.core.groups.delivery import NO_PLAN, stored_plan, with_shard_plan
 from webhook.core.groups.group import Fields, ShardPlan
 from webhook.core.groups.membership import Membership, memberships
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import AdmissionRequest, Decision
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.limits.size import exceeded, immense
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import DEPLOYMENT, STATEFUL_SET, group_kind
@@ -44,9 +44,9 @@ def takes_plans(request: AdmissionRequest) -> bool:
     return written and group_kind(request.api_version, request.kind) in _DELIVERED
 
 
-def delivered(request: AdmissionRequest, circumstances: Circumstances) -> Decision:
+def delivered(request: AdmissionRequest, context: Context) -> Decision:
     """Answer such a request; it is never denied."""
-    workload, index = _read(request.object, request), circumstances.index
+    workload, index = _read(request.object, request), context.index
     if workload is None or index is None:
         return Decision(reason="unreadable" if workload is None else "cluster-unknown")
     template = workload.templates[0]
@@ -55,10 +55,10 @@ def delivered(request: AdmissionRequest, circumstances: Circumstances) -> Decisi
     if opted_out(workload.meta) or opted_out(template.template.meta):
         return Decision(reason="opted-out")
     group = _group(template, request.namespace, index)
-    return Decision(reason="no-group") if group is None else _of_one(group, workload, request, circumstances)
+    return Decision(reason="no-group") if group is None else _of_one(group, workload, request, context)
 
 
-def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, circumstances: Circumstances) -> Decision:
+def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, context: Context) -> Decision:
     template, name = workload.templates[0].template, of.group.name
     # What there is is compared with what there is to be, each with each, while others wait.
     if too_large := exceeded(workload) or immense(template.pod_spec.constraints):
@@ -75,7 +75,7 @@ def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, circu
         if isinstance(kept, _Patched) and kept.template == _sent(request.old_object):
             return Decision(reason="already-there", patch=kept.operations)
     title = workload.kind, workload.meta.name or request.name
-    plan = stored_plan(of, template, before, title, circumstances.version)
+    plan = stored_plan(of, template, before, title, context.version)
     if isinstance(plan, str):
         if standing is None:
             return _nothing(f"SpreadGroup {name}: {plan}")

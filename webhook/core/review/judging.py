@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from webhook.core.api.types import ObjectMeta, TypeMeta
 from webhook.core.api.well_known import EXEMPT_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.context import Context
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.nesting import has_more_values
 from webhook.core.policy.policy import MatchedObject, Mode, Policy, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
-from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
+from webhook.core.rules.frame.subject import NO_TIME, Subject, place
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.limits.size import IMMENSE, MAX_VALUES, TIMELY, TOO_COSTLY, TOO_LARGE, TOO_MANY_VALUES
 from webhook.core.rules.placement.pod_fits import Feasibility
@@ -116,26 +117,26 @@ def read_in_time(raw: bytes | Raw, of: TypeMeta, policy: Policy) -> ReadObject:
     return read_object(raw, of, policy)
 
 
-def evaluated(given: ReadObject, circumstances: Circumstances, limit: str = "") -> Evaluation:
+def evaluated(given: ReadObject, context: Context, limit: str = "") -> Evaluation:
     """What every rule answers; nothing of an object that has no pod template.
 
     Shape: none looks at an object that exceeds the ``limit``.
     """
-    workload, error, namespace = given.workload, given.decode_error, circumstances.namespace
+    workload, error, namespace = given.workload, given.decode_error, context.namespace
     if error is not None:
         return Evaluation(None, (wrong_type(error, lambda: parsed(given.raw)),), decode_error=error)
     if given.limit:
         missed = not_looked_at(given.limit)
-        allowed = circumstances.policy.too_large == "allow"
+        allowed = context.policy.too_large == "allow"
         return Evaluation(None, () if allowed else tuple(_unanswered(each, "spec") for each in missed), missed)
     if workload is None:
         return Evaluation(None, ())
-    if namespace and workload.meta.namespace != namespace and not (circumstances.offline and workload.meta.namespace):
+    if namespace and workload.meta.namespace != namespace and not (context.offline and workload.meta.namespace):
         # Where it would be created; rules look there for what else is in the cluster.
         workload = replace(workload, meta=replace(workload.meta, namespace=namespace))
     if limit:
         return Evaluation(workload, (), not_looked_at(limit))
-    subject = Subject(workload=workload, placed=place(workload), circumstances=circumstances)
+    subject = Subject(workload=workload, placed=place(workload), context=context)
     findings, missing, feasibility = evaluate(subject)
     return Evaluation(workload, findings, missing, feasibility=feasibility)
 
@@ -151,11 +152,9 @@ def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: Rea
     )
 
 
-def judge(
-    found: Evaluation, circumstances: Circumstances, target: MatchedObject, meta: ObjectMeta
-) -> tuple[Judged, ...]:
+def judge(found: Evaluation, context: Context, target: MatchedObject, meta: ObjectMeta) -> tuple[Judged, ...]:
     """Decide the mode of each finding; findings that are off are left out."""
-    policy = circumstances.policy
+    policy = context.policy
     ceiling = ceiling_for(policy, target.namespace, target.namespace_labels)
     annotated = _annotated(found.workload, meta) if policy.annotation_exempt != "none" else frozenset()
     told = []
@@ -167,7 +166,7 @@ def judge(
             configured = Mode.DENY
         configured = configured.capped(finding.at_most)
         mode, waived = configured.capped(ceiling), ""
-        exemption = exempted(policy, rule.id, target, circumstances.today) if policy.exemptions else None
+        exemption = exempted(policy, rule.id, target, context.today) if policy.exemptions else None
         if exemption is not None:
             mode, waived = mode.capped(Mode.AUDIT), f"exempted: {exemption.reason}"
         # Whoever writes the object may silence a warning; a denial only where the platform team lets them.

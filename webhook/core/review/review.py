@@ -15,6 +15,7 @@ from webhook.core.api.types import ObjectMeta, TypeMeta
 from webhook.core.api.well_known import OUR_PREFIX
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import constraint_warnings
+from webhook.core.context import Context
 from webhook.core.defaulting.fallback import Fallback, fall_back, is_wanted
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
 from webhook.core.defaulting.next_pod import namespace_of
@@ -47,7 +48,7 @@ from webhook.core.review.unexamined import is_controller, why_unexamined
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.frame.rule import FAILED, SEARCH, Finding, NotEvaluated, RuleAnswer, Severity
-from webhook.core.rules.frame.subject import Circumstances, Subject, place
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
 from webhook.core.rules.limits.cost import is_costly, weigh
@@ -86,7 +87,7 @@ _SPARED_SECONDS = 0.2
 _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 
 
-def review(request: AdmissionRequest, circumstances: Circumstances, *, waited: bool = True) -> Decision:
+def review(request: AdmissionRequest, context: Context, *, waited: bool = True) -> Decision:
     """Judge one request of the validating route.
 
     Shape: without ``waited`` the decision may name what it ``awaits``, as `mutate` does: the namespace of an object
@@ -94,28 +95,28 @@ def review(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
     """
     # Short cuts first; every other object is examined by all rules.
     try:
-        asked = as_update(request, circumstances.index) if request.sub_resource else request
+        asked = as_update(request, context.index) if request.sub_resource else request
         if asked is None or asked.object is None or asked.operation not in _REVIEWED:
             return Decision(reason="nothing to review")
-        revised = as_stateful_set(asked, circumstances.policy, circumstances.index) if is_revision(asked) else None
+        revised = as_stateful_set(asked, context.policy, context.index) if is_revision(asked) else None
         if revised is None and is_revision(asked):
             return Decision(reason="its owner is reviewed")
-        asked, given = revised or (asked, read_in_time(asked.object, asked.stated, circumstances.policy))
-        if reason := why_unexamined(asked, given, circumstances):
+        asked, given = revised or (asked, read_in_time(asked.object, asked.stated, context.policy))
+        if reason := why_unexamined(asked, given, context):
             return Decision(reason=reason)
         here = replace(
-            circumstances,
-            until=min(circumstances.until, circumstances.clock() + _MAX_JUDGING_SECONDS),
+            context,
+            until=min(context.until, context.clock() + _MAX_JUDGING_SECONDS),
             namespace=asked.namespace,
             creating=asked.operation == "CREATE",
             fixes=False,
         )
         return _told_of_crowds(_reviewed(asked, given, here, waited=waited), here)
     except Exception as error:  # noqa: BLE001 whatever an author can make it raise counts against the author
-        return _failed(request, circumstances, error)
+        return _failed(request, context, error)
 
 
-def _told_of_crowds(decision: Decision, here: Circumstances) -> Decision:
+def _told_of_crowds(decision: Decision, here: Context) -> Decision:
     """The decision, with a warning where the load of others kept rules from a search."""
     unsought = here.unlooked == CROWDED and any(each.missing.endswith(SEARCH) for each in decision.not_evaluated)
     if not unsought or not decision.allowed:
@@ -123,7 +124,7 @@ def _told_of_crowds(decision: Decision, here: Circumstances) -> Decision:
     return replace(decision, warnings=(*decision.warnings, *not_read(CROWDED)))
 
 
-def _failed(request: AdmissionRequest, here: Circumstances, error: Exception) -> Decision:
+def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decision:
     """The decision where the review itself raised: as if every rule had.
 
     An update of metadata or status alone is allowed, and so is what a controller makes of an object that was reviewed.
@@ -136,13 +137,13 @@ def _failed(request: AdmissionRequest, here: Circumstances, error: Exception) ->
     return replace(decision, audit={**decision.audit, "error": "internal"}, fault=error)
 
 
-def unread(request: AdmissionRequest, circumstances: Circumstances, why: str, *, may_deny: bool) -> Decision:
+def unread(request: AdmissionRequest, context: Context, why: str, *, may_deny: bool) -> Decision:
     """Answer a request whose object was not read: deny it where a rule on ``deny`` applies.
 
     The reason is one of `TOO_LARGE`. The policy's ``tooLarge: allow`` admits the object with a warning, and so does
     the mutating route, which patches nothing.
     """
-    policy = circumstances.policy
+    policy = context.policy
     kind = group_kind(request.api_version, request.kind)
     if may_deny and (request.sub_resource or request.operation not in _REVIEWED):
         return Decision(reason="nothing to review")
@@ -152,11 +153,11 @@ def unread(request: AdmissionRequest, circumstances: Circumstances, why: str, *,
         return Decision(reason="no pod template")
     decision = Decision()
     if may_deny and policy.too_large != "allow":
-        decision = _unanswered(request, circumstances, failing(kind, why), _NO_META)
+        decision = _unanswered(request, context, failing(kind, why), _NO_META)
     return replace(decision, reason=why, warnings=not_read(why) if decision.allowed else ())
 
 
-def _unanswered(request: AdmissionRequest, here: Circumstances, found: Evaluation, meta: ObjectMeta) -> Decision:
+def _unanswered(request: AdmissionRequest, here: Context, found: Evaluation, meta: ObjectMeta) -> Decision:
     """Deny an object by the first rule on ``deny`` whose answer is unknown."""
     judged = judge(found, here, target_of(meta, request.kind, request.namespace, request.name, here.index), meta)
     if request.sub_resource:
@@ -180,7 +181,7 @@ def _keeps_spec(request: AdmissionRequest) -> bool:
     return new == old
 
 
-def _reviewed(request: AdmissionRequest, given: ReadObject, here: Circumstances, *, waited: bool) -> Decision:
+def _reviewed(request: AdmissionRequest, given: ReadObject, here: Context, *, waited: bool) -> Decision:
     new = _looked_at(given, here)
     if new is None:
         return _COSTLY
@@ -209,31 +210,29 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Circumstances,
     return _decide(request, here.policy, new, judged, told=_is_read(new, old))
 
 
-def _looked_at(given: ReadObject, circumstances: Circumstances) -> Evaluation | None:
+def _looked_at(given: ReadObject, context: Context) -> Evaluation | None:
     """What every rule says of the object and of its size; None where it should be judged elsewhere."""
-    costly, limit = _weighed(given, circumstances)
-    if costly and circumstances.elsewhere:
+    costly, limit = _weighed(given, context)
+    if costly and context.elsewhere:
         return None
     # What only waits for a search, and cannot have it, is judged without; so is anything where others took the time.
-    if circumstances.unlooked == CROWDED or (circumstances.unlooked and not costly):
-        spared = replace(circumstances, unlooked="", elsewhere=True)
-        with suppress(OutOfTimeError), _spared(circumstances):
-            return with_unanswered(evaluated(given, spared, limit), circumstances.policy, costly=costly)
-        return with_unanswered(
-            evaluated(given, replace(circumstances, unlooked=TOO_COSTLY), limit), circumstances.policy
-        )
-    found = evaluated(given, circumstances, limit)
-    if circumstances.elsewhere and any(each.missing.endswith(SEARCH) for each in found.not_evaluated):
+    if context.unlooked == CROWDED or (context.unlooked and not costly):
+        spared = replace(context, unlooked="", elsewhere=True)
+        with suppress(OutOfTimeError), _spared(context):
+            return with_unanswered(evaluated(given, spared, limit), context.policy, costly=costly)
+        return with_unanswered(evaluated(given, replace(context, unlooked=TOO_COSTLY), limit), context.policy)
+    found = evaluated(given, context, limit)
+    if context.elsewhere and any(each.missing.endswith(SEARCH) for each in found.not_evaluated):
         return None
-    return with_unanswered(found, circumstances.policy, costly=costly)
+    return with_unanswered(found, context.policy, costly=costly)
 
 
-def _spared(circumstances: Circumstances) -> AbstractContextManager[None]:
-    ends = circumstances.clock() + _SPARED_SECONDS
-    return time_limit(lambda: circumstances.clock() > ends)
+def _spared(context: Context) -> AbstractContextManager[None]:
+    ends = context.clock() + _SPARED_SECONDS
+    return time_limit(lambda: context.clock() > ends)
 
 
-def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Circumstances) -> bool:
+def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Context) -> bool:
     """Whether nobody could make time run out for the old object: neither it nor the new one is costly.
 
     Of a costly object its author changes what findings are about, when others that he sent take all of the time.
@@ -248,13 +247,13 @@ def _says_the_same(old: Evaluation, new: Evaluation) -> bool:
     return new.workload is not None and old.workload is not None and _says(new.workload) == _says(old.workload)
 
 
-def _weighed(given: ReadObject, circumstances: Circumstances) -> tuple[bool, str]:
+def _weighed(given: ReadObject, context: Context) -> tuple[bool, str]:
     """Whether looking at the object takes longer than others may wait, and the limit beyond which no rule looks."""
-    workload, index = given.workload, circumstances.index
+    workload, index = given.workload, context.index
     if workload is None:
         return False, ""
     nodes = 0 if index is None else len(index.view())
-    namespace = circumstances.namespace or namespace_of(workload.meta.namespace)
+    namespace = context.namespace or namespace_of(workload.meta.namespace)
     if index is None or not index.groups(namespace):
         return weigh(workload, nodes)
     templates = workload.templates[:MAX_TEMPLATES]  # of more nothing is looked at
@@ -264,22 +263,20 @@ def _weighed(given: ReadObject, circumstances: Circumstances) -> tuple[bool, str
     return weigh(workload, nodes, grouped=any(selected))
 
 
-def _comes_too_early(namespace: str, circumstances: Circumstances) -> bool:
+def _comes_too_early(namespace: str, context: Context) -> bool:
     """Whether the cluster, which is known otherwise, does not have the namespace yet."""
-    index = circumstances.index
-    if index is None or not namespace or circumstances.policy.ceiling is Mode.OFF:
+    index = context.index
+    if index is None or not namespace or context.policy.ceiling is Mode.OFF:
         return False
     return index.namespace_labels(namespace) is None and not index.lacks("namespaces")
 
 
-def _with_fixes(
-    found: Evaluation, judged: Sequence[Judged], circumstances: Circumstances
-) -> tuple[Evaluation, tuple[Judged, ...]]:
+def _with_fixes(found: Evaluation, judged: Sequence[Judged], context: Context) -> tuple[Evaluation, tuple[Judged, ...]]:
     """Both with tried fixes of the denials; nobody sees those of other findings."""
     denied = [each.finding for each in judged if each.mode is Mode.DENY and each.finding.edits]
     if found.workload is None or not denied:
         return found, tuple(judged)
-    subject = Subject(workload=found.workload, placed=place(found.workload), circumstances=circumstances)
+    subject = Subject(workload=found.workload, placed=place(found.workload), context=context)
     tried = with_tried_fixes(denied, subject)
     better = dict(zip(map(id, denied), tried.findings, strict=True))
     told = tuple(replace(each, finding=better.get(id(each.finding), each.finding)) for each in judged)
@@ -301,7 +298,7 @@ def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
     return {"feasibility": f"{feasibility.verdict}: {one_line(feasibility.answer.missing)}"}
 
 
-def mutate(request: AdmissionRequest, circumstances: Circumstances, *, waited: bool = False) -> Decision:
+def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False) -> Decision:
     """Answer one request of the mutating route; it may patch, and never denies.
 
     Shape: if the decision ``awaits`` an object, it must not be sent: the caller calls again when the object has
@@ -310,7 +307,7 @@ def mutate(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
     if request.object is not None and has_more_values(request.object, MAX_VALUES):
         return Decision(reason="unreadable")
     if takes_plans(request):
-        answer = delivered(request, circumstances)
+        answer = delivered(request, context)
         return replace(answer, delivery=answer.reason or "delivered")
     is_pod = (request.api_version, request.kind) == ("v1", "Pod")
     if request.object is None or request.sub_resource or request.operation != "CREATE" or not is_pod:
@@ -321,12 +318,12 @@ def mutate(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
         workload = None  # the API server refuses the pod afterwards, with a better message
     if workload is None or not workload.templates:
         return Decision(reason="unreadable")
-    policy, index, version = circumstances.policy, circumstances.index, circumstances.version
+    policy, index, version = context.policy, context.index, context.version
     result = inject(workload.templates[0].template, request.namespace, policy, index, version, waited=waited)
     if isinstance(result, Awaited):
         return Decision(reason="too-early", awaits=result)
     injection = None if isinstance(result, Skip) else result
-    found = None if result == _OPTED_OUT else _fallback(workload, request.namespace, circumstances, injection)
+    found = None if result == _OPTED_OUT else _fallback(workload, request.namespace, context, injection)
     audit = {}
     if injection is not None:
         audit["injected" if injection.patch else "would-inject"] = f"revision {injection.record.revision}"
@@ -342,27 +339,25 @@ def mutate(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
     )
 
 
-def _fallback(
-    workload: Workload, namespace: str, circumstances: Circumstances, injection: Injection | None
-) -> Fallback | None:
+def _fallback(workload: Workload, namespace: str, context: Context, injection: Injection | None) -> Fallback | None:
     """What gives way of the pod's hard constraints; nothing where the cluster is not known well enough to say."""
-    pod, index, policy = workload.templates[0].template, circumstances.index, circumstances.policy
+    pod, index, policy = workload.templates[0].template, context.index, context.policy
     if index is None or not is_wanted(pod, policy) or is_costly(workload, len(index.view())):
         return None
-    subject = Subject(workload=workload, placed=(), circumstances=circumstances)
+    subject = Subject(workload=workload, placed=(), context=context)
     if subject.lacks("nodes", "pods"):
         return None
-    made = partial(fall_back, pod, namespace, policy, index, circumstances.version, injection)
-    if circumstances.elsewhere:
+    made = partial(fall_back, pod, namespace, policy, index, context.version, injection)
+    if context.elsewhere:
         return made()
-    with suppress(OutOfTimeError), _spared(circumstances):
+    with suppress(OutOfTimeError), _spared(context):
         return made()
     return None
 
 
 def examine(
     raw: bytes | Mapping[str, object],
-    circumstances: Circumstances,
+    context: Context,
     *,
     as_written: Callable[[str], str] = lambda _path: "",
 ) -> Examination:
@@ -372,7 +367,7 @@ def examine(
     Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
     """
     stated = stated_type(raw)
-    here = replace(circumstances, offline=True)
+    here = replace(context, offline=True)
     try:
         found, strict = _exactly(raw, stated, here)
     except DecodeError as error:
@@ -393,7 +388,7 @@ def examine(
 
 
 def _exactly(
-    raw: bytes | Mapping[str, object], stated: TypeMeta, circumstances: Circumstances
+    raw: bytes | Mapping[str, object], stated: TypeMeta, context: Context
 ) -> tuple[Evaluation, tuple[str, ...]]:
     """What every rule answers of an object as kube-apiserver keeps it, and of what nobody reads or keeps in it.
 
@@ -401,28 +396,28 @@ def _exactly(
     in their place; beside one all but those of the API rules, without which nothing else can be said.
     Errors: DecodeError.
     """
-    kept, strict = read_exactly(raw, stated, circumstances.version)
-    given = read_object(kept, stated, circumstances.policy)
-    if limit := _weighed(given, circumstances)[1]:
-        return evaluated(given, circumstances, limit), strict
-    found = evaluated(given, circumstances)
+    kept, strict = read_exactly(raw, stated, context.version)
+    given = read_object(kept, stated, context.policy)
+    if limit := _weighed(given, context)[1]:
+        return evaluated(given, context, limit), strict
+    found = evaluated(given, context)
     written = Written(
-        raw=raw, stated=stated, embedded=circumstances.policy.workloads, workload=found.workload, warnings=strict
+        raw=raw, stated=stated, embedded=context.policy.workloads, workload=found.workload, warnings=strict
     )
     found = _told_once(found.and_of((*evaluate_written(written),)))
-    if not circumstances.fixes:
+    if not context.fixes:
         return found, strict
 
     def again(changed: Mapping[str, object]) -> tuple[RuleAnswer, ...]:
-        return _exactly(changed, stated_type(changed), replace(circumstances, fixes=False))[0].answers
+        return _exactly(changed, stated_type(changed), replace(context, fixes=False))[0].answers
 
     def speaks_against(finding: Finding) -> bool:
         # What a field in its place brings to light was there before: of that, only what is as bad speaks against it.
         severity = finding.severity or BY_ID[finding.rule].severity
-        hidden = severity is not Severity.HIGH and (circumstances.index is None or is_moot(finding, found.findings))
+        hidden = severity is not Severity.HIGH and (context.index is None or is_moot(finding, found.findings))
         return warns_by_default(finding) and not hidden
 
-    rules = OFFLINE if circumstances.index is None else BY_ID.keys() - API_RULES
+    rules = OFFLINE if context.index is None else BY_ID.keys() - API_RULES
     return found.with_fixes(tried_as_a_whole(found.answers, rules, raw, again, speaks_against)), strict
 
 
@@ -445,12 +440,12 @@ def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
     )
 
 
-def _old(request: AdmissionRequest, circumstances: Circumstances) -> ReadObject | None:
+def _old(request: AdmissionRequest, context: Context) -> ReadObject | None:
     """The object as it was before this request; None if there is none."""
     if request.operation != "UPDATE" or request.old_object is None:
         return None
     # The old object is evaluated even if it had a reviewed owner: garbage collection may orphan it in this request.
-    return read_in_time(request.old_object, request.stated, circumstances.policy)
+    return read_in_time(request.old_object, request.stated, context.policy)
 
 
 def _are_alike(one: ReadObject, other: ReadObject) -> bool:

@@ -20,12 +20,12 @@ from webhook.core.api.well_known import (
     NODE_USER,
     NODES_GROUP,
 )
+from webhook.core.context import Context
 from webhook.core.index.objects import Declared, Owner
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.judging import ReadObject
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import BY_ID, RULES, denied_from
 from webhook.core.workloads.kinds import POD, group_kind
 from webhook.core.workloads.reading import makes
@@ -34,16 +34,16 @@ from webhook.core.workloads.workload import Template, Workload
 _EXCLUDING = frozenset({NOT_IN, DOES_NOT_EXIST})
 
 
-def why_unexamined(request: AdmissionRequest, given: ReadObject, circumstances: Circumstances) -> str:
+def why_unexamined(request: AdmissionRequest, given: ReadObject, context: Context) -> str:
     """Why an object is not examined; empty if it is. One that cannot be read is judged by its metadata."""
     meta, owner = given.meta, given.meta.controller
     if given.limit:  # nothing is known of its owner but who sends it
-        return "its owner is reviewed" if is_controller(request.user, circumstances.policy) else ""
+        return "its owner is reviewed" if is_controller(request.user, context.policy) else ""
     if given.workload is None and given.decode_error is None:
         return "no pod template"
     if meta.deletion_timestamp is not None:
         return "being deleted"
-    if owner is not None and _made_by(owner, request, given.workload, circumstances):
+    if owner is not None and _made_by(owner, request, given.workload, context):
         return "its owner is reviewed"
     if meta.annotations and MIRROR_ANNOTATION in meta.annotations and _sent_by_node(request):
         return "mirror pod"
@@ -61,11 +61,9 @@ def _sent_by_node(request: AdmissionRequest) -> bool:
     return kind == POD and request.user.startswith(NODE_USER) and NODES_GROUP in request.groups
 
 
-def _made_by(
-    owner: OwnerReference, request: AdmissionRequest, workload: Workload | None, circumstances: Circumstances
-) -> bool:
+def _made_by(owner: OwnerReference, request: AdmissionRequest, workload: Workload | None, context: Context) -> bool:
     """Whether this owner, which is reviewed, made the object."""
-    policy, index = circumstances.policy, circumstances.index
+    policy, index = context.policy, context.index
     if not makes(owner.api_version, owner.kind, group_kind(request.api_version, request.kind), policy.workloads):
         return False
     if is_controller(request.user, policy):

@@ -224,7 +224,7 @@ def evaluate(subject: Subject) -> _Evaluated:
     findings: tuple[Finding, ...] = ()
     if len(missing) < len(answers):  # of most objects there is nothing to say
         findings = tuple(each for each in answers if isinstance(each, Finding))
-        if subject.circumstances.fixes:
+        if subject.context.fixes:
             findings, faults = with_tried_fixes(findings, subject)
             missing += faults
     findings = tuple(each for each in findings if not is_moot(each, findings))
@@ -309,7 +309,7 @@ def _answers(subject: Subject) -> list[RuleAnswer]:
     """The answers of the families, and of rules for which time ran out, that it did."""
     answers: list[RuleAnswer] = []
     timely = bool(subject.placed) and subject.index is not None and not subject.late
-    of_constraints, of_any = _asked(subject.circumstances.unheard)
+    of_constraints, of_any = _asked(subject.context.unheard)
     for family in of_constraints if subject.placed else of_any:
         try:
             answers.extend(family.ask(subject))

@@ -57,7 +57,7 @@ def own_pods(workload: Workload, within: Surroundings) -> Selector | None:
     """
     if not workload.is_pod:
         return selector_of(workload)
-    here, index = within.circumstances, within.index
+    here, index = within.context, within.index
     above = stands_for(workload.group_kind, workload.api_version, workload.meta, here.policy.workloads)
     if above is None or index is None or not workload.templates:
         return None

@@ -21,7 +21,7 @@ def cluster_scan(
         pending.update(each.pending)
         # A rule that lacks the same fact for several constraints of an object counts once.
         gaps.update({(gap.rule, gap.missing) for gap in each.not_evaluated})
-    index = within.circumstances.index
+    index = within.context.index
     return ClusterScan(
         started=started,
         ended=ended,

@@ -34,7 +34,7 @@ def next_pods(workload: Workload, within: Surroundings) -> Iterator[ScannedTempl
 
     Shape: nothing where nodes or pods are not known, and for objects that do not have whole pods.
     """
-    index, here = within.index, within.circumstances
+    index, here = within.index, within.context
     if index is None or not workload.whole:
         return
     namespace = namespace_of(workload.meta.namespace, here.namespace)
@@ -54,7 +54,7 @@ def next_pods(workload: Workload, within: Surroundings) -> Iterator[ScannedTempl
 
 def to_inject(of: ScannedTemplate, namespace: str, within: Surroundings) -> Injection | None:
     """What injection adds to the next pod, or would add if defaults were not only observed; None for nothing."""
-    here = within.circumstances
+    here = within.context
     defaults = here.policy.defaults
     if defaults.mode == "off":
         return None

@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from webhook.core.api.types import ObjectMeta, OwnerReference, Pod
 from webhook.core.api.well_known import ZONE
+from webhook.core.context import Context
 from webhook.core.index.lost_nodes import without_nodes
 from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import POD, GroupKind, group_kind
 from webhook.core.workloads.reading import has_template, makes
@@ -43,28 +43,28 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     or by themselves if they have none. ``zones`` are none where nodes or pods are not known, and with a single zone.
     """
 
-    circumstances: Circumstances
+    context: Context
     waiting: Mapping[ObjectKey, tuple[Pod, ...]] = {}
     zones: tuple[FailingZone, ...] = ()
 
     @property
     def index(self) -> ReadOnlyIndex | None:
         """The cluster, None where nodes or pods are not known: then nothing is said of where pods stand."""
-        index = self.circumstances.index
+        index = self.context.index
         return None if index is None or index.lacks("nodes", "pods") else index
 
 
-def surroundings(circumstances: Circumstances) -> Surroundings:
-    """The surroundings in these circumstances.
+def surroundings(context: Context) -> Surroundings:
+    """The surroundings in these context.
 
     Shape: costs a look at every node and at every pod that waits, so one is made for many workloads; it knows nothing
     of pods that came later.
     """
-    index = circumstances.index
-    found = Surroundings(circumstances=circumstances)
+    index = context.index
+    found = Surroundings(context=context)
     if found.index is None or index is None:
         return found
-    return Surroundings(circumstances=circumstances, waiting=_waiting(index), zones=tuple(_zones(index)))
+    return Surroundings(context=context, waiting=_waiting(index), zones=tuple(_zones(index)))
 
 
 def stands_for(

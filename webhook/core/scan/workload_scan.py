@@ -61,9 +61,9 @@ def scan_object(
 ) -> ScannedObject:
     """What there is to say of one object; ``as_written`` as in `examine`. Errors: as `scan_workload`."""
     stated, meta, failures = stated_type(raw), read_meta(raw), list[ScanFailure]()
-    here = within.circumstances
+    here = within.context
     here = replace(here, namespace=meta.namespace or here.namespace)
-    within = replace(within, circumstances=here)
+    within = replace(within, context=here)
     examined = _asked(REVIEW, lambda: examine(raw, here, as_written=as_written), Examination(), failures)
     workload = examined.workload
     if workload is None and examined.decode_error is None and not failures:
@@ -86,7 +86,7 @@ def _asked(part: str, ask: Callable[[], _Answer], otherwise: _Answer, failures: 
 def _named(stated: TypeMeta, meta: ObjectMeta, examined: Examination, within: Surroundings) -> ScannedWorkload:
     """The workload as far as its object and the rules say."""
     api_version, kind = stated.api_version or "", stated.kind or ""
-    namespace = namespace_of(meta.namespace, within.circumstances.namespace)
+    namespace = namespace_of(meta.namespace, within.context.namespace)
     above = _controller(api_version, kind, meta, within)
     return ScannedWorkload(
         api_version=api_version,
@@ -104,7 +104,7 @@ def _named(stated: TypeMeta, meta: ObjectMeta, examined: Examination, within: Su
 
 
 def _controller(api_version: str, kind: str, meta: ObjectMeta, within: Surroundings) -> OwnerReference | None:
-    embedded = within.circumstances.policy.workloads
+    embedded = within.context.policy.workloads
     return stands_for(group_kind(api_version, kind), api_version, meta, embedded)
 
 
@@ -177,7 +177,7 @@ class _Standing:
 
     def _waiting(self) -> Waiting:
         pods = self._within.waiting.get(self._key(), ())
-        return waiting(pods, self._index, self._within.circumstances.policy)
+        return waiting(pods, self._index, self._within.context.policy)
 
     def _present(self, waits: Waiting) -> int | None:
         pending = sum(waits.causes.values())

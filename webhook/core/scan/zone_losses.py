@@ -68,7 +68,7 @@ class _Asked:
     ) -> None:
         self._workload, self._own, self._within, self._index = workload, own, within, index
         (self._template,), self._made = workload.templates, made
-        self._namespace = namespace_of(workload.meta.namespace, within.circumstances.namespace)
+        self._namespace = namespace_of(workload.meta.namespace, within.context.namespace)
         self._pods = index.count(self._namespace, own)
         self.wanted = _replicas(self._template)
 
@@ -81,7 +81,7 @@ class _Asked:
         """
         made = self._made
         claims, problem = self._workload.claims, made.problem
-        may_get = self._within.circumstances.policy.defaults.mode == "inject" and not made.sent.pod_spec.constraints
+        may_get = self._within.context.policy.defaults.mode == "inject" and not made.sent.pod_spec.constraints
         if may_get or (claims is not None and claims.names):
             return 0
         near = problem.neighbours
@@ -112,7 +112,7 @@ class _Asked:
         )
 
     def _setting(self, index: ReadOnlyIndex) -> Setting:
-        here = self._within.circumstances
+        here = self._within.context
         return Setting(
             index=index,
             policy=here.policy,

@@ -6,11 +6,12 @@ from msgspec import Raw, Struct
 
 from webhook.core.api.types import Pod, PodTemplate
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.context import Context
 from webhook.core.index.pod_admission import refused_by_admission
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.constraint.pods_refused import evaluate
 from webhook.core.rules.frame.rule import Finding
-from webhook.core.rules.frame.subject import Circumstances, Subject, place
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.text import one_line
 from webhook.core.workloads.reading import read_exactly, read_workload, stated_type
 from webhook.core.workloads.refused_pods import refusals
@@ -30,12 +31,12 @@ class Refused(Struct, frozen=True, kw_only=True):
     fix: str = ""
 
 
-def refused(workload: Workload, template: Template, within: Circumstances) -> tuple[Refused, ...]:
+def refused(workload: Workload, template: Template, within: Context) -> tuple[Refused, ...]:
     """The errors with which kube-apiserver refuses the next pod of a template; none if it accepts it."""
     found = refusals(workload, template, within.version)
     if not found:
         return ()
-    subject = Subject(workload=workload, placed=place(workload), circumstances=within)
+    subject = Subject(workload=workload, placed=place(workload), context=within)
     fixes = {each.path: each.fix for each in evaluate(subject) if isinstance(each, Finding)}
     title = _title(workload, template)
     return tuple(
@@ -52,7 +53,7 @@ def _title(workload: Workload, template: Template) -> str:
 
 
 def not_admitted(
-    workload: Workload, template: Template, posted: PodTemplate, within: Circumstances, index: ReadOnlyIndex
+    workload: Workload, template: Template, posted: PodTemplate, within: Context, index: ReadOnlyIndex
 ) -> tuple[Refused, ...]:
     """Why LimitRanges or classes of the cluster have kube-apiserver refuse the pod that is posted for a template."""
     pod = Pod(metadata=posted.metadata, spec=posted.spec)
@@ -61,7 +62,7 @@ def not_admitted(
     return tuple(Refused(title=title, message=f"forbidden: {one_line(text)}", path=path) for text in texts)
 
 
-def refused_of(raw: bytes | Raw | Mapping[str, object], within: Circumstances) -> tuple[Refused, ...]:
+def refused_of(raw: bytes | Raw | Mapping[str, object], within: Context) -> tuple[Refused, ...]:
     """As `refused`, for all templates of an object; none for an object that cannot be decoded."""
     try:
         value, _ = read_exactly(raw, stated_type(raw), within.version)

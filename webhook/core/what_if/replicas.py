@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from webhook.core.api.types import Pod
+from webhook.core.context import Context
 from webhook.core.defaulting.pods_to_come import Setting, ToCome, all_anew, to_come
 from webhook.core.explain.fixes import PodFix
 from webhook.core.explain.loosening import template_with
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, simulate
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.text import plural
 from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.workload import Template, Workload
@@ -40,7 +40,7 @@ class Replicas(Struct, frozen=True):
 
 
 def after(
-    fixes: Sequence[PodFix], pod: Pod, maker: Workload | None, within: Circumstances, index: ReadOnlyIndex
+    fixes: Sequence[PodFix], pod: Pod, maker: Workload | None, within: Context, index: ReadOnlyIndex
 ) -> tuple[Replicas | None, ...]:
     """What each fix of a pod does to its workload; None where that is not known, and for a single pod."""
     own = None if maker is None else selector_of(maker)

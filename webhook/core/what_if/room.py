@@ -2,13 +2,13 @@
 
 from msgspec import Struct
 
+from webhook.core.context import Context
 from webhook.core.explain.obstacles import segment_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.more_nodes import Added, nodes_to_add
 from webhook.core.placement.preemption import preempted
 from webhook.core.placement.simulation import Effort, Outcome
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.text import one_line, plural, together
 from webhook.core.what_if.play import Outcomes, parties_of, play
 from webhook.core.what_if.workloads import again
@@ -28,7 +28,7 @@ class Room(Struct, frozen=True):
     preempts: int | None = None
 
 
-def room(of: Outcomes, within: Circumstances, index: ClusterIndex) -> Room:
+def room(of: Outcomes, within: Context, index: ClusterIndex) -> Room:
     """What makes room for all players together."""
     if of.alone or of.simulation is None or of.whole.outcome not in (Outcome.NO_FIT, Outcome.STUCK):
         return Room()

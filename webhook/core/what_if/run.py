@@ -7,12 +7,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import Pod
+from webhook.core.context import Context
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.crowds import are_attracted
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.policy.capacity import grows
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, plural
 from webhook.core.what_if.events import Event, WhatIf, happen, is_made_anew, settle
@@ -106,7 +106,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     index: ClusterIndex
     asked: Asked
-    within: Circumstances
+    within: Context
     effort: Effort
     rollout: bool = False
     tick: Callable[[int], None] = lambda _: None

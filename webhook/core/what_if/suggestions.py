@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, HOSTNAME, NODE_STATES, TAINT_UNSCHEDULABLE
+from webhook.core.context import Context
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.fixes import ConstraintChange, PodFix
 from webhook.core.explain.loosening import Changes, Loosenings, template_with, value_of
@@ -21,7 +22,6 @@ from webhook.core.index.overlay import with_nodes
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeRow
 from webhook.core.placement.simulation import Effort, Outcome
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.text import one_line, plural, together
 from webhook.core.what_if.play import Ending, Outcomes, Verdict, play
 from webhook.core.what_if.workloads import Maker, again, player
@@ -54,7 +54,7 @@ class Help(Struct, frozen=True, kw_only=True):
 class _Trials:
     """Plays of one player's pods, with something changed, beside those of the others."""
 
-    def __init__(self, of: Outcomes, end: Ending, within: Circumstances, index: ReadOnlyIndex, effort: Effort) -> None:
+    def __init__(self, of: Outcomes, end: Ending, within: Context, index: ReadOnlyIndex, effort: Effort) -> None:
         self._of, self._within, self._index, self._effort = of, within, index, effort
         self._number = of.players.index(end.player)
         self._left = _MOST_TRIED
@@ -82,7 +82,7 @@ class _Trials:
         return played.each[self._number].outcome is Outcome.FITS
 
 
-def helps(of: Outcomes, end: Ending, within: Circumstances, index: ReadOnlyIndex, effort: Effort) -> Iterator[Help]:
+def helps(of: Outcomes, end: Ending, within: Context, index: ReadOnlyIndex, effort: Effort) -> Iterator[Help]:
     """The changes with which all pods of a player fit, smallest first."""
     trials, maker = _Trials(of, end, within, index, effort), end.player.maker
     if maker is not None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod, TypeMeta
+from webhook.core.context import Context
 from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod, problem_of
 from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout, to_come
 from webhook.core.explain.edit_target import object_title
@@ -20,7 +21,6 @@ from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import Party
 from webhook.core.placement.game import Rollout
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.scheduler.problem import Problem
 from webhook.core.text import one_line
 from webhook.core.what_if.refused import Refused, not_admitted, refused
@@ -80,7 +80,7 @@ class Player(Struct, frozen=True, kw_only=True):
 def makers(
     raw: bytes | Raw | Mapping[str, object],
     stated: TypeMeta,
-    within: Circumstances,
+    within: Context,
     *,
     applied: bool,
     replicas: int | None = None,
@@ -125,7 +125,7 @@ class Next(Struct, frozen=True):
     refused: tuple[Refused, ...]
 
 
-def next_of(maker: Maker, within: Circumstances, index: ReadOnlyIndex) -> Next:
+def next_of(maker: Maker, within: Context, index: ReadOnlyIndex) -> Next:
     """The next pod that it makes, as the scheduler gets it."""
     pod = next_pod(maker.workload, maker.template, maker.namespace, index, applied=maker.applied).template
     ready = after_admission(pod, maker.namespace, within.policy, index, within.version)
@@ -134,7 +134,7 @@ def next_of(maker: Maker, within: Circumstances, index: ReadOnlyIndex) -> Next:
     return Next(problem, ready.unknown, (*errors, *not_admitted(maker.workload, maker.template, pod, within, index)))
 
 
-def player(maker: Maker, within: Circumstances, index: ReadOnlyIndex, *, rollout: bool = False) -> Player:
+def player(maker: Maker, within: Context, index: ReadOnlyIndex, *, rollout: bool = False) -> Player:
     """The pods of a maker that look for a node now; with ``rollout`` all of them, step by step."""
     setting = Setting(
         index=index,
@@ -170,7 +170,7 @@ def player(maker: Maker, within: Circumstances, index: ReadOnlyIndex, *, rollout
     )
 
 
-def loose_player(loose: Loose, within: Circumstances, index: ReadOnlyIndex) -> Player:
+def loose_player(loose: Loose, within: Context, index: ReadOnlyIndex) -> Player:
     """Pods as they are, which look for a node."""
     party = Party(problem=problem_of(loose.pod, index, within.policy), pods=len(loose.names))
     return Player(
@@ -184,7 +184,7 @@ def loose_player(loose: Loose, within: Circumstances, index: ReadOnlyIndex) -> P
     )
 
 
-def again(of: Player, within: Circumstances, index: ReadOnlyIndex) -> Player:
+def again(of: Player, within: Context, index: ReadOnlyIndex) -> Player:
     """The player in another cluster."""
     if of.maker is not None:
         return player(of.maker, within, index, rollout=of.rollout is not None)
@@ -192,7 +192,7 @@ def again(of: Player, within: Circumstances, index: ReadOnlyIndex) -> Player:
     return replace(of, parties=parties, index=index)
 
 
-def of_cluster(of: TypeMeta, raw: Raw, within: Circumstances) -> Iterator[Maker]:
+def of_cluster(of: TypeMeta, raw: Raw, within: Context) -> Iterator[Maker]:
     """The makers of an object of the cluster; none for an object that another one makes.
 
     Errors: DecodeError for an object that does not fit the API's types.

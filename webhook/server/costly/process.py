@@ -19,12 +19,12 @@ from typing import Any, BinaryIO
 
 from msgspec.structs import replace
 
+from webhook.core.context import Context
 from webhook.core.index.facts import IndexQuestion, judged_afar
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeRow, NodeView
 from webhook.core.review.decision import Decision
 from webhook.core.review.review import review
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.server.costly.job import LENGTH, Answered, Asked, Failed, Job, NewView, Nodes, Ready, packed, unpacked
 
 # The container's memory is the server's first: above this, the job fails.
@@ -80,7 +80,7 @@ class Server:
 
 def decided(job: Job, server: Server) -> Decision:
     """What `review` decides, by what the server answers."""
-    circumstances = Circumstances(
+    context = Context(
         policy=job.policy,
         version=job.version,
         today=job.today,
@@ -92,7 +92,7 @@ def decided(job: Job, server: Server) -> Decision:
     )
 
     def judge(index: ReadOnlyIndex) -> Decision:
-        return review(job.request, replace(circumstances, index=index), waited=job.waited)
+        return review(job.request, replace(context, index=index), waited=job.waited)
 
     return judged_afar(judge, server)
 

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Messages
 from webhook.core.review.messages import WARNING_CHARS, warnings_of
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
 
 RULE = "selector-too-wide"
 HARD = "zone hard 1 part=shop"
@@ -635,7 +635,7 @@ def test_it_never_speaks_where_all_pods_are_the_workloads_own(own, more, asks, o
 def test_workloads_of_the_same_file_without_a_cluster(constraint, own, others, expected):
     manifest = workload("Deployment", own if own != "app=cart" else LABELS["cart"], constraint, selector=own)
     manifest["metadata"]["namespace"] = deployed("pay").meta.namespace
-    here = Circumstances(policy=DENY, version=RECORDED, same_file=index(*others))
+    here = Context(policy=DENY, version=RECORDED, same_file=index(*others))
     [wide] = [each for each in examine(manifest, here).findings if each.finding.rule == RULE]
     found = wide.finding
     assert f"{found.summary}; {found.remedy}; {found.detail}" == expected

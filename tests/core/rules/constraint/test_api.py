@@ -11,9 +11,9 @@ from manifest import DENY, RECENT, TODAY, constraint, examined, findings, worklo
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.api.version import ANNOUNCED, OLDEST, KubernetesVersion
 from webhook.core.apiserver.validation import are_plainly_right, validate_constraints
+from webhook.core.context import Context
 from webhook.core.json_edits import Edit, applied, value_at
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import API_RULES
 
 ROOT = "spec.template.spec.topologySpreadConstraints[0]"
@@ -329,7 +329,7 @@ def test_a_value_of_the_wrong_type_as_the_right_one(fields, where, fix, value):
     manifest = workload("Deployment", "app=web", broken(**fields))
     found = examine(
         manifest,
-        Circumstances(policy=DENY, version=RECENT, today=TODAY),
+        Context(policy=DENY, version=RECENT, today=TODAY),
         as_written=lambda path: json.dumps(value_at(manifest, path)),
     )
     [wrong] = [each.finding for each in found.findings]
@@ -347,7 +347,7 @@ def test_a_value_of_the_wrong_type_as_the_right_one(fields, where, fix, value):
 def test_what_belongs_in_a_field_of_a_quantity(cpu, fixes):
     containers = [{"name": "a", "image": "a", "resources": {"requests": {"cpu": cpu}}}]
     manifest = workload("Deployment", "app=web", constraint("hostname hard 1 app=web"), containers=containers)
-    found = examine(manifest, Circumstances(policy=DENY, version=RECENT, today=TODAY))
+    found = examine(manifest, Context(policy=DENY, version=RECENT, today=TODAY))
     assert [each.finding.fix for each in found.findings if each.finding.rule == "wrong-type"] == fixes
 
 

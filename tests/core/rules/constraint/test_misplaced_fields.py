@@ -6,9 +6,9 @@ import pytest
 from manifest import PLAIN
 
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.json_edits import applied
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
 
 SELECTOR = {"matchLabels": {"app": "web"}}
 ZONE = {
@@ -56,7 +56,7 @@ def at(value, path):
 
 
 def found(manifest):
-    judged = examine(manifest, Circumstances(policy=PLAIN, version=RECORDED, today="2026-01-01"))
+    judged = examine(manifest, Context(policy=PLAIN, version=RECORDED, today="2026-01-01"))
     return [each.finding for each in judged.findings], judged.warnings
 
 

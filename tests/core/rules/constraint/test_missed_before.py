@@ -6,9 +6,9 @@ from manifest import PLAIN
 from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 WEB = {"matchLabels": {"app": "web"}}
@@ -31,7 +31,7 @@ def workload(kind, *constraints, **spec):
 
 
 def found(rule, value, index=None, policy=PLAIN):
-    judged = examine(value, Circumstances(policy=policy, version=RECORDED, today="2026-01-01", index=index)).findings
+    judged = examine(value, Context(policy=policy, version=RECORDED, today="2026-01-01", index=index)).findings
     return [each for each in judged if each.finding.rule == rule]
 
 

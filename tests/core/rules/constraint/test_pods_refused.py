@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from manifest import DENY, PLAIN, RECENT, constraint, decide, examined, findings, headline, said, workload
 
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.context import Context
 from webhook.core.json_edits import applied
 from webhook.core.rules.constraint.pods_refused import evaluate
 from webhook.core.rules.frame.rule import Finding
-from webhook.core.rules.frame.subject import Circumstances, Subject, place
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.refused_pods import refusals
 
@@ -376,7 +377,7 @@ LABELS = st.dictionaries(st.sampled_from(["app", "v", HASH]), st.sampled_from(["
 def test_a_first_look_overlooks_nothing(keys, labels, expressions, kind):
     found = read_workload(json.dumps(workload(kind, "app=web v=1", spread(keys, labels, expressions))).encode())
     late = [each for each in refusals(found, found.templates[0], RECENT) if each.late]
-    subject = Subject(workload=found, placed=place(found), circumstances=Circumstances(policy=DENY, version=RECENT))
+    subject = Subject(workload=found, placed=place(found), context=Context(policy=DENY, version=RECENT))
     assert len(late) == len([each for each in evaluate(subject) if isinstance(each, Finding)])
 
 

@@ -6,12 +6,12 @@ import pytest
 from manifest import PLAIN
 
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.json_edits import Edit, applied
 from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import examine, review
 from webhook.core.rules.constraint.unknown_fields import right_paths
-from webhook.core.rules.frame.subject import Circumstances
 
 RULE = "unknown-field"
 RIGHT = {
@@ -47,13 +47,13 @@ def renamed(name, other):
 
 
 def found(manifest, *, rule=RULE):
-    judged = examine(manifest, Circumstances(policy=PLAIN, version=RECORDED, today="2026-01-01")).findings
+    judged = examine(manifest, Context(policy=PLAIN, version=RECORDED, today="2026-01-01")).findings
     return [each.finding for each in judged if each.finding.rule == rule]
 
 
 def keys(manifest):
     """Every finding of a manifest, by rule and key."""
-    judged = examine(manifest, Circumstances(policy=PLAIN, version=RECORDED, today="2026-01-01")).findings
+    judged = examine(manifest, Context(policy=PLAIN, version=RECORDED, today="2026-01-01")).findings
     return {(each.finding.rule, each.finding.key) for each in judged}
 
 
@@ -196,7 +196,7 @@ def test_only_so_many_are_tried():
 def test_the_order_is_that_of_rules():
     judged = examine(
         pod(renamed("maxSkew", "maxskew") | {"labelSelector": None}),
-        Circumstances(policy=PLAIN, version=RECORDED, today="2026-01-01"),
+        Context(policy=PLAIN, version=RECORDED, today="2026-01-01"),
     ).findings
     assert [each.finding.rule for each in judged][:3] == ["max-skew", RULE, "selector-null"]
     assert (judged[1].mode, judged[1].severity) == (Mode.WARN, "high")
@@ -211,7 +211,7 @@ def test_the_webhook_leaves_it_to_kube_apiserver():
         kind="Pod",
         object=json.dumps(pod(RIGHT | {"weight": 1})).encode(),
     )
-    decision = review(request, Circumstances(policy=PLAIN, version=RECORDED, today="2026-01-01"))
+    decision = review(request, Context(policy=PLAIN, version=RECORDED, today="2026-01-01"))
     assert RULE not in {each.finding.rule for each in decision.findings}
 
 
@@ -226,5 +226,5 @@ def test_the_webhook_leaves_it_to_kube_apiserver():
     ],
 )
 def test_where_a_misspelt_field_belongs(manifest, expected):
-    judged = examine(manifest, Circumstances(policy=PLAIN, version=RECORDED, today="2026-01-01")).findings
+    judged = examine(manifest, Context(policy=PLAIN, version=RECORDED, today="2026-01-01")).findings
     assert right_paths(each.finding for each in judged) == expected

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.context import Context
 from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Severity
-from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 SELECTS = {"labelSelector": {"matchLabels": {"app": "web"}}}
@@ -52,7 +52,7 @@ def put(value, path, given):
 
 
 def examined(value, policy=None):
-    return examine(value, Circumstances(policy=policy or PLAIN, version=RECORDED, today="2026-01-01"))
+    return examine(value, Context(policy=policy or PLAIN, version=RECORDED, today="2026-01-01"))
 
 
 def unread(value, policy=None):

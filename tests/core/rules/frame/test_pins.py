@@ -6,10 +6,10 @@ from manifest import PLAIN
 
 from webhook.core.api.types import ObjectMeta
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, ScaleTarget
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.subject import Circumstances
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -63,9 +63,7 @@ def workload(declared, kind="Deployment", replicas=3, **spec):
 
 
 def found(value, rule, index=None, scalers=()):
-    examined = examine(
-        value, Circumstances(policy=PLAIN, index=index, version=RECORDED, today="2026-01-01", scalers=scalers)
-    )
+    examined = examine(value, Context(policy=PLAIN, index=index, version=RECORDED, today="2026-01-01", scalers=scalers))
     return [each for each in examined.findings if each.finding.rule == rule]
 
 

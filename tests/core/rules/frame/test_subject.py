@@ -2,12 +2,13 @@
 
 from manifest import DENY, RECENT, examined, workload
 
-from webhook.core.rules.frame.subject import Circumstances, Subject, place
+from webhook.core.context import Context
+from webhook.core.rules.frame.subject import Subject, place
 
 
 def test_what_several_ask_for_is_computed_once():
     known = examined(workload("Deployment", "app=web", "zone hard 1 app=web")).workload
-    subject = Subject(workload=known, placed=place(known), circumstances=Circumstances(policy=DENY, version=RECENT))
+    subject = Subject(workload=known, placed=place(known), context=Context(policy=DENY, version=RECENT))
     asked = []
 
     def names(of):

@@ -14,11 +14,11 @@ from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Container, ContainerPort, NodeSpec, ResourceRequirements, TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE as ZONE_KEY
+from webhook.core.context import Context
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Messages
 from webhook.core.review.review import review
-from webhook.core.rules.frame.subject import Circumstances
 
 DO_NOT_FIT, STUCK, ROLLOUT = "replicas-do-not-fit", "replicas-can-get-stuck", "rollout-can-get-stuck"
 FULL = replace(FIXED, messages=Messages(detail="full"))
@@ -467,7 +467,7 @@ class TestASearchForWhichOthersWouldWait:
     NODES = "a: n1 | b: n2 n3 n4 | c: n5"
 
     def judged(self, manifest=MANIFEST, **more):
-        here = Circumstances(policy=FIXED, version=RECORDED, index=cluster(self.NODES), **more)
+        here = Context(policy=FIXED, version=RECORDED, index=cluster(self.NODES), **more)
         return review(request(manifest), here)
 
     def test_is_done_elsewhere(self):
@@ -486,7 +486,7 @@ class TestASearchForWhichOthersWouldWait:
     def test_is_begun_elsewhere_where_many_nodes_have_pods_of_their_own(self, nodes, costly):
         """A closed form answers here, once the game is made: which takes too long already."""
         index = cluster("a: " + " ".join(f"n{number}=1" for number in range(nodes)))
-        here = Circumstances(policy=FIXED, version=RECORDED, index=index, elsewhere=True)
+        here = Context(policy=FIXED, version=RECORDED, index=index, elsewhere=True)
         manifest = asked("hostname hard 1 app=web", replicas=nodes, **strategy(1, 0))
         assert review(request(manifest), here).costly is costly
 

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from webhook.core.api.storage import Claim, ClaimSpec
 from webhook.core.api.types import NodeStatus, ObjectMeta, TypeMeta
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.context import Context
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Messages, Mode
 from webhook.core.review.review import review
-from webhook.core.rules.frame.subject import NO_TIME, Circumstances
+from webhook.core.rules.frame.subject import NO_TIME
 from webhook.core.rules.limits.size import BUSY
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
@@ -211,7 +212,7 @@ def test_in_a_review_a_game_of_many_nodes_is_left_to_those_who_have_time():
         if number:
             of.append(running(f"redis-1-{number}", f"n{number}", "app=redis shard=1"))
     made = redis("hostname hard 1 app=redis")
-    here = Circumstances(policy=PLAIN, index=index(*of), version=RECENT, elsewhere=True)
+    here = Context(policy=PLAIN, index=index(*of), version=RECENT, elsewhere=True)
     assert review(request(made), here).costly
     assert not review(request(made), replace(here, elsewhere=False)).costly
 
@@ -384,7 +385,7 @@ def test_in_a_review_a_game_of_many_nodes_is_left_for_other_workloads_too():
         of.append(replace(node(f"n{number}", "a"), status=NodeStatus(allocatable=ROOMY)))
         if number:
             of.append(running(f"redis-1-{number}", f"n{number}", "app=redis shard=1"))
-    here = Circumstances(policy=PLAIN, index=index(*of), version=RECENT, elsewhere=True)
+    here = Context(policy=PLAIN, index=index(*of), version=RECENT, elsewhere=True)
     assert review(request(ONE), here).costly
 
 
@@ -462,7 +463,7 @@ MANY = [{"topologyKey": key, "atMost": each} for each in range(2, 6) for key in 
 )
 def test_many_caps_are_left_to_those_who_have_time(groups, pods, costly):
     """Whoever may create groups makes many, and each review of a workload that they select places its pods for each."""
-    here = Circumstances(policy=PLAIN, index=town("a: n1 | b: n2 | c: n3", *groups), version=RECENT, elsewhere=True)
+    here = Context(policy=PLAIN, index=town("a: n1 | b: n2 | c: n3", *groups), version=RECENT, elsewhere=True)
     assert review(request(redis(replicas=pods)), here).costly is costly
     assert not review(request(redis(replicas=pods)), replace(here, elsewhere=False)).costly
     # To keep everybody busy is no way round a rule on deny.
@@ -487,7 +488,7 @@ NODES = " ".join(f"m{each}" for each in range(60))
 )
 def test_what_a_template_without_constraints_costs_is_known_before(made, group, costly):
     found = town(f"a: n1=1,2 {NODES} | b: n2 | c: n3", group)
-    here = Circumstances(policy=STRICT, index=found, version=RECENT, elsewhere=True)
+    here = Context(policy=STRICT, index=found, version=RECENT, elsewhere=True)
     assert review(request(made), here).costly is costly
     busy = review(request(made), replace(here, elsewhere=False, unlooked=BUSY))
     assert (BUSY in busy.message) is costly
@@ -496,7 +497,7 @@ def test_what_a_template_without_constraints_costs_is_known_before(made, group, 
 def test_time_that_runs_out_is_told():
     found, told = town("a: n1=1,2 | b: n2 | c: n3"), set()
     for looks in range(1, 60):
-        here = Circumstances(policy=STRICT, index=found, version=RECENT, until=1.0, clock=ending_after(looks))
+        here = Context(policy=STRICT, index=found, version=RECENT, until=1.0, clock=ending_after(looks))
         decision = review(request(redis()), here)
         missing = {each.missing for each in decision.not_evaluated if each.rule == RULE}
         told.add("found" if not decision.allowed else NO_TIME if missing == {NO_TIME} else "nothing")

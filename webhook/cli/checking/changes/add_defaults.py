@@ -128,7 +128,7 @@ def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
 
 def _found(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> Iterator[Finding]:
     namespace = namespace_of(manifest.namespace, frame.namespace)
-    examined = examine(value, frame.circumstances(namespace))
+    examined = examine(value, frame.context(namespace))
     found = (each.finding for each in examined.findings if each.finding.rule in OF_PODS_WITHOUT_NODES)
     # Of pods for which there is no room either way, the added constraints are not the cause.
     yield from (each for each in found if each.rule != DO_NOT_FIT.id or each.at_most is not Mode.AUDIT)
@@ -141,7 +141,7 @@ def _uncertain(value: Mapping[str, object], manifest: Manifest, frame: Frame) ->
         return 0
     meta = structs.replace(workload.meta, namespace=namespace_of(manifest.namespace, frame.namespace))
     workload = structs.replace(workload, meta=meta)
-    subject = Subject(workload=workload, placed=place(workload), circumstances=frame.circumstances())
+    subject = Subject(workload=workload, placed=place(workload), context=frame.context())
     for case in templates_under_rule(subject, frame.index):
         if not case.fits(case.places.hard, case.wanted) and case.has_room(case.wanted):
             return case.wanted

@@ -68,7 +68,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """What the rule says of each constraint."""
     if not any(selects(placed.constraint) for placed in subject.placed):
         return ()
-    same_file = subject.circumstances.same_file
+    same_file = subject.context.same_file
     in_file = [] if same_file is None else [*_in_file(subject, same_file)]
     missing = subject.lacks("pods")
     if missing or subject.index is None:

@@ -1,7 +1,6 @@
 """What a rule is asked about: one object, its constraints, and the circumstances in which it is examined."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import inf
 from typing import TypeVar
 
 from msgspec import Struct
@@ -11,6 +10,7 @@ from webhook.core.api.types import ObjectMeta, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.cached_property import cached_property
+from webhook.core.context import Context
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.pod_admission import as_admitted
@@ -69,71 +69,38 @@ class Placed(Struct, frozen=True, dict=True):
         return f"{self.template.path} {self.constraint.topology_key} {self.constraint.when_unsatisfiable}"
 
 
-class Circumstances(Struct, frozen=True, kw_only=True):
-    """The circumstances in which an object is examined: the same for all rules, and mostly for all objects of a run.
-
-    Shape: ``index`` is None without a cluster. ``today`` is an ISO date (UTC), ``now`` an ISO time (UTC), empty if
-    unknown. Objects that cost much (`cost`) are not judged if they can be ``elsewhere``, and rules do not look at the
-    cluster for them if ``unlooked`` says why not. ``namespace`` is where the object would be created if it names none.
-    ``scalers`` are autoscalers that come with it. ``same_file`` has the workloads and SpreadGroups of its file, None
-    where the file has only one workload. ``offline`` says that no kube-apiserver sees the object
-    now, so that we give its warnings. Rules that are ``unheard`` are not asked. ``creating`` is false if the object
-    exists already. ``fixes`` says whether the fix of each finding is tried. The answer is due when the ``clock`` shows
-    ``until``.
-    Unit: all in seconds, ``age`` since the index was last known to be current.
-    """
-
-    policy: Policy
-    version: KubernetesVersion
-    index: ReadOnlyIndex | None = None
-    today: str = ""
-    now: str = ""
-    age: Callable[[], float] = lambda: 0.0
-    clock: Callable[[], float] = lambda: 0.0
-    until: float = inf
-    unlooked: str = ""
-    elsewhere: bool = False
-    namespace: str = ""
-    scalers: tuple[Autoscaler, ...] = ()
-    same_file: ReadOnlyIndex | None = None
-    offline: bool = False
-    unheard: frozenset[str] = frozenset()
-    creating: bool = True
-    fixes: bool = True
-
-
 class Subject(Struct, frozen=True, kw_only=True, dict=True):
     """What a rule is asked about; ``placed`` are the constraints of all templates, in order."""
 
     workload: Workload
     placed: tuple[Placed, ...]
-    circumstances: Circumstances
+    context: Context
 
     @property
     def policy(self) -> Policy:
         """The configured policy."""
-        return self.circumstances.policy
+        return self.context.policy
 
     @property
     def version(self) -> KubernetesVersion:
         """The release of Kubernetes that the object is for."""
-        return self.circumstances.version
+        return self.context.version
 
     @cached_property
     def index(self) -> ReadOnlyIndex | None:
         """The cluster; None if there is none, or rules must not look at it: see `lacks`."""
-        here = self.circumstances
+        here = self.context
         return None if here.index is None or here.unlooked or self._limit else here.index
 
     @cached_property
     def _limit(self) -> str:
         """The limit of size that the object exceeds. Without an API server that waits there is time for any object."""
-        return "" if self.circumstances.offline else exceeded(self.workload)
+        return "" if self.context.offline else exceeded(self.workload)
 
     @property
     def offline(self) -> bool:
         """Whether no kube-apiserver sees the object now."""
-        return self.circumstances.offline
+        return self.context.offline
 
     @cached_property
     def scaler(self) -> Autoscaler | None:
@@ -141,7 +108,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         of = self.workload.api_version, self.workload.kind
         namespace, name = self.workload.meta.namespace, self.workload.meta.name
         own = namespace, self.workload.group_kind, name
-        beside = (each for each in self.circumstances.scalers if each.target == own)
+        beside = (each for each in self.context.scalers if each.target == own)
         known = None if self.index is None else self.index.autoscaler(*of, namespace, name)
         return next(beside, known)
 
@@ -152,7 +119,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     def lacks(self, *resources: str) -> str:
         """Why these resources of the cluster cannot be looked at, for `NotEvaluated`; empty if they can."""
-        here = self.circumstances
+        here = self.context
         if here.index is None:
             return NO_CLUSTER
         if here.unlooked:
@@ -183,13 +150,13 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _lacking(self) -> bool:
         """Whether the cluster lacks any resource; nearly always it has all."""
-        index = self.circumstances.index
+        index = self.context.index
         return index is not None and bool(index.lacking)
 
     @cached_property
     def _barred(self) -> str:
         """Why nothing of the cluster can be looked at for this object, whatever time there is."""
-        if self.circumstances.age() > self.policy.max_staleness_seconds:
+        if self.context.age() > self.policy.max_staleness_seconds:
             return _STALE
         # Each selector is counted under the lock of the index, and whoever writes the pod chooses how many.
         return self._limit
@@ -197,7 +164,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def late(self) -> bool:
         """Whether there is no time left to look at the cluster."""
-        here = self.circumstances
+        here = self.context
         return here.clock() > here.until - _LEAST_SECONDS
 
     def once(self, compute: Callable[["Subject"], _Item]) -> _Item:

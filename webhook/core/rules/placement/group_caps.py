@@ -269,7 +269,7 @@ def _game_in(nodes: int, coming: ToCome, others: Sequence[Party], subject: Subje
     parties = [
         replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*coming.parties, *others)
     ]
-    make = small_game_of if subject.circumstances.elsewhere else game_of
+    make = small_game_of if subject.context.elsewhere else game_of
     return make(parties, coming.index)
 
 

@@ -134,7 +134,7 @@ def _of_replicas(short: Shortfall) -> Finding:
 def _tried(subject: Subject) -> PodTemplate | None:
     """The pod; None for one that this rule has nothing to say of."""
     workload = subject.workload
-    if not workload.is_pod or not subject.circumstances.creating or not workload.templates:
+    if not workload.is_pod or not subject.context.creating or not workload.templates:
         return None
     template = workload.templates[0].template
     spec = template.pod_spec

@@ -12,10 +12,11 @@ from manifest import DENY, RECENT, constraint, examined, workload
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver import field_errors, validation
 from webhook.core.apiserver.field_errors import ErrorType, FieldError
+from webhook.core.context import Context
 from webhook.core.json_edits import applied
 from webhook.core.rules.constraint.frame.api_errors import broken_at, fix_of
 from webhook.core.rules.frame.edits import Fix
-from webhook.core.rules.frame.subject import Circumstances, Subject, place
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.rule_set import API_RULES, BY_ID
 
 V1_33 = KubernetesVersion(1, 33)
@@ -231,6 +232,6 @@ def test_no_error_is_missing_above():
 )
 def test_of_an_error_that_is_not_known_nothing_is_offered(kind, field):
     known = examined(written({"matchLabelKeys": ["v"]})).workload
-    subject = Subject(workload=known, placed=place(known), circumstances=Circumstances(policy=DENY, version=RECENT))
+    subject = Subject(workload=known, placed=place(known), context=Context(policy=DENY, version=RECENT))
     error = FieldError(type=kind, field=f"{ROOT}.{field}")
     assert fix_of(broken_at(error, LIST, subject.placed, subject)) == Fix()

@@ -268,7 +268,7 @@ def _places(
     # True for a label that differs between revisions: with such a key, pods of no other workload count.
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
     pod = subject.admitted(template, index)
-    now = index.taken_at or subject.circumstances.now
+    now = index.taken_at or subject.context.now
     places = survey(index, pod, own_selector(subject), 2 * most + _MORE_ON_A_NODE, now=now, late=late)
     return None if places.problem.hard.error else places
 

@@ -145,7 +145,7 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
 
 def _played(case: TemplateUnderRule, came: ToCome) -> Simulation | str | None:
     """What the engine says; None where all pods fit, words if that is not known."""
-    elsewhere = case.subject.circumstances.elsewhere
+    elsewhere = case.subject.context.elsewhere
     game = came.small_game() if elsewhere else came.game()
     # A search, and a game of many nodes that differ, take longer than reviews in the same process may wait.
     if game is None:
