@@ -16,6 +16,7 @@ import msgspec
 
 from webhook.conformance.verdict_cases import read_scenario
 from webhook.config import ConfigError, parse_policy
+from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, inject
 from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
@@ -75,7 +76,7 @@ def main(oracle, seed, count):
         case = {name: json.dumps(value).encode() for name, value in scenario.items()}
         index = read_scenario(case).index
         pod = msgspec.json.decode(case["pod"], type=Pod)
-        result = inject(pod, pod.meta.namespace, policy, index, RECORDED, waited=True)
+        result = inject(pod, pod.meta.namespace, Context(policy=policy, version=RECORDED, index=index), waited=True)
         if not isinstance(result, Injection):
             seen[f"left alone: {result.reason}"] += 1
             continue

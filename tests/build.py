@@ -21,6 +21,7 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.context import Context
 from webhook.core.defaulting.injection import inject
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, Declared, Namespace, Owner, ScaleTarget
@@ -163,7 +164,7 @@ def policy(*defaults, mode="inject", scheduler_names=("default-scheduler",), dom
 
 def defaulted(incoming, configured, cluster, **more):
     """What a pod of the namespace gets."""
-    return inject(incoming, NAMESPACE, configured, cluster, RECORDED, **more)
+    return inject(incoming, NAMESPACE, Context(policy=configured, version=RECORDED, index=cluster), **more)
 
 
 def cluster(text, *, taint="dedicated", resources=None, labelled=""):

@@ -9,6 +9,7 @@ from tools.example_cluster import TAKEN_AT, TEAMS, text
 from webhook.config import load_policy
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE
+from webhook.core.context import Context
 from webhook.core.defaulting.injection import Skip, inject
 from webhook.snapshot.open_file import load_snapshot
 
@@ -53,9 +54,8 @@ def test_the_cluster():
 )
 def test_what_the_policy_gives_to_pods(labelled, owned, namespace, given):
     policy = load_policy(str(FILES / "policy.yaml")).policy
-    made = inject(
-        pod(labelled, owner=owned), namespace, policy, load_snapshot(str(CLUSTER)).index, RECORDED, waited=True
-    )
+    within = Context(policy=policy, version=RECORDED, index=load_snapshot(str(CLUSTER)).index)
+    made = inject(pod(labelled, owner=owned), namespace, within, waited=True)
     if isinstance(made, Skip):
         assert made.reason == given
     else:

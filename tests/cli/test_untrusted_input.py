@@ -84,6 +84,7 @@ COSTLY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COSTLY)
 def test_no_file_takes_long(tmp_path, name):
     text, code, told = COSTLY[name]

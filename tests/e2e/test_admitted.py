@@ -15,7 +15,8 @@ from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.conformance.admit_cases import as_recorded
 from webhook.core.api.types import Pod
-from webhook.core.defaulting.next_pod import after_admission, next_pod
+from webhook.core.coming_pods.next_pod import PodSource, after_admission, next_pod
+from webhook.core.context import Context
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.reading import read_workload
 
@@ -100,8 +101,9 @@ def forecast(made, known, namespace):
     read = read_workload(json.dumps(made).encode())
     with known.lock:
         index = known.index
-        template = next_pod(read, read.templates[0], namespace, index).template
-        return after_admission(template, namespace, Policy(), index, index.version)
+        source = PodSource(workload=read, template=read.templates[0], namespace=namespace)
+        within = Context(policy=Policy(), version=index.version, index=index)
+        return after_admission(next_pod(source, index).template, namespace, within)
 
 
 def pods(plane, namespace):

@@ -19,7 +19,9 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import Node
 from webhook.core.api.version import RECORDED
-from webhook.core.defaulting.pods_to_come import Setting, to_come
+from webhook.core.coming_pods.missing_pods import to_come
+from webhook.core.coming_pods.next_pod import PodSource
+from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.crowds import ClusterGame, game_of
@@ -106,13 +108,12 @@ def world(choose: random.Random, name: str) -> World:
     parties = []
     for each in workloads:
         read = read_workload(each, ())
-        within = Setting(
-            index=index, policy=Policy(), version=RECORDED, namespace=name, own=selector_of(read), applied=False
-        )
+        source = PodSource(workload=read, template=read.templates[0], namespace=name, own=selector_of(read))
+        within = Context(policy=Policy(), version=RECORDED, index=index)
         first = len(parties)
         parties += [
             replace(party, behind=None if party.behind is None else party.behind + first)
-            for party in to_come(read, read.templates[0], each["spec"]["replicas"], within).parties
+            for party in to_come(source, each["spec"]["replicas"], within).parties
         ]
     game = game_of(parties, index)
     return World(name, nodes, workloads, game, simulate(game))

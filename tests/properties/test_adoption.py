@@ -13,6 +13,7 @@ from strategies import defaults
 
 from webhook.core.api.types import LabelSelector, PodTemplate
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.defaulting.declared import NOT_DECLARABLE, adopted
 from webhook.core.defaulting.injection import Injection
 from webhook.core.policy.policy import Policy
@@ -76,7 +77,7 @@ def surroundings(draw):
 @given(workloads(), defaults(), surroundings())
 def test_declared_is_what_would_be_injected(workload, configured, around):
     policy = Policy(defaults=msgspec.structs.replace(configured, mode="observe"))
-    declared = adopted(workload, "shop", policy, index(*around), RECORDED)
+    declared = adopted(workload, "shop", Context(policy=policy, version=RECORDED, index=index(*around)))
     made, owners = running(workload)
     injected = defaulted(made, policy, index(*around, *owners))
     if declared == NOT_DECLARABLE:
@@ -95,7 +96,7 @@ def test_kube_apiserver_accepts_what_declares_it(cases):
     objects = []
     for workload, configured, around in cases:
         policy = Policy(defaults=msgspec.structs.replace(configured, mode="observe"))
-        declared = adopted(workload, "shop", policy, index(*around), RECORDED)
+        declared = adopted(workload, "shop", Context(policy=policy, version=RECORDED, index=index(*around)))
         for constraints in ([], [] if isinstance(declared, str) else msgspec.to_builtins(declared)):
             objects += [as_deployment(workload, constraints), as_pod(workload, constraints)]
     lines = "\n".join(json.dumps({"id": str(place), "object": entry}) for place, entry in enumerate(objects))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from math import inf
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.objects import Autoscaler
@@ -42,3 +43,14 @@ class Context(Struct, frozen=True, kw_only=True):
     unheard: frozenset[str] = frozenset()
     creating: bool = True
     fixes: bool = True
+
+    @property
+    def cluster(self) -> ReadOnlyIndex:
+        """The cluster, for who knows that there is one."""
+        if self.index is None:
+            raise LookupError("no cluster is known")
+        return self.index
+
+    def beside(self, index: ReadOnlyIndex) -> "Context":
+        """The same beside another cluster."""
+        return replace(self, index=index)

@@ -7,9 +7,10 @@ from build import default, index, namespace, owner, policy
 from manifest import workload
 from msgspec.structs import replace
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.explaining.pods import of_object, waiting_of
 from webhook.core.api.types import Pod, TypeMeta
+from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.index.owners import controllers
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
@@ -20,9 +21,10 @@ HASH = "zone hard 1 app=web keys:pod-template-hash"
 
 
 def questions(manifest, configured=None, *, cluster=None, applied=False):
-    frame = Frame(policy=configured or Policy(), today="2026-01-01")
+    known = cluster or index(namespace())
+    within = Context(policy=configured or Policy(), version=RECORDED, index=known)
     raw = json.dumps(manifest).encode()
-    return [*of_object(raw, frame, cluster or index(namespace()), applied=applied)]
+    return [*of_object(raw, within, known, applied=applied)]
 
 
 def notes(*arguments, **more):
@@ -161,7 +163,8 @@ class TestControllers:
 
 def test_a_namespace_that_the_caller_names():
     bare = workload("Deployment", "app=web", ZONE, meta={"namespace": ""})
-    frame = Frame(policy=Policy(), today="2026-01-01", namespace="here")
-    [question] = of_object(json.dumps(bare).encode(), frame, index(), applied=False)
+    known = index()
+    within = Context(policy=Policy(), version=RECORDED, index=known, namespace="here")
+    [question] = of_object(json.dumps(bare).encode(), within, known, applied=False)
     assert question.title == "the next pod of Deployment here/web"
     assert replace(question.pod.meta).namespace == "here"

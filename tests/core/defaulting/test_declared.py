@@ -5,6 +5,7 @@ from manifest import workload
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.context import Context
 from webhook.core.defaulting.declared import adopted
 from webhook.core.policy.policy import DefaultsOverride
 from webhook.core.workloads.reading import read_workload
@@ -17,7 +18,7 @@ def given(manifest, cluster=(), configured=None, namespace="shop"):
     """What the template has to declare, one line a constraint, or the reason why nothing."""
     configured = configured or policy()
     read = read_workload(manifest, configured.workloads)
-    found = adopted(read, namespace, configured, index(*cluster), RECORDED)
+    found = adopted(read, namespace, Context(policy=configured, version=RECORDED, index=index(*cluster)))
     return str(found) if isinstance(found, str) else [short(each) for each in found]
 
 
@@ -216,14 +217,20 @@ def test_hard_by_the_number_of_domains(cluster, configured, expected):
 def test_without_services_nobody_knows_the_selector():
     known = index(*ZONES)
     known.lack("services", "403")
-    assert adopted(read_workload(workload("StatefulSet", "app=web")), "shop", policy(), known, RECORDED) == (
-        "services-unknown"
-    )
+    assert adopted(
+        read_workload(workload("StatefulSet", "app=web")),
+        "shop",
+        Context(policy=policy(), version=RECORDED, index=known),
+    ) == ("services-unknown")
 
 
 def test_the_index_is_as_before():
     known = index(LIVE, owner("Deployment/db", "app=db"))
     before = known.owners("shop")
     for kind in ("Deployment", "StatefulSet"):
-        assert adopted(read_workload(workload(kind, "app=new", replicas=9)), "shop", policy(), known, RECORDED)
+        assert adopted(
+            read_workload(workload(kind, "app=new", replicas=9)),
+            "shop",
+            Context(policy=policy(), version=RECORDED, index=known),
+        )
         assert known.owners("shop") == before

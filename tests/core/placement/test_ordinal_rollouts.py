@@ -14,7 +14,9 @@ from conformance.placing.worlds import HOSTNAME, ZONE, constraint, node, pod, ru
 from webhook.conformance.verdict_cases import read_scenario
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.version import RECORDED, KubernetesVersion
-from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout
+from webhook.core.coming_pods.missing_pods import in_a_rollout
+from webhook.core.coming_pods.next_pod import PodSource
+from webhook.core.context import Context
 from webhook.core.placement.closed_forms import takes_every_pod
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import Outcome, simulate
@@ -122,8 +124,9 @@ def ours(world, version=RECORDED):
     made["spec"]["template"] = {"metadata": {"labels": OWN}, "spec": template["spec"]}
     workload = read_workload(made)
     own = selector_from_labels(OWN)
-    within = Setting(index=index, policy=policy(mode="observe"), version=version, namespace="shop", own=own)
-    return in_a_rollout(workload, workload.templates[0], len(world["on"]), within)
+    source = PodSource(workload=workload, template=workload.templates[0], namespace="shop", own=own)
+    within = Context(policy=policy(mode="observe"), version=version, index=index)
+    return in_a_rollout(source, len(world["on"]), within)
 
 
 def outcomes(came):
@@ -203,8 +206,9 @@ def test_of_which_nothing_is_known(changes, unknown):
     workload = replace(workload, built_in=changes.get("built_in", True))
     index = read_scenario({"nodes": json.dumps(world["nodes"]).encode()}).index
     own = selector_from_labels(OWN)
-    within = Setting(index=index, policy=policy(mode="observe"), version=RECORDED, namespace="shop", own=own)
-    assert in_a_rollout(workload, workload.templates[0], changes.get("replicas", 1), within).unknown == unknown
+    source = PodSource(workload=workload, template=workload.templates[0], namespace="shop", own=own)
+    within = Context(policy=policy(mode="observe"), version=RECORDED, index=index)
+    assert in_a_rollout(source, changes.get("replicas", 1), within).unknown == unknown
 
 
 def test_counted():

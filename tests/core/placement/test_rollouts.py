@@ -9,7 +9,9 @@ from conformance.placing.ours import game_in
 from conformance.placing.worlds import world
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.version import RECORDED
-from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout
+from webhook.core.coming_pods.missing_pods import in_a_rollout
+from webhook.core.coming_pods.next_pod import PodSource
+from webhook.core.context import Context
 from webhook.core.placement.causes import cause
 from webhook.core.placement.closed_forms import takes_every_pod
 from webhook.core.placement.search import search
@@ -24,14 +26,10 @@ FULL = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "32"}}}]}
 
 def rolling(nodes, *constraints, replicas=4, **more):
     workload = read_workload(written("Deployment", "app=web", *constraints, replicas=replicas, **more))
-    within = Setting(
-        index=cluster(nodes),
-        policy=policy(mode="observe"),
-        version=RECORDED,
-        namespace=NAMESPACE,
-        own=selector_from_labels({"app": "web"}),
-    )
-    return in_a_rollout(workload, workload.templates[0], replicas, within)
+    own = selector_from_labels({"app": "web"})
+    source = PodSource(workload=workload, template=workload.templates[0], namespace=NAMESPACE, own=own)
+    within = Context(policy=policy(mode="observe"), version=RECORDED, index=cluster(nodes))
+    return in_a_rollout(source, replicas, within)
 
 
 @pytest.mark.parametrize(

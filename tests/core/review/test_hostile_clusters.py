@@ -32,6 +32,7 @@ OF_OWN, OF_VOLUMES, OF_NAMESPACES, OF_LOWER, OF_SERVICES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fillings", "name"),
     [

@@ -8,6 +8,7 @@ from webhook.core.rules.rule_set import BY_ID, RULES
 BY_HAND = {"precision.md", "rollouts.md"}
 
 
+@pytest.mark.slow
 def test_the_pages_are_those_that_the_code_gives():
     written = {path.name: path.read_text() for path in PAGES.glob("*.md") if path.name not in BY_HAND}
     assert written == pages(), "run: make docs"

@@ -2,8 +2,9 @@
 
 import json
 
+import msgspec
 import pytest
-from build import cluster, constraint, pod, running, service
+from build import NAMESPACE, cluster, constraint, pod, running, service
 from cli.snapshots import running as running_object
 from cli.snapshots import snapshot
 from hypothesis import given
@@ -14,12 +15,13 @@ from scans import context, snapshot_of
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.coming_pods.next_pod import ComingPod, PodSource
 from webhook.core.context import Context
+from webhook.core.defaulting.injection import Injection, InjectionRecord
+from webhook.core.policy.policy import Policy
 from webhook.core.scan.actual_skew import actual_skews, workload_skews
 from webhook.core.scan.domain_text import domain_text
-from webhook.core.scan.next_pods import ScannedTemplate
 from webhook.core.scan.surroundings import surroundings
-from webhook.core.scheduler.problem import take
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import Template
 
@@ -35,11 +37,16 @@ def stand(state, *constraints, injected=False, services=()):
     for each in services:
         index.apply("ADDED", each)
     incoming = pod(WEB, constraints=constraints or None)
-    template, problem = Template(path="", template=incoming), take(index, incoming)
-    found = actual_skews(
-        ScannedTemplate(template=template, sent=incoming, injected=injected, problem=problem, index=index),
-        selector_from_labels({"app": "web"}),
+    workload = read_workload(msgspec.to_builtins(incoming) | {"apiVersion": "v1", "kind": "Pod"})
+    coming = ComingPod(
+        source=PodSource(workload=workload, template=Template(path="", template=incoming), namespace=NAMESPACE),
+        sent=incoming,
+        pod=incoming,
+        injected=Injection(constraints=(), record=InjectionRecord(revision="x")) if injected else None,
+        unknown=(),
+        within=Context(policy=Policy(), version=RECORDED, index=index),
     )
+    found = actual_skews(coming, selector_from_labels({"app": "web"}))
     return [(each.name, each.skew, each.above, str(each.origin)) for each in found]
 
 

@@ -21,7 +21,8 @@ from webhook.cli.live_cluster import Given
 from webhook.cli.terminal import collect_rarely, colored, print_faults, print_results
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.defaulting.next_pod import problem_of
+from webhook.core.coming_pods.next_pod import problem_of
+from webhook.core.context import Context
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.what_if.refused import Refused, refused_of
 from webhook.core.what_if.replicas import after
@@ -89,9 +90,10 @@ def explain(  # noqa: PLR0913 one parameter an option
     context = click.get_current_context()
     if what is None:
         context.exit(_pending(known, given, frame, output, everywhere=all_namespaces))
+    within = frame.context(frame.namespace)
     asked = _asked(what, known, frame)
     options = given.words if known.server is not None else ""
-    answers = [_answer(each, known, frame, options) for each in asked.questions]
+    answers = [_answer(each, known, within, options) for each in asked.questions]
     _print(answers, output)
     if asked.holes or not answers:
         context.exit(Exit.UNREADABLE)
@@ -99,9 +101,9 @@ def explain(  # noqa: PLR0913 one parameter an option
     context.exit(Exit.FINDINGS if nowhere else Exit.FINE)
 
 
-def _answer(question: Question, known: ClusterSource, frame: Frame, options: str) -> AnsweredQuestion:
-    explanation = explain_pod(problem_of(question.pod, known.index, frame.policy), known.index)
-    replicas = after(explanation.fixes, question.pod, question.maker, frame.context(), known.index)
+def _answer(question: Question, known: ClusterSource, within: Context, options: str) -> AnsweredQuestion:
+    explanation = explain_pod(problem_of(question.pod, within), within.cluster)
+    replicas = after(explanation.fixes, question.pod, question.maker, within)
     return AnsweredQuestion(question, explanation, known.missing, options, replicas)
 
 
@@ -138,7 +140,7 @@ def _in_files(what: str, known: ClusterSource, frame: Frame) -> _Asked:
     seen, questions = CheckRun(), list[Question]()
     for manifest in seen.manifests(read_files([what], unpack=True), duplicates=False):
         try:
-            questions += of_object(manifest.value, frame, known.index, applied=False)
+            questions += of_object(manifest.value, frame.context(frame.namespace), known.index, applied=False)
         except DecodeError as error:
             seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
     print_faults(seen.faults)
@@ -152,25 +154,25 @@ def _of_cluster(wanted: find_object.Wanted, known: ClusterSource, frame: Frame) 
 
     Errors: CommandError if the object does not exist.
     """
-    index = known.index
+    index, within = known.index, frame.context(frame.namespace)
     if wanted.kind == "Pod":
         mine = [pod for pod in index.waiting_pods(wanted.namespace) if pod.meta.name == wanted.name]
     else:
         mine = [*waiting_of(wanted.kind, wanted.name, wanted.namespace, index)]
     if mine and wanted.kind == "Pod":
-        yield of_pod(mine[0], frame.policy, index.version, index)
+        yield of_pod(mine[0], within, index)
         return
     # A DaemonSet is asked for its nodes, where it can be read.
     found = _looked_up(wanted, known) if wanted.kind == "DaemonSet" or not mine else None
     if found is None and mine:
-        question = with_siblings(of_pod(mine[0], frame.policy, index.version, index), len(mine), wanted.title)
+        question = with_siblings(of_pod(mine[0], within, index), len(mine), wanted.title)
         yield structs.replace(question, refused=_refused_beside(wanted, known, frame))
         return
     if found is None:
         hint = "; -n names the namespace" if frame.namespace == known.namespace else ""  # nobody named one
         raise CommandError(f"{known.source}: no {wanted.title}{hint}", Exit.UNREADABLE)
     try:
-        yield from of_object(found, frame, index, applied=True)
+        yield from of_object(found, within, index, applied=True)
     except DecodeError as error:
         raise CommandError(f"{known.source}: {wanted.title}: {error.message}", Exit.UNREADABLE) from error
 
@@ -195,9 +197,8 @@ def _pending(known: ClusterSource, given: Given, frame: Frame, output: str, *, e
     index = known.index
     namespaces = (frame.namespace,) if frame.namespace and not everywhere else index.namespaces()
     where = "" if everywhere or not frame.namespace else f"namespace {frame.namespace}"
-    groups = pending.group(
-        waiting(index, namespaces), index, frame.policy, known.missing, given.words if known.server else ""
-    )
+    options = given.words if known.server else ""
+    groups = pending.group(waiting(index, namespaces), frame.context(), known.missing, options)
     if output == "text":
         print_results(pending.render(groups, index, where, color=colored(sys.stdout), options=given.words))
     else:

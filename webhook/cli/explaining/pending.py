@@ -9,13 +9,13 @@ from webhook.cli.explaining.pods import of_pod
 from webhook.cli.explaining.words import AnsweredQuestion, cause_summary, in_the_way
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
-from webhook.core.defaulting.next_pod import problem_of
+from webhook.core.coming_pods.next_pod import problem_of
+from webhook.core.context import Context
 from webhook.core.explain.edit_target import object_title
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
-from webhook.core.policy.policy import Policy
 from webhook.core.scan.scanned import PendingCause
 from webhook.core.scan.waiting_pods import pending_cause
 from webhook.core.text import one_line, plural
@@ -43,23 +43,21 @@ class WaitingPods(Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...]
 
 
-def group(
-    pods: Iterable[Pod], index: ClusterIndex, policy: Policy, missing: tuple[str, ...] = (), options: str = ""
-) -> list[WaitingPods]:
+def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), options: str = "") -> list[WaitingPods]:
     """Group the pods by kind of cause and by the scheduler's sentence; the worst kind and the largest group come first.
 
     Shape: ``options`` name a live cluster for kubectl.
     """
     alike_pods: dict[tuple[PendingCause, str], list[Pod]] = defaultdict(list)
     for pod in pods:
-        seen = explain_pod(problem_of(pod, index, policy), brief=True)
-        alike_pods[pending_cause(pod, seen, policy), seen.verdict.sentence].append(pod)
+        seen = explain_pod(problem_of(pod, within), brief=True)
+        alike_pods[pending_cause(pod, seen, within.policy), seen.verdict.sentence].append(pod)
     groups = [
         WaitingPods(
             kind=kind,
             answer=AnsweredQuestion(
-                question=of_pod(alike[0], policy, index.version, index),
-                explanation=explain_pod(problem_of(alike[0], index, policy), index),
+                question=of_pod(alike[0], within, within.cluster),
+                explanation=explain_pod(problem_of(alike[0], within), within.cluster),
                 missing=missing,
                 options=options,
             ),

@@ -10,35 +10,28 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from webhook.cli.checking.frame import Frame
 from webhook.core.api.selectors import NOTHING, Selector, valid_selector
 from webhook.core.api.types import Pod
-from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.decoding import decode
+from webhook.core.coming_pods.daemon_pods import for_node, node_of, tolerant, wanted_nodes
+from webhook.core.coming_pods.next_pod import ComingPod, PodSource, coming_pod, problem_of, unknown_labels
+from webhook.core.context import Context
 from webhook.core.decoders import decoder_of
 from webhook.core.defaulting.injection import Injection, Skip
-from webhook.core.defaulting.next_pod import (
-    AdmittedPod,
-    after_admission,
-    namespace_of,
-    next_pod,
-    problem_of,
-    unknown_labels,
-)
 from webhook.core.explain.edit_target import EditTarget, object_title, target
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controller_kind, controllers, keeps_revision, maker_of
-from webhook.core.placement.daemon_pods import for_node, node_of, tolerant, wanted_nodes
-from webhook.core.policy.policy import Policy
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scan.waiting_pods import is_foreign
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.inter_pod_affinity import widened_terms
 from webhook.core.text import listed, one_line, plural
-from webhook.core.what_if.refused import Refused, not_admitted, refused
+from webhook.core.what_if.refused import Refused, refused
+from webhook.core.what_if.workloads import introduce
 from webhook.core.workloads.kinds import DAEMON_SET
 from webhook.core.workloads.reading import read_exactly, read_workload, stated_type
-from webhook.core.workloads.workload import Workload
+from webhook.core.workloads.workload import Workload, namespace_of
 
 _MAX_NODES_LOOKED_AT = 200  # how many nodes of a DaemonSet are looked at; each needs a verdict of its own
 _POD = decoder_of(Pod)
@@ -74,7 +67,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 def of_object(
-    raw: bytes | Raw | Mapping[str, object], frame: Frame, index: ClusterIndex, *, applied: bool
+    raw: bytes | Raw | Mapping[str, object], within: Context, index: ClusterIndex, *, applied: bool
 ) -> Iterator[Question]:
     """The questions about one object: the pod itself, or the next pod of each of its templates.
 
@@ -82,49 +75,42 @@ def of_object(
     Errors: DecodeError for an object that does not fit the API's types.
     """
     stated = stated_type(raw)
-    value, _ = read_exactly(raw, stated, frame.version)
-    workload = read_workload(value, frame.policy.workloads)
+    value, _ = read_exactly(raw, stated, within.version)
+    workload = read_workload(value, within.policy.workloads)
     if workload is None or not workload.whole:
         return
     # A pod with a uid exists, and its constraints are those that it has.
     if workload.is_pod and (applied or workload.meta.uid):
-        yield of_pod(_pod(value), frame.policy, frame.version, index if applied else None)
+        yield of_pod(_pod(value), within, index if applied else None)
         return
-    namespace = namespace_of(workload.meta.namespace, frame.namespace)
+    namespace = namespace_of(workload.meta.namespace, within.namespace)
     title = one_line(f"{workload.kind} {namespace}/{workload.meta.name or workload.meta.generate_name or '(unnamed)'}")
     for template in workload.templates:
         kept = applied or keeps_revision(workload, template.template, namespace, index)
-        made = next_pod(workload, template, namespace, index, applied=kept)
-        for owner in made.owners:
-            # The scheduler deduces selectors from owners, so those that would be made have to be there.
-            if index.owner(owner.api_version, owner.kind, namespace, owner.meta.name) is None:
-                index.change("ADDED", owner)
-        ready = after_admission(made.template, namespace, frame.policy, index, frame.version)
+        source = PodSource(workload=workload, template=template, namespace=namespace, applied=kept)
+        introduce(source, index)
+        coming = coming_pod(source, within)
         site = f" ({template.path.rstrip('.')})" if len(workload.templates) > 1 else ""
         question = Question(
             title=title if workload.is_pod else f"the next pod of {title}{site}",
-            pod=ready.pod,
+            pod=coming.pod,
             path=template.path,
-            notes=(*_made_notes(value, workload, ready, frame.policy), *_notes(ready.pod, frame.policy, frame.version)),
+            notes=(*_made_notes(value, coming), *_notes(coming.pod, within)),
             exists=False,
-            unknown=ready.unknown,
-            refused=(
-                *refused(workload, template, frame.context()),
-                *not_admitted(workload, template, made.template, frame.context(), index),
-            ),
-            target=target(ready.pod, index) if applied else None,
+            unknown=coming.unknown,
+            refused=refused(coming),
+            target=target(coming.pod, index) if applied else None,
             maker=workload if len(workload.templates) == 1 and not workload.is_pod else None,
         )
         if workload.group_kind == DAEMON_SET:
-            yield from _of_nodes(question, title, workload, index, frame.policy)
+            yield from _of_nodes(question, title, workload, within)
         else:
             yield question
 
 
-def _of_nodes(
-    question: Question, title: str, workload: Workload, index: ClusterIndex, policy: Policy
-) -> Iterator[Question]:
+def _of_nodes(question: Question, title: str, workload: Workload, within: Context) -> Iterator[Question]:
     """One question for each group of equal nodes that should run the DaemonSet's pod and do not."""
+    index = within.cluster
     pod, view = tolerant(question.pod), index.view()
     wanted = wanted_nodes(pod, view)
     if not wanted:
@@ -148,7 +134,7 @@ def _of_nodes(
         return
     alike: dict[object, list[str]] = {}
     for name in lacking[:_MAX_NODES_LOOKED_AT]:
-        verdict = decide(problem_of(made.get(name) or for_node(pod, name), index, policy))
+        verdict = decide(problem_of(made.get(name) or for_node(pod, name), within))
         # Thousands of nodes mostly have the same answer: one question stands for all of them.
         alike.setdefault((name in made, verdict.status(name)), []).append(name)
     count = (
@@ -159,9 +145,7 @@ def _of_nodes(
         first, others = names[0], len(names) - 1
         note = f"{count}; it is the same with {others} more: {listed(names[1:], 5)}" if others else count
         found = (
-            of_pod(made[first], policy, index.version, index)
-            if first in made
-            else structs.replace(question, pod=for_node(pod, first))
+            of_pod(made[first], within, index) if first in made else structs.replace(question, pod=for_node(pod, first))
         )
         named = found.title if first in made else one_line(f"the pod of {title} for node {first}")
         yield structs.replace(found, title=named, notes=(note, *found.notes))
@@ -172,17 +156,17 @@ def _selector_of(workload: Workload) -> Selector:
     return valid_selector(workload.selector) or NOTHING
 
 
-def of_pod(pod: Pod, policy: Policy, version: KubernetesVersion, index: ClusterIndex | None = None) -> Question:
+def of_pod(pod: Pod, within: Context, index: ReadOnlyIndex | None = None) -> Question:
     """The question about an existing pod; with an index, it includes the object to edit."""
     title = one_line(object_title("Pod", pod.meta.namespace, pod.meta.name))
     if controller_kind(pod) == DAEMON_SET and (node := node_of(pod)):
         title = f"{title} for node {one_line(node, 64)}"
     where = None if index is None else target(pod, index)
     maker = None if index is None else maker_of(pod, index)
-    return Question(title=title, pod=pod, notes=_notes(pod, policy, version), target=where, maker=maker)
+    return Question(title=title, pod=pod, notes=_notes(pod, within), target=where, maker=maker)
 
 
-def waiting_of(kind: str, name: str, namespace: str, index: ClusterIndex) -> tuple[Pod, ...]:
+def waiting_of(kind: str, name: str, namespace: str, index: ReadOnlyIndex) -> tuple[Pod, ...]:
     """The Pending pods of a workload, oldest first."""
     return tuple(
         pod
@@ -206,13 +190,13 @@ def _pod(value: bytes | Raw | Mapping[str, object]) -> Pod:
     return decode(value if isinstance(value, bytes | Raw) else msgspec.json.encode(value), _POD, "v1.Pod")
 
 
-def _notes(pod: Pod, policy: Policy, version: KubernetesVersion) -> tuple[str, ...]:
+def _notes(pod: Pod, within: Context) -> tuple[str, ...]:
     """Notes about why the scheduler does not try the pod at all, or reads it otherwise than it was meant."""
     spec, found = pod.pod_spec, []
     if spec.scheduling_gates:
         gates = ", ".join(gate.name for gate in spec.scheduling_gates)
         found.append(f"scheduling gates ({gates}): the scheduler does not try it until they are gone")
-    if is_foreign(pod, policy):
+    if is_foreign(pod, within.policy):
         found.append(f"{spec.scheduler_name} schedules it, which may decide otherwise (schedulerNames)")
     if spec.node_name:
         found.append(f"it is bound to {spec.node_name}: the scheduler has nothing to decide any more")
@@ -221,24 +205,22 @@ def _notes(pod: Pod, policy: Policy, version: KubernetesVersion) -> tuple[str, .
     found += [
         f"{term} looks at pods of every namespace: so does Kubernetes 1.34 to 1.36 where a namespace without labels"
         " would meet the namespaceSelector; 1.33 and 1.37 look at the namespaces that it selects"
-        for term in widened_terms(pod, version)
+        for term in widened_terms(pod, within.version)
     ]
     return tuple(found)
 
 
-def _made_notes(
-    value: bytes | Raw | Mapping[str, object], workload: Workload, ready: AdmittedPod, policy: Policy
-) -> Iterator[str]:
+def _made_notes(value: bytes | Raw | Mapping[str, object], coming: ComingPod) -> Iterator[str]:
     """Notes about how a pod that does not exist yet was derived."""
-    mode, injected = policy.defaults.mode, ready.injected
+    workload, mode, injected = coming.source.workload, coming.within.policy.defaults.mode, coming.injected
     if isinstance(injected, Injection):
         given = ", ".join(f"{each.topology_key} {each.when_unsatisfiable}" for each in injected.constraints)
         yield f"with the constraints that this webhook injects: {given}"
     elif isinstance(injected, Skip):
         yield f"this webhook injects nothing: {injected.reason}"
-    elif not ready.pod.pod_spec.constraints:
+    elif not coming.pod.pod_spec.constraints:
         yield f"judged without default constraints of this webhook (defaults.mode is {mode})"
-    for label in unknown_labels(ready.pod):
+    for label in unknown_labels(coming.pod):
         yield f"{label} is not known yet: the pod is taken for the first of a new revision"
     if workload.suspended:
         yield "suspended: its controller makes no pod now"

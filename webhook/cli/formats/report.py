@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from webhook.cli.checking.results import RunResult
-from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.review.judging import Judged
 from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.workloads.kinds import group_kind
+from webhook.core.workloads.workload import namespace_of
 from webhook.core.yaml_block import block_lines
 from webhook.manifests.reading.manifest import Manifest
 from webhook.report.documents import ReportApi, Reported, report

@@ -24,6 +24,7 @@ from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
 from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.api.well_known import BETA_ZONE, OUR_PREFIX, ZONE
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.coming_pods.next_pod import coming_pod
 from webhook.core.groups.fields import missing_terms, ours, unpinned
 from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
@@ -32,7 +33,7 @@ from webhook.core.groups.standing.stored import Stored, stored_of
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import one_line
-from webhook.core.what_if.workloads import Maker, makers, next_of
+from webhook.core.what_if.workloads import Maker, makers
 from webhook.core.workloads.kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET, group_kind
 from webhook.manifests.reading.files import read_files
 from webhook.snapshot.load import Item
@@ -190,7 +191,9 @@ def _told(what: str, error: GroupError) -> str:
 def _named_by(group: Group, found: Sequence[Maker]) -> Group:
     """The group with the labels that all workloads of the files share, and the one that tells them apart."""
     labelled = [
-        each.template.template.labels for each in found if each.namespace == group.namespace and not each.applied
+        each.template.template.labels
+        for each in (maker.source for maker in found)
+        if each.namespace == group.namespace and not each.applied
     ]
     if len(labelled) < 2:
         return group
@@ -213,7 +216,7 @@ def _asked(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> 
     found = gathered(group, members, known.index, before.zones)
     before = before if before.zones else _of_templates(group, found.shards)
     shards = {each.name for each in found.shards if each.exists}
-    others = {each.name for each in read.workloads if each.maker.namespace == group.namespace} - shards
+    others = {each.name for each in read.workloads if each.maker.source.namespace == group.namespace} - shards
     taken = tuple(each.name for each in found.shards[: group.shards] if each.name in others)
     labels = f"{one_line(compile_selector(group.selector).text, 200)} and {one_line(group.shard_label, 63)}"
     none = f"no workload with the labels {labels} is known: pods are made up, and request nothing"
@@ -254,7 +257,7 @@ def _mine(group: Group, workloads: Iterable[Written]) -> list[Written]:
     return [
         one
         for one in workloads
-        for each in [one.maker]
+        for each in [one.maker.source]
         if each.namespace == group.namespace
         and selector.matches(each.template.template.labels)
         and group.shard_label in each.template.template.labels
@@ -262,8 +265,8 @@ def _mine(group: Group, workloads: Iterable[Written]) -> list[Written]:
 
 
 def _member(of: Maker, group: Group, known: ClusterSource, frame: Frame) -> Member:
-    within = frame.context(frame.namespace)
-    pod, value = next_of(of, within, known.index).problem.pod, of.template.template.labels[group.shard_label]
+    pod = coming_pod(of.source, frame.context(frame.namespace).beside(known.index)).pod
+    value = of.source.template.template.labels[group.shard_label]
     return Member(workload=of.workload, shard=value, pod=pod, pods=of.replicas)
 
 

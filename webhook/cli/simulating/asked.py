@@ -20,6 +20,7 @@ from webhook.cluster.live import unread
 from webhook.core.api.storage import Claim, StorageClass
 from webhook.core.api.types import Pod, Service, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import keeps_revision
@@ -141,7 +142,7 @@ def asked(
         what = ", ".join(of.files) or (of.named.title if of.named else "")
         raise CommandError(f"{what}: nothing in it makes pods that look for a node", Exit.UNREADABLE)
     for each in found:
-        introduce(each, known.index)
+        introduce(each.source, known.index)
     if replicas is None:
         found = [replace(each, most=_most(each, known.index)) for each in found]
     asked_about = Asked(
@@ -184,7 +185,7 @@ def _of_all(
 
 def _most(maker: Maker, index: ClusterIndex) -> int:
     of = maker.workload
-    scaler = index.autoscaler(of.api_version, of.kind, maker.namespace, of.meta.name)
+    scaler = index.autoscaler(of.api_version, of.kind, maker.source.namespace, of.meta.name)
     return 0 if scaler is None else scaler.spec.max_replicas
 
 
@@ -217,7 +218,7 @@ def _of_files(
             continue
         mine = [each if each.workload.meta.name else _told_apart(each, len(found)) for each in mine]
         found += [
-            replace(each, applied=keeps_revision(each.workload, each.template.template, each.namespace, known.index))
+            replace(each, source=replace(each.source, applied=_keeps_revision(each.source, known.index)))
             for each in mine
         ]
         if not mine:
@@ -226,10 +227,15 @@ def _of_files(
     return found, any(fault.fatal for fault in seen.faults)
 
 
+def _keeps_revision(source: PodSource, index: ClusterIndex) -> bool:
+    return keeps_revision(source.workload, source.template.template, source.namespace, index)
+
+
 def _told_apart(maker: Maker, number: int) -> Maker:
     """The maker with a uid of its own: kube-apiserver generates another name for each object without one."""
     of = maker.workload
-    return replace(maker, workload=replace(of, meta=replace(of.meta, uid=f"{NOT_YET_KNOWN}-{number}")))
+    named = replace(of, meta=replace(of.meta, uid=f"{NOT_YET_KNOWN}-{number}"))
+    return replace(maker, source=replace(maker.source, workload=named))
 
 
 def _apply(manifest: Manifest, stated: TypeMeta, known: ClusterSource, frame: Frame) -> None:

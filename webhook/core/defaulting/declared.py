@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from msgspec import structs
 
 from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate, SpreadConstraint
-from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.written_selector import selected_keys
+from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
 from webhook.core.index.objects import Owner
 from webhook.core.index.overlay import with_owners
@@ -40,19 +40,17 @@ NODES_UNKNOWN = "nodes-unknown"
 NOT_DECLARABLE = "not-declarable"
 
 
-def adopted(
-    workload: Workload, namespace: str, policy: Policy, index: ReadOnlyIndex, version: KubernetesVersion
-) -> tuple[SpreadConstraint, ...] | str:
+def adopted(workload: Workload, namespace: str, within: Context) -> tuple[SpreadConstraint, ...] | str:
     """The constraints for the workload's template, or why there are none.
 
-    Shape: ``namespace`` is not empty. ``index`` has the rest of the cluster. A reason is a
-    SkipReason or one of the constants above.
+    Shape: ``namespace`` is not empty. A reason is a SkipReason or one of the constants above.
     """
+    policy, index = within.policy, within.cluster
     reason = _excluded(workload, policy) or (SERVICES_UNKNOWN if index.lacks("services") else "")
     if reason:
         return reason
     pod, owners = _first_pod(workload, workload.templates[0], namespace, index)
-    result = inject(pod, namespace, policy, with_owners(index, owners), version, waited=True)
+    result = inject(pod, namespace, within.beside(with_owners(index, owners)), waited=True)
     if isinstance(result, Injection):
         return _declarable(result, workload, policy, index)
     return result.reason if isinstance(result, Skip) else SkipReason.OWNER_UNKNOWN

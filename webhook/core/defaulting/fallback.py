@@ -15,13 +15,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import SCHEDULE_ANYWAY, Pod, PodTemplate, SpreadConstraint
-from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import FALLBACK_ANNOTATION
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.apiserver.validation import validate_constraints
+from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Operation, annotating, barred
 from webhook.core.explain.reliefs import without_limits
-from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Policy, profile_for
 from webhook.core.scheduler.cycle import decide
@@ -57,14 +56,7 @@ def is_wanted(pod: PodTemplate, policy: Policy) -> bool:
     return barred(pod, policy) is None and not pod.pod_spec.scheduling_gates
 
 
-def fall_back(  # noqa: PLR0913, PLR0917 each is a fact of its own
-    pod: PodTemplate,
-    namespace: str,
-    policy: Policy,
-    index: ReadOnlyIndex,
-    version: KubernetesVersion,
-    injected: Injection | None = None,
-) -> Fallback | None:
+def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injection | None = None) -> Fallback | None:
     """The fewest hard constraints that have to give way for some node to admit the pod; None if none has to, or helps.
 
     Shape: ``pod`` is as it was sent, and ``injected`` what it gets besides. None too where a node may be added, or
@@ -72,35 +64,25 @@ def fall_back(  # noqa: PLR0913, PLR0917 each is a fact of its own
     """
     constraints = pod.pod_spec.constraints if injected is None else injected.constraints
     hard = [place for place, each in enumerate(constraints) if each.hard]
-    if not hard or grows(policy, index.view()):
+    if not hard or grows(within.policy, within.cluster.view()):
         return None
-    asked = _Asked(pod, namespace, policy, index, version)
-    problem = asked.problem(constraints)
+    problem = _problem(pod, namespace, within, constraints)
     if decide(problem).feasible or (may_preempt(problem.pod) and decide(without_limits(problem)).feasible):
         return None
     sizes = range(1, len(hard) + 1) if len(hard) <= _MOST_CHOSEN else [len(hard)]
     for chosen in chain.from_iterable(combinations(hard, size) for size in sizes):
         left = tuple(_given_way(constraints, chosen))
-        if decide(asked.problem(left)).feasible:
-            return _patched(asked, constraints, chosen, left, injected)
+        if decide(_problem(pod, namespace, within, left)).feasible:
+            return _patched(pod, within, constraints, chosen, left, injected)
     return None
 
 
-class _Asked(Struct, frozen=True):
-    """A pod that is about to be created, and the cluster."""
-
-    pod: PodTemplate
-    namespace: str
-    policy: Policy
-    index: ReadOnlyIndex
-    version: KubernetesVersion
-
-    def problem(self, constraints: tuple[SpreadConstraint, ...]) -> Problem:
-        """The scheduler's problem with the pod, if it had these constraints."""
-        spec = replace(self.pod.pod_spec, topology_spread_constraints=constraints)
-        made = Pod(metadata=replace(self.pod.meta, namespace=self.namespace), spec=spec)
-        profile = profile_for(self.policy, spec.scheduler_name)
-        return take(self.index, as_created(made, self.version), profile=profile)
+def _problem(pod: PodTemplate, namespace: str, within: Context, constraints: tuple[SpreadConstraint, ...]) -> Problem:
+    """The scheduler's problem with the pod, if it had these constraints."""
+    spec = replace(pod.pod_spec, topology_spread_constraints=constraints)
+    made = Pod(metadata=replace(pod.meta, namespace=namespace), spec=spec)
+    profile = profile_for(within.policy, spec.scheduler_name)
+    return take(within.cluster, as_created(made, within.version), profile=profile)
 
 
 def _given_way(constraints: Sequence[SpreadConstraint], chosen: Collection[int]) -> Iterator[SpreadConstraint]:
@@ -117,8 +99,9 @@ def _soft_keys(constraints: Sequence[SpreadConstraint]) -> frozenset[str | None]
     return frozenset(each.topology_key for each in constraints if each.when_unsatisfiable == SCHEDULE_ANYWAY)
 
 
-def _patched(
-    asked: _Asked,
+def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
+    pod: PodTemplate,
+    within: Context,
     constraints: Sequence[SpreadConstraint],
     chosen: Sequence[int],
     left: tuple[SpreadConstraint, ...],
@@ -130,14 +113,14 @@ def _patched(
     record = FallbackRecord(
         softened=tuple(key for key, twin in keys if not twin), removed=tuple(key for key, twin in keys if twin)
     )
-    annotations = asked.pod.meta.annotations
+    annotations = pod.meta.annotations
     if annotations is None and injected is not None and injected.patch:
         annotations = {}  # which that patch adds
     noted = annotating(annotations, FALLBACK_ANNOTATION, msgspec.json.encode(record).decode())
     # Whoever creates the pod must not be blamed for what we make of it.
-    if noted is None or validate_constraints(left, asked.pod.labels, "", asked.version):
+    if noted is None or validate_constraints(left, pod.labels, "", within.version):
         return None
-    operations = tuple(_operations(constraints, chosen, soft)) if asked.policy.defaults.mode == "inject" else ()
+    operations = tuple(_operations(constraints, chosen, soft)) if within.policy.defaults.mode == "inject" else ()
     return Fallback(constraints=left, record=record, patch=(*operations, noted) if operations else ())
 
 

@@ -28,7 +28,6 @@ from webhook.core.api.types import (
     PodTemplate,
     SpreadConstraint,
 )
-from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import (
     HOSTNAME,
     INJECTED_ANNOTATION,
@@ -38,6 +37,7 @@ from webhook.core.api.well_known import (
 )
 from webhook.core.api.written_selector import requirements, without_key
 from webhook.core.apiserver.validation import validate_constraints
+from webhook.core.context import Context
 from webhook.core.decoders import decoder_of
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import Awaited, controller_kind, find_owner, most_replicas, owner_selector
@@ -114,15 +114,7 @@ _RECORD = decoder_of(InjectionRecord)
 _MAX_ANNOTATION_BYTES = 256 * 1024  # Source: apimachinery api/validation TotalAnnotationSizeLimitB
 
 
-def inject(  # noqa: PLR0913 each is a fact of its own
-    pod: PodTemplate,
-    namespace: str,
-    policy: Policy,
-    index: ReadOnlyIndex | None,
-    version: KubernetesVersion,
-    *,
-    waited: bool = False,
-) -> Injection | Skip | Awaited:
+def inject(pod: PodTemplate, namespace: str, within: Context, *, waited: bool = False) -> Injection | Skip | Awaited:
     """The constraints for a pod that is about to be created.
 
     Shape: ``pod`` is as it was sent, before the API server merges matchLabelKeys. ``waited`` means that the result is
@@ -130,17 +122,16 @@ def inject(  # noqa: PLR0913 each is a fact of its own
     if defaults are only observed, which is not worth a wait.
     Source: podtopologyspread/common.go ``buildDefaultConstraints``.
     """
-    waited = waited or policy.defaults.mode != "inject"
-    result = _decide(pod, namespace, policy, index, waited=waited)
+    waited = waited or within.policy.defaults.mode != "inject"
+    result = _decide(pod, namespace, within, waited=waited)
     # The API server would blame the user for our constraints. Defaults are also validated when they are read.
-    if isinstance(result, Injection) and validate_constraints(result.constraints, pod.labels, "", version):
+    if isinstance(result, Injection) and validate_constraints(result.constraints, pod.labels, "", within.version):
         return Skip(SkipReason.REFUSED)
     return result
 
 
-def _decide(
-    pod: PodTemplate, namespace: str, policy: Policy, index: ReadOnlyIndex | None, *, waited: bool
-) -> Injection | Skip | Awaited:
+def _decide(pod: PodTemplate, namespace: str, within: Context, *, waited: bool) -> Injection | Skip | Awaited:
+    policy, index = within.policy, within.index
     excluded = _excluded(pod, policy)
     if excluded is not None or index is None:
         return Skip(excluded or SkipReason.CLUSTER_UNKNOWN)

@@ -18,7 +18,6 @@ from webhook.core.apiserver.validation import constraint_warnings
 from webhook.core.context import Context
 from webhook.core.defaulting.fallback import Fallback, fall_back, is_wanted
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
-from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.groups.membership import memberships
 from webhook.core.index.owners import Awaited
 from webhook.core.nesting import has_more_values
@@ -75,7 +74,7 @@ from webhook.core.workloads.reading import (
     read_workload,
     stated_type,
 )
-from webhook.core.workloads.workload import Workload
+from webhook.core.workloads.workload import Workload, namespace_of
 
 # Of 1,024 characters each: together they stay within the 10 KiB that one audit annotation of Kubernetes' own may have.
 _MAX_AUDITED = 8
@@ -318,8 +317,7 @@ def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False)
         workload = None  # the API server refuses the pod afterwards, with a better message
     if workload is None or not workload.templates:
         return Decision(reason="unreadable")
-    policy, index, version = context.policy, context.index, context.version
-    result = inject(workload.templates[0].template, request.namespace, policy, index, version, waited=waited)
+    result = inject(workload.templates[0].template, request.namespace, context, waited=waited)
     if isinstance(result, Awaited):
         return Decision(reason="too-early", awaits=result)
     injection = None if isinstance(result, Skip) else result
@@ -347,7 +345,7 @@ def _fallback(workload: Workload, namespace: str, context: Context, injection: I
     subject = Subject(workload=workload, placed=(), context=context)
     if subject.lacks("nodes", "pods"):
         return None
-    made = partial(fall_back, pod, namespace, policy, index, context.version, injection)
+    made = partial(fall_back, pod, namespace, context, injection)
     if context.elsewhere:
         return made()
     with suppress(OutOfTimeError), _spared(context):

@@ -12,20 +12,20 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from webhook.core.api.selectors import Selector
-from webhook.core.defaulting.injection import injected_into
-from webhook.core.defaulting.next_pod import namespace_of
+from webhook.core.coming_pods.next_pod import ComingPod
+from webhook.core.defaulting.injection import Injection, injected_into
 from webhook.core.explain.explanation import Balance, balances_of
 from webhook.core.index import node_sets
 from webhook.core.index.owners import owner_selector
 from webhook.core.index.tables.label_column import Column
 from webhook.core.index.tables.pod_groups import Counts
-from webhook.core.scan.next_pods import ScannedTemplate, next_pods
+from webhook.core.scan.next_pods import next_pods
 from webhook.core.scan.scanned import ActualSkew, Origin
 from webhook.core.scan.surroundings import Surroundings, stands_for
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Domains
 from webhook.core.workloads.own_selector import compiled, selector_of
-from webhook.core.workloads.workload import Workload
+from webhook.core.workloads.workload import Workload, namespace_of
 
 # Domains of a constraint that are listed though they have no pods: more are hosts, of each of thousands of workloads.
 _MOST_LISTED = 100
@@ -74,29 +74,30 @@ def workload_skews(workload: Workload, within: Surroundings, *, stand_in: bool) 
             yield from actual_skews(made, own)
 
 
-def actual_skews(of: ScannedTemplate, own: Selector | None) -> Iterator[ActualSkew]:
+def actual_skews(of: ComingPod, own: Selector | None) -> Iterator[ActualSkew]:
     """The skew of each constraint of the next pod, in the pod's order; of one without, by the scheduler's defaults.
 
     Args:
         of: The template and its next pod.
         own: The selector of the workload's pods, from `own_pods`.
     """
+    injected = isinstance(of.injected, Injection)
     recorded = {each.identity for each in injected_into(of.sent)}
-    running = {} if own is None else of.index.count(of.problem.pod.meta.namespace, own)
+    running = {} if own is None else of.within.cluster.count(of.problem.pod.meta.namespace, own)
     for each in _skewed(of, own, running):
         balance, index = each.balance, each.balance.index
         if index is None:
             origin = Origin.DEFAULT
-        elif of.injected or balance.written.identity in recorded:
+        elif injected or balance.written.identity in recorded:
             origin = Origin.INJECTED
         else:
             origin = Origin.DECLARED
-        written = index is not None and not of.injected
-        path = f"{of.template.constraints_path}[{index}]" if written else ""
+        written = index is not None and not injected
+        path = f"{of.source.template.constraints_path}[{index}]" if written else ""
         yield _actual(each, origin, path, None if own is None else running)
 
 
-def _skewed(of: ScannedTemplate, own: Selector | None, running: Counts) -> Iterator[_Skewed]:
+def _skewed(of: ComingPod, own: Selector | None, running: Counts) -> Iterator[_Skewed]:
     """The constraints, with the pods that match each by slot."""
     problem, counts = of.problem, dict[Constraint, Counts]()
     for counted in (problem.hard, problem.soft):
@@ -107,7 +108,7 @@ def _skewed(of: ScannedTemplate, own: Selector | None, running: Counts) -> Itera
         yield _Skewed(balance, matching, matching if own is None else _mine(constraint, matching, of, own, running))
 
 
-def _mine(constraint: Constraint, matching: Counts, of: ScannedTemplate, own: Selector, running: Counts) -> Counts:
+def _mine(constraint: Constraint, matching: Counts, of: ComingPod, own: Selector, running: Counts) -> Counts:
     """The workload's own pods that the constraint's selector matches.
 
     Most selectors are the workload's own, with or without the label of a revision: then nothing is counted anew.
@@ -117,7 +118,7 @@ def _mine(constraint: Constraint, matching: Counts, of: ScannedTemplate, own: Se
         return matching
     if theirs <= ours:
         return running
-    return of.index.count(of.problem.pod.meta.namespace, own.joined(theirs - ours))
+    return of.within.cluster.count(of.problem.pod.meta.namespace, own.joined(theirs - ours))
 
 
 def _actual(of: _Skewed, origin: Origin, path: str, running: Counts | None) -> ActualSkew:

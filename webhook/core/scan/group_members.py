@@ -8,7 +8,8 @@ from webhook.core.api.selectors import NOTHING, Selector, compile_selector
 from webhook.core.api.spread_group import MOST_GROUPS, SpreadGroup
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.defaulting.next_pod import after_admission, next_pod
+from webhook.core.coming_pods.next_pod import PodSource, coming_pod
+from webhook.core.context import Context
 from webhook.core.groups.group import Group
 from webhook.core.groups.reading import GroupError, group_of
 from webhook.core.groups.standing.assess import Seen, assess, unreadable
@@ -42,8 +43,8 @@ def members_of(group: Group, index: ReadOnlyIndex, policy: Policy, version: Kube
         template = read.templates[0] if read is not None else None
         value = template.template.labels.get(group.shard_label) if template is not None else None
         if read is not None and template is not None and value is not None:
-            sent = next_pod(read, template, group.namespace, index, applied=True).template
-            pod = after_admission(sent, group.namespace, policy, index, version).pod
+            source = PodSource(workload=read, template=template, namespace=group.namespace, applied=True)
+            pod = coming_pod(source, Context(policy=policy, version=version, index=index)).pod
             yield Member(workload=read, shard=value, pod=pod, pods=replicas)
 
 

@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Struct
 
 from webhook.core.api.types import Pod
-from webhook.core.defaulting.next_pod import problem_of
+from webhook.core.coming_pods.next_pod import problem_of
+from webhook.core.context import Context
 from webhook.core.explain.explanation import Explanation, explain_pod
-from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.scanned import PendingCause, PendingPod
 
@@ -31,7 +31,7 @@ class Waiting(Struct, frozen=True, kw_only=True):
     spread: Explanation | None = None
 
 
-def waiting(pods: Sequence[Pod], index: ReadOnlyIndex, policy: Policy) -> Waiting:
+def waiting(pods: Sequence[Pod], within: Context) -> Waiting:
     """Why each of these pods waits; ``unknown`` of those that are different from all that were looked at.
 
     Shape: the oldest pod comes first.
@@ -41,8 +41,8 @@ def waiting(pods: Sequence[Pod], index: ReadOnlyIndex, policy: Policy) -> Waitin
     for pod in pods:
         alike = _decisive(pod)
         if alike not in causes and len(causes) < _MOST_DIFFERENT:
-            explanation = explain_pod(problem_of(pod, index, policy), brief=True)
-            causes[alike] = pending_cause(pod, explanation, policy)
+            explanation = explain_pod(problem_of(pod, within), brief=True)
+            causes[alike] = pending_cause(pod, explanation, within.policy)
             if spread is None and causes[alike] is PendingCause.SPREAD:
                 spread = explanation
         cause = causes.get(alike, PendingCause.UNKNOWN)

@@ -10,17 +10,17 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, OwnerReference, TypeMeta
+from webhook.core.coming_pods.daemon_pods import tolerant, wanted_nodes
+from webhook.core.coming_pods.next_pod import ComingPod
 from webhook.core.defaulting.injection import Injection
-from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.explain.edit_target import object_title
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.daemon_pods import tolerant, wanted_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import Examination
 from webhook.core.review.judging import Judged
 from webhook.core.review.review import examine
 from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods
-from webhook.core.scan.next_pods import ScannedTemplate, next_pods, to_inject
+from webhook.core.scan.next_pods import next_pods, to_inject
 from webhook.core.scan.scanned import ActualSkew, ScanFailure, ScannedWorkload, SmallestFix, ZoneLoss
 from webhook.core.scan.smallest_fix import of_defaults, of_findings, of_waiting
 from webhook.core.scan.surroundings import ObjectKey, Surroundings, key_of, stands_for
@@ -28,12 +28,12 @@ from webhook.core.scan.waiting_pods import Waiting, waiting
 from webhook.core.scan.zone_losses import zone_losses
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.reading import parsed, read_meta, stated_type
-from webhook.core.workloads.workload import Workload
+from webhook.core.workloads.workload import Workload, namespace_of
 
 _Answer = TypeVar("_Answer")
 _RawObject = bytes | Raw | Mapping[str, object]
 REVIEW = "review"
-_NO_TEMPLATES: tuple[ScannedTemplate, ...] = ()
+_NO_TEMPLATES: tuple[ComingPod, ...] = ()
 _NO_SKEWS: tuple[ActualSkew, ...] = ()
 _NO_LOSSES: tuple[ZoneLoss, ...] = ()
 
@@ -170,14 +170,14 @@ class _Standing:
             return key_of(namespace, above.api_version, above.kind, above.name)
         return key_of(namespace, workload.api_version, workload.kind, workload.meta.name)
 
-    def _skews(self, made: Sequence[ScannedTemplate]) -> tuple[ActualSkew, ...]:
+    def _skews(self, made: Sequence[ComingPod]) -> tuple[ActualSkew, ...]:
         if not has_standing_pods(self._workload, stand_in=bool(self._named.stands_for)):
             return ()
         return tuple(skew for each in made for skew in actual_skews(each, self._own))
 
     def _waiting(self) -> Waiting:
         pods = self._within.waiting.get(self._key(), ())
-        return waiting(pods, self._index, self._within.context.policy)
+        return waiting(pods, self._within.context)
 
     def _present(self, waits: Waiting) -> int | None:
         pending = sum(waits.causes.values())
@@ -198,12 +198,12 @@ class _Standing:
             for zone in self._within.zones
         }
 
-    def _nodes(self, made: Sequence[ScannedTemplate]) -> int | None:
+    def _nodes(self, made: Sequence[ComingPod]) -> int | None:
         wanted = (wanted_nodes(tolerant(each.problem.pod), self._index.view()) for each in made)
         return sum(nodes.bit_count() for nodes in wanted) if made else None
 
-    def _injection(self, made: Sequence[ScannedTemplate]) -> Injection | None:
-        found = (to_inject(each, self._named.namespace, self._within) for each in made)
+    def _injection(self, made: Sequence[ComingPod]) -> Injection | None:
+        found = (to_inject(each) for each in made)
         return next((each for each in found if each is not None), None)
 
     def _lacking(self, injection: Injection | None) -> int:

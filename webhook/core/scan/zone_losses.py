@@ -9,16 +9,17 @@ zone take one as there are pods, every order places all.
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from webhook.core.api.selectors import Selector, first_untolerated
 from webhook.core.api.types import Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NO_EXECUTE
-from webhook.core.defaulting.next_pod import namespace_of
-from webhook.core.defaulting.pods_to_come import Setting, to_come
+from webhook.core.coming_pods.missing_pods import to_come
+from webhook.core.coming_pods.next_pod import ComingPod
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Effort, simulate
-from webhook.core.scan.next_pods import ScannedTemplate
 from webhook.core.scan.scanned import Stranded, ZoneLoss
 from webhook.core.scan.surroundings import FailingZone, Surroundings
 from webhook.core.scheduler.cycle import decide
@@ -29,7 +30,7 @@ _EFFORT = Effort(states=2_000, orders=0)  # for each workload, zone and truth
 _NONE = Stranded(0, 0)
 
 
-def zone_losses(workload: Workload, made: Sequence[ScannedTemplate], within: Surroundings) -> tuple[ZoneLoss, ...]:
+def zone_losses(workload: Workload, made: Sequence[ComingPod], within: Surroundings) -> tuple[ZoneLoss, ...]:
     """What each zone's failure costs the workload, in the order of the zones; ``made`` are its next pods.
 
     Shape: nothing for a workload whose pods are not made anew, or cannot be told from others.
@@ -64,12 +65,12 @@ class _Asked:
     """One workload with one template, and how it is asked about."""
 
     def __init__(
-        self, workload: Workload, own: Selector, within: Surroundings, index: ReadOnlyIndex, made: ScannedTemplate
+        self, workload: Workload, own: Selector, within: Surroundings, index: ReadOnlyIndex, made: ComingPod
     ) -> None:
         self._workload, self._own, self._within, self._index = workload, own, within, index
         (self._template,), self._made = workload.templates, made
-        self._namespace = namespace_of(workload.meta.namespace, within.context.namespace)
-        self._pods = index.count(self._namespace, own)
+        self._source = replace(made.source, own=own)
+        self._pods = index.count(made.source.namespace, own)
         self.wanted = _replicas(self._template)
 
     def sure_nodes(self) -> int:
@@ -101,7 +102,7 @@ class _Asked:
         return ZoneLoss(zone=zone.name, wanted=self.wanted, unreachable=unreachable, gone=gone)
 
     def _stranded(self, index: ReadOnlyIndex) -> Stranded:
-        came = to_come(self._workload, self._template, self.wanted, self._setting(index))
+        came = to_come(self._source, self.wanted, self._within.context.beside(index))
         if came.unknown:
             return Stranded(None, None)
         if not came.parties:
@@ -109,17 +110,6 @@ class _Asked:
         found, pods = simulate(came.game(), _EFFORT), sum(each.pods for each in came.parties)
         return Stranded(
             None if found.most is None else pods - found.most, None if found.fewest is None else pods - found.fewest
-        )
-
-    def _setting(self, index: ReadOnlyIndex) -> Setting:
-        here = self._within.context
-        return Setting(
-            index=index,
-            policy=here.policy,
-            version=here.version,
-            namespace=self._namespace,
-            own=self._own,
-            applied=True,
         )
 
 

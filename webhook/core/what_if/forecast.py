@@ -11,12 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import Pod
-from webhook.core.defaulting.next_pod import problem_of
+from webhook.core.coming_pods.next_pod import problem_of
+from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.crowds import Party
 from webhook.core.placement.simulation import Outcome
-from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.scoring.node_scores import best_nodes, take_scoring
 from webhook.core.what_if.play import Outcomes
@@ -48,7 +48,7 @@ class Forecast(Struct, frozen=True):
     runs: int = 0
 
 
-def forecast(of: Outcomes, index: ClusterIndex, policy: Policy) -> Forecast | None:
+def forecast(of: Outcomes, index: ClusterIndex, within: Context) -> Forecast | None:
     """The forecast for the players together; None for a rolling update, and where it would take too long.
 
     Shape: the index is as before in the end.
@@ -58,21 +58,21 @@ def forecast(of: Outcomes, index: ClusterIndex, policy: Policy) -> Forecast | No
     affordable = _MOST_SCORED // (max(1, pods) * nodes)
     if of.unknown or not pods or not affordable or any(each.rollout for each in of.players):
         return None
-    first = _run(parties, index, policy, None)
+    first = _run(parties, index, within, None)
     if of.whole.outcome is not Outcome.STUCK:
         return first
     runs, chance = min(_RUNS, affordable), Random(_SEED)  # noqa: S311 no secret
-    stuck = sum(bool(_run(parties, index, policy, chance).waiting) for _ in range(runs))
+    stuck = sum(bool(_run(parties, index, within, chance).waiting) for _ in range(runs))
     return replace(first, stuck=stuck, runs=runs)
 
 
-def _run(parties: Sequence[Party], index: ClusterIndex, policy: Policy, chance: Random | None) -> Forecast:
+def _run(parties: Sequence[Party], index: ClusterIndex, within: Context, chance: Random | None) -> Forecast:
     """One pod after the other; without ``chance`` in the order of the parties, each on the first of its best nodes."""
     left, placed, made = [each.pods for each in parties], list[Likely](), list[Pod]()
     tried = [*range(len(parties))]
     while ready := [number for number in tried if left[number] and not _waits_for(number, parties, left)]:
         number = ready[0] if chance is None else chance.choices(ready, [left[each] for each in ready])[0]
-        best = _best(parties[number], number, placed, index, policy)
+        best = _best(parties[number], number, placed, index, within)
         if not best:
             tried.remove(number)  # until another pod found its place
             continue
@@ -93,10 +93,10 @@ def _waits_for(number: int, parties: Sequence[Party], left: Sequence[int]) -> bo
     return behind is not None and left[behind] > 0
 
 
-def _best(party: Party, number: int, placed: Sequence[Likely], index: ClusterIndex, policy: Policy) -> tuple[str, ...]:
+def _best(party: Party, number: int, placed: Sequence[Likely], index: ClusterIndex, within: Context) -> tuple[str, ...]:
     """The names of the best nodes for the next pod."""
     pod = party.problem.pod
-    problem = problem_of(pod, index, policy)
+    problem = problem_of(pod, within.beside(index))
     cycle, scoring = Cycle(problem), take_scoring(index, problem)
     feasible = cycle.verdict().feasible if party.nodes is None else cycle.verdict().feasible & party.nodes
     for slot, room in party.room.items():

@@ -11,14 +11,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import Pod
-from webhook.core.defaulting.next_pod import problem_of
+from webhook.core.coming_pods.next_pod import problem_of
+from webhook.core.context import Context
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.overlay import with_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import ClusterGame, Party, game_of
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, Step, one_order, simulate
-from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.problem import Problem
 from webhook.core.what_if.workloads import Player
 
@@ -206,7 +206,7 @@ def _of_each(players: Sequence[Player], found: Simulation) -> Iterator[Verdict]:
         )
 
 
-def ending(of: Outcomes, number: int, index: ClusterIndex, policy: Policy) -> Ending | None:
+def ending(of: Outcomes, number: int, index: ClusterIndex, within: Context) -> Ending | None:
     """The end that the verdict is about, as the player of that number meets it.
 
     Shape: None for a player without a pod that looks for a node. The index is as before in the end.
@@ -221,12 +221,12 @@ def ending(of: Outcomes, number: int, index: ClusterIndex, policy: Policy) -> En
     lacking = [(place, own) for place, own in mine if placed[place] < player.parties[own].pods]
     place, own = (lacking or mine)[0]
     party = player.parties[own]
-    before = _explained(party.problem.pod, index, policy)
+    before = _explained(party.problem.pod, index, within)
     moves = _moved(steps, owners, index)
     if player.rollout is None:
-        after = _after(steps, moves, owners, party.problem.pod, index, policy)
+        after = _after(steps, moves, owners, party.problem.pod, index, within)
     else:
-        after = explain_pod(*_in_the_rollout(player, steps, policy))
+        after = explain_pod(*_in_the_rollout(player, steps, within))
     view = index.view()
     return Ending(
         moves=tuple(moves),
@@ -249,7 +249,7 @@ def _after(  # noqa: PLR0913, PLR0917 each a fact of its own
     owners: Sequence[tuple[Player, int]],
     pod: Pod,
     index: ClusterIndex,
-    policy: Policy,
+    within: Context,
 ) -> Explanation:
     """The answer for a pod after the steps."""
     waiting = [
@@ -262,7 +262,7 @@ def _after(  # noqa: PLR0913, PLR0917 each a fact of its own
         meta = replace(like.meta, name=move.pod, uid=f"simulated-{number}")
         made.append(replace(like, metadata=meta, spec=replace(like.pod_spec, node_name=step.node)))
         index.change("ADDED", made[-1])
-    after = _explained(pod, index, policy)
+    after = _explained(pod, index, within)
     for each in made:
         index.change("DELETED", each)
     for each in waiting:  # of the same names
@@ -270,7 +270,7 @@ def _after(  # noqa: PLR0913, PLR0917 each a fact of its own
     return after
 
 
-def _in_the_rollout(player: Player, steps: Sequence[Step], policy: Policy) -> tuple[Problem, ReadOnlyIndex]:
+def _in_the_rollout(player: Player, steps: Sequence[Step], within: Context) -> tuple[Problem, ReadOnlyIndex]:
     """The problem of a new pod after the steps of a rolling update, and the cluster then: old pods are as new ones."""
     there, pods = player.index, [each.problem.pod for each in player.parties]
     slots = there.view().slots
@@ -281,11 +281,11 @@ def _in_the_rollout(player: Player, steps: Sequence[Step], policy: Policy) -> tu
         on_node = [pod for pod, each in zip(pods, held, strict=True) for _ in range(each[slot])]
         if on_node:
             there = with_pods(there, node, on_node)
-    return problem_of(pods[1], there, policy), there
+    return problem_of(pods[1], within.beside(there)), there
 
 
-def _explained(pod: Pod, index: ClusterIndex, policy: Policy) -> Explanation:
-    return explain_pod(problem_of(pod, index, policy), index)
+def _explained(pod: Pod, index: ClusterIndex, within: Context) -> Explanation:
+    return explain_pod(problem_of(pod, within.beside(index)), index)
 
 
 def _moved(steps: Sequence[Step], owners: Sequence[tuple[Player, int]], index: ClusterIndex) -> list[Moved]:
@@ -294,9 +294,9 @@ def _moved(steps: Sequence[Step], owners: Sequence[tuple[Player, int]], index: C
     numbers: Counter[str] = Counter()
     running: dict[tuple[str, str], list[str]] = {}
     for player, _ in owners:
-        if player.rollout is not None and player.maker is not None and player.maker.own is not None:
+        if player.rollout is not None and player.maker is not None and player.maker.source.own is not None:
             names = index.view().names
-            pods = index.pods_matching(player.namespace, player.maker.own)
+            pods = index.pods_matching(player.namespace, player.maker.source.own)
             for name, slot in sorted(pods, key=lambda each: (len(each[0]), each)):  # by ordinal
                 running.setdefault((player.title, names[slot]), []).append(name)
     found = []

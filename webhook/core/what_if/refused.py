@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from msgspec import Raw, Struct
 
-from webhook.core.api.types import Pod, PodTemplate
+from webhook.core.api.types import Pod
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.coming_pods.next_pod import ComingPod
 from webhook.core.context import Context
 from webhook.core.index.pod_admission import refused_by_admission
-from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.constraint.pods_refused import evaluate
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Subject, place
@@ -31,8 +31,20 @@ class Refused(Struct, frozen=True, kw_only=True):
     fix: str = ""
 
 
-def refused(workload: Workload, template: Template, within: Context) -> tuple[Refused, ...]:
-    """The errors with which kube-apiserver refuses the next pod of a template; none if it accepts it."""
+def refused(coming: ComingPod) -> tuple[Refused, ...]:
+    """The errors with which kube-apiserver refuses a pod that is to come; none if it accepts it."""
+    workload, template, within = coming.source.workload, coming.source.template, coming.within
+    posted = Pod(metadata=coming.sent.metadata, spec=coming.sent.spec)
+    title, path = _title(workload, template), f"{template.path}spec"
+    texts = refused_by_admission(posted, within.cluster, within.version)
+    return (
+        *refused_as_written(workload, template, within),
+        *(Refused(title=title, message=f"forbidden: {one_line(text)}", path=path) for text in texts),
+    )
+
+
+def refused_as_written(workload: Workload, template: Template, within: Context) -> tuple[Refused, ...]:
+    """The errors about the next pod of a template that no cluster needs to be asked for."""
     found = refusals(workload, template, within.version)
     if not found:
         return ()
@@ -52,16 +64,6 @@ def _title(workload: Workload, template: Template) -> str:
     return "no pod of this workload can be created"
 
 
-def not_admitted(
-    workload: Workload, template: Template, posted: PodTemplate, within: Context, index: ReadOnlyIndex
-) -> tuple[Refused, ...]:
-    """Why LimitRanges or classes of the cluster have kube-apiserver refuse the pod that is posted for a template."""
-    pod = Pod(metadata=posted.metadata, spec=posted.spec)
-    title, path = _title(workload, template), f"{template.path}spec"
-    texts = refused_by_admission(pod, index, within.version)
-    return tuple(Refused(title=title, message=f"forbidden: {one_line(text)}", path=path) for text in texts)
-
-
 def refused_of(raw: bytes | Raw | Mapping[str, object], within: Context) -> tuple[Refused, ...]:
     """As `refused`, for all templates of an object; none for an object that cannot be decoded."""
     try:
@@ -71,4 +73,4 @@ def refused_of(raw: bytes | Raw | Mapping[str, object], within: Context) -> tupl
         return ()
     if workload is None:
         return ()
-    return tuple(each for template in workload.templates for each in refused(workload, template, within))
+    return tuple(each for template in workload.templates for each in refused_as_written(workload, template, within))

@@ -6,17 +6,18 @@ A fix counts for all only if they fit both beside those that run and made anew, 
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api.types import Pod
+from webhook.core.coming_pods.missing_pods import ToCome, all_anew, to_come
+from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
-from webhook.core.defaulting.pods_to_come import Setting, ToCome, all_anew, to_come
 from webhook.core.explain.fixes import PodFix
 from webhook.core.explain.loosening import template_with
-from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, simulate
 from webhook.core.text import plural
 from webhook.core.workloads.own_selector import selector_of
-from webhook.core.workloads.workload import Template, Workload
+from webhook.core.workloads.workload import Workload
 
 _EFFORT = Effort(states=5_000)  # for each fix: some tenths of a second
 
@@ -39,29 +40,20 @@ class Replicas(Struct, frozen=True):
         return f"{fit} of {plural(self.wanted, 'replica')} then fit"
 
 
-def after(
-    fixes: Sequence[PodFix], pod: Pod, maker: Workload | None, within: Context, index: ReadOnlyIndex
-) -> tuple[Replicas | None, ...]:
+def after(fixes: Sequence[PodFix], pod: Pod, maker: Workload | None, within: Context) -> tuple[Replicas | None, ...]:
     """What each fix of a pod does to its workload; None where that is not known, and for a single pod."""
     own = None if maker is None else selector_of(maker)
     if maker is None or own is None or len(maker.templates) != 1 or (maker.replicas or 0) < 2:
         return (None,) * len(fixes)
-    setting = Setting(
-        index=index,
-        policy=within.policy,
-        version=within.version,
-        namespace=pod.meta.namespace,
-        own=own,
-    )
-    return tuple(_after(fix, pod, maker, setting) for fix in fixes)
+    source = PodSource(workload=maker, template=maker.templates[0], namespace=pod.meta.namespace, own=own)
+    if len(source.template.template.pod_spec.constraints) != len(pod.pod_spec.constraints):
+        return (None,) * len(fixes)  # those of the pod were injected
+    return tuple(_after(replace(source, template=template_with(source.template, fix.changes)), within) for fix in fixes)
 
 
-def _after(fix: PodFix, pod: Pod, maker: Workload, within: Setting) -> Replicas | None:
-    (template,) = maker.templates
-    if len(template.template.pod_spec.constraints) != len(pod.pod_spec.constraints):
-        return None  # those of the pod were injected
-    wanted, played = maker.replicas or 0, list[Replicas]()
-    for came in _pods(maker, template_with(template, fix.changes), wanted, within):
+def _after(source: PodSource, within: Context) -> Replicas | None:
+    wanted, played = source.workload.replicas or 0, list[Replicas]()
+    for came in _pods(source, wanted, within):
         found = None if came.unknown else _played(came)
         if found is None or found.fewest is None or found.most is None:
             return None
@@ -69,10 +61,10 @@ def _after(fix: PodFix, pod: Pod, maker: Workload, within: Setting) -> Replicas 
     return min(played, key=lambda each: (each.most, each.fewest), default=None)
 
 
-def _pods(maker: Workload, template: Template, wanted: int, within: Setting) -> Iterator[ToCome]:
+def _pods(source: PodSource, wanted: int, within: Context) -> Iterator[ToCome]:
     """Those that are missing, and all of them where some run; nothing where none looks for a node."""
     for pods in (to_come, all_anew):
-        came = pods(maker, template, wanted, within)
+        came = pods(source, wanted, within)
         if came.parties or came.unknown:
             yield came
 

@@ -4,7 +4,6 @@ from msgspec import Struct
 
 from webhook.core.context import Context
 from webhook.core.explain.obstacles import segment_of
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.more_nodes import Added, nodes_to_add
 from webhook.core.placement.preemption import preempted
@@ -28,7 +27,7 @@ class Room(Struct, frozen=True):
     preempts: int | None = None
 
 
-def room(of: Outcomes, within: Context, index: ClusterIndex) -> Room:
+def room(of: Outcomes, within: Context) -> Room:
     """What makes room for all players together."""
     if of.alone or of.simulation is None or of.whole.outcome not in (Outcome.NO_FIT, Outcome.STUCK):
         return Room()
@@ -39,15 +38,15 @@ def room(of: Outcomes, within: Context, index: ClusterIndex) -> Room:
         nonlocal left
         if left <= 0:
             return False
-        tried = play([again(each, within, other) for each in of.players], other, _EFFORT, lambda _: None)
+        tried = play([again(each, within.beside(other)) for each in of.players], other, _EFFORT, lambda _: None)
         left -= max(1, tried.simulation.states if tried.simulation is not None else 0)
         return tried.whole.outcome is Outcome.FITS
 
     parties = parties_of(of.players)
     rolling = any(each.rollout is not None for each in of.players)
     return Room(
-        added=nodes_to_add(parties, index, fits, within.policy.domains),
-        preempts=None if rolling else preempted(parties, index, of.simulation, _EFFORT),
+        added=nodes_to_add(parties, within.cluster, fits, within.policy.domains),
+        preempts=None if rolling else preempted(parties, within.cluster, of.simulation, _EFFORT),
     )
 
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import Pod
+from webhook.core.coming_pods.next_pod import coming_pod
 from webhook.core.context import Context
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
@@ -20,7 +21,7 @@ from webhook.core.what_if.forecast import Forecast, forecast
 from webhook.core.what_if.play import Ending, Outcomes, Verdict, alone, ending, play, undecided
 from webhook.core.what_if.room import Room, room
 from webhook.core.what_if.suggestions import Help, helps
-from webhook.core.what_if.workloads import Loose, Maker, Player, loose_player, loose_pods, next_of, player
+from webhook.core.what_if.workloads import Loose, Maker, Player, loose_player, loose_pods, player
 
 _TOGETHER = 12  # parties of pods that are looked at together: the states of more are as good as endless
 _HELPING = Effort(states=5_000, only_fits=True)  # for each change that is tried
@@ -102,7 +103,10 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """What is asked about, and how much is done for an answer. Shape: ``index`` is the cluster, which events change."""
+    """What is asked about, and how much is done for an answer.
+
+    Shape: ``index`` is the cluster, which events change; it is that of ``within`` too.
+    """
 
     index: ClusterIndex
     asked: Asked
@@ -137,7 +141,7 @@ class Run(Struct, frozen=True, kw_only=True):
             yield event, _Moment(self._players(others, gone), others, tuple(gone))
 
     def _explained(self, maker: Maker) -> Explanation:
-        return explain_pod(next_of(maker, self.within, self.index).problem, brief=True)
+        return explain_pod(coming_pod(maker.source, self.within).problem, brief=True)
 
     def _namespaces(self) -> Sequence[str]:
         named = self.asked.namespace if self.asked.everything else ""
@@ -145,12 +149,10 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def _players(self, others: Sequence[Loose], gone: Sequence[Pod]) -> list[Player]:
         players = [
-            player(each, self.within, self.index, rollout=self.rollout)
-            for each in self.asked.makers
-            if not self._is_complete(each)
+            player(each, self.within, rollout=self.rollout) for each in self.asked.makers if not self._is_complete(each)
         ]
         if self.asked.everything:
-            players += [loose_player(each, self.within, self.index) for each in others]
+            players += [loose_player(each, self.within) for each in others]
             players = [each for each in players if each.parties or each.unknown]
         return [replace(each, unknown=_TIMING) if are_attracted(each.parties, gone) else each for each in players]
 
@@ -165,12 +167,12 @@ class Run(Struct, frozen=True, kw_only=True):
         stopped = outcomes.interrupted
         return Answer(
             outcomes=outcomes,
-            likely=None if stopped else forecast(outcomes, self.index, self.within.policy),
+            likely=None if stopped else forecast(outcomes, self.index, self.within),
             ends=() if stopped else tuple(self._ends(outcomes, origin)),
             event=event.text,
             notes=tuple(self._notes(event, players, gone)),
             unseen=tuple(self._unseen(others)),
-            room=Room() if stopped else room(outcomes, self.within, self.index),
+            room=Room() if stopped else room(outcomes, self.within),
             scaled=None if stopped else self._scaled(players),
             grows=grows(self.within.policy, self.index.view()),
         )
@@ -181,7 +183,7 @@ class Run(Struct, frozen=True, kw_only=True):
         if self.asked.everything or self.rollout or all(each.most <= each.replicas for each in makers):
             return None
         most = [replace(each, replicas=max(each.most, each.replicas)) for each in makers]
-        again = [player(each, self.within, self.index) for each in most]
+        again = [player(each, self.within) for each in most]
         return play(again, self.index, self.effort, self.tick).whole
 
     def _played(self, players: Sequence[Player]) -> Outcomes:
@@ -200,19 +202,19 @@ class Run(Struct, frozen=True, kw_only=True):
         for number in bad[:_MOST_ENDS] if len(of.players) > 1 and bad else [*range(len(of.players))][-1:]:
             about = of.about(number)
             place = 0 if of.alone else number
-            end = ending(about, place, self.index, self.within.policy)
+            end = ending(about, place, self.index, self.within)
             if end is None or (bad and not end.waiting and len(bad) > 1):
                 continue
-            found = tuple(helps(about, end, self.within, self.index, _HELPING)) if end.waiting else ()
+            found = tuple(helps(about, end, self.within, _HELPING)) if end.waiting else ()
             if end.player.title in origin:
                 end = replace(end, before=origin[end.player.title])
             yield end, found
 
     def _is_complete(self, maker: Maker) -> bool:
         """Whether all pods of it run; a quick look, since a cluster has thousands of workloads."""
-        if not self.asked.everything or maker.own is None or maker.workload.traits.ordered:
+        if not self.asked.everything or maker.source.own is None or maker.workload.traits.ordered:
             return False
-        return sum(self.index.count(maker.namespace, maker.own).values()) >= maker.replicas
+        return sum(self.index.count(maker.source.namespace, maker.source.own).values()) >= maker.replicas
 
     def _notes(self, event: Event, players: Sequence[Player], gone: Sequence[Pod]) -> Iterator[str]:
         if gone:
@@ -228,11 +230,11 @@ class Run(Struct, frozen=True, kw_only=True):
                 continue
             if maker.workload.suspended:
                 yield f"{each.title} is suspended: its controller makes no pod now"
-            if maker.workload.paused and (self.rollout or not maker.applied):
+            if maker.workload.paused and (self.rollout or not maker.source.applied):
                 yield f"{each.title} is paused: its controller makes no pod of a new template before you resume it"
             if each.rollout is not None and maker.workload.recreates:
                 yield f"{each.title}: all old pods are gone before a new one is made (Recreate)"
-            if not maker.applied and each.staying and not self.rollout:
+            if not maker.source.applied and each.staying and not self.rollout:
                 run, they = ("pod runs", "it is") if each.staying == 1 else ("pods run", "they are")
                 stay = "stays" if each.staying == 1 else "stay"
                 yield f"{each.staying:,} {run} already and {stay}; with --rollout {they} replaced"
@@ -243,10 +245,10 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def _leaving(self, maker: Maker) -> int:
         """Its pods that are being deleted."""
-        if maker.own is None:
+        if maker.source.own is None:
             return 0
-        every = self.index.count(maker.namespace, maker.own, leaving=True)
-        return sum(every.values()) - sum(self.index.count(maker.namespace, maker.own).values())
+        every = self.index.count(maker.source.namespace, maker.source.own, leaving=True)
+        return sum(every.values()) - sum(self.index.count(maker.source.namespace, maker.source.own).values())
 
     def _unseen(self, others: Sequence[Loose]) -> Iterator[str]:
         pods = sum(len(each.names) for each in others)

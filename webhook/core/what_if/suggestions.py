@@ -54,14 +54,14 @@ class Help(Struct, frozen=True, kw_only=True):
 class _Trials:
     """Plays of one player's pods, with something changed, beside those of the others."""
 
-    def __init__(self, of: Outcomes, end: Ending, within: Context, index: ReadOnlyIndex, effort: Effort) -> None:
-        self._of, self._within, self._index, self._effort = of, within, index, effort
+    def __init__(self, of: Outcomes, end: Ending, within: Context, effort: Effort) -> None:
+        self._of, self._within, self._effort = of, within, effort
         self._number = of.players.index(end.player)
         self._left = _MOST_TRIED
 
     def with_node(self, slot: int, row: NodeRow) -> ReadOnlyIndex:
         """The cluster with a node that is another."""
-        return with_nodes(self._index, changed={slot: row})
+        return with_nodes(self._within.cluster, changed={slot: row})
 
     def fit(self, maker: Maker | None, index: ReadOnlyIndex | None = None) -> bool:
         """Whether all pods of the player fit, made by another maker or in another cluster.
@@ -71,20 +71,21 @@ class _Trials:
         self._left -= 1
         if self._left < 0:
             return False
-        there, players = index or self._index, [*self._of.players]
+        there, players = self._within, [*self._of.players]
         if index is not None:
-            players = [again(each, self._within, there) for each in players]
+            there = there.beside(index)
+            players = [again(each, there) for each in players]
         if maker is not None:
             rolling = self._of.players[self._number].rollout is not None
-            players[self._number] = player(maker, self._within, there, rollout=rolling)
-        played = play(players, there, self._effort, lambda _: None)
+            players[self._number] = player(maker, there, rollout=rolling)
+        played = play(players, there.cluster, self._effort, lambda _: None)
         self._left = 0 if played.interrupted else self._left
         return played.each[self._number].outcome is Outcome.FITS
 
 
-def helps(of: Outcomes, end: Ending, within: Context, index: ReadOnlyIndex, effort: Effort) -> Iterator[Help]:
+def helps(of: Outcomes, end: Ending, within: Context, effort: Effort) -> Iterator[Help]:
     """The changes with which all pods of a player fit, smallest first."""
-    trials, maker = _Trials(of, end, within, index, effort), end.player.maker
+    trials, maker = _Trials(of, end, within, effort), end.player.maker
     if maker is not None:
         yield from islice(_of_constraints(trials, maker, end), _MOST)
         yield from _of_the_strategy(trials, maker, end)
@@ -93,7 +94,7 @@ def helps(of: Outcomes, end: Ending, within: Context, index: ReadOnlyIndex, effo
 
 
 def _of_constraints(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Help]:
-    written = maker.template.template.pod_spec.constraints
+    written = maker.source.template.template.pod_spec.constraints
     if len(written) != len(end.after.problem.pod.pod_spec.constraints):
         return  # those of the pod were injected
     found = [each.changes for each in end.after.fixes]
@@ -120,7 +121,7 @@ def _of_constraints(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Help
 
 def _with(maker: Maker, changes: Changes) -> Maker:
     """The maker with other constraints."""
-    return replace(maker, template=template_with(maker.template, changes))
+    return replace(maker, source=replace(maker.source, template=template_with(maker.source.template, changes)))
 
 
 def _of_the_strategy(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Help]:
@@ -129,7 +130,7 @@ def _of_the_strategy(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Hel
     if end.player.rollout is None or unavailable_of(maker.workload.strategy, maker.replicas) or not maker.replicas:
         return
     changed = replace(maker.workload, strategy=replace(strategy, max_unavailable=1))
-    if maker.workload.traits.surges and trials.fit(replace(maker, workload=changed)):
+    if maker.workload.traits.surges and trials.fit(replace(maker, source=replace(maker.source, workload=changed))):
         yield Help(
             text="set maxUnavailable: 1",
             target=maker.title,
@@ -145,7 +146,7 @@ def _of_replicas(trials: _Trials, maker: Maker, verdict: Verdict, end: Ending) -
     """As many replicas as every order places."""
     fewer = verdict.fewest or 0
     field = "parallelism" if maker.workload.traits.completes else "replicas"
-    single = maker.workload.built_in and maker.template.path == "spec.template." and end.player.rollout is None
+    single = maker.workload.built_in and maker.source.template.path == "spec.template." and end.player.rollout is None
     if not single or not end.player.staying <= fewer < maker.replicas or not fewer:
         return
     if trials.fit(replace(maker, replicas=fewer)):
@@ -208,8 +209,8 @@ def _of_node(row: NodeRow, other: NodeRow, wanted: int) -> Help:
 
 def _help(changes: Changes, maker: Maker, end: Ending) -> Help:
     first, *more = changes
-    constraint = maker.template.template.pod_spec.constraints[first.index]
-    path = f"{maker.template.constraints_path}[{first.index}]"
+    constraint = maker.source.template.template.pod_spec.constraints[first.index]
+    path = f"{maker.source.template.constraints_path}[{first.index}]"
     whole = bool(more) or not first.field
     return Help(
         text=fix_text(PodFix(changes, 0), end.after.balances),
@@ -224,7 +225,7 @@ def _help(changes: Changes, maker: Maker, end: Ending) -> Help:
 
 def _harm(change: ConstraintChange, maker: Maker) -> str:
     """What is given up by a change, in words; empty where it is nothing but the count of nodes that no pod can use."""
-    key = maker.template.template.pod_spec.constraints[change.index].topology_key or ""
+    key = maker.source.template.template.pod_spec.constraints[change.index].topology_key or ""
     segment = "node" if key == HOSTNAME else segment_of(key)
     match change.field, change.value:
         case "maxSkew", value:

@@ -10,41 +10,39 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod, TypeMeta
+from webhook.core.coming_pods.missing_pods import in_a_rollout, to_come
+from webhook.core.coming_pods.next_pod import PodSource, coming_pod, next_pod, problem_of
 from webhook.core.context import Context
-from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod, problem_of
-from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout, to_come
 from webhook.core.explain.edit_target import object_title
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import Party
 from webhook.core.placement.game import Rollout
-from webhook.core.scheduler.problem import Problem
 from webhook.core.text import one_line
-from webhook.core.what_if.refused import Refused, not_admitted, refused
+from webhook.core.what_if.refused import refused
 from webhook.core.workloads.kinds import TEMPLATED, group_kind
 from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.reading import read_exactly, read_workload
-from webhook.core.workloads.workload import Template, Workload
+from webhook.core.workloads.workload import Workload, namespace_of
 
 
 class Maker(Struct, frozen=True, kw_only=True):
     """One pod template of an object, and how many pods there are to be.
 
-    Shape: ``applied`` says that the object is from the cluster. ``own`` selects the pods that it has, None where that
-    is not known. ``most`` are the pods that an autoscaler may ask for, 0 without one.
+    Shape: ``most`` are the pods that an autoscaler may ask for, 0 without one.
     """
 
     title: str
-    workload: Workload
-    template: Template
-    namespace: str
+    source: PodSource
     replicas: int
-    applied: bool
-    own: Selector | None = None
     most: int = 0
+
+    @property
+    def workload(self) -> Workload:
+        """The object."""
+        return self.source.workload
 
 
 class Loose(Struct, frozen=True, kw_only=True):
@@ -101,61 +99,37 @@ def makers(
         stated_replicas = template.replicas if template.replicas is not None else 1  # the API server's default
         yield Maker(
             title=one_line(f"{object_title(workload.kind, namespace, name)}{site}"),
-            workload=workload,
-            template=template,
-            namespace=namespace,
+            source=PodSource(
+                workload=workload,
+                template=template,
+                namespace=namespace,
+                own=selector_of(workload) if len(workload.templates) == 1 else None,
+                applied=applied,
+            ),
             replicas=stated_replicas if replicas is None else replicas,
-            applied=applied,
-            own=selector_of(workload) if len(workload.templates) == 1 else None,
         )
 
 
-def introduce(maker: Maker, index: ClusterIndex) -> None:
+def introduce(source: PodSource, index: ClusterIndex) -> None:
     """Put the owners that its pods will have into the index: the scheduler deduces selectors from them."""
-    for owner in next_pod(maker.workload, maker.template, maker.namespace, index, applied=maker.applied).owners:
-        if index.owner(owner.api_version, owner.kind, maker.namespace, owner.meta.name) is None:
+    for owner in next_pod(source, index).owners:
+        if index.owner(owner.api_version, owner.kind, source.namespace, owner.meta.name) is None:
             index.change("ADDED", owner)
 
 
-class Next(Struct, frozen=True):
-    """The next pod that a maker makes; ``unadmitted`` as in `AdmissionFacts`, ``refused`` why it cannot be created."""
-
-    problem: Problem
-    unadmitted: tuple[str, ...]
-    refused: tuple[Refused, ...]
-
-
-def next_of(maker: Maker, within: Context, index: ReadOnlyIndex) -> Next:
-    """The next pod that it makes, as the scheduler gets it."""
-    pod = next_pod(maker.workload, maker.template, maker.namespace, index, applied=maker.applied).template
-    ready = after_admission(pod, maker.namespace, within.policy, index, within.version)
-    problem = problem_of(ready.pod, index, within.policy)
-    errors = refused(maker.workload, maker.template, within)
-    return Next(problem, ready.unknown, (*errors, *not_admitted(maker.workload, maker.template, pod, within, index)))
-
-
-def player(maker: Maker, within: Context, index: ReadOnlyIndex, *, rollout: bool = False) -> Player:
+def player(maker: Maker, within: Context, *, rollout: bool = False) -> Player:
     """The pods of a maker that look for a node now; with ``rollout`` all of them, step by step."""
-    setting = Setting(
-        index=index,
-        policy=within.policy,
-        version=within.version,
-        namespace=maker.namespace,
-        own=maker.own,
-        applied=maker.applied,
-    )
-    coming = (in_a_rollout if rollout else to_come)(maker.workload, maker.template, maker.replicas, setting)
+    coming = (in_a_rollout if rollout else to_come)(maker.source, maker.replicas, within)
     found = Player(
         title=maker.title,
         stem=maker.workload.meta.name or maker.workload.kind.lower(),
-        namespace=maker.namespace,
+        namespace=maker.source.namespace,
         wanted=maker.replicas,
         index=coming.index,
         maker=maker,
     )
-    following = next_of(maker, within, index)
-    if following.refused:
-        error = following.refused[0]
+    following = coming_pod(maker.source, within)
+    for error in refused(following):
         return replace(found, unknown=f"{error.title}: {one_line(error.message)}")
     if coming.unknown:
         return replace(found, unknown=coming.unknown)
@@ -166,13 +140,13 @@ def player(maker: Maker, within: Context, index: ReadOnlyIndex, *, rollout: bool
         parties=coming.parties,
         names=coming.names,
         rollout=coming.rollout,
-        unadmitted=following.unadmitted,
+        unadmitted=following.unknown,
     )
 
 
-def loose_player(loose: Loose, within: Context, index: ReadOnlyIndex) -> Player:
+def loose_player(loose: Loose, within: Context) -> Player:
     """Pods as they are, which look for a node."""
-    party = Party(problem=problem_of(loose.pod, index, within.policy), pods=len(loose.names))
+    party = Party(problem=problem_of(loose.pod, within), pods=len(loose.names))
     return Player(
         title=loose.title,
         stem=loose.pod.meta.name,
@@ -180,16 +154,16 @@ def loose_player(loose: Loose, within: Context, index: ReadOnlyIndex) -> Player:
         wanted=len(loose.names),
         parties=(party,),
         names=(loose.names,),
-        index=index,
+        index=within.cluster,
     )
 
 
-def again(of: Player, within: Context, index: ReadOnlyIndex) -> Player:
+def again(of: Player, within: Context) -> Player:
     """The player in another cluster."""
     if of.maker is not None:
-        return player(of.maker, within, index, rollout=of.rollout is not None)
-    parties = tuple(replace(each, problem=problem_of(each.problem.pod, index, within.policy)) for each in of.parties)
-    return replace(of, parties=parties, index=index)
+        return player(of.maker, within, rollout=of.rollout is not None)
+    parties = tuple(replace(each, problem=problem_of(each.problem.pod, within)) for each in of.parties)
+    return replace(of, parties=parties, index=within.cluster)
 
 
 def of_cluster(of: TypeMeta, raw: Raw, within: Context) -> Iterator[Maker]:
@@ -201,7 +175,8 @@ def of_cluster(of: TypeMeta, raw: Raw, within: Context) -> Iterator[Maker]:
         workload = maker.workload
         above = workload.meta.controller
         made_by = above is not None and group_kind(above.api_version, above.kind) in TEMPLATED
-        if not (workload.is_pod or made_by or workload.suspended or maker.own is None or workload.traits.completes):
+        makes_none = workload.is_pod or made_by or workload.suspended or workload.traits.completes
+        if not makes_none and maker.source.own is not None:
             yield maker
 
 
@@ -210,7 +185,7 @@ def loose_pods(pods: Iterable[Pod], every: Sequence[Maker], index: ReadOnlyIndex
 
     Shape: a pod that is being deleted looks for no node.
     """
-    known = {(each.workload.kind, each.namespace, each.workload.meta.name) for each in every}
+    known = {(each.workload.kind, each.source.namespace, each.workload.meta.name) for each in every}
     found: dict[object, Loose] = {}
     for pod in pods:
         chain, meta = controllers(pod, index), pod.meta

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate, ResourceRequirements
+from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.workloads import built_in_objects
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.core.workloads.kinds import POD, GroupKind, Traits
@@ -98,3 +99,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     def is_pod(self) -> bool:
         """Whether it is a pod itself, and makes none."""
         return self.kind == POD[1] and self.group == POD[0]
+
+
+def namespace_of(stated: str, otherwise: str = "") -> str:
+    """Where an object and its pods will be created: as the object says, else the caller, else kubectl."""
+    return stated or otherwise or DEFAULT_NAMESPACE

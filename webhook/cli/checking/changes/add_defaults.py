@@ -12,7 +12,6 @@ from webhook.cli.terminal import print_faults, print_results
 from webhook.core.api.types import DO_NOT_SCHEDULE
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.defaulting.declared import NODES_UNKNOWN
-from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import Edit, applied
 from webhook.core.policy.policy import Mode, Policy
@@ -24,6 +23,7 @@ from webhook.core.rules.placement.pod_fits import DO_NOT_FIT
 from webhook.core.rules.rule_set import OF_PODS_WITHOUT_NODES
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.reading import read_workload
+from webhook.core.workloads.workload import namespace_of
 from webhook.manifests.editing.atomic_write import written
 from webhook.manifests.editing.insertion import FIELD
 from webhook.manifests.editing.proven_edits import value_of

@@ -18,7 +18,6 @@ from webhook.cli.cluster_source import put
 from webhook.core.api.types import Service, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.declared import adopted
-from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.readers import decode_object
@@ -26,6 +25,7 @@ from webhook.core.json_edits import Edit as EditOfObject
 from webhook.core.json_edits import applied
 from webhook.core.text import constraint_name
 from webhook.core.workloads.reading import has_template, read_workload
+from webhook.core.workloads.workload import namespace_of
 from webhook.manifests.editing.insertion import FIELD, TextEdit, UneditableError, insertion
 from webhook.manifests.editing.proven_edits import ObjectChange, edited, in_text_order, proven, value_of
 from webhook.manifests.reading.documents import InputFault
@@ -138,7 +138,7 @@ def _wanted(
             continue
         if workload is None or not workload.whole:
             continue
-        given = adopted(workload, namespace_of(manifest.namespace, frame.namespace), frame.policy, index, frame.version)
+        given = adopted(workload, namespace_of(manifest.namespace, frame.namespace), frame.context().beside(index))
         if isinstance(given, str):
             spared[given] += 1
         else:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import ClaimSource, Pod, SpreadConstraint, Volume
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod, problem_of
+from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
 from webhook.core.explain.explanation import without_spread
 from webhook.core.explain.fixes import changed
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -33,7 +33,7 @@ from webhook.core.scheduler.plugins.node_selection import settled_nodes
 from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
-from webhook.core.workloads.workload import Template, Workload
+from webhook.core.workloads.workload import Template, Workload, namespace_of
 
 _FEWEST = 2  # pods that could be apart, and domains to be apart in
 _NOUNS = {HOSTNAME: "node", ZONE: "zone"}
@@ -123,7 +123,7 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyInd
     if _share_a_disk(template, subject, index):
         return None
     for pod in subject.timely(_made_anew(template, away.pods, subject, index)):
-        problem = problem_of(pod, index, subject.policy)
+        problem = problem_of(pod, subject.context.beside(index))
         if not decide(without_spread(problem)).feasible & away.nodes:
             continue
         # Made anew, the pods are gone from the counts before the first of them is placed.
@@ -151,8 +151,8 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyI
     namespace = namespace_of(workload.meta.namespace)
     if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
         return
-    made = next_pod(workload, template, namespace, index).template
-    pod = after_admission(made, namespace, policy, index, subject.version).pod
+    source = PodSource(workload=workload, template=template, namespace=namespace)
+    pod = coming_pod(source, subject.context.beside(index)).pod
     claims = workload.claims
     if claims is None or not claims.names:
         yield pod

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import EQUALS, Selector, selector_from_labels
 from webhook.core.api.types import LabelSelector, Pod
 from webhook.core.api.written_selector import pairs_text
-from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod
+from webhook.core.coming_pods.next_pod import PodSource, coming_pod
 from webhook.core.explain.fixes import changed
 from webhook.core.groups.membership import memberships
 from webhook.core.index import node_sets
@@ -46,7 +46,7 @@ from webhook.core.text import plural
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import REVISION_LABELS, group_kind, traits
 from webhook.core.workloads.own_selector import compiled
-from webhook.core.workloads.workload import Workload
+from webhook.core.workloads.workload import Workload, namespace_of
 
 _NAMED = 2  # of the other workloads: of usual length, two names fit into a warning of 120 characters
 
@@ -361,10 +361,11 @@ def _next_pods(placed: Placed, subject: Subject, index: ReadOnlyIndex) -> Iterat
     if (spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
         return
     for applied in (False, True) if exists and not REVISION_LABELS.isdisjoint(keys) else (False,):
-        made = next_pod(workload, template, namespace, index, applied=applied).template
-        if any(key not in made.labels and may_be_added(workload, key, in_template=False) for key in keys):
+        source = PodSource(workload=workload, template=template, namespace=namespace, applied=applied)
+        made = coming_pod(source, subject.context.beside(index))
+        if any(key not in made.sent.labels and may_be_added(workload, key, in_template=False) for key in keys):
             return
-        yield after_admission(made, namespace, policy, index, subject.version).pod
+        yield made.pod
 
 
 def _numbers(

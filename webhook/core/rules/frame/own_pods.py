@@ -6,7 +6,6 @@ from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME
-from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.groups.membership import Membership, memberships
 from webhook.core.index.objects import Owner
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -14,7 +13,7 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import quoted
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.own_selector import selector_of
-from webhook.core.workloads.workload import Workload
+from webhook.core.workloads.workload import Workload, namespace_of
 
 NO_SELECTOR = "which pods are its own: the kind has no selector"
 # A constraint that counts more workloads than this counts half the namespace; each look takes time, under the lock.

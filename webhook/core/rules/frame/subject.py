@@ -11,7 +11,6 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.cached_property import cached_property
 from webhook.core.context import Context
-from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.pod_admission import as_admitted
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -19,7 +18,7 @@ from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.counting import readable_selector
 from webhook.core.rules.limits.size import exceeded
 from webhook.core.text import constraint_name, quoted
-from webhook.core.workloads.workload import Template, Workload
+from webhook.core.workloads.workload import Template, Workload, namespace_of
 
 NO_CLUSTER = "no cluster"
 _STALE = "what is known of the cluster is older than maxStaleness"

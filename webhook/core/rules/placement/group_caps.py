@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector, compile_selector
 from webhook.core.api.spread_group import RESOURCE
-from webhook.core.defaulting.next_pod import namespace_of
-from webhook.core.defaulting.pods_to_come import Setting, ToCome, to_come
+from webhook.core.coming_pods.missing_pods import ToCome, to_come
+from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.delivery import has_stored_plan
 from webhook.core.groups.membership import Membership, memberships
@@ -34,7 +34,7 @@ from webhook.core.rules.frame.subject import NO_TIME, Subject, noun_of
 from webhook.core.rules.placement.frame.group_pods import Lacking, lacking
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import listed, plural, quoted
-from webhook.core.workloads.workload import Template, Workload
+from webhook.core.workloads.workload import Template, Workload, namespace_of
 
 # Each is placed in several domains, while others wait; a shard has no more than 20 pods.
 _MOST_LED, _MOST_DOMAINS = 64, 8
@@ -288,16 +288,15 @@ def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> ToCom
     foreign = (spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names
     if workload.traits.on_every_node or foreign or spec.node_name or not subject.workload.whole:
         return None
-    within = Setting(
-        index=index,
-        policy=subject.policy,
-        version=subject.version,
+    source = PodSource(
+        workload=workload,
+        template=template,
         namespace=namespace_of(workload.meta.namespace),
         own=None if workload.is_pod else own_selector(subject),
         applied=True,
     )
     replicas = 1 if template.replicas is None else template.replicas
-    found = to_come(workload, template, replicas, within)
+    found = to_come(source, replicas, subject.context.beside(index))
     if found.unknown or not found.parties:
         return f"unknown: {found.unknown}" if found.unknown else None
     pods = sum(each.pods for each in found.parties)

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from webhook.core.api.types import PodTemplate
-from webhook.core.defaulting.next_pod import after_admission, namespace_of, problem_of
+from webhook.core.coming_pods.next_pod import after_admission, problem_of
 from webhook.core.explain.explanation import Balance, Explanation, explain_pod, standstill
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.reliefs import without_limits
@@ -28,6 +28,7 @@ from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.volumes import claim_name
 from webhook.core.scheduler.problem import may_preempt
 from webhook.core.text import one_line, plural, shortened
+from webhook.core.workloads.workload import namespace_of
 
 _NO_NODE = "this pod fits on no node"
 _DEVICES = "resource claims (DynamicResources)"
@@ -93,12 +94,13 @@ def feasibility(subject: Subject) -> Feasibility | None:
     if unknown or index is None:
         return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, unknown))
     namespace = namespace_of(subject.workload.meta.namespace)
-    pod = after_admission(template, namespace, subject.policy, index, subject.version, posted=subject.offline).pod
+    beside = subject.context.beside(index)
+    pod = after_admission(template, namespace, beside, posted=subject.offline).pod
     if not any(constraint.hard for constraint in pod.pod_spec.constraints):
         return None
     # In a review the user waits, and reads one line: the smallest fix is enough.
     explanation = explain_pod(
-        problem_of(pod, index, subject.policy),
+        problem_of(pod, beside),
         brief=not subject.offline,
         well_known=not subject.policy.messages.name_keys(offline=subject.offline),
     )

@@ -13,7 +13,6 @@ from webhook.core.api.selectors import compile_required_nodes, first_untolerated
 from webhook.core.api.types import HONOR, IGNORE, Affinity, NodeSelectorTerm
 from webhook.core.api.well_known import HOSTNAME, PREFER_NO_SCHEDULE
 from webhook.core.api.written_selector import has_conditions
-from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index.node_sets import to_slots
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.frame.edits import Fix, changes
@@ -22,6 +21,7 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms, settled_nodes
 from webhook.core.text import one_line, plural
+from webhook.core.workloads.workload import namespace_of
 
 _SOFT = frozenset({PREFER_NO_SCHEDULE})
 

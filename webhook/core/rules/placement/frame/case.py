@@ -14,7 +14,6 @@ from webhook.core.api.types import IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.cached_property import cached_property
-from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import terminated
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -37,7 +36,7 @@ from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import JOB, REVISION_LABELS
-from webhook.core.workloads.workload import Template, Workload
+from webhook.core.workloads.workload import Template, Workload, namespace_of
 
 _Item = TypeVar("_Item")
 

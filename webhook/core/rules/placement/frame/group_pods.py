@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from webhook.core.defaulting.next_pod import namespace_of
-from webhook.core.defaulting.pods_to_come import Setting, to_come
+from webhook.core.coming_pods.missing_pods import to_come
+from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.groups.delivery import has_stored_plan
 from webhook.core.groups.membership import Membership
 from webhook.core.index.objects import Owner
@@ -17,6 +17,7 @@ from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.own_selector import compiled
 from webhook.core.workloads.reading import read_workload
+from webhook.core.workloads.workload import namespace_of
 
 _KINDS = ("statefulsets", "deployments", "replicasets")
 _MOST_COMPARED = 400  # more than a group has shards
@@ -72,15 +73,14 @@ def _of(owner: Owner, pods: int, of: Membership, subject: Subject, index: ReadOn
         if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names:
             yield Lacking(pods, unknown="unknown: where another scheduler puts pods of the group")
             continue
-        within = Setting(
-            index=index,
-            policy=subject.policy,
-            version=subject.version,
+        source = PodSource(
+            workload=workload,
+            template=template,
             namespace=namespace_of(owner.meta.namespace),
             own=compiled(owner.selector),
             applied=True,
         )
-        found = to_come(workload, template, template.replicas or 0, within)
+        found = to_come(source, template.replicas or 0, subject.context.beside(index))
         why = f"unknown: of another workload of the group, {found.unknown}" if found.unknown else ""
         planned = has_stored_plan(of, template.template, (owner.kind, owner.meta.name))
         yield Lacking(pods, found.parties, "" if planned else owner.meta.name, why)

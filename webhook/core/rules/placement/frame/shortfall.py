@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.well_known import HOSTNAME, JOB_NAME
-from webhook.core.defaulting.next_pod import namespace_of
-from webhook.core.defaulting.pods_to_come import Setting, ToCome, all_anew, in_a_rollout, to_come
+from webhook.core.coming_pods.missing_pods import ToCome, all_anew, in_a_rollout, to_come
+from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.explain.loosening import Changes, Loosenings, template_with
 from webhook.core.index.owners import keeps_revision
 from webhook.core.placement.causes import cause
@@ -34,7 +34,7 @@ from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import plural
 from webhook.core.workloads.controller_labels import labels_given, may_be_created_with
 from webhook.core.workloads.kinds import JOB
-from webhook.core.workloads.workload import Template
+from webhook.core.workloads.workload import Template, namespace_of
 from webhook.core.yaml_flow import one_field
 
 # While a request waits there is time for a few hundred states; else for what a person waits for.
@@ -171,15 +171,14 @@ def _coming(case: TemplateUnderRule, question: Question, template: Template, rep
         return ToCome(index=case.index, unknown=NO_SELECTOR)
     if unknown := case.once(_unknown_labels):
         return ToCome(index=case.index, unknown=unknown)
-    within = Setting(
-        index=case.index,
-        policy=subject.policy,
-        version=subject.version,
+    source = PodSource(
+        workload=workload,
+        template=template,
         namespace=namespace_of(workload.meta.namespace),
         own=own,
         applied=case.once(_stands),
     )
-    return _PODS[question](workload, template, replicas, within)
+    return _PODS[question](source, replicas, subject.context.beside(case.index))
 
 
 def _own_pods(case: TemplateUnderRule) -> Selector | None:

@@ -6,11 +6,13 @@ from build import NAMESPACE, constraint, index, namespace, node, owner, pod, pol
 
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import SKIP_ANNOTATION
+from webhook.core.coming_pods.next_pod import PodSource, after_admission, next_pod, unknown_labels
+from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason
-from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod, unknown_labels
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, is_made_up, labels_given
 from webhook.core.workloads.reading import read_workload
+from webhook.core.workloads.workload import namespace_of
 
 HASH = "pod-template-hash"
 API = {"Rollout": "argoproj.io/v1alpha1", "Job": "batch/v1", "Pod": "v1", "CronJob": "batch/v1"}
@@ -42,7 +44,15 @@ def written(kind, *, keys=None, ordinals=None, **meta):
 
 def made(kind, cluster=None, *, applied=False, **more):
     workload = written(kind, **more)
-    return next_pod(workload, workload.templates[0], NAMESPACE, cluster or index(), applied=applied)
+    return next_pod(source(workload, applied=applied), cluster or index())
+
+
+def source(workload, *, applied=False):
+    return PodSource(workload=workload, template=workload.templates[0], namespace=NAMESPACE, applied=applied)
+
+
+def beside(cluster, policy):
+    return Context(policy=policy, version=RECORDED, index=cluster)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +171,7 @@ def test_what_is_made_up_within_a_workload_differs():
 def test_a_pod_is_its_own_template():
     raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "labels": {"app": "web"}}}
     workload = read_workload(msgspec.json.encode(raw))
-    found = next_pod(workload, workload.templates[0], NAMESPACE, index())
+    found = next_pod(source(workload), index())
     assert (found.template, found.owners) == (workload.templates[0].template, ())
 
 
@@ -183,7 +193,7 @@ def test_ordinals_begin_where_the_set_says(ordinals, first):
     workload = written("StatefulSet", ordinals=ordinals)
     cluster = index(node("n"), running("web-0", "n"), running(f"web-{first}", "n"))
     for pods, number in ((index(), first), (cluster, first + 1)):
-        template = next_pod(workload, workload.templates[0], NAMESPACE, pods).template
+        template = next_pod(source(workload), pods).template
         assert template.meta.name == f"web-{number}"
         assert template.labels["statefulset.kubernetes.io/pod-name"] == f"web-{number}"
         assert template.labels["apps.kubernetes.io/pod-index"] == str(number)
@@ -220,7 +230,7 @@ def test_owners_that_may_not_exist_yet():
 )
 def test_labels_that_constraints_ask_for_and_nobody_knows(keys, expected):
     template = made("Deployment", keys=keys).template
-    assert unknown_labels(after_admission(template, NAMESPACE, Policy(), index(), RECORDED).pod) == expected
+    assert unknown_labels(after_admission(template, NAMESPACE, beside(index(), Policy())).pod) == expected
 
 
 def test_a_selector_may_ask_for_an_unknown_label():
@@ -234,7 +244,7 @@ def test_a_selector_may_ask_for_an_unknown_label():
 
 class TestPosted:
     def test_nothing_is_injected_where_the_configuration_only_observes(self):
-        found = after_admission(pod(), NAMESPACE, policy(mode="observe"), index(namespace()), RECORDED)
+        found = after_admission(pod(), NAMESPACE, beside(index(namespace()), policy(mode="observe")))
         assert (found.injected, found.pod.pod_spec.constraints) == (None, ())
 
     def test_what_is_injected_counts(self):
@@ -243,7 +253,7 @@ class TestPosted:
         for each in template.owners:
             cluster.apply("ADDED", each)
         found = after_admission(
-            msgspec.structs.replace(template.template, spec=None), NAMESPACE, policy(), cluster, RECORDED
+            msgspec.structs.replace(template.template, spec=None), NAMESPACE, beside(cluster, policy())
         )
         assert isinstance(found.injected, Injection)
         [mine] = found.pod.pod_spec.constraints
@@ -256,20 +266,20 @@ class TestPosted:
         for each in template.owners:
             cluster.apply("ADDED", each)
         found = after_admission(
-            msgspec.structs.replace(template.template, spec=None), NAMESPACE, policy(), cluster, RECORDED
+            msgspec.structs.replace(template.template, spec=None), NAMESPACE, beside(cluster, policy())
         )
         assert found.injected == Skip(SkipReason.OPTED_OUT)
 
     def test_why_nothing_is_injected(self):
-        found = after_admission(pod(constraints=(constraint(),)), NAMESPACE, policy(), index(), RECORDED)
+        found = after_admission(pod(constraints=(constraint(),)), NAMESPACE, beside(index(), policy()))
         assert found.injected == Skip(SkipReason.OWN_CONSTRAINTS)
-        unknown = after_admission(pod(owner="ReplicaSet/web-1"), NAMESPACE, policy(), index(), RECORDED)
+        unknown = after_admission(pod(owner="ReplicaSet/web-1"), NAMESPACE, beside(index(), policy()))
         assert unknown.injected == Skip(SkipReason.OWNER_UNKNOWN)
 
     def test_the_namespace_is_the_callers_where_none_is_written(self):
         bare = msgspec.structs.replace(pod(), metadata=msgspec.structs.replace(pod().meta, namespace=""))
-        assert after_admission(bare, "here", Policy(), index(), RECORDED).pod.meta.namespace == "here"
-        assert after_admission(pod(), "here", Policy(), index(), RECORDED).pod.meta.namespace == NAMESPACE
+        assert after_admission(bare, "here", beside(index(), Policy())).pod.meta.namespace == "here"
+        assert after_admission(pod(), "here", beside(index(), Policy())).pod.meta.namespace == NAMESPACE
 
 
 @pytest.mark.parametrize(("own", "given", "expected"), [("shop", "x", "shop"), ("", "x", "x"), ("", "", "default")])

@@ -13,9 +13,9 @@ from webhook.core.api.types import (
     NodeSpec,
     Taint,
 )
+from webhook.core.coming_pods.daemon_pods import for_node, node_of, tolerant, wanted_nodes
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.index import node_sets
-from webhook.core.placement.daemon_pods import for_node, node_of, tolerant, wanted_nodes
 from webhook.core.scheduler.problem import take
 
 NODE = "node.kubernetes.io/"

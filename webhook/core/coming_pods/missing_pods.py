@@ -18,16 +18,16 @@ from webhook.core.api import gates
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.defaulting.next_pod import after_admission, next_pod, problem_of
+from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
+from webhook.core.context import Context
 from webhook.core.index.lost_nodes import terminated, unreachable_nodes
-from webhook.core.index.overlay import with_owners, with_pods, without_pods
+from webhook.core.index.overlay import with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import ClusterGame, Party, game_of, small_game_of
 from webhook.core.placement.game import Rollout, Turn
 from webhook.core.placement.proofs.pinned_claims import Ordinal, ordinals
-from webhook.core.policy.policy import Policy
 from webhook.core.workloads.rolling_update import surge_of, unavailable_of, unavailable_ordinals
-from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, Workload
+from webhook.core.workloads.workload import ClaimTemplates, Strategy, Workload
 
 _WAITS = "when terminating pods on unreachable nodes are gone, for which the rollout waits"
 _NO_CLAIMS = ClaimTemplates(())
@@ -57,42 +57,28 @@ class ToCome(Struct, frozen=True, kw_only=True):
         return small_game_of(self.parties, self.index, rollout=self.rollout)
 
 
-class Setting(Struct, frozen=True, kw_only=True):
-    """What pods are made in: the cluster, the policy that injects, and where the object is.
-
-    Shape: ``own`` selects the workload's pods in every revision, None where that is not known. ``applied`` says that
-    the object is in the cluster as it is; a manifest is taken for a new revision.
-    """
-
-    index: ReadOnlyIndex
-    policy: Policy
-    version: KubernetesVersion
-    namespace: str
-    own: Selector | None = None
-    applied: bool = False
-
-
-def to_come(workload: Workload, template: Template, replicas: int, within: Setting) -> ToCome:
+def to_come(source: PodSource, replicas: int, within: Context) -> ToCome:
     """The pods that are missing of so many."""
-    within = _terminated(workload, within)
-    index, pod = within.index, _pod(workload, template, within)
-    if workload.traits.ordered:
-        return _ordinals(workload, pod, replicas, within)
-    staying = sum(index.count(within.namespace, within.own).values()) if within.own is not None else 0
-    party = Party(problem=problem_of(pod, index, within.policy), pods=max(0, replicas - staying))
+    within = _terminated(source, within)
+    pod = coming_pod(source, within).pod
+    if source.workload.traits.ordered:
+        return _ordinals(source, pod, replicas, within)
+    index, own = within.cluster, source.own
+    staying = sum(index.count(source.namespace, own).values()) if own is not None else 0
+    party = Party(problem=problem_of(pod, within), pods=max(0, replicas - staying))
     return ToCome(index=index, parties=(party,) if party.pods else (), staying=staying)
 
 
-def all_anew(workload: Workload, template: Template, replicas: int, within: Setting) -> ToCome:
+def all_anew(source: PodSource, replicas: int, within: Context) -> ToCome:
     """All pods, in a cluster without those that run; none of pods with names, of which those that run keep theirs."""
-    if within.own is None or workload.traits.ordered:
-        return ToCome(index=within.index)
-    running = within.index.count(within.namespace, within.own)
-    below = without_pods(within.index, _pod(workload, template, within), within.own, running)
-    return to_come(workload, template, replicas, replace(within, index=below))
+    index, own = within.cluster, source.own
+    if own is None or source.workload.traits.ordered:
+        return ToCome(index=index)
+    below = without_pods(index, coming_pod(source, within).pod, own, index.count(source.namespace, own))
+    return to_come(source, replicas, within.beside(below))
 
 
-def in_a_rollout(workload: Workload, template: Template, replicas: int, within: Setting) -> ToCome:
+def in_a_rollout(source: PodSource, replicas: int, within: Context) -> ToCome:
     """All pods made anew, while those that run are deleted one by one.
 
     Shape: pods that run are taken for pods of this template, in an earlier revision. Those of a StatefulSet are
@@ -100,60 +86,55 @@ def in_a_rollout(workload: Workload, template: Template, replicas: int, within: 
     pods are gone before the first new one is made.
     Source: deployment/rolling.go ``rolloutRolling``; deployment/recreate.go ``rolloutRecreate``.
     """
-    if within.own is None:
-        return ToCome(index=within.index, unknown="which pods are its own")
+    workload, own, index = source.workload, source.own, within.cluster
+    if own is None:
+        return ToCome(index=index, unknown="which pods are its own")
     if workload.traits.ordered:
-        return _by_ordinals(workload, template, replicas, _terminated(workload, within), within.own)
+        return _by_ordinals(source, own, replicas, _terminated(source, within))
     if not workload.traits.surges:
         kept = "its controller replaces no pod that runs"
-        return ToCome(index=within.index, unknown=kept if workload.built_in else _UNKNOWN_STEPS)
-    if workload.recreates and _stay_for_ever(within, within.own):
-        return ToCome(index=within.index, unknown="when its pods on unreachable nodes go, for which Recreate waits")
-    new = _pod(workload, template, replace(within, applied=False))
-    running = within.index.count(within.namespace, within.own)
-    index = without_pods(within.index, new, within.own, running)
-    old = replace(new, metadata=replace(new.meta, labels=template.template.labels))
+        return ToCome(index=index, unknown=kept if workload.built_in else _UNKNOWN_STEPS)
+    if workload.recreates and _stay_for_ever(source.namespace, own, index):
+        return ToCome(index=index, unknown="when its pods on unreachable nodes go, for which Recreate waits")
+    new = coming_pod(replace(source, applied=False), within).pod
+    running = index.count(source.namespace, own)
+    below = within.beside(without_pods(index, new, own, running))
+    old = replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
     parties = (
-        Party(problem=problem_of(old, index, within.policy), pods=0, leaving={} if workload.recreates else running),
-        Party(problem=problem_of(new, index, within.policy), pods=replicas),
+        Party(problem=problem_of(old, below), pods=0, leaving={} if workload.recreates else running),
+        Party(problem=problem_of(new, below), pods=replicas),
     )
     allowed = Rollout(
         0, 1, replicas, surge_of(workload.strategy, replicas), unavailable_of(workload.strategy, replicas)
     )
-    return ToCome(index=index, parties=parties, rollout=allowed)
+    return ToCome(index=below.cluster, parties=parties, rollout=allowed)
 
 
-def _terminated(workload: Workload, within: Setting) -> Setting:
-    """The setting once a StatefulSet's terminating pods are gone: only then does its controller create others."""
-    if not workload.traits.ordered or within.own is None:
+def _terminated(source: PodSource, within: Context) -> Context:
+    """The context once a StatefulSet's terminating pods are gone: only then does its controller create others."""
+    if not source.workload.traits.ordered or source.own is None:
         return within
-    return replace(within, index=terminated(within.index, within.namespace, within.own))
+    return within.beside(terminated(within.cluster, source.namespace, source.own))
 
 
-def _stay_for_ever(within: Setting, own: Selector) -> bool:
+def _stay_for_ever(namespace: str, own: Selector, index: ReadOnlyIndex) -> bool:
     """Whether some of the workload's pods are on nodes that cannot be reached, where no pod is ever gone."""
-    lost = unreachable_nodes(within.index.view())
-    return any(lost >> slot & 1 for slot in within.index.count(within.namespace, own, leaving=True))
+    lost = unreachable_nodes(index.view())
+    return any(lost >> slot & 1 for slot in index.count(namespace, own, leaving=True))
 
 
-def _pod(workload: Workload, template: Template, within: Setting) -> Pod:
-    """The next pod of the template, as the scheduler gets it."""
-    made = next_pod(workload, template, within.namespace, within.index, applied=within.applied)
-    index = with_owners(within.index, made.owners) if made.owners else within.index
-    return after_admission(made.template, within.namespace, within.policy, index, within.version).pod
-
-
-def _ordinals(workload: Workload, pod: Pod, replicas: int, within: Setting) -> ToCome:
+def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> ToCome:
+    workload, index = source.workload, within.cluster
     numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
     claims = workload.claims or _NO_CLAIMS
-    known = ordinals(within.index, within.namespace, workload.meta.name, claims, numbers)
+    known = ordinals(index, source.namespace, workload.meta.name, claims, numbers)
     if known is None:
-        return ToCome(index=within.index, unknown=f"{replicas:,} ordinals are too many to look up")
+        return ToCome(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
     numbered = zip(numbers, known.pods, strict=True)
     missing = [(each, f"{workload.meta.name}-{number}") for number, each in numbered if not each.runs]
     if not all(each.certain for each, _ in missing):
-        return ToCome(index=within.index, unknown="where the volumes of its claims will be")
-    problem, in_turn = problem_of(pod, within.index, within.policy), not workload.parallel
+        return ToCome(index=index, unknown="where the volumes of its claims will be")
+    problem, in_turn = problem_of(pod, within), not workload.parallel
     room = known.room if claims.names else {}
     groups = _runs(missing) if in_turn else _alike(missing)
     parties = tuple(
@@ -168,27 +149,28 @@ def _ordinals(workload: Workload, pod: Pod, replicas: int, within: Setting) -> T
         for number, (nodes, names) in enumerate(groups)
     )
     return ToCome(
-        index=within.index,
+        index=index,
         parties=parties,
         staying=replicas - len(missing),
         names=tuple(tuple(names) for _, names in groups),
     )
 
 
-def _by_ordinals(workload: Workload, template: Template, replicas: int, within: Setting, own: Selector) -> ToCome:
+def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Context) -> ToCome:
     """Source: statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``."""
+    workload, index, namespace = source.workload, within.cluster, source.namespace
     strategy, name = workload.strategy or Strategy(), workload.meta.name
     if strategy.type == "OnDelete":
-        return ToCome(index=within.index, unknown="which pods somebody deletes (OnDelete)")
+        return ToCome(index=index, unknown="which pods somebody deletes (OnDelete)")
     if not workload.built_in or strategy.type not in {None, "RollingUpdate"}:
-        return ToCome(index=within.index, unknown=_UNKNOWN_STEPS)
-    if within.index.count(within.namespace, own, leaving=True) != within.index.count(within.namespace, own):
-        return ToCome(index=within.index, unknown=_WAITS)
+        return ToCome(index=index, unknown=_UNKNOWN_STEPS)
+    if index.count(namespace, own, leaving=True) != index.count(namespace, own):
+        return ToCome(index=index, unknown=_WAITS)
     numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
-    known = ordinals(within.index, within.namespace, name, workload.claims or _NO_CLAIMS, numbers)
+    known = ordinals(index, namespace, name, workload.claims or _NO_CLAIMS, numbers)
     if known is None:
-        return ToCome(index=within.index, unknown=f"{replicas:,} ordinals are too many to look up")
-    slots = dict(within.index.pods_matching(within.namespace, own))
+        return ToCome(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
+    slots = dict(index.pods_matching(namespace, own))
     on = {number: slots.get(f"{name}-{number}") for number in numbers}
     partition = _partition(strategy)  # an ordinal: below it, missing pods come back in the old revision
     kept = [slot for number, slot in on.items() if number < partition and slot is not None]
@@ -199,22 +181,22 @@ def _by_ordinals(workload: Workload, template: Template, replicas: int, within: 
         groups.setdefault((known.pods[number - numbers.start].nodes, number < partition), []).append(number)
     if not turns or not all(known.pods[number - numbers.start].certain for number in turns):
         unknown = "where the volumes of its claims will be" if turns else ""
-        return ToCome(index=within.index, staying=len(kept), unknown=unknown)
+        return ToCome(index=index, staying=len(kept), unknown=unknown)
     crowd = {number: place for place, group in enumerate(groups.values(), 1) for number in group}
-    new = _pod(workload, template, replace(within, applied=False))
-    old = replace(new, metadata=replace(new.meta, labels=template.template.labels))
+    new = coming_pod(replace(source, applied=False), within).pod
+    old = replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
     leaving = Counter(slot for number in turns if (slot := on[number]) is not None)
-    index = without_pods(within.index, new, own, within.index.count(within.namespace, own))
+    below: ReadOnlyIndex = without_pods(index, new, own, index.count(namespace, own))
     for slot, pods in Counter(kept).items():
-        index = with_pods(index, index.view().names[slot], [old] * pods)
-    problems = {of_old: problem_of(old if of_old else new, index, within.policy) for of_old in (False, True)}
+        below = with_pods(below, below.view().names[slot], [old] * pods)
+    problems = {of_old: problem_of(old if of_old else new, within.beside(below)) for of_old in (False, True)}
     room = {slot: pods + leaving[slot] for slot, pods in known.room.items()} if workload.claims else {}
     news = (
         Party(problem=problems[of_old], pods=len(group), nodes=nodes, room=room)
         for (nodes, of_old), group in groups.items()
     )
     return ToCome(
-        index=index,
+        index=below,
         parties=(Party(problem=problems[True], pods=0, leaving=leaving), *news),
         staying=len(kept),
         names=((), *(tuple(f"{name}-{number}" for number in group) for group in groups.values())),

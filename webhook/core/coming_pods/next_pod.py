@@ -1,7 +1,8 @@
 """The next pod that a controller makes of a template, as the scheduler would get it.
 
-    Workload -> next_pod        -> NextPod       labels, name and owners as the controller gives them
-    pod      -> after_admission -> AdmittedPod   with the constraints that injection adds, and what kube-apiserver adds
+    PodSource -> next_pod        -> NextPod       labels, name and owners as the controller gives them
+    pod       -> after_admission -> AdmittedPod   with the constraints that injection adds, and what kube-apiserver adds
+    PodSource -> coming_pod      -> ComingPod     both
 
 Quota and other webhooks are not applied.
 """
@@ -13,18 +14,21 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from webhook.core.api.selectors import Selector
 from webhook.core.api.types import LabelSelector, ObjectMeta, Pod, PodTemplate
-from webhook.core.api.version import KubernetesVersion
-from webhook.core.api.well_known import CONTROLLER_REVISION_HASH, DEFAULT_NAMESPACE
+from webhook.core.api.well_known import CONTROLLER_REVISION_HASH
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.apiserver.admission_plugins import admitted
 from webhook.core.apiserver.pod_defaults import as_created, as_decoded
+from webhook.core.cached_property import cached_property
+from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Skip, inject
 from webhook.core.index.objects import Owner
+from webhook.core.index.overlay import with_owners
 from webhook.core.index.owners import reference_to
 from webhook.core.index.pod_admission import facts_for
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.policy.policy import profile_for
 from webhook.core.scheduler.problem import Problem, take
 from webhook.core.workloads.controller_labels import (
     NOT_YET_KNOWN,
@@ -49,6 +53,20 @@ from webhook.core.workloads.workload import Template, Workload
 _MOST_ORDINALS = 256  # of a StatefulSet, whose pods are looked up by name
 
 
+class PodSource(Struct, frozen=True, kw_only=True):
+    """What a controller makes pods of: one template of a workload, and where it makes them.
+
+    Shape: ``own`` selects the workload's pods in every revision, None where that is not known. ``applied`` says that
+    the workload is in the cluster as it is; a manifest is taken for a new revision.
+    """
+
+    workload: Workload
+    template: Template
+    namespace: str
+    own: Selector | None = None
+    applied: bool = False
+
+
 class NextPod(Struct, frozen=True, kw_only=True):
     """A pod as its controller sends it.
 
@@ -70,21 +88,49 @@ class AdmittedPod(Struct, frozen=True):
     unknown: tuple[str, ...] = ()
 
 
-def after_admission(  # noqa: PLR0913 each is a fact of its own
-    template: PodTemplate,
-    namespace: str,
-    policy: Policy,
-    index: ReadOnlyIndex,
-    version: KubernetesVersion,
-    *,
-    posted: bool = True,
-) -> AdmittedPod:
+class ComingPod(Struct, frozen=True, kw_only=True, dict=True):
+    """The next pod of a source.
+
+    Shape: ``sent`` is the pod as its controller sends it, ``pod`` as the scheduler gets it. ``injected`` and
+    ``unknown`` are as in `AdmittedPod`. The cluster of ``within`` has the pod's owners.
+    """
+
+    source: PodSource
+    sent: PodTemplate
+    pod: Pod
+    injected: Injection | Skip | None
+    unknown: tuple[str, ...]
+    within: Context
+
+    @cached_property
+    def problem(self) -> Problem:
+        """What its scheduler faces."""
+        return problem_of(self.pod, self.within)
+
+
+def coming_pod(source: PodSource, within: Context, *, posted: bool = True) -> ComingPod:
+    """The next pod of a source; see `after_admission` for ``posted``."""
+    made = next_pod(source, within.cluster)
+    around = within.beside(with_owners(within.cluster, made.owners)) if made.owners else within
+    ready = after_admission(made.template, source.namespace, around, posted=posted)
+    return ComingPod(
+        source=source,
+        sent=made.template,
+        pod=ready.pod,
+        injected=ready.injected,
+        unknown=ready.unknown,
+        within=around,
+    )
+
+
+def after_admission(template: PodTemplate, namespace: str, within: Context, *, posted: bool = True) -> AdmittedPod:
     """The pod after a create request that this webhook has seen.
 
     Shape: ``injected`` is None if the configuration does not inject. ``posted=False`` is for a pod that has passed this
     webhook and kube-apiserver's own admission already.
     """
     meta, spec, injected = template.meta, template.pod_spec, None
+    policy, index, version = within.policy, within.cluster, within.version
     status = template.status if isinstance(template, Pod) else None
     pod = Pod(metadata=replace(meta, namespace=meta.namespace or namespace), spec=spec, status=status)
     if not posted:
@@ -93,20 +139,16 @@ def after_admission(  # noqa: PLR0913 each is a fact of its own
     if policy.defaults.mode == "inject":
         # kube-apiserver runs its own plugins before webhooks: injection sees the nodes that a RuntimeClass chooses.
         seen = replace(template, spec=admitted(as_decoded(pod, version), facts).pod_spec)
-        result = inject(seen, namespace, policy, index, version, waited=True)
+        result = inject(seen, namespace, within, waited=True)
         injected = result if isinstance(result, Injection | Skip) else None
         if isinstance(result, Injection):
             pod = replace(pod, spec=replace(spec, topology_spread_constraints=result.constraints))
     return AdmittedPod(as_created(pod, version, facts), injected, facts.unknown)
 
 
-def next_pod(
-    workload: Workload, template: Template, namespace: str, index: ReadOnlyIndex, *, applied: bool = False
-) -> NextPod:
-    """The next pod of one template; a Pod is its own template.
-
-    Shape: ``applied`` says that the workload is from the cluster; a manifest is taken for a new revision.
-    """
+def next_pod(source: PodSource, index: ReadOnlyIndex) -> NextPod:
+    """The next pod of one template; a Pod is its own template."""
+    workload, template, namespace, applied = source.workload, source.template, source.namespace, source.applied
     if workload.is_pod:
         return NextPod(template=template.template)
     uid = workload.meta.uid or made_up(workload, "uid")
@@ -242,9 +284,9 @@ def _in_job(above: Owner, name: str, uid: str) -> _Child:
     return _Child(f"{name}-{NOT_YET_KNOWN}", job)
 
 
-def problem_of(pod: Pod, index: ReadOnlyIndex, policy: Policy) -> Problem:
+def problem_of(pod: Pod, within: Context) -> Problem:
     """The problem that the pod's scheduler faces."""
-    return take(index, pod, profile=profile_for(policy, pod.pod_spec.scheduler_name))
+    return take(within.cluster, pod, profile=profile_for(within.policy, pod.pod_spec.scheduler_name))
 
 
 def unknown_labels(pod: Pod) -> tuple[str, ...]:
@@ -253,8 +295,3 @@ def unknown_labels(pod: Pod) -> tuple[str, ...]:
     for constraint in pod.pod_spec.constraints:
         asked.update(constraint.match_label_keys or (), selected_keys(constraint.selector))
     return tuple(key for key, value in pod.labels.items() if key in asked and is_made_up(value))
-
-
-def namespace_of(stated: str, otherwise: str = "") -> str:
-    """Where an object and its pods will be created: as the object says, else the caller, else kubectl."""
-    return stated or otherwise or DEFAULT_NAMESPACE

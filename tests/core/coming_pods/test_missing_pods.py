@@ -11,7 +11,9 @@ from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Container, ContainerPort, NodeSpec, ResourceRequirements
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE
-from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout, to_come
+from webhook.core.coming_pods.missing_pods import in_a_rollout, to_come
+from webhook.core.coming_pods.next_pod import PodSource
+from webhook.core.context import Context
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.placement.game import Rollout
 from webhook.core.placement.simulation import Outcome, simulate
@@ -35,17 +37,24 @@ def made(kind, *constraints, replicas=6, **more):
 
 def setting(index, *, own=OWN, **more):
     found = cluster(index) if isinstance(index, str) else index
-    return Setting(index=found, policy=policy(mode="observe"), version=RECORDED, namespace=NAMESPACE, own=own, **more)
+    return Context(policy=policy(mode="observe"), version=RECORDED, index=found), {"own": own, **more}
+
+
+def asked(workload, replicas, setting):
+    """What `to_come` and `in_a_rollout` are asked."""
+    within, more = setting
+    source = PodSource(workload=workload, template=workload.templates[0], namespace=NAMESPACE, **more)
+    return source, replicas, within
 
 
 def coming(workload, within, replicas=6):
-    return to_come(workload, workload.templates[0], replicas, within)
+    return to_come(*asked(workload, replicas, within))
 
 
 def rolling(within, *constraints, replicas=6, surge="25%", unavailable="25%", **more):
     strategy = {"strategy": {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}}
     workload = made("Deployment", *constraints, replicas=replicas, spec=strategy, **more)
-    return in_a_rollout(workload, workload.templates[0], replicas, within)
+    return in_a_rollout(*asked(workload, replicas, within))
 
 
 def verdict(coming):
@@ -232,17 +241,17 @@ class TestARollout:
     def test_that_recreates_begins_when_all_old_pods_are_gone(self, nodes, strategy, expected):
         constraint = HOSTS if ":" not in nodes else ZONES
         workload = made("Deployment", constraint, replicas=3, spec={"strategy": strategy})
-        found = in_a_rollout(workload, workload.templates[0], 3, setting(nodes))
+        found = in_a_rollout(*asked(workload, 3, setting(nodes)))
         assert verdict(found) == expected
         assert not strategy or not any(step.gone for step in simulate(found.game()).witness)
 
     def test_that_recreates_waits_for_pods_on_unreachable_nodes(self):
         index = cluster("a: a0=1 | b: b0")
         workload = made("Deployment", ZONES, replicas=2, spec={"strategy": {"type": "Recreate"}})
-        assert in_a_rollout(workload, workload.templates[0], 2, setting(index)).unknown == ""
+        assert in_a_rollout(*asked(workload, 2, setting(index))).unknown == ""
         node = index.node("a0")
         index.apply("MODIFIED", replace(node, spec=NodeSpec(taints=UNREACHABLE)))
-        waits = in_a_rollout(workload, workload.templates[0], 2, setting(index)).unknown
+        waits = in_a_rollout(*asked(workload, 2, setting(index))).unknown
         assert waits == "when its pods on unreachable nodes go, for which Recreate waits"
 
     @pytest.mark.parametrize(
@@ -259,7 +268,7 @@ class TestARollout:
         if unreachable:
             index.apply("MODIFIED", replace(index.node("b0"), spec=NodeSpec(taints=UNREACHABLE)))
         workload = made("StatefulSet", ZONES, replicas=2)
-        found = in_a_rollout(workload, workload.templates[0], 2, setting(index))
+        found = in_a_rollout(*asked(workload, 2, setting(index)))
         assert (sum(sum(each.leaving.values()) for each in found.parties), found.unknown) == expected
 
     @pytest.mark.parametrize(
@@ -276,7 +285,7 @@ class TestARollout:
     )
     def test_of_kinds_and_strategies(self, kind, spec, unknown):
         workload = made(kind, ZONES, spec=spec)
-        assert in_a_rollout(workload, workload.templates[0], 6, setting(TWO)).unknown == unknown
+        assert in_a_rollout(*asked(workload, 6, setting(TWO))).unknown == unknown
 
     def test_below_the_partition_the_old_revision_comes_back(self):
         """Of its own revision a0 holds no pod, of the other one: whoever counts that must not go there."""
@@ -286,7 +295,7 @@ class TestARollout:
         for number in (1, 2):
             index.apply("ADDED", running(f"web-{number}", "a0"))
         workload = made("StatefulSet", constraint, replicas=3, spec=spec)
-        found = in_a_rollout(workload, workload.templates[0], 3, setting(index))
+        found = in_a_rollout(*asked(workload, 3, setting(index)))
         labels = [each.problem.pod.labels.get("controller-revision-hash") for each in found.parties]
         assert [each is None for each in labels] == [True, True, False]  # those that go, web-0, web-2
 
