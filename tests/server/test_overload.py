@@ -180,3 +180,14 @@ def test_what_gives_way_is_answered(server):
 def test_a_start_without_its_envelope_is_no_review(body):
     with pytest.raises(ReviewError):
         decode_start(body)
+
+
+def test_callers_that_leave_take_their_bodies_with_them(server):
+    """Else each leaves a body that waits for a thread for as long as it said it would wait itself."""
+    body = posted(sent(deployment(MIB)), "/validate?timeout=30s")
+    before = server.resident()
+    for _ in range(60):
+        with server.connect() as connection:
+            connection.sendall(body)
+    assert server.resident() < before + 100
+    assert not asked(server, sent(deployment(MIB)))["allowed"]

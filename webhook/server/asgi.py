@@ -8,6 +8,7 @@ Health: liveness and readiness are answered here, so that no slow handler delays
 """
 
 import asyncio
+import contextlib
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -268,12 +269,20 @@ class _Pool:
                 await self._turns.get(caller)
         except TimeoutError:
             raise BodyError(TOO_MANY, 429) from None
-        began = time.perf_counter()
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, judge)
-        finally:
-            self._turns.done(caller, time.perf_counter() - began)
-            self._turns.put(None)
+        began, loop = time.perf_counter(), asyncio.get_running_loop()
+
+        def ended(_future: object) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._free, caller, began)
+
+        # A thread goes on when its caller has left, and is not free before it ends.
+        judging = self._threads.submit(judge)
+        judging.add_done_callback(ended)
+        return await asyncio.wrap_future(judging)
+
+    def _free(self, caller: Caller, began: float) -> None:
+        self._turns.done(caller, time.perf_counter() - began)
+        self._turns.put(None)
 
 
 def _started(body: bytes) -> AdmissionRequest:

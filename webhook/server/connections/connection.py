@@ -12,7 +12,6 @@ import re
 import select
 import socket
 import time
-from functools import partial
 from typing import Any
 
 from gunicorn.asgi import protocol
@@ -199,13 +198,12 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
             return
         if self._awaiting_request:
             self._request_ready.set()
-        stop = self.worker.loop.call_later(STUCK_SECONDS, task.cancel)
-        task.add_done_callback(partial(self._dissolve, stop))
+        # Its body is not counted any more, and nobody waits for the answer.
+        task.cancel()
+        task.add_done_callback(self._dissolve)
 
-    def _dissolve(self, stop: asyncio.TimerHandle | None = None, _task: object = None) -> None:
+    def _dissolve(self, _task: object = None) -> None:
         """Let go of what points back to here."""
-        if stop is not None:
-            stop.cancel()
         for name in ("_callback_parser", "_body_receiver", "_flow_control", "transport", "writer", "greeting", "peer"):
             setattr(self, name, None)
 
