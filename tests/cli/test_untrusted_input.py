@@ -95,6 +95,16 @@ def test_no_file_takes_long(tmp_path, name):
     assert ran.mib < MIB, ran.mib
 
 
+def test_fixes_and_patches_do_not_take_long_either(tmp_path):
+    operation = "{op: add, path: /spec/template/spec/topologySpreadConstraints, value: [{maxSkew: 0}]}"
+    patch = f'- patch: "- {operation}"\n  target: {{kind: Deployment}}\n'
+    (tmp_path / "kustomization.yaml").write_text(f"patches:\n{patch * 1500}")
+    (tmp_path / "a.yaml").write_text(web([WRONG] * 128))
+    for arguments in (("kustomization.yaml",), ("a.yaml", "--fix")):
+        ran = confined(tmp_path, "check", *arguments)
+        assert (ran.code, ran.seconds < SECONDS, ran.mib < MIB) == (Exit.FINDINGS, True, True), ran.errors[-500:]
+
+
 def test_as_many_constraints_as_admission_takes_are_examined(tmp_path):
     (tmp_path / "a.yaml").write_text(web([{**RIGHT, "topologyKey": f"k{each}"} for each in range(128)]))
     ran = confined(tmp_path, "check", "a.yaml", "--fail-on", "never")

@@ -18,6 +18,8 @@ from webhook.manifests.reading.kustomizations import NAMES, target_of
 from webhook.manifests.reading.manifest import FieldPosition, Manifest, read_manifests
 from webhook.manifests.reading.positions import ValuePosition, follow, yaml_tree
 
+# Each patch is read beside a blanked copy of its file; in a longer file its findings are at its first line.
+_MAX_BLANKED_CHARS = 2**16
 _FIELDS = ("patches", "patchesJson6902", "patchesStrategicMerge")
 
 
@@ -44,7 +46,7 @@ def inline_patches(file: File) -> Iterator[tuple[Manifest | InputFault, TypeMeta
             if not isinstance(patch, str) or (is_text and "\n" not in patch):
                 continue
             *_, (_, node, _) = follow(tree, f"{field}[{number}]{'' if is_text else '.patch'}")
-            alone = _alone(text, node, patch)
+            alone = _alone(text, node, patch) if len(text) <= _MAX_BLANKED_CHARS else ""
             for found in read_manifests(file.name, (alone or patch).encode(), is_patch=True):
                 placed = found if alone else _at(found, document, node.start)
                 yield placed, None if is_text else target_of(entry)
