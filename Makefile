@@ -199,5 +199,5 @@ docs: $(READY)  ## write the references that come from the code (tests say when 
 	@PYTHONPATH=tests $(BIN)/python tests/core/groups/vectors.py
 
 lock: $(READY)  ## resolve the dependencies anew
-	@$(BIN)/uv pip compile --quiet --upgrade --no-header --generate-hashes --universal --python-version 3.11 --extra webhook pyproject.toml --output-file requirements.lock
-	@$(BIN)/uv pip compile --quiet --upgrade --no-header --generate-hashes --universal --python-version 3.11 --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --no-strip-extras --no-header --generate-hashes --universal --python-version 3.11 --extra webhook pyproject.toml --output-file requirements.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --no-strip-extras --no-header --generate-hashes --universal --python-version 3.11 --group dev --constraint requirements.lock --output-file requirements-dev.lock
