@@ -158,6 +158,7 @@ LARGE = {"a tenant of four namespaces", "costly reviews in another's name", "72 
 # What gets in, and is kept in memory until it is deleted.
 FAULTLESS = {
     "pods with long fields": lambda town: tenant.lasting(release.TENANT, town.fields, 64, SIZE.nodes),
+    "pods with immense requests": lambda _: tenant.immense(release.TENANT, SIZE.nodes),
     "pods with resources of their own": lambda _: tenant.resources(release.TENANT, 500, SIZE.nodes),
 }
 
@@ -207,6 +208,7 @@ def test_kept_objects(town, rows, name, policy):
 
     outcome = attacked(town, rows, f"{name}, {policy}", attack)
     assert outcome.statuses[201] > 0, outcome
+    assert [each for replica in town.replicas for each in release.blind(replica)] == []
 
 
 @pytest.mark.parametrize(("name", "policy"), attacks(HABITS, "Fail"))

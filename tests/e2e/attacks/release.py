@@ -30,6 +30,7 @@ VALUES = {
 }
 # They would take processor time for what is none of the webhook's, and judge nothing of it.
 READ = 180  # seconds until the replicas know 150,000 pods
+STALE = 10  # seconds: a sixth of maxStaleness, and longer than a watch takes to open again
 BYSTANDING = ("kube-scheduler", "kube-controller-manager", "kwok")
 
 
@@ -105,6 +106,14 @@ def under(plane: ControlPlane, policy: str) -> None:
     where = f"{GROUP}/validatingwebhookconfigurations/evenspread"
     change = [{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": policy}]
     plane.api.request("PATCH", where, change, "application/json-patch+json")
+
+
+def blind(replica: Container) -> list[str]:
+    """The kinds that the replica has received nothing of for a while, or not all of, as its metrics say."""
+    page = replica.get("/metrics")[1]
+    found = re.findall(r"^(evenspread_cluster_(age_seconds|left_out_objects){.*} (\S+))$", page, re.MULTILINE)
+    assert sum('"pods"' in line for line, *_ in found) == 2
+    return [line for line, what, value in found if float(value) > (STALE if what == "age_seconds" else 0)]
 
 
 def standing(replica: Container) -> Standing:

@@ -192,6 +192,24 @@ def resources(namespace: str, count: int, nodes: int) -> list[Sent]:
     return found
 
 
+# Amounts that the API server stores. Their sums once had more digits than could be read again.
+IMMENSE = (("1e999", "1m"), ("9" * 999,), ("1e999",) * 9, ("1e999", "1e-999"), ("0." + "9" * 990, "1e999"))
+
+
+def immense(namespace: str, nodes: int) -> list[Sent]:
+    """Pods on a node, whose containers request immense amounts of all that a node has."""
+    found = []
+    for number, amounts in enumerate(IMMENSE):
+        for resource in ("cpu", "memory", "ephemeral-storage"):
+            containers = [
+                {"name": f"c{n}", "image": "x", "resources": {"requests": {resource: amount}}}
+                for n, amount in enumerate(amounts)
+            ]
+            made = pod("x-", nodeName=f"node-{number % nodes:05}", containers=containers)
+            found.append(_sent("Pod", namespace, made))
+    return found
+
+
 def _sent(kind: str, namespace: str, made: dict) -> Sent:
     meta = {key: value for key, value in made["metadata"].items() if key != "name"}
     return Sent(path(kind, namespace), made | {"metadata": {**meta, "generateName": "x-"}})
