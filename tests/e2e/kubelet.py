@@ -209,6 +209,7 @@ class Kubelet:
             group.limit(int(container["resources"]["limits"]["memory"].removesuffix("Mi")))
             options.append(f"--cgroup={group.entrance}")
         with (folder / "log").open("ab") as log:
+            assert IMAGE.is_dir(), "there is no image: make image"
             process = subprocess.Popen(
                 [sys.executable, run.__file__, IMAGE, *options, "--", *arguments],
                 stdin=subprocess.DEVNULL,
