@@ -101,9 +101,7 @@ def _finding(placed: Placed, difference: Difference) -> Finding:
         summary=difference.summary,
         remedy=difference.remedy,
         detail=difference.detail,
-        fix=difference.fix.text,
-        edits=difference.fix.edits,
-        by_hand=difference.fix.by_hand,
+        **difference.fix.fields,
         key=f"{placed.key} {difference.field or difference.remedy}",
         warns=difference.warns,
     )

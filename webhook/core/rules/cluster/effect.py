@@ -179,9 +179,7 @@ def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
         warning=f"pods lose the scheduler's spreading across {places}; add {short} with ScheduleAnyway",
         detail=f"no constraint is over {said}, and the scheduler's defaults (ScheduleAnyway, {_SYSTEM_SKEWS}) are only"
         " for pods without constraints of their own",
-        fix=fix.text,
-        edits=fix.edits,
-        by_hand=fix.by_hand,
+        **fix.fields,
         key=template.path,
     )
 
@@ -258,9 +256,7 @@ def _without_effect(subject: Subject) -> Iterator[Finding]:
             summary=f"{placed.name} {why.summary}",
             remedy="remove it" if fix.text == _REMOVED else fix.text.partition(",")[0],
             detail=why.detail,
-            fix=fix.text,
-            edits=fix.edits,
-            by_hand=fix.by_hand,
+            **fix.fields,
             key=placed.key,
         )
 

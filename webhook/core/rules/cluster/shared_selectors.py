@@ -191,9 +191,7 @@ def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner
         summary=f"{constraints} also count{'s' * (len(alike) == 1)} the pods of {_listed(names)} in the same file",
         remedy=f"{remedy} unless they are one application" if is_one else remedy,
         detail=f"{told}: {_weight(alike)}",
-        fix=fix.text,
-        edits=fix.edits,
-        by_hand=fix.by_hand,
+        **fix.fields,
         key=alike[0].key,
     )
 
@@ -312,9 +310,7 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
         summary=f"{names} also {'counts' if len(alike) == 1 else 'count'} {others_said}",
         remedy=f"{remedy} unless they are one application" if agreed else remedy,
         detail=f"this workload's own selector does not match {unmatched} of those counted{where}: {weight}",
-        fix=fix.text,
-        edits=fix.edits,
-        by_hand=fix.by_hand,
+        **fix.fields,
         key=first.key,
         warns=bool(effect) or None,
     )

@@ -116,9 +116,7 @@ def _finding(broken: Broken) -> Finding:
         summary=broken.error.text,
         warning=broken.warning,
         detail=broken.said,
-        fix=fix.text,
-        edits=fix.edits,
-        by_hand=fix.by_hand,
+        **fix.fields,
         key=broken.key,
     )
 
@@ -140,9 +138,7 @@ def wrong_type(
         summary=error.message,
         warning=_type_in_short(error),
         detail=error.text,
-        fix=fix.text,
-        edits=fix.edits,
-        by_hand=fix.by_hand,
+        **fix.fields,
         key=error.text,
     )
 

@@ -122,9 +122,7 @@ def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:
         summary=f"{placed.name} has no labelSelector: it counts no pod",
         remedy=f"use {own}",
         detail="without labelSelector a constraint counts no pod: every domain stays at 0, and no pod is spread",
-        fix=fix.text,
-        edits=fix.edits,
-        by_hand=fix.by_hand,
+        **fix.fields,
         key=placed.key,
     )
 
@@ -138,9 +136,7 @@ def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
         summary=f"{placed.name} has labelSelector {{}}: in Kubernetes {subject.version} it counts {counts}",
         remedy=f"use {own}",
         detail=f"labelSelector {{}} counts {counts} in Kubernetes {subject.version}, and others in other releases",
-        fix=fix.text,
-        edits=fix.edits,
-        by_hand=fix.by_hand,
+        **fix.fields,
         key=placed.key,
     )
 
@@ -205,9 +201,7 @@ def _mismatch(placed: Placed, failing: list[Requirement], given: Mapping[str, st
         warning=short_enough(NOT_SELF.id, *lines),
         headline=f"{said}; {setting}",
         detail=f"the constraint counts {counts}, but {subject.pods} {have}: it {does}, and does not spread {them}",
-        fix=fix.text,
-        edits=fix.edits,
-        by_hand=fix.by_hand,
+        **fix.fields,
         key=f"{placed.key} {counts} {have}",
     )
 

@@ -249,9 +249,7 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
         warning=f"after a rollout of {replicas}, {what} {said}; add matchLabelKeys: [{POD_TEMPLATE_HASH}]",
         detail=f"maxSkew {max_skew} holds for old and new pods together, and when the old ones are gone nothing moves"
         f" the new ones{often and f'; of such rollouts these ended beyond maxSkew: {often}'}",
-        fix=fix.text,
-        edits=fix.edits,
-        by_hand=fix.by_hand,
+        **fix.fields,
         key=placed.key,
         warns=(bool(seen) and all(ends * _NOTICED >= ROLLOUTS_TRIED for ends, _ in seen.values())) or None,
     )

@@ -158,9 +158,7 @@ def _told(refusal: Refusal, workload: Workload, warning: str, fix: Fix, key: str
         summary=f"{_nobody(workload, refusal)}: {refusal.error.text}",
         warning=f"no pod can be created: {warning}",
         detail=f"kube-apiserver accepts the {workload.kind} and refuses each of its pods: {refusal.error.text}",
-        fix=fix.text,
-        edits=fix.edits,
-        by_hand=fix.by_hand,
+        **fix.fields,
         key=key,
     )
 

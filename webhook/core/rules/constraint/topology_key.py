@@ -73,9 +73,7 @@ def _deprecated(placed: Placed, key: str, subject: Subject) -> Iterator[Finding]
         summary=f"{placed.name}: {key} is deprecated",
         remedy=f"use {successor}",
         detail=f"{key} is deprecated, and missing from nodes of current clusters",
-        fix=fix.text,
-        edits=fix.edits,
-        by_hand=fix.by_hand,
+        **fix.fields,
         key=placed.key,
     )
 
@@ -91,9 +89,7 @@ def _typo(placed: Placed, meant: str, subject: Subject, *, has_nodes: bool) -> I
         headline=f"{placed.name}: no node has {said}; use {meant}" if has_nodes else "",
         detail=f"Kubernetes sets {meant} on nodes, not {said}: "
         + ("every pod stays Pending" if placed.constraint.hard else "the constraint does nothing"),
-        fix=fix.text,
-        edits=fix.edits,
-        by_hand=fix.by_hand,
+        **fix.fields,
         key=placed.key,
     )
 

@@ -90,9 +90,7 @@ def _misnamed(above: str, name: str, value: Mapping[str, object], *, built_in: b
         path=path,
         summary=f"{_refusal(path)}: {lost}",
         remedy=remedy,
-        fix=fix.text,
-        edits=fix.edits,
-        by_hand=fix.by_hand,
+        **fix.fields,
         key=f"{above} {name}",
     )
 

@@ -14,6 +14,7 @@ A fix without edits is for people, in words.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypedDict
 
 import msgspec
 from msgspec import Struct
@@ -30,8 +31,16 @@ _MAX_FIX_CHARS = 500
 _VERBS = frozenset({"add", "remove", "set", "move", "rename"})
 
 
+class FixFields(TypedDict):
+    """The fields of a finding that a fix fills."""
+
+    fix: str
+    edits: tuple[Edit, ...]
+    by_hand: str
+
+
 class Fix(Struct, frozen=True):
-    """A fix as text for people and as edits for programs: ``Finding(fix=fix.text, edits=fix.edits)``.
+    """A fix as text for people and as edits for programs: ``Finding(..., **fix.fields)``.
 
     ``by_hand`` is the reason why there are no edits.
     """
@@ -39,6 +48,11 @@ class Fix(Struct, frozen=True):
     text: str = ""
     edits: tuple[Edit, ...] = ()
     by_hand: str = ""
+
+    @property
+    def fields(self) -> FixFields:
+        """The fix as arguments of `Finding`."""
+        return {"fix": self.text, "edits": self.edits, "by_hand": self.by_hand}
 
 
 def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fields: object) -> Fix:

@@ -199,7 +199,7 @@ def tried_in_templates(
                 more = before.more(left)
         if more or before.stays(finding, left):
             fix = structs.replace(without_edits(fix), by_hand=_would_bring(more[0]) if more else _STAYS)
-        return structs.replace(finding, fix=fix.text, edits=fix.edits, by_hand=fix.by_hand)
+        return structs.replace(finding, **fix.fields)
 
     return _all_tried(findings, editing, attempt)
 

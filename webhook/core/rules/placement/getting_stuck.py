@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.edits import Fix
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
@@ -102,9 +103,7 @@ def _finding(rule: PlacementRule, short: Shortfall, said: str, promise: str) -> 
         summary=said,
         remedy=f"{change.words} {promise}" if change else "",
         detail=f"{said} (cause: {short.cause}){_how_often(short)}{steps(short)}{short.by_preempting}{stay}",
-        fix=change.fix.text if change else "",
-        edits=change.fix.edits if change else (),
-        by_hand=change.fix.by_hand if change else "",
+        **(change.fix if change else Fix()).fields,
         key=blamed.template.path,
         warns=at_most is not Mode.AUDIT,
         at_most=at_most,

@@ -88,9 +88,7 @@ def _capped(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> I
         warning=f"{said}; {remedy.words}".removesuffix("; "),
         detail=f"with fewer than minDomains {wanted} the minimum counts as 0, so that maxSkew {cap} is the most"
         f" matching pods that one {placed.noun} may hold: {domains} may hold {cap * domain_count} in all{case.stay}",
-        fix=remedy.fix.text,
-        edits=remedy.fix.edits,
-        by_hand=remedy.fix.by_hand,
+        **remedy.fix.fields,
         key=placed.key,
         at_most=case.at_most,
     )

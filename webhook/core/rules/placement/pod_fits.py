@@ -19,6 +19,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.edits import Fix
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.placement.frame.case import POD_GROUP, TemplateUnderRule
@@ -124,9 +125,7 @@ def _of_replicas(short: Shortfall) -> Finding:
         summary=f"{fit}{limit}: {why}",
         remedy=f"{change.words} fits {short.replicas}" if change else "",
         detail=f"{fit}{limit} (cause: {short.cause}): {why}{steps(short)}{short.by_preempting}{short.case.stay}",
-        fix=change.fix.text if change else "",
-        edits=change.fix.edits if change else (),
-        by_hand=change.fix.by_hand if change else "",
+        **(change.fix if change else Fix()).fields,
         key=blamed.template.path,
         warns=short.at_most is not Mode.AUDIT,
         at_most=short.at_most,

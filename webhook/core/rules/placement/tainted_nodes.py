@@ -99,9 +99,7 @@ def _holding(
             f" maxSkew {tally.limit.max_skew} lets no other {noun(tally)} have more than {top};"
             f" nodeTaintsPolicy Ignore counts nodes although the pods do not tolerate their taints{case.stay}"
         ),
-        fix=remedy.fix.text,
-        edits=remedy.fix.edits,
-        by_hand=remedy.fix.by_hand,
+        **remedy.fix.fields,
         key=placed.key,
         warns=admitted < case.wanted,
         at_most=case.at_most,

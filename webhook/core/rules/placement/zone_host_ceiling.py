@@ -68,9 +68,7 @@ def _capped(case: TemplateUnderRule, zones: ConstraintRoom, placed: tuple[Placed
         detail=f"{said}: {zone.name} lets no zone get further than maxSkew {zone.constraint.max_skew} ahead of the"
         f" emptiest zone, and {host.name} no node further than maxSkew {host.constraint.max_skew} ahead of the emptiest"
         f" node{case.stay}",
-        fix=remedy.fix.text,
-        edits=remedy.fix.edits,
-        by_hand=remedy.fix.by_hand,
+        **remedy.fix.fields,
         key=f"{zone.key} {host.key}",
         warns=admitted < case.wanted,
         at_most=case.at_most,

@@ -68,9 +68,7 @@ def _finding(case: TemplateUnderRule, loss: Loss) -> Finding:
         remedy=remedy.words,
         detail=f"{said}: its nodes are tainted and still count for {placed.name} with 0 pods,"
         f" so that no other {placed.noun} may have more than {plural(placed.constraint.max_skew or 0, 'pod')}",
-        fix=remedy.fix.text,
-        edits=remedy.fix.edits,
-        by_hand=remedy.fix.by_hand,
+        **remedy.fix.fields,
         key=placed.key,
     )
 
