@@ -19,12 +19,14 @@ from webhook.cli.serving.example import CLUSTER, POLICY
 from webhook.config import load_policy
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Mode, Policy
+from webhook.core.review.decision import Decision
 from webhook.metrics import Metrics
 from webhook.server.asgi import AdmissionApp, health_app
 from webhook.server.file_watchers import follow_configuration, take_configuration
 from webhook.server.request_body import BodyError, read_body
 from webhook.server.routes import create_admission, create_health
 from webhook.server.state import State
+from webhook.server.turns import Turns
 from webhook.server.wsgi_bridge import bridge
 from webhook.snapshot.open_file import load_snapshot
 
@@ -74,8 +76,8 @@ def request(path="/validate", method="POST", body=b"", headers=(), query=b"timeo
     }
 
 
-def call(application, scope, parts=(b"",)):
-    """Status, headers, body of one response."""
+def call(application, scope, parts=(b"",), *, leaves=True):
+    """Status, headers, body of one response; the client leaves after its body, or waits until it has been answered."""
     messages = [
         {"type": "http.request", "body": part, "more_body": number < len(parts) - 1}
         for number, part in enumerate(parts)
@@ -85,6 +87,8 @@ def call(application, scope, parts=(b"",)):
     async def receive():
         if messages:
             return messages.pop(0)
+        while not (leaves or sent):  # noqa: ASYNC110 the simplest clock
+            await asyncio.sleep(0.01)
         return {"type": "http.disconnect"}
 
     async def send(message):
@@ -371,6 +375,18 @@ def test_what_has_no_room_is_answered_by_policy(state, body, headers, read):
     assert connection.held == ([len(body), 0] if read else [MAX_REVIEW_BYTES if headers else len(body)])
     counted = 'evenspread_admission_refusals_total{status="429"} 1.0' in state.metrics.text().decode()
     assert counted is not read
+
+
+def test_a_costly_review_without_a_turn_is_answered_in_time(state):
+    """Its body has come whole: nothing is read, or waited for, any more."""
+    app = AdmissionApp(state, nothing)
+    app._pool._turns = Turns()  # all threads are taken
+    kept = app._judge
+    app._judge = lambda *of, **named: msgspec.structs.replace(kept(*of, **named), decision=Decision(costly=True))
+    began = time.monotonic()
+    status, _, answer = call(app, request(body=review(), query=b"timeout=1s"), (review(),), leaves=False)
+    assert (status, json.loads(answer)["response"]["uid"]) == (200, "u-1")
+    assert time.monotonic() - began < 1
 
 
 def test_a_client_that_leaves_is_not_answered(state):

@@ -18,7 +18,7 @@ from webhook.core.policy.policy import DefaultsOverride, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.metrics import Metrics
 from webhook.server import owner_wait
-from webhook.server.owner_wait import MAX_WAITING_REVIEWS, SHARE, OwnerWait
+from webhook.server.owner_wait import MAX_OF_NAMESPACE, MAX_WAITING_REVIEWS, OwnerWait
 
 REFERENCE = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d4", "uid": "new", "controller": True}
 POD = {
@@ -234,7 +234,7 @@ def test_so_many_wait_and_no_more():
     cluster = Cluster()
 
     async def play():
-        others = [f"other-{number // SHARE}" for number in range(MAX_WAITING_REVIEWS - 1)]
+        others = [f"other-{number // MAX_OF_NAMESPACE}" for number in range(MAX_WAITING_REVIEWS - 1)]
         waiting = [asyncio.create_task(cluster.review(namespace=each)) for each in others]
         waiting.append(asyncio.create_task(cluster.review()))
         await asyncio.sleep(0)
@@ -252,7 +252,7 @@ def test_so_many_of_a_namespace_wait_and_others_still_may():
     cluster = Cluster()
 
     async def play():
-        waiting = [asyncio.create_task(cluster.review(namespace="evil")) for _ in range(SHARE)]
+        waiting = [asyncio.create_task(cluster.review(namespace="evil")) for _ in range(MAX_OF_NAMESPACE)]
         await asyncio.sleep(0)
         crowded = await cluster.review(namespace="evil"), asyncio.get_running_loop().time()
         other = asyncio.create_task(cluster.review())
@@ -269,7 +269,9 @@ def test_what_a_neighbour_writes_takes_no_place_of_the_api_servers():
     cluster = Cluster()
 
     async def play():
-        named = ["shop"] * SHARE + [f"other-{number // SHARE}" for number in range(MAX_WAITING_REVIEWS - SHARE)]
+        named = ["shop"] * MAX_OF_NAMESPACE + [
+            f"other-{number // MAX_OF_NAMESPACE}" for number in range(MAX_WAITING_REVIEWS - MAX_OF_NAMESPACE)
+        ]
         waiting = [asyncio.create_task(cluster.review(namespace=each, source="127.0.0.2")) for each in named]
         await asyncio.sleep(0)
         other = asyncio.create_task(cluster.review())

@@ -170,6 +170,14 @@ def test_a_namespace_that_had_much_of_the_turns_crowds_itself():
     assert [turns.crowds_itself(asker(text)) for text in ("api a y", "api b x", "eve a x")] == [True, False, False]
 
 
+def test_what_was_used_before_a_quiet_day_is_forgotten():
+    clock = Clock()
+    turns = Turns(clock)
+    turns.done(asker("api a x"), 60.0)
+    clock.now += 86_400
+    assert not turns.crowds_itself(asker("api a y"))
+
+
 def test_long_names_are_not_remembered():
     turns = Turns(Clock())
     turns.done(asker(f"api {'n' * 60_000} {'u' * 60_000}"), 1.0)

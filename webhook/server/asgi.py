@@ -61,6 +61,7 @@ _WAITING_SHARE = 0.75
 # What rules on deny say of a review that was refused before it was read.
 _UNREAD = {408: BUSY, 413: TOO_LONG, 429: BUSY}
 
+_NOBODY = AdmissionRequest(uid="", operation="", group="", version="", kind="")
 _ROUTES: dict[str, Route] = {"/validate": "validate", "/mutate": "mutate"}
 _DIRECT: dict[bytes, Route] = {b"/validate": "validate", b"/mutate": "mutate"}
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ndate: "
@@ -180,10 +181,11 @@ class AdmissionApp:
         del start[START_BYTES:]
         if status not in _UNREAD or header(scope, b"expect"):
             return None
-        await read_start(receive, start, START_BYTES)
-        try:
-            request = admission.decode_start(bytes(start[:START_BYTES]))
-        except ReviewError:
+        request = _envelope(start)
+        if request is None:
+            await read_start(receive, start, START_BYTES)
+            request = _envelope(start)
+        if request is None:
             return None
         state = self._state
         return admission.answer(route, request, state.engine, today=state.today(), unread_for=_UNREAD[status])
@@ -194,7 +196,7 @@ class AdmissionApp:
         here = partial(self._judge, route, body, deadline, waited=waited)
         caller = partial(caller_of, source=connection.source, known=connection.known)
         if len(body) > LONG_BODY_BYTES:
-            answer = await self._pool.run(here, caller(_started(body)), deadline)
+            answer = await self._pool.run(here, caller(_envelope(body) or _NOBODY), deadline)
         else:
             answer = here()
         if not answer.decision.costly:
@@ -285,12 +287,12 @@ class _Pool:
         self._turns.put(None)
 
 
-def _started(body: bytes) -> AdmissionRequest:
-    """The request as the start of its body has it; nobody's where it has none."""
+def _envelope(body: bytes | bytearray) -> AdmissionRequest | None:
+    """The request without its objects; None where the start of the body does not have all of it."""
     try:
-        return admission.decode_start(body[:START_BYTES])
+        return admission.decode_start(bytes(body[:START_BYTES]))
     except ReviewError:
-        return AdmissionRequest(uid="", operation="", group="", version="", kind="")
+        return None
 
 
 def _seconds(query: bytes) -> float:

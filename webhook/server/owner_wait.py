@@ -17,10 +17,11 @@ from webhook.metrics import Metrics
 
 _MAX_WAIT_SECONDS = 0.25  # 25 times what was ever missing; a pod whose owner never comes is held up no longer
 _SHARE = 0.25  # of the caller's remaining time
-# Of a source, as an address; each holds a body of at most 256 KiB, usually 6. Further reviews are answered at once.
+# The reviews of one source (an address) that wait at once. Each holds a body of up to 256 KiB, usually 6 KiB. Further
+# reviews are answered at once.
 MAX_WAITING_REVIEWS = 256
-# Of a namespace that a source names: whoever names owners that never come may not take all places.
-SHARE = 64
+# Those of one namespace of a source. Otherwise pods with made-up owners could take all places.
+MAX_OF_NAMESPACE = 64
 
 
 class Judge(Protocol):
@@ -44,7 +45,7 @@ class OwnerWait:
         if answer.decision.awaits is None or self._arrivals is None:
             return answer
         own = all_of, namespaced = (source,), (source, answer.request.namespace)
-        if self._held[all_of] >= MAX_WAITING_REVIEWS or self._held[namespaced] >= SHARE:
+        if self._held[all_of] >= MAX_WAITING_REVIEWS or self._held[namespaced] >= MAX_OF_NAMESPACE:
             self._metrics.waited("crowded", 0.0)
             return await judge(waited=True)
         self._held.update(own)

@@ -1,9 +1,8 @@
-"""Turns at what is scarce: threads for long bodies, processes for costly objects.
+"""Fair turns for scarce items: threads for long bodies, processes for costly objects.
 
-A free item goes to the source that has used least of them lately, and of that source to the namespace and user that
-have. A source is an address, which the connection proves. Namespace and user are words of the caller, so they only
-divide the turns of one source. Only one request of a namespace or user has a turn at a time, so that an item is left
-for the next author.
+A free item goes to the source with the least recent use, and within it to the namespace and user with the least. A
+source is an address, which the connection proves. A caller chooses namespace and user freely, so these only divide the
+turns of one source. Each namespace and each user has one turn at a time. This leaves an item for the next author.
 """
 
 import asyncio
@@ -15,18 +14,18 @@ from typing import Generic, NamedTuple, TypeVar
 from webhook.core.review.decision import AdmissionRequest
 
 _HALF_LIFE_SECONDS = 10.0
-_LEAST_SECONDS = 0.001  # what is less is forgotten
-_RUNNING_SECONDS = 1.0  # what a turn counts for until it is known how long it takes
-_MUCH_SECONDS = 0.5  # of a namespace: as much as one costly object may take
+_LEAST_SECONDS = 0.001  # smaller use is forgotten
+_RUNNING_SECONDS = 1.0  # the assumed length of a turn until it ends
+_MUCH_SECONDS = 0.5  # much use by one namespace: the longest turn of one costly object
 _CONTROLLERS = "system:serviceaccounts:kube-system"
 
 _Item = TypeVar("_Item")
 
 
 class Caller(NamedTuple):
-    """Whose request waits: its source, and its namespace and user among those of the source, as hashes.
+    """The author of a waiting request. ``keys`` are the namespace, then the user, within the source.
 
-    A caller's texts may be long, and what a caller has used is remembered. A ``known`` source has sent valid reviews.
+    Hashes, since names may be long and `Turns` keeps them. A ``known`` source has sent valid reviews.
     """
 
     known: bool
@@ -35,7 +34,7 @@ class Caller(NamedTuple):
 
 
 def caller_of(request: AdmissionRequest, source: str, *, known: bool) -> Caller:
-    """The caller of a request from this source. Controllers make everybody's pods, and so are no user."""
+    """The caller of a request from this source. Controllers create pods for all users, so they have no user key."""
     own = hash((source, "namespace", request.namespace))
     if _CONTROLLERS in request.groups or not request.user:
         return Caller(known, hash(source), (own,))
@@ -43,7 +42,7 @@ def caller_of(request: AdmissionRequest, source: str, *, known: bool) -> Caller:
 
 
 class Turns(Generic[_Item]):
-    """See the module; for one event loop."""
+    """A queue of callers for free items, in one event loop. Callers end each turn with `done`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -54,12 +53,12 @@ class Turns(Generic[_Item]):
         self._halved = clock()
 
     def put(self, item: _Item) -> None:
-        """Give the item, which is new or free again, to whoever is next."""
+        """Pass a new or freed item to the next caller."""
         self._items.append(item)
         self._lead()
 
     async def get(self, caller: Caller) -> _Item:
-        """An item, for a turn that the caller ends with `done`."""
+        """Wait for an item."""
         future: asyncio.Future[_Item] = asyncio.get_running_loop().create_future()
         self._waiting[future] = caller
         self._lead()
@@ -72,26 +71,34 @@ class Turns(Generic[_Item]):
             raise
 
     def done(self, caller: Caller, seconds: float) -> None:
-        """The turn took so long."""
+        """Record the length of a turn that has ended."""
+        self._forget()
         for key in (caller.source, *caller.keys):
             self._running[key] -= 1
             self._used[key] += seconds
         self._running += Counter()  # drops those that have none
-        now = self._clock()
-        if now - self._halved > _HALF_LIFE_SECONDS:
-            self._halved = now
-            used = {key: seconds / 2 for key, seconds in self._used.items() if seconds > _LEAST_SECONDS}
-            self._used = defaultdict(float, used)
         self._lead()
 
     def crowds_itself(self, caller: Caller, *, has_turn: bool = False) -> bool:
-        """Whether its namespace has had much of the turns lately, or has another request here."""
+        """Whether the caller's namespace has used much recently, or has another request waiting or running.
+
+        With ``has_turn`` the caller's own turn does not count.
+        """
+        self._forget()
         own = caller.keys[0]
         here = self._running[own] + sum(own in each.keys for each in self._waiting.values())
         return here > has_turn or self._used[own] > _MUCH_SECONDS
 
+    def _forget(self) -> None:
+        """Halve the recorded use for each 10 seconds since the last call."""
+        halvings = (self._clock() - self._halved) // _HALF_LIFE_SECONDS
+        if halvings:
+            self._halved += halvings * _HALF_LIFE_SECONDS
+            used = {key: seconds * 0.5**halvings for key, seconds in self._used.items()}
+            self._used = defaultdict(float, {key: each for key, each in used.items() if each > _LEAST_SECONDS})
+
     def _lead(self) -> None:
-        """Give free items to those that are next."""
+        """Assign free items to the next callers."""
         while self._items:
             waiting = (
                 each for each, caller in self._waiting.items() if not any(self._running[key] for key in caller.keys)
