@@ -9,8 +9,7 @@
     upgrades      WebSocket is not offered (`connection`)
     numbers       a length that Python refuses to parse would be an unhandled exception: 400 (`connection`)
 
-The private names of gunicorn that are used are listed in `WORKER_PRIVATE_NAMES`, and `connection` has its own list; a
-test asserts that they exist.
+`tests/server/test_start.py` lists the private names of gunicorn that this module and `connection` use.
 Source: gunicorn 27.0.1 workers/gasgi.py.
 """
 
@@ -58,15 +57,6 @@ _TURN_SECONDS = 0.001
 COLLECT_AFTER = 10_000
 # Below, nobody misses what the C library keeps.
 _MUCH_BYTES = 8 * 1024 * 1024
-
-WORKER_PRIVATE_NAMES = (
-    (protocol, ("_CACHED_SERVER_HEADER",)),
-    (Arbiter, ("handle_hup", "handle_term", "init_signals")),
-    (
-        gasgi.ASGIWorker,
-        ("_serve", "_get_ssl_context", "_shutdown", "handle_exit_signal", "init_signals", "load_wsgi", "run"),
-    ),
-)
 
 _log = logging.getLogger(__name__)
 

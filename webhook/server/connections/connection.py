@@ -35,68 +35,6 @@ _BUFFER_BYTES = 64 * 1024
 _PLAIN_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++):[ \t]*+([^\x00-\x08\x0a-\x1f\x7f]*+)\r\n")
 _PLAIN_HEAD = re.compile(rb"(?:%b)++" % _PLAIN_FIELD.pattern)
 
-PROTOCOL_PRIVATE_NAMES = (
-    (protocol, ("PythonProtocol", "ASGIProtocol")),
-    (
-        PythonProtocol,
-        (
-            "_parse_headers",
-            "_finalize_headers",
-            "_buffer",
-            "_headers_list",
-            "_header_count",
-            "_scan_from",
-            "_limit_request_fields",
-            "_limit_request_field_size",
-            "feed",
-            "remaining",
-            "reset",
-        ),
-    ),
-    (
-        protocol.ASGIProtocol,
-        (
-            "_will_close",
-            "_is_websocket_upgrade",
-            "_feed_callback_parser",
-            "_send_error_response",
-            "_close_transport",
-            "_cancel_keepalive_timer",
-            "_on_headers_complete",
-            "_on_body",
-            "_on_message_complete",
-            "_build_http_scope",
-            "_http1_buffered",
-            "_resume_reading",
-            "connection_made",
-            "connection_lost",
-        ),
-    ),
-)
-# Set by gunicorn's constructor and read here.
-PRIVATE_ATTRIBUTES = frozenset(
-    {
-        "app",
-        "cfg",
-        "req_count",
-        "transport",
-        "worker",
-        "_awaiting_request",
-        "_body_receiver",
-        "_callback_parser",
-        "_closed",
-        "_conn_lost_handled",
-        "_current_request",
-        "_flow_control",
-        "_is_ssl",
-        "_keepalive",
-        "_max_buffer_size",
-        "_request_ready",
-        "_task",
-        "writer",
-    }
-)
-
 
 class Parser(PythonProtocol):  # type: ignore[misc]  # gunicorn publishes no types
     """gunicorn's parser, but a complete head with ordinary fields is parsed by a regular expression, not byte by byte.
