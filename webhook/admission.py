@@ -174,13 +174,14 @@ _DECODER = decoder_of(_Review)
 _ENCODER = msgspec.json.Encoder()
 
 
-def decode_review(body: bytes) -> AdmissionRequest:
+def decode_review(body: bytes, *, in_line: bool = False) -> AdmissionRequest:
     """Read the envelope; the objects in it stay bytes.
 
-    Errors: ReviewError for a body that is no AdmissionReview v1 with a request.
+    Errors: ReviewError for a body that is no AdmissionReview v1 with a request. RecursionError ``in_line``, for a body
+    with levels to cut: that takes 0.5 ms a KiB.
     """
     try:
-        envelope = read_nested(_DECODER.decode, body)
+        envelope = _DECODER.decode(body) if in_line else read_nested(_DECODER.decode, body)
     except msgspec.ValidationError as error:
         raise ReviewError(f"not an {_API_VERSION} {_KIND}: {bounded(str(error))}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -221,7 +222,10 @@ def decode_start(body: bytes) -> AdmissionRequest:
     Source: k8s.io/api admission/v1/types.go ``AdmissionRequest``, whose order of fields encoding/json keeps.
     """
     found = _OBJECTS.search(body)
-    return decode_review(body if found is None else body[: found.start()] + b"}}")
+    try:
+        return decode_review(body if found is None else body[: found.start()] + b"}}", in_line=True)
+    except RecursionError:
+        raise ReviewError("the envelope is nested too deeply") from None
 
 
 def answer(  # noqa: PLR0913 what differs from one request to the next

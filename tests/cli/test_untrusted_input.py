@@ -296,3 +296,12 @@ def test_names_command_neither_github_nor_a_terminal(tmp_path, name, options):
         own = "github" in options and line.startswith(("::error file=", "::warning file=", "::notice file="))
         assert own or not line.strip().startswith("::"), line
         assert own or "sarif" in options or "##[" not in line, line
+
+
+@pytest.mark.parametrize("output", ["text", "json", "yaml", "github", "sarif", "junit", "report"])
+def test_a_name_that_is_no_text_stops_no_format(tmp_path, output):
+    name = os.fsdecode(b"a\xff.json")
+    (tmp_path / name).write_text(web([WRONG]))
+    ran = confined(tmp_path, "check", name, "-o", output)
+    assert (ran.code, ran.errors) == (Exit.FINDINGS, "")
+    assert "selector-not-self" in ran.output

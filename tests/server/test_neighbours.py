@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import json
 import socket
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -151,3 +152,56 @@ def test_connections_that_come_faster_than_they_are_greeted_leave_nothing(server
                 plain.connect_ex(("127.0.0.1", port))
     eventually(lambda: len([*descriptors.iterdir()]) < before + 16)
     assert not [line for line in server.lines if "destroyed" in line]
+
+
+# Code for `serving`: each review takes 20 ms of the event loop.
+SLOW = """
+import time
+from webhook.server import asgi
+_judge = asgi.AdmissionApp._judge
+def _slow(*args, **named):
+    time.sleep(0.02)
+    return _judge(*args, **named)
+asgi.AdmissionApp._judge = _slow
+"""
+
+
+def test_reviews_sent_at_once_take_turns_with_those_of_others(stack):
+    """60 of them would take 1.2 s one after the other."""
+    with serving(before=SLOW) as server:
+        greedy, patient = (stack.enter_context(server.connect()) for _ in range(2))
+        assert answered(greedy)
+        assert answered(patient)
+        greedy.sendall(posted(BODY) * 60)
+        time.sleep(0.1)  # they have arrived
+        began = time.monotonic()
+        assert answered(patient)
+        assert time.monotonic() - began < 0.5
+        with greedy.makefile("rb") as stream:
+            assert {read_reply(stream).status for _ in range(60)} == {200}
+
+
+# Code for `serving`: what is nested too deeply takes half a second to read.
+SLOW_CUT = """
+import time
+from webhook.core import nesting
+_cut = nesting.cut
+def _slow(text):
+    time.sleep(0.5)
+    return _cut(text)
+nesting.cut = _slow
+"""
+
+
+def test_a_deep_body_holds_up_nobody(stack):
+    deep = BODY.replace(b'"metadata":', b'"x": %b, "metadata":' % (b"[" * 20_000 + b"]" * 20_000))
+    with serving(before=SLOW_CUT) as server:
+        greedy, patient = (stack.enter_context(server.connect()) for _ in range(2))
+        assert answered(patient)
+        greedy.sendall(posted(deep))
+        time.sleep(0.1)
+        began = time.monotonic()
+        assert answered(patient)
+        assert time.monotonic() - began < 0.3
+        with greedy.makefile("rb") as stream:
+            assert read_reply(stream).status == 200

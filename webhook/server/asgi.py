@@ -136,9 +136,9 @@ class AdmissionApp:
             return None
         try:
             deadline = began + _seconds(query) - _MARGIN_SECONDS
-            answer = self._judge(route, body, deadline, waited=self._state.feed is None)
-        # The usual way words and counts the refusal.
-        except ReviewError:
+            answer = self._judge(route, body, deadline, waited=self._state.feed is None, in_line=True)
+        # The usual way words and counts the refusal, or cuts the body in a thread.
+        except (ReviewError, RecursionError):
             return None
         if answer.decision.awaits is not None or answer.decision.costly:
             return None
@@ -195,10 +195,12 @@ class AdmissionApp:
     ) -> ReviewAnswer:
         here = partial(self._judge, route, body, deadline, waited=waited)
         caller = partial(caller_of, source=connection.source, known=connection.known)
-        if len(body) > LONG_BODY_BYTES:
+        answer = None
+        if len(body) <= LONG_BODY_BYTES:
+            with contextlib.suppress(RecursionError):
+                answer = here(in_line=True)
+        if answer is None:
             answer = await self._pool.run(here, caller(_envelope(body) or _NOBODY), deadline)
-        else:
-            answer = here()
         if not answer.decision.costly:
             return answer
         unlooked = ""
@@ -220,12 +222,20 @@ class AdmissionApp:
         )
 
     def _judge(  # noqa: PLR0913 what differs from one request to the next
-        self, route: Route, body: bytes, deadline: float, *, waited: bool, elsewhere: bool = True, unlooked: str = ""
+        self,
+        route: Route,
+        body: bytes,
+        deadline: float,
+        *,
+        waited: bool,
+        elsewhere: bool = True,
+        unlooked: str = "",
+        in_line: bool = False,
     ) -> ReviewAnswer:
         state = self._state
         return admission.answer(
             route,
-            admission.decode_review(body),
+            admission.decode_review(body, in_line=in_line),
             state.engine,
             today=state.today(),
             now=state.now(),

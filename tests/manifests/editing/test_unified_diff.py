@@ -1,4 +1,6 @@
 import re
+import shutil
+import subprocess
 
 import pytest
 from hypothesis import given
@@ -81,3 +83,30 @@ def test_applied_it_gives_the_edited_text(case):
         after, at = f"{after}{text[at:start]}{new}", end
     diff = diffed(text.encode(), *((start, end, new.encode()) for start, end, new in edits))
     assert patched(text, diff) == after + text[at:]
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("./a b.yaml", "./a b.yaml"),
+        ("./é.yaml", "./é.yaml"),
+        ("a\n::error::x", '"a\\012::error::x"'),
+        ('\x1b[31m"\\', '"\\033[31m\\"\\\\"'),
+        ("\udcff.yaml", '"\\377.yaml"'),
+        ("\u202e.yaml", '"\\342\\200\\256.yaml"'),
+    ],
+)
+def test_a_name_stays_in_its_line(name, written):
+    head = next(line_diff(name, b"a: 1\n", [TextEdit(3, 4, b"2")]))
+    assert head == f"--- {written}\n+++ {written}\n"
+
+
+def test_patch_finds_a_file_whose_name_has_a_line_break(tmp_path):
+    git = shutil.which("git")
+    if git is None:
+        pytest.skip("git is not installed")
+    name = "a\n::error::x.yaml"
+    (tmp_path / name).write_text("a: 1\n")
+    change = "".join(line_diff(name, b"a: 1\n", [TextEdit(3, 4, b"2")]))
+    subprocess.run([git, "apply", "-p0"], cwd=tmp_path, input=change.encode(), check=True)  # noqa: S603 git
+    assert (tmp_path / name).read_text() == "a: 2\n"

@@ -63,7 +63,8 @@ def _loss(loss: ZoneLoss, title: str = "") -> dict[str, object]:
 
 def _where(manifest: Manifest, place: FieldPosition) -> dict[str, object]:
     return {
-        "file": manifest.file,
+        # The name of a file may have bytes that are no UTF-8.
+        "file": manifest.file.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
         "line": place.line,
         "column": place.column,
         "object": {

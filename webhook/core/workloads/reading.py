@@ -19,6 +19,7 @@ from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
 from webhook.core.apiserver.go_json import go_type, is_plain
 from webhook.core.decoders import converted, decoder_of
+from webhook.core.time_limit import check_time
 from webhook.core.workloads import built_in_objects
 from webhook.core.workloads.custom_kinds import (
     CONSTRAINTS,
@@ -380,6 +381,7 @@ def _given_labels(templates: tuple[Template, ...]) -> LabelSelector | None:
 def _templates(value: object, layout: Layout, meta: ObjectMeta) -> Iterator[Template]:
     for site in layout.sites:
         for path, found, entry in walk(value, site.alone or site.template):
+            check_time()  # an object may have thousands of templates
             if found is not None:
                 at = "".join(part if part.startswith("[") else f".{part}" for part in path).removeprefix(".")
                 replicas = value_at_layout_path(entry, site.replicas)

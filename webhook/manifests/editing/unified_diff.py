@@ -31,6 +31,7 @@ class _Change(Struct, frozen=True):
 def line_diff(name: str, data: bytes, edits: Sequence[TextEdit]) -> Iterator[str]:
     """The diff of a file; ``edits`` are in the order of the text and do not overlap."""
     lines = _LINE.findall(data)
+    name = _quoted(name)
     yield f"--- {name}\n+++ {name}\n"
     grown = 0
     for group in _groups([*_changes(data, lines, edits)]):
@@ -45,6 +46,21 @@ def line_diff(name: str, data: bytes, edits: Sequence[TextEdit]) -> Iterator[str
             at = change.end
         yield from _marked(" ", lines[at:last])
         grown += more
+
+
+def _quoted(name: str) -> str:
+    """The name as git and patch(1) read it: in quotes where a character could end the line or change a terminal.
+
+    Source: git quote.c ``quote_c_style``.
+    """
+    if name.isprintable():
+        return name
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{"".join(each if each.isprintable() else _octal(each) for each in escaped)}"'
+
+
+def _octal(letter: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in letter.encode("utf-8", "surrogateescape"))
 
 
 def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[TextEdit]) -> Iterator[_Change]:

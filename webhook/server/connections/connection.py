@@ -111,6 +111,8 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
         self._max_buffer_size = _BUFFER_BYTES
         # The body so far of a review whose head was parsed in the current call; None on gunicorn's own way.
         self._held: list[bytes] | None = None
+        # Whether a review was answered in the current call. What was sent behind it waits for its turn in the loop.
+        self._answered = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Begin to read, as much as is needed to have the next record whole."""
@@ -222,6 +224,7 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
         return False
 
     def _feed_callback_parser(self, data: bytes) -> bool:
+        self._answered = False
         while data:
             try:
                 going_on = bool(super()._feed_callback_parser(data))
@@ -240,6 +243,7 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
         parser = self._callback_parser
         if (
             self._awaiting_request
+            and not self._answered
             and parser.method == b"POST"
             and not parser.is_chunked
             and parser.should_keep_alive
@@ -272,6 +276,7 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
         if response is None:
             return self._hand_over([body])
         self.transport.write(response)
+        self._answered = True
         self.served()
         self.req_count += 1
         # gunicorn's timer runs from when its own task began to wait; `overdue` takes its place.
