@@ -241,37 +241,26 @@ def failing(kind: GroupKind, why: str, error: Exception | None = None) -> Evalua
 
 
 def _unanswered(missed: NotEvaluated, path: str) -> Finding:
+    """The finding of a rule that has no answer, with its reason."""
+    why = missed.missing
     if missed.fault is not None:
-        return Finding(
-            rule=missed.rule,
-            path=path,
-            summary=f"{missed.rule} failed on this object, which is a fault of evenspread",
-            remedy="report it",
-            detail="the rule is on deny, and its answer is unknown",
-            fix="let whoever runs evenspread report the fault from the log; until then they can exempt the object, or "
-            "set tooLarge: allow",
-            key=_OF_FAULT,
+        summary = f"{missed.rule} failed on this object, which is a fault of evenspread"
+        detail, remedy = "the rule is on deny, and its answer is unknown", "report it"
+        fix = (
+            "let whoever runs evenspread report the fault from the log; until then they can exempt the object, or set "
+            "tooLarge: allow"
         )
-    if missed.missing in TIMELY:
-        return Finding(
-            rule=missed.rule,
-            path=path,
-            summary=missed.missing,
-            remedy="write less, or try again",
-            detail=f"{missed.missing}: the rule is on deny, and cannot look at an object of this size now",
-            fix="remove constraints, terms or requirements that are not needed; else try again when less is going on",
-            key=_OF_SIZE,
-        )
-    where = "" if missed.missing in IMMENSE else " beside the cluster"
-    return Finding(
-        rule=missed.rule,
-        path=path,
-        summary=f"{missed.missing}, too large for {missed.rule} to look at",
-        remedy="write less",
-        detail=f"{missed.missing}: the rule is on deny, and cannot look at so many{where}",
-        fix="remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow",
-        key=_OF_SIZE,
-    )
+    elif why in TIMELY:
+        summary, remedy = why, "write less, or try again"
+        detail = f"{why}: the rule is on deny, and cannot look at an object of this size now"
+        fix = "remove constraints, terms or requirements that are not needed; else try again when less is going on"
+    else:
+        summary, remedy = f"{why}, too large for {missed.rule} to look at", "write less"
+        where = "" if why in IMMENSE else " beside the cluster"
+        detail = f"{why}: the rule is on deny, and cannot look at so many{where}"
+        fix = "remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow"
+    key = _OF_SIZE if missed.fault is None else _OF_FAULT
+    return Finding(rule=missed.rule, path=path, summary=summary, remedy=remedy, detail=detail, fix=fix, key=key)
 
 
 def only_denied_unanswered(judged: Iterable[Judged]) -> tuple[Judged, ...]:

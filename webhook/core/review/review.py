@@ -67,6 +67,7 @@ from webhook.core.text import one_line
 from webhook.core.time_limit import OutOfTimeError, time_limit
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.reading import (
+    constraint_paths,
     parsed,
     reaches_template,
     read_exactly,
@@ -132,38 +133,43 @@ def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decis
     if policy.too_large == "allow" or controlled or request.object is None or _keeps_spec(request):
         return Decision(reason="internal error", audit={"error": "internal"}, fault=error)
     found = failing(group_kind(request.api_version, request.kind), FAILED, error)
-    decision = _unanswered(request, here, found, read_meta(request.object))
+    decision = _denied_unanswered(request, here, found, read_meta(request.object))
     return replace(decision, audit={**decision.audit, "error": "internal"}, fault=error)
 
 
 def unread(request: AdmissionRequest, context: Context, why: str, *, may_deny: bool) -> Decision:
     """Answer a request whose object was not read: deny it where a rule on ``deny`` applies.
 
-    The reason is one of `TOO_LARGE`. The policy's ``tooLarge: allow`` admits the object with a warning, and so does
-    the mutating route, which patches nothing.
+    The reason ``why`` is one of `TOO_LARGE`. The policy's ``tooLarge: allow`` admits the object with a warning, and so
+    does the mutating route, which patches nothing.
     """
-    policy = context.policy
-    kind = group_kind(request.api_version, request.kind)
-    if may_deny and (request.sub_resource or request.operation not in _REVIEWED):
-        return Decision(reason="nothing to review")
-    if may_deny and is_controller(request.user, policy):
-        return Decision(reason="its owner is reviewed")
-    if may_deny and not is_revision(request) and read_object(b"{}", request.stated, policy).workload is None:
-        return Decision(reason="no pod template")
-    decision = Decision()
-    if may_deny and policy.too_large != "allow":
-        decision = _unanswered(request, context, failing(kind, why), _NO_META)
+    decision, policy, kind = Decision(), context.policy, group_kind(request.api_version, request.kind)
+    if may_deny:
+        if request.sub_resource or request.operation not in _REVIEWED:
+            return Decision(reason="nothing to review")
+        if is_controller(request.user, policy):
+            return Decision(reason="its owner is reviewed")
+        if not is_revision(request) and not constraint_paths(request.api_version, request.kind, policy.workloads):
+            return Decision(reason="no pod template")
+        if policy.too_large != "allow":
+            decision = _denied_unanswered(request, context, failing(kind, why), _NO_META)
     return replace(decision, reason=why, warnings=not_read(why) if decision.allowed else ())
 
 
-def _unanswered(request: AdmissionRequest, here: Context, found: Evaluation, meta: ObjectMeta) -> Decision:
+def _denied_unanswered(request: AdmissionRequest, here: Context, found: Evaluation, meta: ObjectMeta) -> Decision:
     """Deny an object by the first rule on ``deny`` whose answer is unknown."""
+    judged = only_denied_unanswered(_judged(request, here, found, meta))
+    return _decide(request, here.policy, found, judged[:1], told=False)
+
+
+def _judged(request: AdmissionRequest, here: Context, found: Evaluation, meta: ObjectMeta) -> tuple[Judged, ...]:
+    """Each finding with the mode that the policy, and the kind of request, allow."""
     judged = judge(found, here, target_of(meta, request.kind, request.namespace, request.name, here.index), meta)
     if request.sub_resource:
         judged = warned(judged)
     if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
         judged = tuple(map(never_denied_for_places, judged))
-    return _decide(request, here.policy, found, only_denied_unanswered(judged)[:1], told=False)
+    return judged
 
 
 def _keeps_spec(request: AdmissionRequest) -> bool:
@@ -194,13 +200,7 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Context, *, wa
     old = None if before is None else new if _are_alike(before, given) else _looked_at(before, here)
     if before is not None and old is None:
         return _COSTLY
-    meta = new.workload.meta if new.workload else _NO_META
-    target = target_of(meta, request.kind, request.namespace, request.name, here.index)
-    judged = judge(new, here, target, meta)
-    if request.sub_resource:
-        judged = warned(judged)
-    if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
-        judged = tuple(map(never_denied_for_places, judged))
+    judged = _judged(request, here, new, new.workload.meta if new.workload else _NO_META)
     if before is not None and old is not None:
         unchanged = _says_the_same(old, new)
         blindly = unchanged or _had_time(before, old, given, here)
