@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from http.client import responses
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -111,5 +112,4 @@ def _get(live: Live, path: str) -> tuple[int, _ConfigMap, str]:
         status, content = live.server.request("GET", path)
     except ClusterError as error:
         return 0, {}, str(error)
-    phrase = HTTPStatus(status).phrase if status in {each.value for each in HTTPStatus} else ""
-    return status, content, f"{status} {phrase}".rstrip()
+    return status, content, f"{status} {responses.get(status, '')}".rstrip()

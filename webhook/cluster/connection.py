@@ -79,6 +79,16 @@ class Answer(Struct, frozen=True, kw_only=True):
     text: str = ""
     warnings: str = ""
 
+    def accepted(self, title: str) -> "Answer":
+        """The answer, if its status is 200.
+
+        Raises:
+            RefusedError: Another status; ``title`` names the object in its message.
+        """
+        if self.status != 200:
+            raise RefusedError(self.status, f"{title}: {self.content.get('message', '')}")
+        return self
+
 
 class _Response(Protocol):
     """The part of urllib3's response that is used."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from webhook.cluster.connection import ApiServer, RefusedError
+from webhook.cluster.connection import ApiServer
 
 _ENDPOINT_SECONDS = 2.0  # until endpoints follow a pod that is ready
 
@@ -61,15 +61,13 @@ class Replicas:
         condition = _condition(status, "Progressing")
         wanted = status.get("wanted")
         good = status.get("observed") and all(
-            status.get(f"{what}eplicas", 0) == wanted for what in ("r", "updatedR", "availableR")
+            status.get(name, 0) == wanted for name in ("replicas", "updatedReplicas", "availableReplicas")
         )
         return self._lasts("settled", self._settle_seconds, condition.get("lastUpdateTime", "") if good else None, now)
 
     def _status(self) -> tuple[Mapping[str, Any], datetime | None]:
         """The Deployment's status with ``wanted`` replicas, whether it was ``observed``, and the server's time."""
-        answer = self._server.ask("GET", self._path)
-        if answer.status != 200:
-            raise RefusedError(answer.status, f"{self.title}: {answer.content.get('message', '')}")
+        answer = self._server.ask("GET", self._path).accepted(self.title)
         spec, status = answer.content.get("spec") or {}, answer.content.get("status") or {}
         generation = answer.content["metadata"].get("generation", 0)
         observed = status.get("observedGeneration", 0) >= generation

@@ -111,6 +111,7 @@ class TestInTheCluster:
         [
             ((403, {"message": "not yours"}), "cluster x: 403 not yours"),
             ((500, {}), "cluster x: 500 Internal Server Error"),
+            ((520, {}), "cluster x: 520"),
             (ClusterError("no route"), "cluster x: no route"),
         ],
     )

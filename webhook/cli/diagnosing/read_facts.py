@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
+from http.client import responses
 from urllib.parse import quote, urlencode
 
 from msgspec.structs import replace
@@ -281,7 +282,7 @@ def _dry_runs(metrics: list[tuple[str, str, str]]) -> int:
 def _reason(answer: Answer) -> str:
     if not answer.status:
         return str(at(answer.content, "message"))
-    return f"{answer.status} {next((each.phrase for each in HTTPStatus if each == answer.status), '')}".rstrip()
+    return f"{answer.status} {responses.get(answer.status, '')}".rstrip()
 
 
 def _policy(config_map: Read[Object | None], title: str, today: str) -> tuple[Policy | None, tuple[str, ...]]:

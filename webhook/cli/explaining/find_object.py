@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
+from http.client import responses
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -104,4 +105,4 @@ def _get(server: ApiServer, path: str, source: str) -> Mapping[str, object] | No
         return answer
     if status == HTTPStatus.NOT_FOUND:
         return None
-    raise CommandError(f"{source}: {status} {answer.get('message') or HTTPStatus(status).phrase}", Exit.CLUSTER)
+    raise CommandError(f"{source}: {status} {answer.get('message') or responses.get(status, '')}", Exit.CLUSTER)

@@ -53,7 +53,7 @@ def render(answer: AnsweredQuestion, *, color: bool) -> Iterator[str]:
         return
     yield from _headline(answer, paint)
     for note in (*question.notes, *([PREEMPTION] if _may_preempt(explanation) else [])):
-        yield from _wrapped(f"note: {note}", paint, YELLOW)
+        yield from wrapped(f"note: {note}", paint, YELLOW)
     for balance in explanation.balances:
         yield "\n"
         yield from _constraint(balance, explanation, question, paint)
@@ -61,7 +61,7 @@ def render(answer: AnsweredQuestion, *, color: bool) -> Iterator[str]:
     yield from _nodes(explanation, paint)
     helping = [*_help(answer, paint)] if explanation.cause is not None else []
     yield "".join(["\n"] * bool(helping) + helping) + "\n"
-    yield from _wrapped(f"not evaluated: {'; '.join(not_evaluated_lines(answer))}", paint, DIM)
+    yield from wrapped(f"not evaluated: {'; '.join(not_evaluated_lines(answer))}", paint, DIM)
 
 
 def _refused(found: Sequence[Refused], paint: Paint, *, exists: bool) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _headline(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
         yield one_line(explanation.verdict.sentence, 4096) + "\n"
     yield paint(cause_summary(explanation), RED) + "\n"
     if line := in_the_way(explanation):
-        yield from _wrapped(line, paint)
+        yield from wrapped(line, paint)
 
 
 def _constraint(balance: Balance, explanation: Explanation, question: Question, paint: Paint) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _constraint(balance: Balance, explanation: Explanation, question: Question, 
     counted = ", ".join(dict.fromkeys(map(requirement_in_words, parsed.selector.requirements)))
     yield f"  counts {one_line(counted, 70) or ('nothing: no selector' if parsed.selector.nothing else 'every pod')}\n"
     if others := company_text(balance):
-        yield from _wrapped(f"  {others}", paint, YELLOW)
+        yield from wrapped(f"  {others}", paint, YELLOW)
     counts = balance.domains.counts
     if not counts:
         missing = not balance.domains.column.present
@@ -272,7 +272,7 @@ def _help(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     if others:
         yield f"{'or a' if lines else 'a'} change of the cluster that helps:\n"
         for text in others:
-            yield from _wrapped(f"  {text}", paint, indent="    ")
+            yield from wrapped(f"  {text}", paint, indent="    ")
 
 
 def _edit(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
@@ -284,11 +284,12 @@ def _edit(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     which = "the first" if len(fixes) > 1 else "it"
     if command is not None:
         yield f"{which}, written into {paint(one_line(target.title), BOLD)}:\n  {one_line(command, 4096)}\n"
-        yield from _wrapped(f"  {target.note}", paint, indent="    ") if target.note else ()
+        yield from wrapped(f"  {target.note}", paint, indent="    ") if target.note else ()
     else:
-        yield from _wrapped(f"to be written into {target.title}: {target.note}", paint)
+        yield from wrapped(f"to be written into {target.title}: {target.note}", paint)
 
 
-def _wrapped(text: str, paint: Paint, *codes: str, indent: str = "  ") -> Iterator[str]:
+def wrapped(text: str, paint: Paint, *codes: str, indent: str = "  ") -> Iterator[str]:
+    """The text in lines of `WIDTH`, all but the first indented."""
     for line in textwrap.wrap(one_line(text, 4096), WIDTH, subsequent_indent=indent):
         yield paint(line, *codes) + "\n"

@@ -3,10 +3,9 @@
 Names from outside are bounded; tables fit 80 columns while names are of the usual length.
 """
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
-from webhook.cli.explaining.page import WIDTH
+from webhook.cli.explaining.page import wrapped
 from webhook.cli.explaining.words import cause_summary, in_the_way
 from webhook.cli.simulating.words import (
     doubt,
@@ -41,12 +40,12 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
     paint, of = Paint(color=color), answer.outcomes
     if answer.event:
         yield paint(f"if {one_line(answer.event, 200)}:", BOLD) + "\n"
-    yield from _wrapped(verdict(of), paint, _COLORS[of.whole.outcome])
+    yield from wrapped(verdict(of), paint, _COLORS[of.whole.outcome])
     for line in (doubt(of), odds(of), likely_line(answer), scaled_line(answer)):
         if line:
-            yield from _wrapped(line, paint)
+            yield from wrapped(line, paint)
     for note in answer.notes:
-        yield from _wrapped(f"note: {note}", paint, YELLOW)
+        yield from wrapped(f"note: {note}", paint, YELLOW)
     if len(of.players) > 1:
         yield from _each(answer, paint)
     for end, found in answer.ends if len(answer.ends) == 1 and not of.alone else ():
@@ -54,11 +53,11 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
         yield from _ending(end, found, answer, paint)
     for line in room.told(answer.room, grows=answer.grows):
         yield "\n"
-        yield from _wrapped(f"or {line}", paint, GREEN)
+        yield from wrapped(f"or {line}", paint, GREEN)
     lines = not_evaluated_lines(answer)
     if lines:
         yield "\n"
-        yield from _wrapped(f"not evaluated: {'; '.join(lines)}", paint, DIM)
+        yield from wrapped(f"not evaluated: {'; '.join(lines)}", paint, DIM)
 
 
 def _each(answer: Answer, paint: Paint) -> Iterator[str]:
@@ -71,10 +70,10 @@ def _each(answer: Answer, paint: Paint) -> Iterator[str]:
         told_here = end is not None and (bool(of.alone) or len(ends) > 1)
         yield from ["\n"] * told_here
         indent = "" if told_here else "  "
-        yield from _wrapped(f"{indent}{player.title} {told(each)}", paint, _COLORS[each.outcome], indent=f"{indent}  ")
+        yield from wrapped(f"{indent}{player.title} {told(each)}", paint, _COLORS[each.outcome], indent=f"{indent}  ")
         if end is not None and told_here:
             yield from (f"  {line}" for line in _waits(end, paint, grown=answer.grown))
-            yield from _wrapped(f"  fix: {found[0].text}", paint, indent="    ") if found else ()
+            yield from wrapped(f"  fix: {found[0].text}", paint, indent="    ") if found else ()
     if len(bad) > _MAX_WORKLOADS:
         yield f"\nand {plural(len(bad) - _MAX_WORKLOADS, 'more workload')}: -o json has all\n"
     if bad and len(bad) < len(of.players):
@@ -100,13 +99,13 @@ def _waits(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
     after = end.after
     if after.cause is None:
         nodes = listed([one_line(each, _NAME) for each in end.pinned], 3) or "no node"
-        yield from _wrapped(f"{end.waiting} waits: its volumes can be used on {nodes} only", paint)
+        yield from wrapped(f"{end.waiting} waits: its volumes can be used on {nodes} only", paint)
         return
     summary = cause_summary(after)
     waits = summary.replace("cause: ", "cause today: ", 1) if grown else summary
-    yield from _wrapped(f"{end.waiting} waits, {waits}", paint, RED)
+    yield from wrapped(f"{end.waiting} waits, {waits}", paint, RED)
     if line := in_the_way(after):
-        yield from _wrapped(line, paint)
+        yield from wrapped(line, paint)
 
 
 def _way(end: Ending, of: Outcomes, paint: Paint) -> Iterator[str]:
@@ -179,17 +178,12 @@ def _help(found: Sequence[Help], player: Player, paint: Paint) -> Iterator[str]:
         return
     fit = "all its pods fit, in every order" if player.wanted > 1 else "it fits"
     yield "\n"
-    yield from _wrapped(
+    yield from wrapped(
         f"what would help {one_line(player.title, 80)}, smallest first; with each of them {fit}:", paint, GREEN
     )
     for each in found:
         harms = f" (then {' and '.join(each.harms)})" if each.harms else ""
-        yield from _wrapped(f"  {each.text}{harms}", paint, indent="    ")
-
-
-def _wrapped(text: str, paint: Paint, *codes: str, indent: str = "  ") -> Iterator[str]:
-    for line in textwrap.wrap(one_line(text, 4096), WIDTH, subsequent_indent=indent):
-        yield paint(line, *codes) + "\n"
+        yield from wrapped(f"  {each.text}{harms}", paint, indent="    ")
 
 
 def pages(answers: Sequence[Answer], *, color: bool) -> Iterator[str]:

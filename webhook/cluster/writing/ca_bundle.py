@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from certs.authority import CertificateError
 from certs.rotation import certificates_in
-from webhook.cluster.connection import USER_AGENT, Answer, ApiServer, RefusedError
+from webhook.cluster.connection import USER_AGENT, ApiServer, RefusedError
 from webhook.core.api.well_known import RULES_ANNOTATION
 
 KINDS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -94,7 +94,7 @@ def _completed(  # noqa: PLR0913 those of `complete`, for one kind
     if answer.status == _ABSENT:
         yield "absent"
         return
-    content = _accepted(answer, title).content
+    content = answer.accepted(title).content
     patch, outcomes = list[dict[str, Any]](), set[str]()
     rules = _annotated_rules(content, title)
     for number, webhook in _called(content):
@@ -124,7 +124,7 @@ def _patched(
     # Webhooks and owners are named by their place in a list, which is this one only in this version.
     version = {"op": "test", "path": "/metadata/resourceVersion", "value": content["metadata"]["resourceVersion"]}
     answer = server.ask("PATCH", path, [version, *patch], media="application/json-patch+json")
-    return {} if answer.status in _CHANGED else _accepted(answer, title).content
+    return {} if answer.status in _CHANGED else answer.accepted(title).content
 
 
 def _disowned(server: ApiServer, path: str, title: str, content: Mapping[str, Any]) -> None:
@@ -137,12 +137,6 @@ def _disowned(server: ApiServer, path: str, title: str, content: Mapping[str, An
     if ours and len(ours) < len(owners):
         patch = [{"op": "remove", "path": f"/metadata/managedFields/{number}"} for number in reversed(ours)]
         _patched(server, path, title, content, patch)
-
-
-def _accepted(answer: Answer, title: str) -> Answer:
-    if answer.status != 200:
-        raise RefusedError(answer.status, f"{title}: {answer.content.get('message', '')}")
-    return answer
 
 
 def _annotated_rules(configuration: Mapping[str, Any], title: str) -> list[Any] | None:

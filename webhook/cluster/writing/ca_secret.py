@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from certs.rotation import Authorities, read, written
-from webhook.cluster.connection import Answer, ApiServer, ClusterError, RefusedError
+from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.named_watch import watch_named
 
 _ABSENT, _CONFLICT = 404, 409
@@ -59,7 +59,7 @@ class CaSecret:
             # With the version that was read: a change in between is a conflict.
             answer = self._server.ask("PUT", self._path, {**content, "data": data})
             if answer.status != _CONFLICT:
-                self._accepted(answer)
+                answer.accepted(self.title)
                 return following, now
         raise ClusterError(f"{self.title}: others change it all the time")
 
@@ -67,12 +67,8 @@ class CaSecret:
         answer = self._server.ask("GET", self._path)
         if answer.status == _ABSENT:
             raise RefusedError(_ABSENT, f"{self.title} is not there; the chart renders it")
-        self._accepted(answer)
-        return answer.content, read(_decoded(answer.content.get("data"))), answer.date or datetime.now(UTC)
-
-    def _accepted(self, answer: Answer) -> None:
-        if answer.status != 200:
-            raise RefusedError(answer.status, f"{self.title}: {answer.content.get('message', '')}")
+        content = answer.accepted(self.title).content
+        return content, read(_decoded(content.get("data"))), answer.date or datetime.now(UTC)
 
 
 def _decoded(data: object) -> Mapping[str, bytes]:

@@ -42,7 +42,7 @@ from webhook.core.rules.frame.usable_nodes import usable_nodes_of
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import Problem, take
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
-from webhook.core.text import plural
+from webhook.core.text import plural, together
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import REVISION_LABELS, group_kind, traits
 from webhook.core.workloads.own_selector import compiled
@@ -184,11 +184,11 @@ def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner
         told = "this workload's own selector does not match them"
         remedy, fix = _narrower(alike, workload)
     is_one = not any(_lacks_key(owner, placed) for owner in others for placed in alike)
-    constraints = _listed([placed.name for placed in alike])
+    constraints = together([placed.name for placed in alike])
     return Finding(
         rule=TOO_WIDE.id,
         path=f"{alike[0].path}.labelSelector",
-        summary=f"{constraints} also count{'s' * (len(alike) == 1)} the pods of {_listed(names)} in the same file",
+        summary=f"{constraints} also count{'s' * (len(alike) == 1)} the pods of {together(names)} in the same file",
         remedy=f"{remedy} unless they are one application" if is_one else remedy,
         detail=f"{told}: {_weight(alike)}",
         **fix.fields,
@@ -303,7 +303,7 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
     weight = effect or _weight(alike)
     remedy, fix = _narrower(alike, subject.workload)
     agreed = bool(others) and not any(lacking) and sum(other.pods for other in others) >= pods
-    names = _listed([placed.name for placed in alike])
+    names = together([placed.name for placed in alike])
     return Finding(
         rule=TOO_WIDE.id,
         path=f"{first.path}.labelSelector",
@@ -314,10 +314,6 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
         key=first.key,
         warns=bool(effect) or None,
     )
-
-
-def _listed(parts: list[str]) -> str:
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def _lacks_key(owner: Owner, placed: Placed) -> bool:
@@ -434,4 +430,4 @@ def _named(pods: int, others: list[_Other], subject: Subject) -> str:
     parts = [f"{other.pods} of {called(other.owner, subject.workload)}" for other in named]
     parts[0] = f"{plural(named[0].pods, 'pod')} of {called(named[0].owner, subject.workload)}"
     rest = pods - sum(other.pods for other in named)
-    return _listed([*parts, f"{rest} of others"] if rest > 0 else parts)
+    return together([*parts, f"{rest} of others"] if rest > 0 else parts)

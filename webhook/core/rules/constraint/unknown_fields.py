@@ -20,6 +20,7 @@ from webhook.core.rules.constraint.frame.field_names import (
 from webhook.core.rules.frame.edits import Fix
 from webhook.core.rules.frame.rule import Finding, Rule, Severity
 from webhook.core.rules.frame.written import Written
+from webhook.core.text import together
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_flow import one_field
@@ -136,7 +137,7 @@ def _stray(above: str, names: Sequence[str], value: Mapping[str, object], worklo
         lost = f"kube-apiserver drops {it}, kubectl refuses the object"
     templates = [each for each in workload.templates if f"{above}.".startswith(each.path)] or [*workload.templates]
     right = f"{templates[0].path}spec.{CONSTRAINTS}" if templates else CONSTRAINTS
-    text = f"move {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} into {right}"
+    text = f"move {together(names)} into {right}"
     reason, edits = "it is not known which constraint they belong to", tuple[Edit, ...]()
     if len(templates) == 1 and isinstance(given, dict):
         fields = {name: given[name] for name in names}
