@@ -10,7 +10,7 @@ from msgspec import structs
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.cluster_source import ClusterSource
-from webhook.cli.simulating.asked import Wanted, asked, is_kept
+from webhook.cli.commands.simulate.targets import Wanted, asked, is_kept
 from webhook.core.what_if.events import WhatIf
 from webhook.core.what_if.run import Run
 from webhook.cluster.resources import BUILT_IN_RESOURCES

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import yaml
 
-from webhook.cli.commands.webhook import webhook as command
+from webhook.cli.commands.webhook.command import webhook as command
 from webhook.config.schema_checks import resolved, schema
 from webhook.core.rules.rule_set import RULES
 

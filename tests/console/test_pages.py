@@ -8,7 +8,7 @@ from console.scans import CATALOG, EVERYTHING, FINE, LEDGER, ZONES, finding, los
 from msgspec.structs import replace
 from scans import scanned
 
-from webhook.cli.serving.example import CLUSTER
+from webhook.cli.commands.webhook.example import CLUSTER
 from webhook.console.shown import Health
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.rules.frame.rule import NotEvaluated

@@ -12,7 +12,7 @@ from console.scans import LEDGER, shown, workload
 from console.test_api import fits
 from msgspec.structs import replace
 
-from webhook.cli.serving.example import CLUSTER, POLICY
+from webhook.cli.commands.webhook.example import CLUSTER, POLICY
 from webhook.console import what_if
 from webhook.console.what_if import Change, NoAnswer, Simulator, read_change
 

@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
-from webhook.cli.explaining.as_json import shape
-from webhook.cli.explaining.page import render
-from webhook.cli.explaining.pods import of_pod
-from webhook.cli.explaining.words import AnsweredQuestion
+from webhook.cli.commands.explain.as_json import shape
+from webhook.cli.commands.explain.page import render
+from webhook.cli.commands.explain.words import AnsweredQuestion
 from webhook.conformance.validate_cases import members
 from webhook.conformance.verdict_cases import Scenario, read_scenario
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, NodeSpec, SpreadConstraint
@@ -32,6 +31,7 @@ from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS
 from webhook.core.scheduler.problem import take
 from webhook.core.scheduler.verdict import Cause
+from webhook.core.what_if.questions import of_pod
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
 FILES = sorted(path.name for path in VECTORS.glob("verdict-*.jsonl.gz"))

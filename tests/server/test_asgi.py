@@ -15,7 +15,7 @@ from manifest import DENY, workload
 from server.conftest import review
 
 from webhook.admission import MAX_REVIEW_BYTES, Engine
-from webhook.cli.serving.example import CLUSTER, POLICY
+from webhook.cli.commands.webhook.example import CLUSTER, POLICY
 from webhook.config import load_policy
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Mode, Policy

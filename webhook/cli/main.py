@@ -17,16 +17,16 @@ from webhook.cli.extras import lacking
 from webhook.core.text import did_you_mean
 
 _COMMANDS: Mapping[str, str] = {
-    "check": "webhook.cli.commands.check",
-    "audit": "webhook.cli.commands.audit",
+    "check": "webhook.cli.commands.check.command",
+    "audit": "webhook.cli.commands.audit.command",
     "snapshot": "webhook.cli.commands.snapshot",
-    "explain": "webhook.cli.commands.explain",
-    "simulate": "webhook.cli.commands.simulate",
+    "explain": "webhook.cli.commands.explain.command",
+    "simulate": "webhook.cli.commands.simulate.command",
     "skew": "webhook.cli.commands.skew",
-    "plan": "webhook.cli.commands.plan",
-    "doctor": "webhook.cli.commands.doctor",
+    "plan": "webhook.cli.commands.plan.command",
+    "doctor": "webhook.cli.commands.doctor.command",
     "test": "webhook.cli.commands.test",
-    "webhook": "webhook.cli.commands.webhook",
+    "webhook": "webhook.cli.commands.webhook.command",
     "controller": "webhook.cli.commands.controller",
     "conformance": "webhook.cli.commands.conformance",
     "completion": "webhook.cli.completion",

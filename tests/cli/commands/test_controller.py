@@ -12,7 +12,7 @@ import pytest
 from cluster.api import FakeApi
 from cluster.following import eventually
 
-from webhook.cli.commands.certificate_options import Duration, ObjectName, lives
+from webhook.cli.certificate_options import Duration, ObjectName, lives
 from webhook.cli.main import main
 
 SECRET = ("--ca-secret", "platform/evenspread-ca")

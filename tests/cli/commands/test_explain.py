@@ -338,7 +338,7 @@ class TestThePage:
         assert "no change of one field was found" not in out
 
     def test_colours_only_on_a_terminal(self, ask, monkeypatch):
-        monkeypatch.setattr("webhook.cli.commands.explain.colored", lambda _stream: True)
+        monkeypatch.setattr("webhook.cli.commands.explain.command.colored", lambda _stream: True)
         _, out, _ = ask(TAINTED, "pod/new", "-n", "shop", objects=[waiting("new", ZONE)])
         assert "\033[31mno node admits it\033[0m" in out
 

@@ -11,7 +11,7 @@ from cluster.api import NOT_INSTALLED, FakeApi
 from manifest import workload
 from msgspec.structs import replace
 
-from webhook.cli.planning import run
+from webhook.cli.commands.plan import run
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 SIX = "a: a0 a1 | b: b0 b1 | c: c0 c1"
@@ -113,7 +113,7 @@ def test_few_orders_are_not_none_and_most_are_not_all(plan, monkeypatch, share, 
         real = run.answer(*given)
         return replace(real, seen=replace(real.seen, stuck=share))
 
-    monkeypatch.setattr(importlib.import_module("webhook.cli.commands.plan"), "answer", found)
+    monkeypatch.setattr(importlib.import_module("webhook.cli.commands.plan.command"), "answer", found)
     _, out, _ = plan(group(), *map(shard, range(3)))
     assert f"can get stuck in {told} of the orders, so:\n" in out
 

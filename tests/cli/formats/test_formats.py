@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.cli.serving.example import CLUSTER
+from webhook.cli.commands.webhook.example import CLUSTER
 from webhook.cli.terminal import Paint
 
 ROOT = Path(__file__).parents[3]

@@ -4,7 +4,7 @@ import pytest
 from build import cluster, constraint, pod, running
 from msgspec.structs import replace
 
-from webhook.cli.explaining.words import _amount_text
+from webhook.cli.commands.explain.words import _amount_text
 from webhook.core.api.types import Container, NodeSpec, NodeStatus, ResourceRequirements, Taint, Toleration
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.explain.explanation import explain_pod

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from webhook.cli.explaining import find_object
+from webhook.cli import find_object
 from webhook.cluster.writing.registration import configurations
 from webhook.core.apiserver import decoding
 from webhook.core.policy.policy import Defaults
@@ -121,7 +121,7 @@ module = types.ModuleType(spec.name)
 sys.modules[spec.name] = module
 exec(compile(source.replace(head, head + row), spec.origin, "exec"), vars(module))
 
-from webhook.cli.explaining import find_object
+from webhook.cli import find_object
 from webhook.cluster.writing.registration import configurations
 from webhook.core.api.types import OwnerReference, TypeMeta
 from webhook.core.index.readers import decode_object

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from webhook.cli.commands.options import Version
 from webhook.cli.exit_codes import Exit
+from webhook.cli.options import Version
 from webhook.conformance.vectors import Tally, VectorError, compare_file
 from webhook.core.api.version import RECORDED, KubernetesVersion
 

@@ -15,8 +15,8 @@ import click
 from msgspec import Struct
 
 from webhook import logs
+from webhook.cli.certificate_options import Duration, ObjectName, ca_options, lives
 from webhook.cli.checking.frame import Frame
-from webhook.cli.commands.certificate_options import Duration, ObjectName, ca_options, lives
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cluster.connection import Account, ApiServer, ClusterError
 from webhook.cluster.writing.ca_bundle import KINDS
@@ -173,7 +173,7 @@ def controller(**given: object) -> None:
         Scanner(server, settings, identity, leading=lambda: elector.leading, policy=policy) if options.scan else None
     )
     if console is not None and scanner is not None:
-        from webhook.cli.serving.console import of_scanner  # noqa: PLC0415 a controller without a console needs none
+        from webhook.cli.console_sources import of_scanner  # noqa: PLC0415 a controller without a console needs none
 
         _show_scans(of_scanner(scanner, elector, policy, upkeep), options, console)
     try:
@@ -201,7 +201,7 @@ def _address(flag: str, text: str, example: str) -> tuple[str, int]:
 
 def _show_file(file: str, config: str | None, bind: tuple[str, int] | None) -> None:
     """Serve the console over a file until a signal ends it."""
-    from webhook.cli.serving.console import of_file, start  # noqa: PLC0415 a controller without a console needs none
+    from webhook.cli.console_sources import of_file, start  # noqa: PLC0415 a controller without a console needs none
 
     if not Path(file).is_file():
         raise CommandError(f"{file}: no such file", Exit.UNREADABLE)
@@ -222,7 +222,7 @@ def _show_file(file: str, config: str | None, bind: tuple[str, int] | None) -> N
 
 def _show_scans(source: Source, options: Options, bind: tuple[str, int]) -> None:
     """Serve the console over what the scans find, from threads of this process; without it the rest goes on."""
-    from webhook.cli.serving.console import start  # noqa: PLC0415 as above
+    from webhook.cli.console_sources import start  # noqa: PLC0415 as above
 
     named = {"--kubeconfig": options.kubeconfig, "--context": options.context, "--config": options.config}
     cluster = ("--cluster", *(word for flag, value in named.items() if value for word in (flag, value)))

@@ -2,24 +2,48 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import click
-from msgspec import structs
+from msgspec import Struct, structs
 
-from webhook.cli import skewing
 from webhook.cli.checking.frame import Frame
-from webhook.cli.cluster_source import cluster_with_pods, known_namespace
-from webhook.cli.commands.options import current_cluster_options, frame_options
+from webhook.cli.cluster_source import ClusterSource, cluster_with_pods, known_namespace
+from webhook.cli.commands.explain.as_json import render as values
 from webhook.cli.exit_codes import Exit
-from webhook.cli.explaining.as_json import render
 from webhook.cli.live_cluster import Given
-from webhook.cli.terminal import collect_rarely, colored, print_results
+from webhook.cli.options import current_cluster_options, frame_options
+from webhook.cli.terminal import BOLD, GREEN, RED, YELLOW, Paint, collect_rarely, colored, print_results, say
+from webhook.core.api.types import ObjectMeta
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.scan.actual_skew import workload_skews
+from webhook.core.scan.as_values import Json, skew_values
+from webhook.core.scan.domain_text import domain_text
+from webhook.core.scan.representatives import Representatives
+from webhook.core.scan.scanned import ActualSkew, Origin
+from webhook.core.scan.surroundings import Surroundings, key_of, stands_for, surroundings
+from webhook.core.text import one_line, plural
+from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.core.workloads.kinds import POD, group_kind
+from webhook.core.workloads.reading import has_template, read_exactly, read_meta, read_workload
+from webhook.snapshot.load import Item
 
+_NAME = 60
+_FROM = {Origin.DECLARED: "template", Origin.INJECTED: "injected", Origin.DEFAULT: "scheduler"}
 # Listed anew each time: the command needs no right to watch, works on the kinds that operators bring, and keeps of the
 # pods nothing but counts.
 _EVERY_SECONDS = 10
+
+
+class _Standing(Struct, frozen=True, kw_only=True):
+    """A constraint of a workload, and how its pods stand."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    skew: ActualSkew
 
 
 @click.command(
@@ -56,20 +80,20 @@ def skew(*, all_namespaces: bool, watch: bool, output: str, given: Given, frame:
     collect_rarely()
     found, where = _look(given, frame, everywhere=all_namespaces)
     if output == "text":
-        shown = [*skewing.render(found, where, color=colored(sys.stdout))]
+        shown = [*_render(found, where, color=colored(sys.stdout))]
         print_results(shown)
         while watch:
             time.sleep(_EVERY_SECONDS)
             given = structs.replace(given, opened=None)  # credentials may have changed
             found, _ = _look(given, frame, everywhere=all_namespaces)
-            before, shown = shown, [*skewing.render(found, where, color=colored(sys.stdout))]
+            before, shown = shown, [*_render(found, where, color=colored(sys.stdout))]
             print_results(["\n", *shown] if shown != before else [])
     else:
-        print_results(render([skewing.shape(each) for each in found], "json" if output == "json" else "yaml"))
-    click.get_current_context().exit(Exit.FINDINGS if any(map(skewing.is_broken, found)) else Exit.FINE)
+        print_results(values([_shape(each) for each in found], "json" if output == "json" else "yaml"))
+    click.get_current_context().exit(Exit.FINDINGS if any(map(_is_broken, found)) else Exit.FINE)
 
 
-def _look(given: Given, frame: Frame, *, everywhere: bool) -> tuple[Sequence[skewing.Standing], str]:
+def _look(given: Given, frame: Frame, *, everywhere: bool) -> tuple[Sequence[_Standing], str]:
     """The constraints of the cluster as it is now, and the namespace that was looked at; empty for all.
 
     Errors: CommandError where pods or nodes could not be read.
@@ -78,10 +102,108 @@ def _look(given: Given, frame: Frame, *, everywhere: bool) -> tuple[Sequence[ske
         given,
         frame.policy,
         frame.asked_version,
-        skewing.keeping(frame.policy.workloads),
+        _keeping(frame.policy.workloads),
         lost="there is nothing to count without them",
     )
     known_namespace(known, frame.namespace)
     where = "" if everywhere else frame.namespace or known.namespace or DEFAULT_NAMESPACE
     here = structs.replace(frame, index=known.index, cluster_version=known.version)
-    return skewing.standings(known, here, where), where
+    return _standings(known, here, where), where
+
+
+def _keeping(embedded: tuple[EmbeddedKind, ...]) -> Callable[[Item], bool]:
+    """What to keep of a cluster while it is read: workloads, and of the pods of one controller the first."""
+    first = Representatives((), embedded)
+
+    def keep(item: Item) -> bool:
+        api_version, kind = _type(item)
+        if not has_template(api_version, kind, embedded):
+            return False
+        if kind != POD[1]:
+            return True
+        meta = read_meta(item.raw)
+        return meta.controller is not None and first.takes(api_version, kind, meta)
+
+    return keep
+
+
+def _standings(known: ClusterSource, frame: Frame, namespace: str) -> list[_Standing]:
+    """The constraints of all workloads that were kept: what is above maxSkew first, then by namespace and name.
+
+    Shape: ``namespace`` is the only one that is looked at; empty for all.
+    """
+    within = surroundings(frame.context())
+    named = [(item, read_meta(item.raw)) for item in known.kept]
+    present = {key_of(meta.namespace, *_type(item), meta.name) for item, meta in named}
+    chosen = Representatives(present, frame.policy.workloads)
+    mine = [each for each in named if namespace in {"", each[1].namespace} and chosen.takes(*_type(each[0]), each[1])]
+    found = [each for item, meta in mine for each in _of_item(item, meta, within, known.source)]
+    return sorted(found, key=lambda each: (not each.skew.above, each.namespace, each.kind, each.name))
+
+
+def _type(item: Item) -> tuple[str, str]:
+    return item.of.api_version or "", item.of.kind or ""
+
+
+def _of_item(item: Item, meta: ObjectMeta, within: Surroundings, source: str) -> Iterable[_Standing]:
+    (api_version, kind), embedded = _type(item), within.context.policy.workloads
+    stand_in = stands_for(group_kind(api_version, kind), api_version, meta, embedded) is not None
+    try:
+        value, _ = read_exactly(item.raw, item.of)
+        workload = read_workload(value, embedded, api_version=api_version, kind=kind)
+    except DecodeError as error:
+        say(f"{source}: note: {one_line(f'{kind} {meta.namespace}/{meta.name}')}: {error.message}: not counted")
+        return ()
+    skews = () if workload is None else workload_skews(workload, within, stand_in=stand_in)
+    return tuple(
+        _Standing(api_version=api_version, kind=kind, namespace=meta.namespace, name=meta.name, skew=each)
+        for each in skews
+    )
+
+
+def _is_broken(of: _Standing) -> bool:
+    """Whether a hard constraint is above its maxSkew: no pod more would be let into the fullest domain."""
+    return of.skew.above and of.skew.hard
+
+
+def _render(found: Sequence[_Standing], where: str, *, color: bool) -> Iterator[str]:
+    """The table, and below it how many constraints are above maxSkew; ``where`` is the namespace, empty for all."""
+    paint = Paint(color=color)
+    if not found:
+        yield paint(f"no workload with pods of its own in {where or 'any namespace'}", GREEN) + "\n"
+        return
+    rows = [("NAMESPACE", "WORKLOAD", "CONSTRAINT", "MAXSKEW", "SKEW", "WHEN", "FROM", "PODS"), *map(_row, found)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)]
+    for number, row in enumerate(rows):
+        line = "  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[-1]])
+        yield paint(line, *_colour(found[number - 1] if number else None)) + "\n"
+    above = [each for each in found if each.skew.above]
+    hard = sum(map(_is_broken, above))
+    ends = f"{len(above)} of {plural(len(found), 'constraint')} above maxSkew"
+    yield "\n" + paint(f"{ends}, {hard} of them DoNotSchedule" if above else ends, RED if hard else GREEN) + "\n"
+
+
+def _colour(of: _Standing | None) -> Sequence[str]:
+    if of is None:
+        return (BOLD,)
+    return () if not of.skew.above else (RED,) if _is_broken(of) else (YELLOW,)
+
+
+def _row(of: _Standing) -> tuple[str, ...]:
+    skew = of.skew
+    return (
+        one_line(of.namespace, _NAME),
+        one_line(f"{of.kind}/{of.name}", _NAME),
+        one_line(skew.name, _NAME),
+        str(skew.max_skew),
+        "?" if skew.skew is None else f"{skew.skew}{'!' if skew.above else ''}",
+        skew.when_unsatisfiable,
+        _FROM[skew.origin],
+        domain_text(skew),
+    )
+
+
+def _shape(of: _Standing) -> Json:
+    """The JSON of a constraint."""
+    named = {"namespace": of.namespace, "kind": of.kind, "apiVersion": of.api_version, "name": of.name}
+    return {**named, **skew_values(of.skew)}

@@ -14,9 +14,9 @@ from typing import BinaryIO
 import click
 from msgspec import Struct
 
-from webhook.cli.commands.options import cluster_options, policy_option
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.live_cluster import Given, open_cluster, reading
+from webhook.cli.options import cluster_options, policy_option
 from webhook.cli.terminal import Progress, collect_rarely, say
 from webhook.core.policy.policy import Policy
 from webhook.core.text import plural

@@ -12,6 +12,7 @@ from webhook.core.context import Context
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.scanned import PendingCause, PendingPod
+from webhook.core.what_if.questions import is_foreign
 
 # Of one workload; pods of one template are mostly equal, and one answer stands for all of these.
 _MOST_DIFFERENT = 16
@@ -61,12 +62,6 @@ def pending_cause(pod: Pod, explanation: Explanation, policy: Policy) -> Pending
     if is_foreign(pod, policy):
         return PendingCause.FOREIGN
     return PendingCause.FITS if explanation.cause is None else PendingCause(str(explanation.cause))
-
-
-def is_foreign(pod: Pod, policy: Policy) -> bool:
-    """Whether a scheduler that is not configured places the pod."""
-    name = pod.pod_spec.scheduler_name
-    return bool(name) and name not in policy.scheduler_names
 
 
 def _decisive(pod: Pod) -> bytes:

@@ -1,0 +1,1 @@
+"""``evenspread audit``: the page of a whole cluster."""

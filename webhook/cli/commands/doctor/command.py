@@ -1,0 +1,49 @@
+"""``evenspread doctor``: what is wrong with an installation, and the command that mends it."""
+
+import sys
+
+import click
+
+from webhook.cli.commands.doctor.diagnosis import State
+from webhook.cli.commands.doctor.judge import judge, outcome
+from webhook.cli.commands.doctor.page import json, text
+from webhook.cli.commands.doctor.read_facts import read_facts
+from webhook.cli.exit_codes import Exit
+from webhook.cli.live_cluster import Given, open_cluster
+from webhook.cli.options import cluster_options, today
+from webhook.cli.terminal import colored, print_results
+
+
+@click.command(
+    short_help="What is wrong with an installation in a cluster, and what to do.",
+    epilog="Exit code: 0 nothing is wrong as far as could be seen, 1 problems, 2 usage, 4 no cluster, "
+    "5 a fault of evenspread.",
+)
+@cluster_options
+@click.option(
+    "-n", "--namespace", metavar="NAME", default="", help="Where it is installed, if no webhook configuration says so."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of the results.",
+)
+def doctor(*, given: Given, namespace: str, output: str) -> None:
+    """Diagnose an installation: from webhook configurations and certificates to endpoints, controller and policy.
+
+    The kubeconfig's current cluster is read by get and list, or the one that the options select. One Deployment is
+    created by dry run, which stores nothing, to see whether the API server has it reviewed. Each line names a check and
+    an object; a problem also has the reason and a command to copy. An object that you may not read is `unknown`, and
+    hides nothing else. To see everything, run it as somebody who may read Secrets and webhook configurations.
+    """
+    if given.snapshot is not None:
+        raise click.UsageError("a snapshot holds no installation; leave --snapshot out")
+    facts = read_facts(open_cluster(given), namespace=namespace, today=today())
+    diagnoses = [*judge(facts)]
+    shown = [json(diagnoses)] if output == "json" else text(diagnoses, outcome(facts), color=colored(sys.stdout))
+    print_results(shown)
+    problems = any(each.state is State.PROBLEM for each in diagnoses)
+    click.get_current_context().exit(Exit.FINDINGS if problems else Exit.FINE)

@@ -1,0 +1,83 @@
+"""``-o manifest`` of ``evenspread plan``: what to apply, a group and its shards with the plan's fields."""
+
+from collections.abc import Iterator, Mapping
+
+from webhook.cli.commands.explain.as_json import Json
+from webhook.cli.commands.plan.as_json import fields_as_json
+from webhook.cli.commands.plan.run import Answer
+from webhook.cli.commands.plan.written import Written
+from webhook.core.api.well_known import INJECTED_ANNOTATION
+from webhook.core.groups.fields import with_value
+from webhook.core.groups.group import Fields, Group, Shard
+from webhook.core.json_edits import Edit, applied, value_at
+from webhook.core.yaml_block import block
+
+_MADE_UP = "made up: give it your containers, volumes and Service"
+
+
+def manifests(of: Answer) -> Iterator[str]:
+    """A YAML document for the SpreadGroup, and one for each shard; none without a plan, nor over another workload."""
+    plan = of.derived.plan
+    if plan is None:
+        return
+    yield _document(of.asked.manifest)
+    for shard in plan.shards:
+        if shard.name in of.asked.taken:
+            continue
+        yield from _shard(of, shard, plan.fields[shard.name])
+
+
+def _shard(of: Answer, shard: Shard, fields: Fields) -> Iterator[str]:
+    """The workload of a shard; one that nobody has written is as the first that somebody has, else made up."""
+    group, written = of.group, of.asked.written
+    own = written.get(shard.name)
+    first = own or next(iter(written.values()), None)
+    if first is None:
+        value, path, note = _made_up(group, shard), "spec.template.", _MADE_UP
+    else:
+        value, path, note = first.manifest(group.namespace), first.maker.source.template.path, ""
+    if first is not None and own is None:
+        value = _renamed(value, first, group, shard)
+        note = f"as {first.name}; see whether more in it is of that shard alone"
+    given = fields_as_json(fields)
+    edits = (
+        Edit(f"{path}spec.topologySpreadConstraints", given["constraints"] or None),
+        Edit(f"{path}spec.affinity", given["affinity"]),
+    )
+    yield _document(applied(value, edits), note)
+
+
+def _made_up(group: Group, shard: Shard) -> Json:
+    labels = shard.pod.labels
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": shard.name, "namespace": group.namespace, "labels": labels},
+        "spec": {
+            "serviceName": group.name,
+            "replicas": group.pods_per_shard,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": group.name, "image": group.name}]},
+            },
+        },
+    }
+
+
+def _renamed(value: Json, of: Written, group: Group, shard: Shard) -> Json:
+    """The workload of another shard: with its name, its value of the label, and the pods that a shard is to have."""
+    path, label = of.maker.source.template.path, group.shard_label
+    value = with_value(value, label, of.maker.source.template.template.labels[label], shard.value)
+    edits = [Edit("metadata.name", shard.name), Edit("spec.replicas", group.pods_per_shard)]
+    if value_at(value, "spec.serviceName") == of.name:
+        edits.append(Edit("spec.serviceName", shard.name))
+    notes = value_at(value, f"{path}metadata.annotations")
+    if isinstance(notes, Mapping):
+        own = {key: each for key, each in notes.items() if key != INJECTED_ANNOTATION}  # what the first was given
+        edits.append(Edit(f"{path}metadata.annotations", own or None))
+    return applied(value, edits)
+
+
+def _document(value: Mapping[str, object], note: str = "") -> str:
+    return f"---\n{f'# {note}' + chr(10) if note else ''}{block(value)}"

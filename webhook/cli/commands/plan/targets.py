@@ -1,0 +1,275 @@
+"""Which groups a command line asks about, and the workloads that are their shards.
+
+A file has a SpreadGroup, or a ConfigMap as the field writes it, and any number of workloads; those of the cluster come
+to them. Without any workload the pods of the group are made up.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.cli.checking.frame import Frame
+from webhook.cli.checking.run import CheckRun
+from webhook.cli.cluster_source import ClusterSource
+from webhook.cli.commands.explain.as_json import Json
+from webhook.cli.commands.plan.written import Value, Written, applicable, group_manifest, object_of
+from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cli.terminal import print_faults, say
+from webhook.cluster.live import unread
+from webhook.core.api.selectors import compile_selector
+from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
+from webhook.core.api.types import LabelSelector, TypeMeta
+from webhook.core.api.well_known import BETA_ZONE, OUR_PREFIX, ZONE
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.coming_pods.next_pod import coming_pod
+from webhook.core.groups.fields import missing_terms, ours, unpinned
+from webhook.core.groups.group import Group, Shard
+from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
+from webhook.core.groups.standing.members import Gathered, Member, gathered, not_told_apart
+from webhook.core.groups.standing.stored import Stored, stored_of
+from webhook.core.index.tables.node_table import NodeView
+from webhook.core.scheduler.problem import NOT_EVALUATED
+from webhook.core.text import one_line
+from webhook.core.what_if.workloads import Maker, makers
+from webhook.core.workloads.kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET, group_kind
+from webhook.manifests.reading.files import read_files
+from webhook.snapshot.load import Item
+
+_CONFIG_MAP = "ConfigMap"
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A group and its shards.
+
+    Shape: ``before`` is the plan that the cluster has stored for it, and ``freed`` what is known without its zones.
+    ``written`` are the workloads that there are, by name; ``manifest`` is the SpreadGroup to apply. ``taken`` are names
+    that expected shards would get, and that other workloads of the namespace have. ``notes`` are what its author should
+    know of the question.
+    """
+
+    known: Gathered
+    freed: Gathered
+    before: Stored
+    written: Mapping[str, Written]
+    manifest: Json
+    taken: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class _Wanted(NamedTuple):
+    """A group, the SpreadGroup to apply, and what its author should know."""
+
+    group: Group
+    manifest: Json
+    notes: tuple[str, ...] = ()
+
+
+class _Read(Struct):
+    """What the files and the cluster have of it."""
+
+    groups: list[_Wanted]
+    configured: list[Mapping[str, object]]
+    workloads: list[Written]
+
+
+def is_group(item: Item) -> bool:
+    """Whether an object of the cluster is a SpreadGroup."""
+    return item.of.kind == KIND and (item.of.api_version or "").startswith(OUR_PREFIX)
+
+
+class Object(Struct, frozen=True):
+    """An object as it was read; ``where`` says in which file, or that it is the cluster's."""
+
+    of: TypeMeta
+    value: Value
+    where: str
+    applied: bool
+
+
+def objects_in(files: Sequence[str]) -> list[Object]:
+    """What the files have.
+
+    Errors: CommandError where a file cannot be read.
+    """
+    seen = CheckRun()
+    found = [
+        Object(TypeMeta(api_version=each.api_version, kind=each.kind), each.value, each.title, applied=False)
+        for each in seen.manifests(read_files(files, unpack=True), duplicates=False)
+    ]
+    print_faults(seen.faults)
+    if any(each.fatal for each in seen.faults):
+        raise CommandError("not all of the files could be read", Exit.UNREADABLE)
+    return found
+
+
+def asked(
+    files: Sequence[str], objects: Iterable[Object], name: str, known: ClusterSource, frame: Frame
+) -> list[Asked]:
+    """The groups among the files' objects; without files those of the namespace, or the one of that name.
+
+    Errors: CommandError for a group that cannot be read, and where there is none.
+    """
+    read = _Read([], [], [])
+    for item in chain(objects, _of_cluster(known, groups=not files)):
+        _take(read, item, frame)
+    here = [each for each in read.groups if files or each.group.namespace == frame.namespace]
+    groups = [each for each in here if not name or each.group.name == name]
+    groups += [_configured(each, read, frame, known.index.view()) for each in read.configured]
+    if not groups and not files and known.server is not None and (why := known.index.lacks(RESOURCE)):
+        raise CommandError(f"{known.source}: {why}", Exit.CLUSTER)
+    if not groups:
+        where = ", ".join(files) or known.source
+        raise CommandError(
+            f"{where}: no {KIND}{f' {name}' * bool(name)}, and no ConfigMap with cluster-size", Exit.UNREADABLE
+        )
+    return [_asked(each, read, known, frame) for each in groups]
+
+
+def _of_cluster(known: ClusterSource, *, groups: bool) -> Iterator[Object]:
+    """What was kept of the cluster, its SpreadGroups only if they are asked about."""
+    for item in known.kept:
+        if groups or not is_group(item):
+            yield Object(item.of, item.raw, known.source, applied=True)
+
+
+def _take(read: _Read, each: Object, frame: Frame) -> None:
+    """Put an object where it belongs; workloads of the files go before those of the cluster."""
+    of = each.of
+    try:
+        if of.kind == KIND and (of.api_version or "").startswith(OUR_PREFIX):
+            value = object_of(each.value)
+            group = read_group(value, frame.namespace)
+            read.groups.append(_Wanted(group, applicable(of, value, group.namespace)))
+        elif of.kind == _CONFIG_MAP:
+            value = object_of(each.value)
+            read.configured += [value] if is_cluster(value) else []
+        else:
+            known = {one.maker.title for one in read.workloads}
+            found = makers(each.value, of, frame.context(frame.namespace), applied=each.applied)
+            read.workloads += [
+                Written(maker, of, each.value) for maker in found if maker.title not in known and _may_be_shard(maker)
+            ]
+    except GroupError as error:
+        raise CommandError(_told(each.where, error), Exit.UNREADABLE) from error
+    except DecodeError as error:
+        if not each.applied:
+            raise CommandError(f"{each.where}: {error.message}", Exit.UNREADABLE) from error
+        say(f"{each.where}: note: {unread(of.kind, each.value, error.message)}")
+
+
+def _may_be_shard(maker: Maker) -> bool:
+    """Whether the controller would take it for one: what an operator made too, but no revision of a Deployment."""
+    of = maker.workload
+    kind = group_kind(of.api_version, of.kind)
+    return kind in {STATEFUL_SET, DEPLOYMENT} or (kind == REPLICA_SET and of.meta.controller is None)
+
+
+def _configured(value: Mapping[str, object], read: _Read, frame: Frame, view: NodeView) -> _Wanted:
+    """The group of a ConfigMap. Errors: CommandError."""
+    meta = value.get("metadata")
+    name = one_line(str(meta.get("name", "")), 63) if isinstance(meta, Mapping) else ""
+    try:
+        # The field's own design has the deprecated key; of both, the one that more nodes have.
+        key = max((ZONE, BETA_ZONE), key=lambda each: view.column(each).present.bit_count())
+        given = read_config_map(value, frame.namespace, view.column(key).values, key)
+        group = _named_by(given, [each.maker for each in read.workloads])
+    except GroupError as error:
+        raise CommandError(_told(f"{_CONFIG_MAP} {name}".rstrip(), error), Exit.UNREADABLE) from error
+    notes = [f"data[{one_line(name, 63)}] is not read" for name in unread_keys(value)]
+    if key == BETA_ZONE:
+        notes.append(f"zones are read from the deprecated label {BETA_ZONE}; label the nodes with {ZONE} too")
+    return _Wanted(group, group_manifest(group), tuple(notes))
+
+
+def _told(what: str, error: GroupError) -> str:
+    return f"{what} cannot be planned: {'; '.join(error.faults)}"
+
+
+def _named_by(group: Group, found: Sequence[Maker]) -> Group:
+    """The group with the labels that all workloads of the files share, and the one that tells them apart."""
+    labelled = [
+        each.template.template.labels
+        for each in (maker.source for maker in found)
+        if each.namespace == group.namespace and not each.applied
+    ]
+    if len(labelled) < 2:
+        return group
+    common = {key: value for key, value in labelled[0].items() if all(each.get(key) == value for each in labelled)}
+    apart = [key for key in labelled[0] if len({each.get(key) for each in labelled}) == len(labelled)]
+    if not common or not apart:
+        return group
+    return replace(group, selector=LabelSelector(match_labels=common), shard_label=apart[0])
+
+
+def _asked(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> Asked:
+    group = wanted.group
+    there = known.index.every_group().get(group.namespace, ())
+    status = next((each.status for each in there if each.meta.name == group.name), None) or GroupStatus()
+    before = stored_of(group, status.workloads)
+    mine = _mine(group, read.workloads)
+    members = [_member(each.maker, group, known, frame) for each in mine]
+    if twice := not_told_apart(members):
+        raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {twice}", Exit.UNREADABLE)
+    found = gathered(group, members, known.index, before.zones)
+    before = before if before.zones else _of_templates(group, found.shards)
+    shards = {each.name for each in found.shards if each.exists}
+    others = {each.name for each in read.workloads if each.maker.source.namespace == group.namespace} - shards
+    taken = tuple(each.name for each in found.shards[: group.shards] if each.name in others)
+    labels = f"{one_line(compile_selector(group.selector).text, 200)} and {one_line(group.shard_label, 63)}"
+    none = f"no workload with the labels {labels} is known: pods are made up, and request nothing"
+    return Asked(
+        known=found,
+        freed=gathered(group, members, known.index) if status.workloads else found,
+        before=before,
+        written={each.name: each for each in mine if each.name in shards},
+        manifest=wanted.manifest,
+        taken=taken,
+        notes=(*wanted.notes, *([] if mine else [none]), *map(no_shard, taken), *_unseen(found.shards)),
+    )
+
+
+def _of_templates(group: Group, shards: Iterable[Shard]) -> Stored:
+    """The plan that the templates of all shards have, where no status has one; an empty one where they differ."""
+    there = [each for each in shards if each.exists]
+    constraints = [ours(group, each.pod.pod_spec.constraints) for each in there]
+    if any(each != constraints[0] for each in constraints) or any(missing_terms(group, each) for each in there):
+        return Stored()
+    given = constraints[0] if constraints else ()
+    return Stored(given, {each.value: unpinned(group, each.pod)[1] for each in there}, frozenset(group.never_share))
+
+
+def _unseen(shards: Iterable[Shard]) -> Iterator[str]:
+    """What decides about the pods besides, and is not evaluated, so that no plan is proven."""
+    specs = [each.pod.pod_spec for each in shards]
+    concerned = {
+        "DynamicResources": any(each.resource_claims for each in specs),
+        "PodGroup": any(each.scheduling_group for each in specs),
+    }
+    return (f"not evaluated: {key}, {NOT_EVALUATED[key]}" for key, is_so in concerned.items() if is_so)
+
+
+def _mine(group: Group, workloads: Iterable[Written]) -> list[Written]:
+    """Those whose pods are of a shard of the group."""
+    selector = compile_selector(group.selector)
+    return [
+        one
+        for one in workloads
+        for each in [one.maker.source]
+        if each.namespace == group.namespace
+        and selector.matches(each.template.template.labels)
+        and group.shard_label in each.template.template.labels
+    ]
+
+
+def _member(of: Maker, group: Group, known: ClusterSource, frame: Frame) -> Member:
+    pod = coming_pod(of.source, frame.context(frame.namespace).beside(known.index)).pod
+    value = of.source.template.template.labels[group.shard_label]
+    return Member(workload=of.workload, shard=value, pod=pod, pods=of.replicas)
+
+
+def no_shard(name: str) -> str:
+    """What is said of a name that a workload has which is no shard."""
+    return f"{one_line(name, 63)} is there already, and no shard of the group: -o manifest prints none of that name"

@@ -1,0 +1,159 @@
+"""``evenspread simulate``: will all pods of workloads get a node, can they get stuck, and what if a node fails."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import click
+from msgspec import structs
+
+from webhook.cli.checking.frame import Frame
+from webhook.cli.cluster_source import cluster_with_pods, known_namespace
+from webhook.cli.commands.explain.as_json import render
+from webhook.cli.commands.simulate.as_json import shape
+from webhook.cli.commands.simulate.page import pages
+from webhook.cli.commands.simulate.targets import asked, is_kept, wanted
+from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cli.live_cluster import Given
+from webhook.cli.options import current_cluster_options, frame_options
+from webhook.cli.terminal import Progress, collect_rarely, colored, print_results
+from webhook.core.api.types import Taint
+from webhook.core.api.well_known import DEFAULT_NAMESPACE
+from webhook.core.placement.simulation import Effort
+from webhook.core.what_if.events import NotInClusterError, Part, WhatIf, added, part, taint
+from webhook.core.what_if.run import Answer, Run
+
+_STATES = 50_000  # some seconds
+_LOST = "no verdict without them"
+_Read = TypeVar("_Read")
+
+
+class _Written(click.ParamType[_Read]):
+    """A parameter with a syntax of its own, read by a function that raises ValueError."""
+
+    def __init__(self, name: str, read: Callable[[str], _Read]) -> None:
+        self.name, self._read = name, read
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> _Read:
+        """Read it, or refuse it as a usage error."""
+        try:
+            return self._read(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.command(
+    short_help="Say whether all pods of workloads will get a node, or can get stuck.",
+    epilog="Exit code: 0 all pods get a node in whatever order, 1 some may stay Pending or it is not decided, "
+    "2 usage or configuration, 3 input that could not be read, 4 the cluster could not be read.",
+)
+@click.argument("words", nargs=-1, metavar="[FILE...|KIND/NAME]")
+@click.option("--all", "everything", is_flag=True, help="All workloads of the cluster; of the namespace of -n.")
+@click.option("--replicas", type=click.IntRange(0), metavar="N", help="With so many replicas.")
+@click.option("--rollout", is_flag=True, help="While a new revision replaces the pods that run, step by step.")
+@click.option(
+    "--drain", multiple=True, metavar="NODE", help="After this node was drained; may be repeated, as all below."
+)
+@click.option("--delete-node", "delete", multiple=True, metavar="NODE", help="After this node was deleted.")
+@click.option(
+    "--lose",
+    multiple=True,
+    type=_Written("part", part),
+    metavar="KEY=VALUE",
+    help="After all nodes with this label failed, as zone=b: first out of reach, then gone.",
+)
+@click.option(
+    "--taint",
+    "taints",
+    multiple=True,
+    type=_Written("taint", taint),
+    metavar="NODE=KEY=VALUE:EFFECT",
+    help="After this node was tainted.",
+)
+@click.option(
+    "--add-nodes",
+    "more",
+    multiple=True,
+    type=_Written("nodes", added),
+    metavar="KEY=VALUE:N",
+    help="After so many nodes were added, like one with this label: zone=b:3.",
+)
+@click.option("--states", type=click.IntRange(1), default=_STATES, show_default=True, help="How long to search.")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True, help="Format."
+)
+@current_cluster_options
+@frame_options
+def simulate(  # noqa: PLR0913 one parameter an option
+    *,
+    words: tuple[str, ...],
+    everything: bool,
+    replicas: int | None,
+    rollout: bool,
+    drain: tuple[str, ...],
+    delete: tuple[str, ...],
+    lose: tuple[Part, ...],
+    taints: tuple[tuple[str, Taint], ...],
+    more: tuple[tuple[Part, int], ...],
+    states: int,
+    output: str,
+    given: Given,
+    frame: Frame,
+) -> None:
+    """Say whether all pods of workloads will get a node, wherever the scheduler puts them.
+
+    FILE is a manifest, - the standard input; everything in the files is looked at together. KIND/NAME is a workload of
+    the cluster: deployment/web. With neither, all workloads of the cluster that lack pods are. Without --snapshot the
+    kubeconfig's current cluster is asked. Nothing is changed in it.
+
+      kubectl evenspread simulate web.yaml -n shop
+
+      kubectl evenspread simulate --all --lose zone=b
+    """
+    what_if = WhatIf(drain=drain, delete=delete, lose=lose, taints=taints, added=more)
+    _refuse(words, what_if, everything=everything, replicas=replicas, rollout=rollout)
+    collect_rarely()
+    of = wanted(words, structs.replace(frame, namespace=frame.namespace or DEFAULT_NAMESPACE))
+    known = cluster_with_pods(
+        given, frame.policy, frame.asked_version, lambda item: is_kept(item, of, what_if, frame), lost=_LOST
+    )
+    known_namespace(known, frame.namespace)
+    everywhere, namespace = not frame.namespace, frame.namespace or known.namespace or DEFAULT_NAMESPACE
+    frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
+    found, holes = asked(of, known, frame, replicas=replicas, everywhere=everywhere)
+    if rollout and len(found.makers) > 1:
+        raise CommandError(f"--rollout is for one workload, and here are {len(found.makers)}")
+    progress = Progress("states")
+    effort = Effort(states=states)
+    within = frame.context(namespace)
+    run = Run(index=known.index, asked=found, within=within, effort=effort, rollout=rollout, tick=progress)
+    try:
+        answers = [*run.answers(what_if)]
+    except NotInClusterError as error:
+        raise CommandError(str(error)) from error
+    progress.close()
+    if output == "text":
+        print_results(pages(answers, color=colored(sys.stdout)))
+    else:
+        print_results(render(shape(answers), "json" if output == "json" else "yaml"))
+    click.get_current_context().exit(_code(answers, holes=holes))
+
+
+def _refuse(words: tuple[str, ...], what_if: WhatIf, *, everything: bool, replicas: int | None, rollout: bool) -> None:
+    """Options that contradict each other. Errors: a usage error."""
+    if words and everything:
+        raise click.UsageError("give only one of them: FILE, KIND/NAME or --all")
+    if not words and not everything and what_if == WhatIf():
+        raise click.UsageError("give one of them: FILE, KIND/NAME, --all, or what happens to the cluster")
+    if not words and (replicas is not None or rollout):
+        raise click.UsageError("--replicas and --rollout go with FILE or KIND/NAME")
+    if rollout and what_if.lose:
+        raise click.UsageError("--rollout does not go with --lose: ask about one after the other")
+
+
+def _code(answers: Sequence[Answer], *, holes: bool) -> Exit:
+    if any(each.outcomes.interrupted for each in answers):
+        return Exit.INTERRUPTED
+    if holes:
+        return Exit.UNREADABLE
+    return Exit.FINE if all(each.fits for each in answers) else Exit.FINDINGS

@@ -1,0 +1,193 @@
+"""The page of ``evenspread simulate``: the verdict first, what waits for what, how it came to it, and the domains.
+
+Names from outside are bounded; tables fit 80 columns while names are of the usual length.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from webhook.cli.commands.explain.page import wrapped
+from webhook.cli.commands.explain.words import cause_summary, in_the_way
+from webhook.cli.commands.simulate.words import (
+    doubt,
+    likely_line,
+    not_evaluated_lines,
+    odds,
+    scaled_line,
+    told,
+    verdict,
+)
+from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.core.explain.explanation import Balance, Explanation
+from webhook.core.explain.obstacles import segment_of
+from webhook.core.placement.simulation import Outcome
+from webhook.core.text import listed, one_line, plural
+from webhook.core.what_if import room
+from webhook.core.what_if.play import Ending, Moved, Outcomes
+from webhook.core.what_if.run import Answer
+from webhook.core.what_if.suggestions import Help
+from webhook.core.what_if.workloads import Player
+
+_MAX_WORKLOADS = 12  # named one by one
+_MAX_MOVES = 12
+_MAX_DOMAINS = 12  # drawn one by one; of more, those with the fewest pods
+_WIDEST_BAR = 24
+_NAME = 40  # characters of a name in a table
+_COLORS = {Outcome.FITS: GREEN, Outcome.STUCK: YELLOW, Outcome.NO_FIT: RED, Outcome.UNKNOWN: YELLOW}
+
+
+def render(answer: Answer, *, color: bool) -> Iterator[str]:
+    """The page, piece by piece."""
+    paint, of = Paint(color=color), answer.outcomes
+    if answer.event:
+        yield paint(f"if {one_line(answer.event, 200)}:", BOLD) + "\n"
+    yield from wrapped(verdict(of), paint, _COLORS[of.whole.outcome])
+    for line in (doubt(of), odds(of), likely_line(answer), scaled_line(answer)):
+        if line:
+            yield from wrapped(line, paint)
+    for note in answer.notes:
+        yield from wrapped(f"note: {note}", paint, YELLOW)
+    if len(of.players) > 1:
+        yield from _each(answer, paint)
+    for end, found in answer.ends if len(answer.ends) == 1 and not of.alone else ():
+        yield from ["\n"] * (len(of.players) > 1 and bool(end.waiting))
+        yield from _ending(end, found, answer, paint)
+    for line in room.told(answer.room, grows=answer.grows):
+        yield "\n"
+        yield from wrapped(f"or {line}", paint, GREEN)
+    lines = not_evaluated_lines(answer)
+    if lines:
+        yield "\n"
+        yield from wrapped(f"not evaluated: {'; '.join(lines)}", paint, DIM)
+
+
+def _each(answer: Answer, paint: Paint) -> Iterator[str]:
+    """Of several workloads those that do not surely fit, each with what is in its way and what would help."""
+    of = answer.outcomes
+    ends = {end.player.title: (end, found) for end, found in answer.ends}
+    bad = [(player, each) for player, each in zip(of.players, of.each, strict=True) if each.outcome is not Outcome.FITS]
+    for player, each in bad[:_MAX_WORKLOADS]:
+        end, found = ends.get(player.title, (None, ()))
+        told_here = end is not None and (bool(of.alone) or len(ends) > 1)
+        yield from ["\n"] * told_here
+        indent = "" if told_here else "  "
+        yield from wrapped(f"{indent}{player.title} {told(each)}", paint, _COLORS[each.outcome], indent=f"{indent}  ")
+        if end is not None and told_here:
+            yield from (f"  {line}" for line in _waits(end, paint, grown=answer.grown))
+            yield from wrapped(f"  fix: {found[0].text}", paint, indent="    ") if found else ()
+    if len(bad) > _MAX_WORKLOADS:
+        yield f"\nand {plural(len(bad) - _MAX_WORKLOADS, 'more workload')}: -o json has all\n"
+    if bad and len(bad) < len(of.players):
+        rest = len(of.players) - len(bad)
+        who = f"{plural(rest, 'workload')} fit" if rest > 1 else "one fits"
+        yield f"\nthe other {who}{' alone' * bool(of.alone)}\n"
+
+
+def _ending(end: Ending, found: Sequence[Help], answer: Answer, paint: Paint) -> Iterator[str]:
+    """How it ends: what waits, the way there, the domains, and what would help."""
+    yield from _waits(end, paint, grown=answer.grown)
+    yield from _way(end, answer.outcomes, paint)
+    for balance in end.after.balances:
+        yield "\n"
+        yield from _picture(balance, end, paint)
+    yield from _help(found, end.player, paint)
+
+
+def _waits(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
+    """What the first pod that waits waits for; with ``grown`` until nodes are added."""
+    if not end.waiting:
+        return
+    after = end.after
+    if after.cause is None:
+        nodes = listed([one_line(each, _NAME) for each in end.pinned], 3) or "no node"
+        yield from wrapped(f"{end.waiting} waits: its volumes can be used on {nodes} only", paint)
+        return
+    summary = cause_summary(after)
+    waits = summary.replace("cause: ", "cause today: ", 1) if grown else summary
+    yield from wrapped(f"{end.waiting} waits, {waits}", paint, RED)
+    if line := in_the_way(after):
+        yield from wrapped(line, paint)
+
+
+def _way(end: Ending, of: Outcomes, paint: Paint) -> Iterator[str]:
+    """The moves that lead to the end, if it is not the same by every way."""
+    moves = end.moves
+    if of.whole.outcome is Outcome.FITS or not moves or not end.waiting:
+        return
+    found = of.simulation
+    shortest = found is not None and bool(found.witness) and not found.sampled
+    if shortest and found is not None and end.player.rollout is None:
+        # Another order may end earlier where only a bound is known.
+        shortest = len(found.witness) == found.fewest
+    yield "\n" + paint("the shortest way there" if shortest else "one way there", DIM) + "\n"
+    width = max(len(one_line(each.pod, _NAME)) for each in moves)
+    hidden = max(0, len(moves) - _MAX_MOVES)
+    if hidden:
+        yield f"  first {plural(hidden, 'pod')} in order, then\n"
+    for move in moves[hidden:]:
+        yield f"  {_move(move, width, end.after)}\n"
+
+
+def _move(move: Moved, width: int, after: Explanation) -> str:
+    where = one_line(move.node, _NAME)
+    slot = after.problem.nodes.slots.get(move.node)
+    labels = (after.problem.nodes.labels[slot] or {}) if slot is not None else {}
+    keys = [each.domains.constraint.topology_key for each in after.balances]
+    places = [
+        f"{segment_of(key)} {one_line(labels[key], _NAME)}" for key in keys if labels.get(key, move.node) != move.node
+    ]
+    told = f" ({', '.join(places)})" if places else ""
+    return f"{one_line(move.pod, _NAME):{width}}  {'deleted on' if move.gone else '->'} {where}{told}"
+
+
+def _picture(balance: Balance, end: Ending, paint: Paint) -> Iterator[str]:
+    """The domains of a constraint: pods before and after, and why their nodes do not take the pod that waits."""
+    before = next((each for each in end.before.balances if each.index == balance.index), balance)
+    counts, old = balance.domains.counts, before.domains.counts
+    parsed = balance.domains.constraint
+    kind = "DoNotSchedule" if balance.hard else "ScheduleAnyway"
+    yield f"{paint(one_line(balance.name, 60), BOLD)}  {kind}, maxSkew {parsed.max_skew}\n"
+    shown = sorted({*counts, *old})
+    if len(shown) > _MAX_DOMAINS:
+        shown.sort(key=lambda value: counts.get(value, 0))
+    if not shown:
+        yield f"  no node has the key {one_line(parsed.topology_key, 64)}\n"
+        return
+    width = max(len("DOMAIN"), *(len(one_line(value, _NAME)) for value in shown[:_MAX_DOMAINS]))
+    scale = max(1, -(-max(counts.values(), default=1) // _WIDEST_BAR))
+    one_of_many = "" if end.waiting else ", by one of the orders"
+    yield paint(f"  {'DOMAIN':{width}}  PODS before -> after{one_of_many}", DIM) + "\n"
+    for value in shown[:_MAX_DOMAINS]:
+        low = end.waiting and balance.hard and value in balance.lowest and not balance.too_few
+        row = _row(value, old.get(value), counts.get(value), width, scale)
+        yield f"  {row}{paint('  minimum', YELLOW) if low else ''}".rstrip() + "\n"
+    if len(shown) > _MAX_DOMAINS:
+        rest = shown[_MAX_DOMAINS:]
+        pods = sum(counts.get(value, 0) for value in rest)
+        yield f"  and {plural(len(rest), 'more domain')} with {plural(pods, 'pod')}\n"
+
+
+def _row(value: str, before: int | None, after: int | None, width: int, scale: int) -> str:
+    """``b       2 -> 3  ##+``: a sign for each pod, or for so many; those that came are told apart."""
+    old, new = -(-min(before or 0, after or 0) // scale), -(-(after or 0) // scale)
+    numbers = f"{'-' if before is None else before:>6} -> {'-' if after is None else after:<4}"
+    return f"{one_line(value, _NAME):{width}} {numbers}  {'#' * old}{'+' * (new - old)}"
+
+
+def _help(found: Sequence[Help], player: Player, paint: Paint) -> Iterator[str]:
+    if not found:
+        return
+    fit = "all its pods fit, in every order" if player.wanted > 1 else "it fits"
+    yield "\n"
+    yield from wrapped(
+        f"what would help {one_line(player.title, 80)}, smallest first; with each of them {fit}:", paint, GREEN
+    )
+    for each in found:
+        harms = f" (then {' and '.join(each.harms)})" if each.harms else ""
+        yield from wrapped(f"  {each.text}{harms}", paint, indent="    ")
+
+
+def pages(answers: Sequence[Answer], *, color: bool) -> Iterator[str]:
+    """The pages of several answers, with an empty line between them."""
+    for number, each in enumerate(answers):
+        yield from ["\n"] * bool(number)
+        yield from render(each, color=color)

@@ -1,0 +1,339 @@
+"""evenspread webhook: answer admission requests until a signal ends it."""
+
+import logging
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NoReturn
+
+import click
+from msgspec import Struct, structs
+
+from certs.authority import CertificateError, issue_authority, issue_leaf
+from certs.store import live_paths, read_pair, write_pair, write_public
+from webhook import logs
+from webhook.admission import Engine
+from webhook.cli.certificate_options import ca_options, lives
+from webhook.cli.checking.frame import Frame
+from webhook.cli.commands.webhook import example, registered
+from webhook.cli.exit_codes import CommandError
+from webhook.cli.terminal import say
+from webhook.cluster.connection import Account, ApiServer, ClusterError
+from webhook.cluster.feed import Feed
+from webhook.cluster.resources import watched
+from webhook.cluster.writing.ca_secret import CaSecret
+from webhook.config import ConfigError, Loaded, load_policy
+from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.policy.policy import Policy
+from webhook.server.run import OwnCa, Plan, Renewal, listen, serve
+
+# As the chart has them: above 1024, and open to the API server in every managed cluster's default firewall.
+_BIND = "0.0.0.0:10250"
+_HEALTH_BIND = "0.0.0.0:10251"
+_LOCAL_BIND = "127.0.0.1:8443"
+_LOCAL_HEALTH_BIND = "127.0.0.1:8081"
+_UNREADABLE, _UNREACHABLE = 3, 4
+_LAST_PORT = 65535  # TCP has 16 bits for it
+_PREFIX = "EVENSPREAD"
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """The options, from the command line and from EVENSPREAD_*."""
+
+    bind: str | None
+    health_bind: str | None
+    cert: str | None
+    key: str | None
+    client_ca: str | None
+    tls_name: tuple[str, ...]
+    ca_secret: tuple[str, str] | None
+    ca_duration: timedelta
+    leaf_duration: timedelta
+    config: str | None
+    snapshot: str | None
+    kube_version: KubernetesVersion | None
+    drain_seconds: float
+    log_level: str | None
+    leave_audit_to_scan: bool
+    example: bool
+    kubeconfig: str | None
+    context: str | None
+    advertise: str | None
+    register: bool
+    yes: bool
+
+    @property
+    def registers(self) -> bool:
+        """Whether the webhook registers itself with the cluster."""
+        return self.kubeconfig is not None and self.register
+
+    @property
+    def local(self) -> bool:
+        """Whether somebody sits in front of it: other ports if these are taken, and words instead of log lines."""
+        return self.example or self.registers
+
+
+def _option(name: str, **settings: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    variable = f"{_PREFIX}_{name.lstrip('-').replace('-', '_').upper()}"
+    return click.option(name, envvar=variable, show_envvar=True, **settings)  # type: ignore[arg-type]  # click's own kwargs
+
+
+def _version(_context: click.Context, _parameter: click.Parameter, text: str | None) -> KubernetesVersion | None:
+    try:
+        return parse_version(text) if text else None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+@click.command(name="webhook", short_help="Answer AdmissionReviews over TLS.")
+@_option("--bind", metavar="HOST:PORT", help=f"Where to answer admission requests, over TLS. [default: {_BIND}]")
+@_option(
+    "--health-bind",
+    metavar="HOST:PORT",
+    help=f"Where to answer /healthz, /readyz, /metrics, over plain HTTP. [default: {_HEALTH_BIND}]",
+)
+@_option("--cert", metavar="FILE", help="Certificate (PEM); followed when it changes. Without it, a throw-away CA.")
+@_option("--key", metavar="FILE", help="Private key of --cert (PEM).")
+@_option("--client-ca", metavar="FILE", help="Answer only callers whose certificate this CA signed (an API server's).")
+@_option("--tls-name", metavar="NAME", multiple=True, help="A name in the certificate that is issued here.")
+@ca_options
+@_option("--config", metavar="FILE", help="SpreadPolicy file; followed when it changes. Without it, the defaults.")
+@_option(
+    "--snapshot", metavar="FILE", help="What is known of the cluster: a snapshot, or what kubectl printed (JSON, YAML)."
+)
+@_option(
+    "--kube-version",
+    metavar="VERSION",
+    callback=_version,
+    help=f"Answer as this Kubernetes release does. [default: {RECORDED}]",
+)
+@_option(
+    "--drain-seconds",
+    type=click.FloatRange(0, 15),
+    default=5.0,
+    show_default=True,
+    help="Time for open requests after SIGTERM.",
+)
+@_option(
+    "--log-level",
+    type=click.Choice(logs.LEVELS),
+    help="Least severe lines of the log. [default: info; warning with --example]",
+)
+@_option(
+    "--leave-audit-to-scan",
+    is_flag=True,
+    help="Ask no rule that is only audited: a controller scans the same cluster and reports it.",
+)
+@click.option(
+    "--example",
+    is_flag=True,
+    help="Start with a policy that denies and injects and an example cluster; print three things to try.",
+)
+@click.option("--kubeconfig", metavar="FILE", help="Watch this cluster, register with it after asking, and unregister.")
+@click.option("--context", metavar="NAME", help="The kubeconfig's context.")
+@click.option(
+    "--register/--no-register", default=True, help="Register with the cluster of --kubeconfig, or only watch it."
+)
+@click.option("--advertise", metavar="HOST", help="Where that cluster's API server reaches this machine.")
+@click.option("--yes", is_flag=True, help="Register without asking.")
+def webhook(**given: object) -> None:
+    """Answer AdmissionReviews on /validate and /mutate, over TLS.
+
+    Every option but the last six can stand in the environment, as EVENSPREAD_ and its name. In a pod, without
+    --snapshot, the cluster around it is watched with the pod's service account.
+    """
+    options = Options(**given)  # type: ignore[arg-type]  # click made each value of the option's own type
+    workshop = Path(tempfile.mkdtemp(prefix="evenspread-"))
+    owner = os.getpid()
+    try:
+        _run(options, workshop)
+    finally:
+        # The worker is a fork of this process and ends here too.
+        if os.getpid() == owner:
+            shutil.rmtree(workshop, ignore_errors=True)
+
+
+def _run(options: Options, workshop: Path) -> NoReturn:
+    _refuse_early(options)
+    policy, loaded = _policy(options)
+    known = _cluster(options, policy)
+    if options.ca_secret is not None and known.server is None:
+        raise CommandError("--ca-secret is read from a cluster: run it in a pod, or add --kubeconfig")
+    cluster = None
+    if options.kubeconfig and options.registers:
+        cluster = registered.Cluster(options.kubeconfig, options.context, options.advertise)
+    local = (cluster.bind if cluster else _LOCAL_BIND, _LOCAL_HEALTH_BIND)
+    defaults = local if options.local else (_BIND, _HEALTH_BIND)
+    admission = _listen("--bind", options.bind, defaults[0], options, later=options.ca_secret is not None)
+    try:
+        health = _listen("--health-bind", options.health_bind, defaults[1], options)
+    except CommandError:
+        admission.close()
+        raise
+    host, port = admission.getsockname()[:2]
+    served = _certificates(options, workshop, _names(host, cluster.advertised if cluster else ""), known.server)
+    health_port = health.getsockname()[1]
+    place = example.ServerAddress(host=_reachable(host), port=port, health_port=health_port, authority=served.authority)
+    plan = Plan(
+        engine=_engine(options, policy, known),
+        certificate=served.certificate,
+        key=served.key,
+        own=served.own,
+        client_ca=Path(options.client_ca) if options.client_ca else None,
+        admission=admission,
+        health=health,
+        loaded=loaded,
+        feed=known.feed,
+        follows_version=options.kube_version is None,
+        renewal=served.renewal,
+        drain_seconds=options.drain_seconds,
+        on_ready=lambda: _say_ready(options, policy, place),
+    )
+    logs.configure(options.log_level or ("warning" if options.local else "info"), sys.stderr)
+    if cluster is not None and served.authority is not None:
+        cluster.serve(plan, served.authority, port=port, health_port=health_port, ask=not options.yes)
+    serve(plan)
+
+
+def _refuse_early(options: Options) -> None:
+    """Refuse options that can be refused before a socket is opened."""
+    if (options.cert is None) != (options.key is None):
+        raise CommandError("--cert and --key come together")
+    if options.ca_secret is not None and (options.cert or options.registers):
+        raise CommandError("--ca-secret issues the certificate; leave --cert and --key out, and add --no-register")
+    if options.ca_secret is not None and not options.tls_name:
+        raise CommandError("--ca-secret needs --tls-name, the name by which the API server calls")
+    if options.registers and options.cert:
+        raise CommandError("--kubeconfig registers the throw-away CA; leave --cert and --key out, or add --no-register")
+    if options.cert and options.key:
+        try:
+            read_pair(Path(options.cert), Path(options.key))
+        except CertificateError as error:
+            raise CommandError(str(error)) from error
+
+
+def _policy(options: Options) -> tuple[Policy, Loaded | None]:
+    file = options.config or (str(example.POLICY) if options.example else None)
+    if file is None:
+        return Policy(), None
+    try:
+        loaded = load_policy(file)
+    except ConfigError as error:
+        raise CommandError(f"the configuration cannot be used\n{error.render()}") from error
+    for line in loaded.rendered_warnings():
+        click.echo(line, err=True)
+    return loaded.policy, loaded
+
+
+class _Known(Struct, frozen=True, kw_only=True):
+    """The cluster at the start: release and index, and the feed that will update them."""
+
+    version: KubernetesVersion
+    index: ClusterIndex | None = None
+    lock: AbstractContextManager[object] = nullcontext()
+    feed: Feed | None = None
+    server: ApiServer | None = None
+
+
+def _cluster(options: Options, policy: Policy) -> _Known:
+    file = options.snapshot or (str(example.CLUSTER) if options.example else None)
+    asked = options.kube_version
+    if file is None:
+        if options.kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
+            return _Known(version=asked or RECORDED)
+        account = Account(kubeconfig=options.kubeconfig, context=options.context)
+        try:
+            server = ApiServer(account)
+        except ClusterError as error:
+            raise CommandError(str(error), _UNREACHABLE) from error
+        feed = Feed(server, watched(policy), as_version=asked)
+        return _Known(version=asked or RECORDED, index=feed.index, lock=feed.lock, feed=feed, server=server)
+    from webhook.snapshot.load import SnapshotError  # noqa: PLC0415 the same
+    from webhook.snapshot.open_file import load_snapshot  # noqa: PLC0415 only who has one
+
+    try:
+        snapshot = load_snapshot(file, policy.workloads, as_version=asked)
+    except SnapshotError as error:
+        raise CommandError(str(error), _UNREADABLE) from error
+    for line in snapshot.left_out:
+        say(line)
+    return _Known(version=asked or snapshot.version or RECORDED, index=snapshot.index)
+
+
+def _engine(options: Options, policy: Policy, known: _Known) -> Engine:
+    feed = known.feed
+    engine = Engine(
+        policy=policy, version=known.version, index=known.index, lock=known.lock, scanned=options.leave_audit_to_scan
+    )
+    return engine if feed is None else structs.replace(engine, age=lambda: feed.age)
+
+
+def _listen(flag: str, given: str | None, default: str, options: Options, *, later: bool = False) -> socket.socket:
+    """A socket at the address, that listens now or ``later``; somewhere else if a local default is taken."""
+    host, _, port = (given or default).rpartition(":")
+    if not host or not port.isdecimal() or int(port) > _LAST_PORT:
+        raise CommandError(f"{flag} {given}: write it as HOST:PORT, as in {default}")
+    try:
+        return listen(host.strip("[]"), int(port), elsewhere=options.local and given is None, later=later)
+    except OSError as error:
+        raise CommandError(f"{flag} {given or default}: {error.strerror}") from error
+
+
+class _Served(Struct, frozen=True):
+    certificate: Path
+    key: Path
+    authority: Path | None = None
+    renewal: Renewal | None = None
+    own: OwnCa | None = None
+
+
+def _certificates(options: Options, workshop: Path, own: tuple[str, ...], server: ApiServer | None) -> _Served:
+    """The given certificate and key, one of the CA in the cluster, or a throw-away CA and its leaf."""
+    if options.cert and options.key:
+        return _Served(Path(options.cert), Path(options.key))
+    if options.ca_secret is not None and server is not None:
+        issuing = OwnCa(
+            secret=CaSecret(server, *options.ca_secret),
+            names=options.tls_name,
+            directory=workshop / "tls",
+            lives=lives(options.ca_duration, options.leaf_duration),
+        )
+        return _Served(*live_paths(issuing.directory), own=issuing)
+    now, names = datetime.now(UTC), (*own, *options.tls_name)
+    authority = issue_authority(now, common_name="evenspread throw-away CA")
+    ca_file = workshop / "ca.crt"
+    write_public(ca_file, authority.certificate)
+    certificate, key = write_pair(workshop / "tls", issue_leaf(authority, names, now))
+    return _Served(certificate, key, ca_file, Renewal(directory=workshop / "tls", authority=authority, names=names))
+
+
+def _names(host: str, advertised: str) -> tuple[str, ...]:
+    """Every name that a client may use: this machine's own names, the bound address, the advertised address."""
+    own = ("localhost", "127.0.0.1", "::1", socket.gethostname(), host, advertised)
+    return tuple(name for name in dict.fromkeys(own) if name not in {"", "0.0.0.0", "::"})  # noqa: S104 compared, not bound
+
+
+def _reachable(host: str) -> str:
+    return "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 compared, not bound
+
+
+def _say_ready(options: Options, policy: Policy, place: example.ServerAddress) -> None:
+    if options.example:
+        from webhook.cli import console_sources  # noqa: PLC0415 an installed webhook has none
+
+        frame = Frame(policy=policy, today=datetime.now(UTC).date().isoformat(), asked_version=options.kube_version)
+        file, config = options.snapshot or str(example.CLUSTER), options.config or str(example.POLICY)
+        shown = console_sources.start(*console_sources.of_file(file, config, frame))
+        click.echo(example.tour(place, shown))
+    elif options.local:
+        click.echo(f"answering at {place.url}, health at {place.health_url}; CA: {place.authority}")
+    else:
+        fields = {"url": place.url, "health": place.health_url, "ca": str(place.authority or "")}
+        logging.getLogger("evenspread").info("answering", extra={"fields": fields})
