@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from webhook.cli.checking import whole_cluster
-from webhook.cli.checking.frame import Frame
+from webhook.cli.frame import Frame
 from webhook.cli.terminal import collect_rarely
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.core.policy.policy import Policy

@@ -68,6 +68,10 @@ BREAKS = {
     "inside the scan": ("webhook/cli/commands/version.py", "import webhook.core.scan.smallest_fix"),
     "inside the manifests' room": ("webhook/cli/commands/version.py", "import webhook.manifests.reading.positions"),
     "inside the conformance room": ("webhook/cli/commands/version.py", "import webhook.conformance.validate_cases"),
+    "no command knows another command": (
+        "webhook/cli/commands/explain/page.py",
+        "import webhook.cli.commands.simulate.words",
+    ),
     "inside the commands": ("webhook/cli/main.py", "import webhook.cli.commands.version"),
     "inside checking": ("webhook/cli/commands/version.py", "import webhook.cli.checking.autoscalers"),
     "inside the formats": ("webhook/cli/commands/version.py", "import webhook.cli.formats.sarif"),

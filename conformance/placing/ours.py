@@ -8,7 +8,7 @@ from collections import Counter
 import msgspec
 from msgspec import structs
 
-from webhook.cli.checking.frame import Frame
+from webhook.cli.frame import Frame
 from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.commands.simulate.targets import Wanted, asked, is_kept
 from webhook.core.what_if.events import WhatIf

@@ -8,9 +8,9 @@ from manifest import workload
 from msgspec.structs import replace
 
 from cli.snapshots import ZONE, node, running  # isort: skip  # of the tests, not of the program
-from webhook.cli.checking.frame import Frame
 from webhook.cli.commands.webhook.example import CLUSTER, POLICY
 from webhook.cli.console_sources import once, over_file
+from webhook.cli.frame import Frame
 from webhook.config import load_policy
 from webhook.console.app import create_console
 from webhook.console.serving import ConsoleServer

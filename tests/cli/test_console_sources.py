@@ -17,8 +17,8 @@ from console.scans import LEDGER, NOW, scan
 from manifest import workload
 from msgspec.structs import replace
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.console_sources import of_scanner, over_file
+from webhook.cli.frame import Frame
 from webhook.cli.main import main
 from webhook.core.groups.standing.forms import as_json
 from webhook.core.policy.policy import Policy

@@ -6,8 +6,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.commands.check.files_with_defaults import amend
+from webhook.cli.frame import Frame
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
+from webhook.cli.commands.explain.answer import AnsweredQuestion
 from webhook.cli.commands.explain.as_json import shape
 from webhook.cli.commands.explain.page import render
-from webhook.cli.commands.explain.words import AnsweredQuestion
 from webhook.conformance.validate_cases import members
 from webhook.conformance.verdict_cases import Scenario, read_scenario
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, NodeSpec, SpreadConstraint

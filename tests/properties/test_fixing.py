@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from properties.test_amendment import lines
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.run import look
 from webhook.cli.commands.check.fixed_files import mend
+from webhook.cli.frame import Frame
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.rule import Severity
 from webhook.manifests.editing.proven_edits import value_of

@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from snapshot.test_projection import full, marks
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.whole_cluster import examine_cluster
 from webhook.cli.formats.json import as_values
+from webhook.cli.frame import Frame
 from webhook.conformance.validate_cases import members
 from webhook.conformance.verdict_cases import decide_verdict
 from webhook.core.api.types import TypeMeta

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from webhook.cli.exit_codes import CommandError, Exit, no_namespace
+from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given, open_cluster, reading
 from webhook.cli.terminal import Progress, say
 from webhook.cluster.connection import ApiServer
@@ -122,21 +123,31 @@ def put(index: ClusterIndex, value: ApiObject, kind: str, where: str = "the inpu
 
 
 def cluster_with_pods(
-    given: Given, policy: Policy, as_version: KubernetesVersion | None, keep: Callable[[Item], bool], *, lost: str
-) -> ClusterSource:
-    """The cluster that the options name; a counter shows how far it was read.
+    given: Given, frame: Frame, keep: Callable[[Item], bool], *, lost: str
+) -> tuple[ClusterSource, Frame]:
+    """The cluster that the options name, and the frame with its index, version and namespace.
 
-    Shape: ``lost`` says what cannot be had without nodes and pods. ``keep`` as in `read_cluster`.
-    Errors: as `read_cluster`; CommandError too where pods or nodes could not be read.
+    A counter shows how far the cluster was read.
+
+    Args:
+        given: The options that name the cluster.
+        frame: Its namespace, if any, must be one of the cluster.
+        keep: As in `read_cluster`.
+        lost: What cannot be had without nodes and pods.
+
+    Raises:
+        CommandError: As in `read_cluster` and `known_namespace`, and where pods or nodes could not be read.
     """
     progress = Progress()
-    known = read_cluster(given, policy, progress, as_version=as_version, keep=keep)
+    known = read_cluster(given, frame.policy, progress, as_version=frame.asked_version, keep=keep)
     progress.close()
     if known is None or (missing := known.index.lacks("nodes", "pods")):
         source, why = (known.source, missing) if known else ("evenspread", "no cluster")
         code = Exit.CLUSTER if known is None or known.server is not None else Exit.UNREADABLE
         raise CommandError(f"{source}: {why}: {lost}", code)
-    return known
+    known_namespace(known, frame.namespace)
+    namespace = frame.namespace or known.namespace
+    return known, structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
 
 
 def known_namespace(known: ClusterSource, namespace: str) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from msgspec import Raw, structs, to_builtins
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import RunResult
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.checking.whole_cluster import examine_cluster, stated_moment, stated_version
 from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cli.frame import Frame
 from webhook.cli.terminal import print_faults
 from webhook.cluster.writing.lease import Elector
 from webhook.console.app import LOCAL_HOSTS, create_console

@@ -9,9 +9,9 @@ import click
 from click.shell_completion import CompletionItem
 from msgspec import Struct, structs
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.formats import FORMATS
+from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import CONFIG_MAP, Given, open_cluster
 from webhook.core.api.version import ANNOUNCED, RECORDED, SUPPORTED, KubernetesVersion, parse_version
 from webhook.core.policy.policy import Mode, Policy
@@ -126,15 +126,14 @@ def result_options(*more: str) -> Callable[[Callable[..., object]], Callable[...
             results = Results(output=output, report_api=report_api, fail_on=fail_on, verbose=verbose)
             return command(results=results, **rest)
 
-        return _output(*FORMATS, *more)(_with(_RESULTS, told))
+        return output_option(*FORMATS, *more, text="Format of the results.")(_with(_RESULTS, told))
 
     return decorated
 
 
-def _output(*formats: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    return click.option(
-        "-o", "--output", type=click.Choice(formats), default="text", show_default=True, help="Format of the results."
-    )
+def output_option(*formats: str, text: str = "Format.") -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """--output, one of the formats; ``text`` is its help."""
+    return click.option("-o", "--output", type=click.Choice(formats), default="text", show_default=True, help=text)
 
 
 def current_cluster_options(command: Callable[..., object]) -> Callable[..., object]:

@@ -4,19 +4,24 @@ import gc
 import os
 import re
 import sys
+import textwrap
 import time
-from collections.abc import Iterable
-from typing import TextIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TextIO, TypeVar
 
 import click
+import msgspec
 
 from webhook.core.text import one_line, plural
 from webhook.manifests.reading.documents import InputFault
 
+Json = dict[str, object]
+_Answer = TypeVar("_Answer")
 PATIENCE_SECONDS = 1.0  # after this long, progress is shown
 _STEP_SECONDS = 0.1  # between two counts: nobody reads faster, and each is a write to the terminal
 _CLEAR = "\r\033[K"  # the line of a terminal
 _COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
+WIDTH = 80  # columns: terminals open with so many, and mails and tickets keep them
 BOLD, DIM, RED, YELLOW, BLUE, GREEN = "1", "2", "31", "33", "34", "32"
 
 
@@ -54,6 +59,41 @@ def print_results(pieces: Iterable[str]) -> None:
     except BrokenPipeError:
         # The exit code says the rest. Python would complain once more when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_values(value: object, output: str) -> None:
+    """Write a value as JSON or as YAML."""
+    if output == "json":
+        print_results([msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"])
+    else:
+        from webhook.core.yaml_block import block  # noqa: PLC0415 only needed for YAML
+
+        print_results([block(value)])
+
+
+def one_or_all(values: Sequence[Json]) -> object:
+    """One value as it is, several as a list."""
+    return values[0] if len(values) == 1 else values
+
+
+def pages(answers: Iterable[_Answer], render: Callable[[_Answer], Iterable[str]]) -> Iterator[str]:
+    """The pages of several answers, with an empty line between them."""
+    for number, answer in enumerate(answers):
+        yield "\n" * bool(number)
+        yield from render(answer)
+
+
+def wrapped(text: str, paint: Paint | None = None, *codes: str, indent: str = "") -> Iterator[str]:
+    """The text in lines of at most 80 columns; all but the first are indented by two columns more."""
+    for line in textwrap.wrap(one_line(text, 4096), WIDTH, initial_indent=indent, subsequent_indent=indent + "  "):
+        yield (paint(line, *codes) if paint is not None else line) + "\n"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The rows as lines of a table, with columns as wide as they need be, and the last as it is."""
+    widths = [max(map(len, column)) for column in [*zip(*rows, strict=True)][:-1]]
+    for row in rows:
+        yield "  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[-1]])
 
 
 def harmless(text: str) -> str:

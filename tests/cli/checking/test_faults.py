@@ -8,12 +8,12 @@ from manifest import workload
 from msgspec.structs import replace
 
 from webhook.cli.checking.failures import Failure, print_failures
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import RunResult, exit_code
 from webhook.cli.checking.run import look
 from webhook.cli.checking.whole_cluster import examine_cluster
 from webhook.cli.exit_codes import Exit
 from webhook.cli.formats import renderer
+from webhook.cli.frame import Frame
 from webhook.core.policy.policy import Policy
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.whole_cluster import examine_cluster
 from webhook.cli.formats.json import as_values
+from webhook.cli.frame import Frame
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.core.policy.policy import Policy
 from webhook.manifests.reading.files import File

@@ -4,9 +4,9 @@ import pytest
 from build import cluster, constraint, pod, running
 from msgspec.structs import replace
 
-from webhook.cli.commands.explain.words import _amount_text
 from webhook.core.api.types import Container, NodeSpec, NodeStatus, ResourceRequirements, Taint, Toleration
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.explain.cause_text import _amount_text
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.explain.obstacles import toleration_for
 from webhook.core.explain.reliefs import shortages

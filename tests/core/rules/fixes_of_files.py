@@ -12,8 +12,8 @@ import subprocess
 import sys
 from collections import Counter
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.run import CheckRun
+from webhook.cli.frame import Frame
 from webhook.core.json_edits import applied, marked, without_gone
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_of

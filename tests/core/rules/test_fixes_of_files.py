@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from core.rules.fixes_of_files import each_fix, faults_of, touched
 
-from webhook.cli.checking.frame import Frame
+from webhook.cli.frame import Frame
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.rule import Finding

@@ -10,8 +10,8 @@ from cli.snapshots import HOSTNAME, ZONE, node
 from manifest import PLAIN, TODAY
 from scans import lines, scanned
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.whole_cluster import examine_cluster
+from webhook.cli.frame import Frame
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.manifests.reading.files import File
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from webhook.cli.checking.frame import Frame
+from webhook.cli.frame import Frame
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.json_edits import value_at

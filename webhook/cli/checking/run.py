@@ -10,12 +10,12 @@ from msgspec import structs
 from webhook.cli.checking.autoscalers import autoscalers
 from webhook.cli.checking.configurations import configuration_faults, is_configuration
 from webhook.cli.checking.failures import Failure
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.groups import group_faults, spread_groups
 from webhook.cli.checking.patches import read_patch
 from webhook.cli.checking.results import Gap, Row, RunResult, rank
 from webhook.cli.checking.same_file import same_file_indexes
 from webhook.cli.cluster_source import put
+from webhook.cli.frame import Frame
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.review.decision import Examination
 from webhook.core.review.review import examine

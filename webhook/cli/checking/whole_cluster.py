@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Raw, structs
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import RunResult
 from webhook.cli.checking.run import CheckRun, as_written
 from webhook.cli.exit_codes import no_namespace
+from webhook.cli.frame import Frame
 from webhook.core.api.types import Named, ObjectMeta, TypeMeta
 from webhook.core.api.version import KubernetesVersion, parse_version
 from webhook.core.decoders import decoder_of

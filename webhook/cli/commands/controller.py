@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from webhook import logs
 from webhook.cli.certificate_options import Duration, ObjectName, ca_options, lives
-from webhook.cli.checking.frame import Frame
 from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cli.frame import Frame
 from webhook.cluster.connection import Account, ApiServer, ClusterError
 from webhook.cluster.writing.ca_bundle import KINDS
 from webhook.cluster.writing.ca_secret import CaSecret

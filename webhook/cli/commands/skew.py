@@ -7,18 +7,30 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import click
 from msgspec import Struct, structs
 
-from webhook.cli.checking.frame import Frame
-from webhook.cli.cluster_source import ClusterSource, cluster_with_pods, known_namespace
-from webhook.cli.commands.explain.as_json import render as values
+from webhook.cli.cluster_source import ClusterSource, cluster_with_pods
 from webhook.cli.exit_codes import Exit
+from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
-from webhook.cli.options import current_cluster_options, frame_options
-from webhook.cli.terminal import BOLD, GREEN, RED, YELLOW, Paint, collect_rarely, colored, print_results, say
+from webhook.cli.options import current_cluster_options, frame_options, output_option
+from webhook.cli.terminal import (
+    BOLD,
+    GREEN,
+    RED,
+    YELLOW,
+    Json,
+    Paint,
+    collect_rarely,
+    colored,
+    columns,
+    print_results,
+    print_values,
+    say,
+)
 from webhook.core.api.types import ObjectMeta
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.scan.actual_skew import workload_skews
-from webhook.core.scan.as_values import Json, skew_values
+from webhook.core.scan.as_values import skew_values
 from webhook.core.scan.domain_text import domain_text
 from webhook.core.scan.representatives import Representatives
 from webhook.core.scan.scanned import ActualSkew, Origin
@@ -59,9 +71,7 @@ class _Standing(Struct, frozen=True, kw_only=True):
     help=f"List the cluster again every {_EVERY_SECONDS} s, and print the table when it has changed. Needs no right to "
     "watch. The policy is the one of the start.",
 )
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True, help="Format."
-)
+@output_option("text", "json", "yaml")
 @current_cluster_options
 @frame_options
 def skew(*, all_namespaces: bool, watch: bool, output: str, given: Given, frame: Frame) -> None:
@@ -89,7 +99,7 @@ def skew(*, all_namespaces: bool, watch: bool, output: str, given: Given, frame:
             before, shown = shown, [*_render(found, where, color=colored(sys.stdout))]
             print_results(["\n", *shown] if shown != before else [])
     else:
-        print_results(values([_shape(each) for each in found], "json" if output == "json" else "yaml"))
+        print_values([*map(_shape, found)], output)
     click.get_current_context().exit(Exit.FINDINGS if any(map(_is_broken, found)) else Exit.FINE)
 
 
@@ -98,16 +108,9 @@ def _look(given: Given, frame: Frame, *, everywhere: bool) -> tuple[Sequence[_St
 
     Errors: CommandError where pods or nodes could not be read.
     """
-    known = cluster_with_pods(
-        given,
-        frame.policy,
-        frame.asked_version,
-        _keeping(frame.policy.workloads),
-        lost="there is nothing to count without them",
-    )
-    known_namespace(known, frame.namespace)
-    where = "" if everywhere else frame.namespace or known.namespace or DEFAULT_NAMESPACE
-    here = structs.replace(frame, index=known.index, cluster_version=known.version)
+    keep = _keeping(frame.policy.workloads)
+    known, here = cluster_with_pods(given, frame, keep, lost="there is nothing to count without them")
+    where = "" if everywhere else here.namespace or DEFAULT_NAMESPACE
     return _standings(known, here, where), where
 
 
@@ -173,9 +176,7 @@ def _render(found: Sequence[_Standing], where: str, *, color: bool) -> Iterator[
         yield paint(f"no workload with pods of its own in {where or 'any namespace'}", GREEN) + "\n"
         return
     rows = [("NAMESPACE", "WORKLOAD", "CONSTRAINT", "MAXSKEW", "SKEW", "WHEN", "FROM", "PODS"), *map(_row, found)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)]
-    for number, row in enumerate(rows):
-        line = "  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[-1]])
+    for number, line in enumerate(columns(rows)):
         yield paint(line, *_colour(found[number - 1] if number else None)) + "\n"
     above = [each for each in found if each.skew.above]
     hard = sum(map(_is_broken, above))

@@ -15,11 +15,11 @@ import click
 import msgspec
 from msgspec import Struct
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import Row
 from webhook.cli.checking.row_text import message
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.exit_codes import Exit
+from webhook.cli.frame import Frame
 from webhook.cli.options import looking_options
 from webhook.cli.terminal import DIM, GREEN, RED, Paint, colored, print_faults, print_results
 from webhook.core.policy.policy import Mode

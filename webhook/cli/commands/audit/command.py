@@ -7,10 +7,10 @@ import click
 from msgspec import structs
 
 from webhook.cli.checking.failures import print_failures
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import exit_code
 from webhook.cli.checking.whole_cluster import examine_cluster, stated_moment, stated_version
 from webhook.cli.formats import renderer
+from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
 from webhook.cli.options import Results, cluster_options, looking_options, result_options
 from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results, say

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, columns
 from webhook.core.scan.domain_text import domain_text
 from webhook.core.scan.scanned import ClusterScan, PendingCause, ScannedWorkload, Stranded, ZoneLoss
 from webhook.core.text import one_line, plural
@@ -32,10 +32,9 @@ def standing(scan: ClusterScan, paint: Paint) -> Iterator[str]:
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], more: int, paint: Paint) -> Iterator[str]:
     """Columns as wide as they need be, the last as it is; ``more`` rows are left out."""
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head) - 1)]
-    for row in (head, *rows):
-        line = "  ".join((*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[-1])).rstrip()
-        yield (paint(line, BOLD) if row is head else line) + "\n"
+    first, *lines = (line.rstrip() for line in columns([head, *rows]))
+    yield paint(first, BOLD) + "\n"
+    yield from (f"{line}\n" for line in lines)
     if more > 0:
         yield paint(f"and {more:,} more", DIM) + "\n"
 

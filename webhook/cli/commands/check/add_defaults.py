@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import click
 from msgspec import structs
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.commands.check.files_with_defaults import Addition, Amended, Amendment, amend
 from webhook.cli.exit_codes import Exit
+from webhook.cli.frame import Frame
 from webhook.cli.terminal import print_faults, print_results
 from webhook.core.api.types import DO_NOT_SCHEDULE
 from webhook.core.api.well_known import HOSTNAME

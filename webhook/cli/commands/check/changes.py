@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.exit_codes import Exit
+from webhook.cli.frame import Frame
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.rule import Severity
 from webhook.manifests.reading.documents import InputFault

@@ -7,11 +7,11 @@ import click
 from msgspec import structs
 
 from webhook.cli.checking.failures import print_failures
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import exit_code
 from webhook.cli.checking.run import look
 from webhook.cli.commands.check.kustomize import built
 from webhook.cli.formats import renderer
+from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
 from webhook.cli.options import Results, cluster_options, looking_options, result_options
 from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results

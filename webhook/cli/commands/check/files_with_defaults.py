@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.patches import read_patch
 from webhook.cli.checking.run import as_note, with_patches
 from webhook.cli.cluster_source import put
+from webhook.cli.frame import Frame
 from webhook.core.api.types import Service, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.declared import adopted

@@ -6,12 +6,12 @@ import click
 from msgspec.structs import replace
 
 from webhook.cli.checking.failures import print_failures
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import Row, RunResult, exit_code, rank
 from webhook.cli.checking.row_text import fix, message
 from webhook.cli.checking.run import look
 from webhook.cli.commands.check.fixed_files import Mended, mend
 from webhook.cli.exit_codes import Exit
+from webhook.cli.frame import Frame
 from webhook.cli.terminal import harmless, print_faults, print_results, say
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line, plural

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import Row, rank
 from webhook.cli.checking.run import CheckRun, of_input
+from webhook.cli.frame import Frame
 from webhook.core.json_edits import marked, without_gone
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.manifests.editing.edit_rounds import Pieces

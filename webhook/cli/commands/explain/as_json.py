@@ -1,12 +1,12 @@
 """``-o json`` and ``-o yaml`` of ``evenspread explain``; its shape is a promise."""
 
-from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Literal
 
 import msgspec
 
-from webhook.cli.commands.explain.words import AnsweredQuestion, not_evaluated_lines, relief_text
+from webhook.cli.commands.explain.answer import AnsweredQuestion
+from webhook.cli.terminal import Json
+from webhook.core.explain.cause_text import relief_text
 from webhook.core.explain.edit_target import EditTarget
 from webhook.core.explain.explanation import Balance
 from webhook.core.explain.fix_text import fix_text
@@ -15,9 +15,6 @@ from webhook.core.index import node_sets
 from webhook.core.scheduler.plugins.status import OK
 from webhook.core.scheduler.verdict import Verdict
 from webhook.core.what_if.replicas import Replicas
-from webhook.core.yaml_block import block
-
-Json = dict[str, object]
 
 
 def shape(answer: AnsweredQuestion) -> Json:
@@ -31,7 +28,7 @@ def shape(answer: AnsweredQuestion) -> Json:
         "cause": None if explanation.cause is None or question.settled else str(explanation.cause),
         "nodes": _nodes(explanation.verdict),
         "constraints": [_constraint(each) for each in explanation.balances],
-        "notEvaluated": not_evaluated_lines(answer),
+        "notEvaluated": answer.not_evaluated,
         "title": question.title,
         "pod": {"namespace": meta.namespace, "name": meta.name, "exists": question.exists},
         "notes": list(question.notes),
@@ -85,20 +82,6 @@ def _edit(target: EditTarget) -> Json:
         "path": None if target.path is None else f"{target.path}spec.topologySpreadConstraints",
         "note": target.note,
     }
-
-
-def render(value: object, output: Literal["json", "yaml"]) -> Iterator[str]:
-    """The value as text."""
-    if output == "json":
-        yield msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
-    else:
-        yield block(value)
-
-
-def one_or_all(answers: Sequence[AnsweredQuestion]) -> object:
-    """One answer as it is, several as a list."""
-    shapes = [shape(each) for each in answers]
-    return shapes[0] if len(shapes) == 1 else shapes
 
 
 def _nodes(verdict: Verdict) -> dict[str, Json]:

@@ -2,23 +2,33 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 from msgspec import Raw, Struct, structs
 
 from webhook.cli import find_object
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.run import CheckRun
-from webhook.cli.cluster_source import ClusterSource, cluster_with_pods, known_namespace
+from webhook.cli.cluster_source import ClusterSource, cluster_with_pods
 from webhook.cli.commands.explain import pending
-from webhook.cli.commands.explain.as_json import Json, one_or_all, render, shape
+from webhook.cli.commands.explain.answer import AnsweredQuestion
+from webhook.cli.commands.explain.as_json import shape
 from webhook.cli.commands.explain.page import render as render_page
-from webhook.cli.commands.explain.words import AnsweredQuestion
 from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
-from webhook.cli.options import current_cluster_options, frame_options
-from webhook.cli.terminal import collect_rarely, colored, print_faults, print_results
+from webhook.cli.options import current_cluster_options, frame_options, output_option
+from webhook.cli.terminal import (
+    Json,
+    collect_rarely,
+    colored,
+    one_or_all,
+    pages,
+    print_faults,
+    print_results,
+    print_values,
+)
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.coming_pods.next_pod import problem_of
@@ -45,9 +55,7 @@ class _Asked(Struct, frozen=True):
 @click.argument("words", nargs=-1, metavar="[FILE|KIND/NAME]")
 @click.option("--pending", "all_pending", is_flag=True, help="All Pending pods, grouped by what is in the way.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="With --pending: of every namespace.")
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True, help="Format."
-)
+@output_option("text", "json", "yaml")
 @current_cluster_options
 @frame_options
 def explain(  # noqa: PLR0913 one parameter an option
@@ -78,16 +86,12 @@ def explain(  # noqa: PLR0913 one parameter an option
     collect_rarely()
     # Before the cluster is read: else a typing error in a file's name is answered by what is wrong with the kubeconfig.
     wanted = None if what is None else _wanted(what, frame)
-    known = cluster_with_pods(
+    known, frame = cluster_with_pods(
         given,
-        frame.policy,
-        frame.asked_version,
+        frame,
         lambda item: wanted is not None and find_object.is_wanted(wanted, item),
         lost="no verdict without them",
     )
-    known_namespace(known, frame.namespace)
-    namespace = frame.namespace or known.namespace
-    frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
     context = click.get_current_context()
     if what is None:
         context.exit(_pending(known, given, frame, output, everywhere=all_namespaces))
@@ -95,7 +99,10 @@ def explain(  # noqa: PLR0913 one parameter an option
     asked = _asked(what, known, frame)
     options = given.words if known.server is not None else ""
     answers = [_answer(each, known, within, options) for each in asked.questions]
-    _print(answers, output)
+    if output == "text":
+        print_results(pages(answers, partial(render_page, color=colored(sys.stdout))))
+    elif answers:
+        print_values(one_or_all([*map(shape, answers)]), output)
     if asked.holes or not answers:
         context.exit(Exit.UNREADABLE)
     nowhere = any(each.question.refused or (each.explanation.cause and not each.question.bound) for each in answers)
@@ -106,14 +113,6 @@ def _answer(question: Question, known: ClusterSource, within: Context, options: 
     explanation = explain_pod(problem_of(question.pod, within), within.cluster)
     replicas = after(explanation.fixes, question.pod, question.maker, within)
     return AnsweredQuestion(question, explanation, known.missing, options, replicas)
-
-
-def _print(answers: Sequence[AnsweredQuestion], output: str) -> None:
-    if output == "text":
-        for number, answer in enumerate(answers):
-            print_results(["\n" * bool(number), *render_page(answer, color=colored(sys.stdout))])
-    elif answers:
-        print_results(render(one_or_all(answers), "json" if output == "json" else "yaml"))
 
 
 def _wanted(what: str, frame: Frame) -> find_object.Wanted | None:
@@ -203,7 +202,7 @@ def _pending(known: ClusterSource, given: Given, frame: Frame, output: str, *, e
     if output == "text":
         print_results(pending.render(groups, index, where, color=colored(sys.stdout), options=given.words))
     else:
-        print_results(render([_group(each) for each in groups], "json" if output == "json" else "yaml"))
+        print_values([*map(_group, groups)], output)
     return Exit.FINDINGS if any(each.answer.explanation.cause for each in groups) else Exit.FINE
 
 

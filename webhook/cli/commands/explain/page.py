@@ -8,18 +8,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from webhook.cli.commands.explain.words import (
-    AnsweredQuestion,
+from webhook.cli.commands.explain.answer import AnsweredQuestion
+from webhook.cli.terminal import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Paint, wrapped
+from webhook.core.api.written_selector import requirement_in_words
+from webhook.core.explain.cause_text import (
     cause_summary,
     company_text,
     in_the_way,
     instead,
-    not_evaluated_lines,
     relief_text,
     shortage_text,
 )
-from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.core.api.written_selector import requirement_in_words
 from webhook.core.explain.explanation import Balance, Explanation, out_text, rejections
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.obstacles import grouped
@@ -31,7 +30,6 @@ from webhook.core.text import one_line, plural
 from webhook.core.what_if.questions import Question
 from webhook.core.what_if.refused import Refused
 
-WIDTH = 80  # columns: terminals open with so many, and mails and tickets keep them
 PREEMPTION = "preemption is not tried: the pod has a priority, and pods of a lower one may make room for it"
 _MAX_DOMAIN_LINES = 6  # a line each; beyond, domains that are alike share a line
 _MAX_TABLE_LINES = 20  # of one table: with its heading it fits a terminal of 24 lines
@@ -61,7 +59,7 @@ def render(answer: AnsweredQuestion, *, color: bool) -> Iterator[str]:
     yield from _nodes(explanation, paint)
     helping = [*_help(answer, paint)] if explanation.cause is not None else []
     yield "".join(["\n"] * bool(helping) + helping) + "\n"
-    yield from wrapped(f"not evaluated: {'; '.join(not_evaluated_lines(answer))}", paint, DIM)
+    yield from wrapped(f"not evaluated: {'; '.join(answer.not_evaluated)}", paint, DIM)
 
 
 def _refused(found: Sequence[Refused], paint: Paint, *, exists: bool) -> Iterator[str]:
@@ -272,7 +270,7 @@ def _help(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     if others:
         yield f"{'or a' if lines else 'a'} change of the cluster that helps:\n"
         for text in others:
-            yield from wrapped(f"  {text}", paint, indent="    ")
+            yield from wrapped(text, paint, indent="  ")
 
 
 def _edit(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
@@ -284,12 +282,6 @@ def _edit(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     which = "the first" if len(fixes) > 1 else "it"
     if command is not None:
         yield f"{which}, written into {paint(one_line(target.title), BOLD)}:\n  {one_line(command, 4096)}\n"
-        yield from wrapped(f"  {target.note}", paint, indent="    ") if target.note else ()
+        yield from wrapped(target.note, paint, indent="  ") if target.note else ()
     else:
         yield from wrapped(f"to be written into {target.title}: {target.note}", paint)
-
-
-def wrapped(text: str, paint: Paint, *codes: str, indent: str = "  ") -> Iterator[str]:
-    """The text in lines of `WIDTH`, all but the first indented."""
-    for line in textwrap.wrap(one_line(text, 4096), WIDTH, subsequent_indent=indent):
-        yield paint(line, *codes) + "\n"

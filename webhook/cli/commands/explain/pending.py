@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from webhook.cli.commands.explain.words import AnsweredQuestion, cause_summary, in_the_way
+from webhook.cli.commands.explain.answer import AnsweredQuestion
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
 from webhook.core.coming_pods.next_pod import problem_of
 from webhook.core.context import Context
+from webhook.core.explain.cause_text import cause_summary, in_the_way
 from webhook.core.explain.edit_target import object_title
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.explain.fix_text import fix_text

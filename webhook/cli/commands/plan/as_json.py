@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from webhook.cli.commands.explain.as_json import Json
 from webhook.cli.commands.plan.run import Answer
+from webhook.cli.terminal import Json
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.group import Fields
 from webhook.core.placement.simulation import Outcome

@@ -1,22 +1,22 @@
 """``evenspread plan``: fields that keep the caps of a group of workloads, in every order, with a proof."""
 
 import sys
+from functools import partial
 
 import click
 from msgspec import structs
 
-from webhook.cli.checking.frame import Frame
-from webhook.cli.cluster_source import cluster_with_pods, known_namespace
-from webhook.cli.commands.explain.as_json import render
+from webhook.cli.cluster_source import cluster_with_pods
 from webhook.cli.commands.plan.as_json import patches, shape
 from webhook.cli.commands.plan.manifests import manifests
 from webhook.cli.commands.plan.page import render as page
 from webhook.cli.commands.plan.run import Answer, answer
 from webhook.cli.commands.plan.targets import asked, is_group, no_shard, objects_in
 from webhook.cli.exit_codes import Exit
+from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
-from webhook.cli.options import current_cluster_options, frame_options
-from webhook.cli.terminal import collect_rarely, colored, print_results, say
+from webhook.cli.options import current_cluster_options, frame_options, output_option
+from webhook.cli.terminal import collect_rarely, colored, one_or_all, pages, print_results, print_values, say
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.text import one_line
 from webhook.core.workloads.reading import has_template
@@ -42,13 +42,9 @@ def _say_what_lacks(of: Answer, output: str) -> None:
 )
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 @click.option("--group", "name", default="", metavar="NAME", help="Of several groups this one.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "yaml", "patch", "manifest"]),
-    default="text",
-    show_default=True,
-    help="Format; patch prints commands of kubectl, manifest what there is to apply.",
+@output_option(
+    *("text", "json", "yaml", "patch", "manifest"),
+    text="Format; patch prints commands of kubectl, manifest what there is to apply.",
 )
 @current_cluster_options
 @frame_options
@@ -67,28 +63,22 @@ def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame:
     collect_rarely()
     # Before the cluster is read: else a typing error in a file's name is answered by what is wrong with the kubeconfig.
     objects = objects_in(files)
-    known = cluster_with_pods(
+    known, frame = cluster_with_pods(
         given,
-        frame.policy,
-        frame.asked_version,
+        frame,
         lambda item: (
             is_group(item) or has_template(item.of.api_version or "", item.of.kind or "", frame.policy.workloads)
         ),
         lost="there is nothing to plan for without them",
     )
-    known_namespace(known, frame.namespace)
-    namespace = frame.namespace or known.namespace or DEFAULT_NAMESPACE
-    frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
+    frame = structs.replace(frame, namespace=frame.namespace or DEFAULT_NAMESPACE)
     answers = [answer(each, frame.policy) for each in asked(files, objects, name, known, frame)]
     if output == "text":
-        for number, each in enumerate(answers):
-            print_results(["\n"] * bool(number))
-            print_results(page(each, color=colored(sys.stdout)))
+        print_results(pages(answers, partial(page, color=colored(sys.stdout))))
     elif output in {"patch", "manifest"}:
         print_results(part for each in answers for part in _PRINTED[output](each))
         for each in answers:
             _say_what_lacks(each, output)
     else:
-        shapes = [shape(each) for each in answers]
-        print_results(render(shapes[0] if len(shapes) == 1 else shapes, "json" if output == "json" else "yaml"))
+        print_values(one_or_all([*map(shape, answers)]), output)
     click.get_current_context().exit(Exit.FINE if all(each.fits for each in answers) else Exit.FINDINGS)

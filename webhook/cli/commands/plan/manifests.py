@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from webhook.cli.commands.explain.as_json import Json
 from webhook.cli.commands.plan.as_json import fields_as_json
 from webhook.cli.commands.plan.run import Answer
 from webhook.cli.commands.plan.written import Written
+from webhook.cli.terminal import Json
 from webhook.core.api.well_known import INJECTED_ANNOTATION
 from webhook.core.groups.fields import with_value
 from webhook.core.groups.group import Fields, Group, Shard

@@ -4,10 +4,9 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from webhook.cli.commands.explain.page import WIDTH
 from webhook.cli.commands.plan.as_json import fields_as_json
 from webhook.cli.commands.plan.run import Answer
-from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.groups.derive import on, place
 from webhook.core.groups.group import Group, Loads
@@ -34,13 +33,13 @@ def render(of: Answer, *, color: bool) -> Iterator[str]:
     if plan is None:
         yield paint("no fields can do", RED, BOLD) + "\n"
         for reason in of.derived.reasons:
-            yield from _wrapped(reason, indent="  ")
+            yield from wrapped(reason, indent="  ")
     else:
         yield from _after(of, plan, paint)
     if of.derived.nearest:
         yield "the nearest that fits, in every order:\n"
         for each in of.derived.nearest:
-            yield from _wrapped(each, indent="  ")
+            yield from wrapped(each, indent="  ")
     if plan is not None:
         yield from _fields(of, plan, paint)
 
@@ -60,14 +59,14 @@ def _asked(of: Answer, paint: Paint) -> Iterator[str]:
     yield f"  {where}{nodes}\n"
     if of.asked.known.running:
         run = "pod runs" if of.asked.known.running == 1 else "pods run"
-        yield from _wrapped(f"note: {of.asked.known.running} {run} already; all are placed anew here", indent="  ")
+        yield from wrapped(f"note: {of.asked.known.running} {run} already; all are placed anew here", indent="  ")
     if empty := [one_line(each, _NAME) for each in group.domains or () if each not in rooms.of_zones]:
-        yield from _wrapped(f"note: no node takes a pod in {together(empty)}, which the group names", indent="  ")
+        yield from wrapped(f"note: no node takes a pod in {together(empty)}, which the group names", indent="  ")
     if of.stands:
         whose = "of its templates" if of.asked.freed is of.asked.known else "that are stored for it"
         yield f"  note: the fields {whose} keep the caps, and stay\n"
     for note in of.asked.notes:
-        yield from _wrapped(f"note: {note}", indent="  ")
+        yield from wrapped(f"note: {note}", indent="  ")
 
 
 def _before(of: Answer, paint: Paint) -> Iterator[str]:
@@ -77,24 +76,24 @@ def _before(of: Answer, paint: Paint) -> Iterator[str]:
         yield "no cap is enforced\n"
         return
     said = together(f"{place(each.topology_key or '')} {each.max_skew}" for each in of.naive.constraints if each.hard)
-    yield from _wrapped(f"{what} ({said})", paint, BOLD)
+    yield from wrapped(f"{what} ({said})", paint, BOLD)
     fine = True
     if seen.gets_stuck:
         fine = False
         odds = f" in {_share(seen.stuck)} of the orders" if seen.stuck is not None and not seen.sampled else ""
         odds = odds or " in every order that was tried" * (seen.stuck == 1)
-        yield from _wrapped(f"can get stuck{odds}, so:", paint, RED, indent="  ")
+        yield from wrapped(f"can get stuck{odds}, so:", paint, RED, indent="  ")
         yield from _steps(of, of.named(seen.witness))
-        yield from _wrapped(f"then no node takes {together(_left(of, seen.witness))}", indent="    ")
+        yield from wrapped(f"then no node takes {together(_left(of, seen.witness))}", indent="    ")
     for key, pods in of.broken.items():
         fine = False
         worst, most = seen.worst[key], of.group.most(key)
         where = f"{place(key)} {one_line(worst.domain, _NAME)}"
-        yield from _wrapped(f"can put {pods} pods into {where}, where {most} may be, so:", paint, RED, indent="  ")
+        yield from wrapped(f"can put {pods} pods into {where}, where {most} may be, so:", paint, RED, indent="  ")
         yield from _steps(of, of.named(worst.steps))
     if fine:
         sure = "no order gets stuck or breaks a cap" if seen.exact else "nothing wrong was found in some hundred orders"
-        yield from _wrapped(sure, paint, GREEN, indent="  ")
+        yield from wrapped(sure, paint, GREEN, indent="  ")
 
 
 def _share(of: float) -> str:
@@ -125,7 +124,7 @@ def _steps(of: Answer, steps: Sequence[tuple[str, str]]) -> Iterator[str]:
         zone = f" ({one_line(column.values[number], _NAME)})" if number >= 0 else ""
         told.append(f"{one_line(pod, _NAME)} -> {one_line(node, _NAME)}{zone}")
     rest = f"; {len(steps) - _MOST_STEPS} more" if len(steps) > _MOST_STEPS else ""
-    yield from _wrapped(f"{', '.join(told)}{rest}", indent="    ")
+    yield from wrapped(f"{', '.join(told)}{rest}", indent="    ")
 
 
 _COLORS = {Outcome.FITS: GREEN, Outcome.NO_FIT: RED}
@@ -145,15 +144,15 @@ _PROOFS = {
 def _after(of: Answer, plan: Plan, paint: Paint) -> Iterator[str]:
     yield paint("what keeps the caps", BOLD) + "\n"
     for key, each in plan.keeping.items():
-        yield from _wrapped(f"{place(key)}: {_way(of.group, plan, key, each)}", indent="  ")
+        yield from wrapped(f"{place(key)}: {_way(of.group, plan, key, each)}", indent="  ")
     stuck = plan.outlook.stuck if plan.outlook is not None and plan.outlook.gets_stuck else None
     verdict = Outcome.STUCK if stuck and plan.verdict is Outcome.UNKNOWN else plan.verdict
-    yield from _wrapped(_VERDICTS[verdict], paint, _COLORS.get(verdict, YELLOW), indent="  ")
-    yield from _wrapped(_proof(of, plan), indent="  ")
+    yield from wrapped(_VERDICTS[verdict], paint, _COLORS.get(verdict, YELLOW), indent="  ")
+    yield from wrapped(_proof(of, plan), indent="  ")
     if stuck and verdict is Outcome.STUCK:
-        yield from _wrapped(f"{_share(stuck)} of the orders that were tried get stuck", indent="  ")
+        yield from wrapped(f"{_share(stuck)} of the orders that were tried get stuck", indent="  ")
     if plan.verdict is Outcome.FITS and of.group.plan_for > of.group.shards:
-        yield from _wrapped(f"these fields keep the caps of up to {plan.same_up_to} shards", indent="  ")
+        yield from wrapped(f"these fields keep the caps of up to {plan.same_up_to} shards", indent="  ")
     if plan.loads is not None:
         yield "\n"
         yield from _picture(of.group, plan, plan.loads)
@@ -228,9 +227,4 @@ def _fields(of: Answer, plan: Plan, paint: Paint) -> Iterator[str]:
         if of.asked.written
         else "-o manifest prints the SpreadGroup and a StatefulSet for each shard, to fill in and apply"
     )
-    yield from _wrapped(how, paint, DIM)
-
-
-def _wrapped(text: str, paint: Paint | None = None, *codes: str, indent: str = "") -> Iterator[str]:
-    for line in textwrap.wrap(one_line(text, 4096), WIDTH, initial_indent=indent, subsequent_indent=indent + "  "):
-        yield (paint(line, *codes) if paint is not None else line) + "\n"
+    yield from wrapped(how, paint, DIM)

@@ -11,13 +11,12 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource
-from webhook.cli.commands.explain.as_json import Json
 from webhook.cli.commands.plan.written import Value, Written, applicable, group_manifest, object_of
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.terminal import print_faults, say
+from webhook.cli.frame import Frame
+from webhook.cli.terminal import Json, print_faults, say
 from webhook.cluster.live import unread
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw, Struct
 
-from webhook.cli.commands.explain.as_json import Json
+from webhook.cli.terminal import Json
 from webhook.core.api.spread_group import API_VERSION, KIND
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.well_known import LAST_APPLIED_ANNOTATION

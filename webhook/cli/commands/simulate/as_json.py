@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from webhook.cli.commands.simulate.words import doubt, not_evaluated_lines, verdict
+from webhook.cli.commands.simulate.words import doubt, not_evaluated, verdict
+from webhook.cli.terminal import Json
 from webhook.core.explain.explanation import out_text
 from webhook.core.explain.obstacles import grouped
 from webhook.core.index import node_sets
@@ -13,8 +14,6 @@ from webhook.core.what_if.forecast import Likely
 from webhook.core.what_if.play import WORST_FIRST, Ending, Moved, Outcomes, Verdict
 from webhook.core.what_if.run import Answer
 from webhook.core.what_if.suggestions import Help
-
-Json = dict[str, object]
 
 
 def shape(answers: Sequence[Answer]) -> Json:
@@ -44,7 +43,7 @@ def _shape(answer: Answer) -> Json:
         "stuckProbability": {"uniform": stuck, "scored": _scored(answer)},
         "atMaximum": None if answer.scaled is None else _verdict(answer.scaled),
         "mostLikely": [_likely(each, of) for each in answer.likely.placed] if answer.likely is not None else None,
-        "notEvaluated": not_evaluated_lines(answer),
+        "notEvaluated": not_evaluated(answer),
         "message": verdict(of),
         "doubt": doubt(of),
         "event": answer.event,

@@ -2,21 +2,21 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import click
 from msgspec import structs
 
-from webhook.cli.checking.frame import Frame
-from webhook.cli.cluster_source import cluster_with_pods, known_namespace
-from webhook.cli.commands.explain.as_json import render
+from webhook.cli.cluster_source import cluster_with_pods
 from webhook.cli.commands.simulate.as_json import shape
-from webhook.cli.commands.simulate.page import pages
+from webhook.cli.commands.simulate.page import render as page
 from webhook.cli.commands.simulate.targets import asked, is_kept, wanted
 from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
-from webhook.cli.options import current_cluster_options, frame_options
-from webhook.cli.terminal import Progress, collect_rarely, colored, print_results
+from webhook.cli.options import current_cluster_options, frame_options, output_option
+from webhook.cli.terminal import Progress, collect_rarely, colored, pages, print_results, print_values
 from webhook.core.api.types import Taint
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.placement.simulation import Effort
@@ -79,9 +79,7 @@ class _Written(click.ParamType[_Read]):
     help="After so many nodes were added, like one with this label: zone=b:3.",
 )
 @click.option("--states", type=click.IntRange(1), default=_STATES, show_default=True, help="How long to search.")
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True, help="Format."
-)
+@output_option("text", "json", "yaml")
 @current_cluster_options
 @frame_options
 def simulate(  # noqa: PLR0913 one parameter an option
@@ -114,18 +112,15 @@ def simulate(  # noqa: PLR0913 one parameter an option
     _refuse(words, what_if, everything=everything, replicas=replicas, rollout=rollout)
     collect_rarely()
     of = wanted(words, structs.replace(frame, namespace=frame.namespace or DEFAULT_NAMESPACE))
-    known = cluster_with_pods(
-        given, frame.policy, frame.asked_version, lambda item: is_kept(item, of, what_if, frame), lost=_LOST
-    )
-    known_namespace(known, frame.namespace)
-    everywhere, namespace = not frame.namespace, frame.namespace or known.namespace or DEFAULT_NAMESPACE
-    frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
+    everywhere = not frame.namespace
+    known, frame = cluster_with_pods(given, frame, lambda item: is_kept(item, of, what_if, frame), lost=_LOST)
+    frame = structs.replace(frame, namespace=frame.namespace or DEFAULT_NAMESPACE)
     found, holes = asked(of, known, frame, replicas=replicas, everywhere=everywhere)
     if rollout and len(found.makers) > 1:
         raise CommandError(f"--rollout is for one workload, and here are {len(found.makers)}")
     progress = Progress("states")
     effort = Effort(states=states)
-    within = frame.context(namespace)
+    within = frame.context(frame.namespace)
     run = Run(index=known.index, asked=found, within=within, effort=effort, rollout=rollout, tick=progress)
     try:
         answers = [*run.answers(what_if)]
@@ -133,9 +128,9 @@ def simulate(  # noqa: PLR0913 one parameter an option
         raise CommandError(str(error)) from error
     progress.close()
     if output == "text":
-        print_results(pages(answers, color=colored(sys.stdout)))
+        print_results(pages(answers, partial(page, color=colored(sys.stdout))))
     else:
-        print_results(render(shape(answers), "json" if output == "json" else "yaml"))
+        print_values(shape(answers), output)
     click.get_current_context().exit(_code(answers, holes=holes))
 
 

@@ -5,18 +5,17 @@ Names from outside are bounded; tables fit 80 columns while names are of the usu
 
 from collections.abc import Iterator, Sequence
 
-from webhook.cli.commands.explain.page import wrapped
-from webhook.cli.commands.explain.words import cause_summary, in_the_way
 from webhook.cli.commands.simulate.words import (
     doubt,
     likely_line,
-    not_evaluated_lines,
+    not_evaluated,
     odds,
     scaled_line,
     told,
     verdict,
 )
-from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
+from webhook.core.explain.cause_text import cause_summary, in_the_way
 from webhook.core.explain.explanation import Balance, Explanation
 from webhook.core.explain.obstacles import segment_of
 from webhook.core.placement.simulation import Outcome
@@ -54,7 +53,7 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
     for line in room.told(answer.room, grows=answer.grows):
         yield "\n"
         yield from wrapped(f"or {line}", paint, GREEN)
-    lines = not_evaluated_lines(answer)
+    lines = not_evaluated(answer)
     if lines:
         yield "\n"
         yield from wrapped(f"not evaluated: {'; '.join(lines)}", paint, DIM)
@@ -70,10 +69,10 @@ def _each(answer: Answer, paint: Paint) -> Iterator[str]:
         told_here = end is not None and (bool(of.alone) or len(ends) > 1)
         yield from ["\n"] * told_here
         indent = "" if told_here else "  "
-        yield from wrapped(f"{indent}{player.title} {told(each)}", paint, _COLORS[each.outcome], indent=f"{indent}  ")
+        yield from wrapped(f"{player.title} {told(each)}", paint, _COLORS[each.outcome], indent=indent)
         if end is not None and told_here:
             yield from (f"  {line}" for line in _waits(end, paint, grown=answer.grown))
-            yield from wrapped(f"  fix: {found[0].text}", paint, indent="    ") if found else ()
+            yield from wrapped(f"fix: {found[0].text}", paint, indent="  ") if found else ()
     if len(bad) > _MAX_WORKLOADS:
         yield f"\nand {plural(len(bad) - _MAX_WORKLOADS, 'more workload')}: -o json has all\n"
     if bad and len(bad) < len(of.players):
@@ -183,11 +182,4 @@ def _help(found: Sequence[Help], player: Player, paint: Paint) -> Iterator[str]:
     )
     for each in found:
         harms = f" (then {' and '.join(each.harms)})" if each.harms else ""
-        yield from wrapped(f"  {each.text}{harms}", paint, indent="    ")
-
-
-def pages(answers: Sequence[Answer], *, color: bool) -> Iterator[str]:
-    """The pages of several answers, with an empty line between them."""
-    for number, each in enumerate(answers):
-        yield from ["\n"] * bool(number)
-        yield from render(each, color=color)
+        yield from wrapped(f"{each.text}{harms}", paint, indent="  ")

@@ -11,10 +11,10 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from webhook.cli import find_object
-from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.run import CheckRun, with_autoscalers
 from webhook.cli.cluster_source import ClusterSource, put
 from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cli.frame import Frame
 from webhook.cli.terminal import print_faults, say
 from webhook.cluster.live import unread
 from webhook.core.api.storage import Claim, StorageClass

@@ -3,8 +3,8 @@
 from collections import Counter
 from fractions import Fraction
 
+from webhook.core.explain.cause_text import not_evaluated_lines
 from webhook.core.placement.simulation import Outcome
-from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
 from webhook.core.text import listed, one_line, plural
 from webhook.core.what_if.play import Outcomes, Verdict
 from webhook.core.what_if.run import Answer
@@ -121,11 +121,10 @@ def likely_line(answer: Answer) -> str:
     return f"{told}; {likely.stuck:,} of {likely.runs:,} such runs get stuck" if likely.runs else told
 
 
-def not_evaluated_lines(answer: Answer) -> list[str]:
+def not_evaluated(answer: Answer) -> list[str]:
     """A line for each thing that could change the answer and is not looked at."""
     keys = dict.fromkeys(key for end, _ in answer.ends for key in end.after.not_evaluated)
     made = any(each.maker is not None for each in answer.outcomes.players)
     unknown = dict.fromkeys(key for each in answer.outcomes.players for key in each.unadmitted)
-    admitted = [*unknown, *(["AdmissionPlugins"] if made else [])]
-    lines = [*(f"{key}: {NOT_EVALUATED[key]}" for key in keys), *(f"{key}: {NOT_ADMITTED[key]}" for key in admitted)]
+    lines = not_evaluated_lines(keys, [*unknown, *["AdmissionPlugins"] * made])
     return [*lines, *map(one_line, answer.unseen)]

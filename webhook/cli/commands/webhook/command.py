@@ -20,9 +20,9 @@ from certs.store import live_paths, read_pair, write_pair, write_public
 from webhook import logs
 from webhook.admission import Engine
 from webhook.cli.certificate_options import ca_options, lives
-from webhook.cli.checking.frame import Frame
 from webhook.cli.commands.webhook import example, registered
 from webhook.cli.exit_codes import CommandError
+from webhook.cli.frame import Frame
 from webhook.cli.terminal import say
 from webhook.cluster.connection import Account, ApiServer, ClusterError
 from webhook.cluster.feed import Feed

@@ -1,16 +1,13 @@
-"""The one-line texts of ``evenspread explain``: the cause, what a constraint waits for, what would help."""
+"""The one-line texts of an explanation: the cause, what a constraint waits for, what would help."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
-from msgspec import Struct
 
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 from webhook.core.api.well_known import NODE_STATES
-from webhook.core.explain.edit_target import command, patch
 from webhook.core.explain.explanation import Balance, Explanation, standstill
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, PART_WORDS, PARTS
-from webhook.core.explain.fixes import PodFix
 from webhook.core.explain.obstacles import segment_of
 from webhook.core.explain.reliefs import (
     Relief,
@@ -24,8 +21,6 @@ from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, one_line, plural, together
-from webhook.core.what_if.questions import Question
-from webhook.core.what_if.replicas import Replicas
 from webhook.core.yaml_flow import flow
 
 _CAUSES: Mapping[Cause | None, str] = {
@@ -38,37 +33,14 @@ _MAX_WAYS = 3  # told of those that would lift the cause: each is enough, and th
 _MAX_NAMES = 3  # of nodes in a line, and of workloads
 
 
-class AnsweredQuestion(Struct, frozen=True):
-    """A question and what there is to say.
+def not_evaluated_lines(keys: Iterable[str], admission: Iterable[str] = ()) -> list[str]:
+    """A line for each thing that could change the verdict or the admission of a pod and is not evaluated.
 
-    Shape: ``missing`` has a line for what of the cluster could not be read; ``options`` name a live cluster for
-    kubectl, as the command line did. ``replicas`` says what each fix does to all pods of the workload, None where that
-    is not known; none of it was asked for if it is empty.
+    Args:
+        keys: Keys of ``NOT_EVALUATED``.
+        admission: Keys of ``NOT_ADMITTED``.
     """
-
-    question: Question
-    explanation: Explanation
-    missing: tuple[str, ...] = ()
-    options: str = ""
-    replicas: tuple[Replicas | None, ...] = ()
-
-    def patch(self, fix: PodFix) -> list[dict[str, object]] | None:
-        """The fix as a JSON patch of the object to edit; None where there is none."""
-        target = self.question.target
-        return None if target is None else patch(fix, target, self.question.pod)
-
-    def command(self, fix: PodFix) -> str | None:
-        """The same as a command to copy."""
-        target, operations = self.question.target, self.patch(fix)
-        return None if target is None or operations is None else command(operations, target, self.options)
-
-
-def not_evaluated_lines(answer: AnsweredQuestion) -> list[str]:
-    """A line for each thing that could change the answer and is not evaluated."""
-    named = [f"{name}: {NOT_EVALUATED[name]}" for name in answer.explanation.not_evaluated]
-    to_come = () if answer.question.exists else (*answer.question.unknown, "AdmissionPlugins")
-    added = [f"{name}: {NOT_ADMITTED[name]}" for name in to_come]
-    return [*named, *added, *(one_line(line) for line in answer.missing)]
+    return [*(f"{key}: {NOT_EVALUATED[key]}" for key in keys), *(f"{key}: {NOT_ADMITTED[key]}" for key in admission)]
 
 
 def cause_summary(explanation: Explanation) -> str:
