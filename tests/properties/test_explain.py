@@ -24,6 +24,7 @@ from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, NodeSpec, S
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.context import Context
 from webhook.core.explain.explanation import explain_pod, standstill
 from webhook.core.index import node_sets
 from webhook.core.scheduler.args import ArgsError
@@ -111,7 +112,7 @@ class TestRecordedScenarios:
 
     def test_it_can_be_printed_and_encoded(self, name):
         for scenario, found in explained(name):
-            answer = AnsweredQuestion(of_pod(scenario.pod, policy(), RECORDED), found)
+            answer = AnsweredQuestion(of_pod(scenario.pod, Context(policy=policy(), version=RECORDED)), found)
             assert all(line.isprintable() for line in "".join(render(answer, color=False)).splitlines())
             assert msgspec.json.decode(msgspec.json.encode(shape(answer)))["message"] == found.verdict.sentence
 
