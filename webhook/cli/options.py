@@ -69,7 +69,7 @@ class RuleId(click.ParamType[str]):
 
 
 def frame_options(command: Callable[..., object]) -> Callable[..., object]:
-    """--kube-version, --namespace, and those of `policy_option`; the command gets the `Frame` that they stand for."""
+    """Add --kube-version, --namespace and the options of `policy_option`, and pass their `Frame` to the command."""
 
     @functools.wraps(command)
     def framed(*, policy: Policy, kube_version: KubernetesVersion | None, namespace: str, **rest: object) -> object:
@@ -80,7 +80,7 @@ def frame_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def looking_options(command: Callable[..., object]) -> Callable[..., object]:
-    """`frame_options`, --rule and --ceiling; the command gets the `Frame` that they stand for."""
+    """Add --rule, --ceiling and `frame_options`, and pass their `Frame` to the command."""
 
     @functools.wraps(command)
     def narrowed(*, frame: Frame, rules: tuple[str, ...], ceiling: str | None, **rest: object) -> object:
@@ -93,7 +93,7 @@ def looking_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def policy_option(command: Callable[..., object]) -> Callable[..., object]:
-    """--config; the command gets the policy that it stands for, else the one installed in the live cluster.
+    """Add --config, and pass its policy to the command. Without it, pass the policy of the live cluster.
 
     Errors: exits with 2 where the configuration has faults, after printing each.
     """

@@ -97,7 +97,7 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def harmless(text: str) -> str:
-    """Text from outside without commands of GitHub Actions, which obeys what a step prints.
+    """Disarm workflow commands in outside text. GitHub Actions runs commands in a step's output.
 
     Source: actions/runner ActionCommand.cs ``TryParseV2`` (``::`` at the start of a line) and ``TryParse`` (``##[``).
     """
@@ -105,7 +105,7 @@ def harmless(text: str) -> str:
 
 
 def print_faults(faults: Iterable[InputFault], *, verbose: bool = True) -> None:
-    """Print one line for each error, and one for each note; unless ``verbose``, equal notes share a line."""
+    """Print one line per error and per note. Unless ``verbose``, equal notes share a line."""
     notes: dict[str, list[InputFault]] = {"": []}
     for fault in faults:
         notes.setdefault("" if fault.fatal or verbose else fault.message, []).append(fault)

@@ -1,8 +1,8 @@
-"""Notice that one object has changed, by a watch of that object alone.
+"""Watch one object, and call back on each event.
 
-Whoever watches reads the object itself: of an event nothing but its arrival is used. A watch without a version begins
-with the object as it is, so that no change between two watches is missed. Where the right to watch is missing, nothing
-is noticed, and whoever watches also looks by the clock.
+The callback reads the object itself; the content of the event is unused. A watch without a version starts with the
+current object, so no change between two watches is missed. Without the right to watch, no event arrives. So callers
+also read the object at intervals.
 """
 
 import threading

@@ -40,7 +40,7 @@ from webhook.core.index.readers import Reader
 from webhook.core.text import plural
 from webhook.logs import bounded, described
 
-# Takes changes in their order; returns the objects that it left out.
+# Applies changes in order, and returns the objects it left out.
 Sink = Callable[[Sequence[tuple[Event, ApiObject]]], Sequence[Unread]]
 
 _EVENTS: dict[str, Event] = {"ADDED": "ADDED", "MODIFIED": "MODIFIED", "DELETED": "DELETED"}

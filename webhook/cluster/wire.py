@@ -42,7 +42,7 @@ class _NameAndVersion(Struct, frozen=True, rename="camel"):
 
 
 class _Unread(Struct, frozen=True):
-    """An object of which nothing but its name is decoded."""
+    """An object with only its name decoded."""
 
     metadata: _NameAndVersion = _NameAndVersion()
 
@@ -107,8 +107,7 @@ def read_raw_page(body: bytes) -> RawPage:
 def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
     """One line of a watch, and the error of its object if that cannot be decoded.
 
-    An object that cannot be decoded becomes a deletion of its name. A deletion needs no more than that name, so that it
-    has no error.
+    An undecodable object becomes a deletion of its name. A deletion needs only the name, so it has no error.
 
     Raises:
         RefusedError: The line is an ERROR event.

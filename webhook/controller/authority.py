@@ -4,9 +4,9 @@
     caBundle      before a CA signs, it is trusted; after each step, the certificates that the Secret says are trusted
     rules         of a webhook that may refuse writes, once replicas answer with a certificate that is trusted
 
-No CA signs before it was found in the configurations; one that is replaced in time waits an hour more. What was trusted
-before stays so until replicas have followed. Whichever step is lost or comes late, the API server trusts what replicas
-serve. Every replica of the controller does this, since each write is of a version: it does no harm twice.
+A CA signs only after it was found in the configurations. A replacement in time waits one hour more. Old certificates
+stay trusted until replicas have followed. So the API server trusts every replica even if a step is lost or late. Every
+replica of the controller does this. Each write names the version it changes, so a repeated write does no harm.
 """
 
 import logging
@@ -22,10 +22,10 @@ from webhook.cluster.writing.ca_bundle import KINDS, Completed, collection, comp
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.controller.replicas import Replicas
 
-# What nobody notices, a watch that was lost among them, is found so much later.
+# The latest time at which a change is found if its watch was lost.
 LOOK_SECONDS = 10.0
 _WAITING_SECONDS = 0.5
-_LOOKS = 12  # in the life of a leaf at least
+_LOOKS = 12  # the fewest looks in the life of a leaf
 _ABSENT_SECONDS = 30.0  # Helm makes configurations last; after that, somebody has deleted one
 _FOLLOW = timedelta(minutes=1)  # until every replica has a leaf of a CA that signs, and the Secret is watched
 

@@ -54,7 +54,7 @@ class Controller(Collector):
             self._registry.register(ScanFigures(scanner))
 
     def turn(self) -> None:
-        """Do what is due. Never raises."""
+        """Renew the CA and the webhook configurations if due. Never raises."""
         if self._authority is None or (not self.changed.is_set() and self._clock() < self._due):
             return
         self.changed.clear()
@@ -83,10 +83,10 @@ class Controller(Collector):
         return self._scanner.feed if self._scanner is not None else None
 
     def readiness(self) -> tuple[bool, str]:
-        """Whether all that this replica has to do is done, and the lines that say so.
+        """Whether this replica is ready, and the lines of /readyz.
 
-        Every replica is ready once the API server trusts the webhook, so that an installation that waits for it has a
-        webhook that is called; one that stands by must also see who leads. No scan is waited for.
+        A replica is ready once the API server trusts the webhook. So `helm --wait` ends with a webhook in use. A
+        standby replica must also see the leader. Readiness does not wait for a scan.
         """
         elector, leading = self._elector, self._elector.leading
         held = "yes" if leading else f"no, {elector.holder or 'nobody'} does"

@@ -1,4 +1,4 @@
-"""What an object is examined in: the policy, the release, the cluster and the time there is."""
+"""The context of an examination: the policy, the release, the cluster and the time limit."""
 
 from collections.abc import Callable
 from math import inf
@@ -13,17 +13,26 @@ from webhook.core.policy.policy import Policy
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """The circumstances in which an object is examined: the same for all rules, and mostly for all objects of a run.
+    """The context of an examination. It is the same for all rules, and for most objects of a run.
 
-    Shape: ``index`` is None without a cluster. ``today`` is an ISO date (UTC), ``now`` an ISO time (UTC), empty if
-    unknown. Objects that cost much (`cost`) are not judged if they can be ``elsewhere``, and rules do not look at the
-    cluster for them if ``unlooked`` says why not. ``namespace`` is where the object would be created if it names none.
-    ``scalers`` are autoscalers that come with it. ``same_file`` has the workloads and SpreadGroups of its file, None
-    where the file has only one workload. ``offline`` says that no kube-apiserver sees the object
-    now, so that we give its warnings. Rules that are ``unheard`` are not asked. ``creating`` is false if the object
-    exists already. ``fixes`` says whether the fix of each finding is tried. The answer is due when the ``clock`` shows
-    ``until``.
-    Unit: all in seconds, ``age`` since the index was last known to be current.
+    Attributes:
+        policy: The policy.
+        version: The Kubernetes release.
+        index: The cluster. None if no cluster is known.
+        today: An ISO date (UTC).
+        now: An ISO time (UTC). Empty if unknown.
+        age: Seconds since the index was last known to be current.
+        clock: The clock of ``until``, in seconds.
+        until: The deadline of the answer.
+        unlooked: Why rules skip the cluster for costly objects. Empty if they do not.
+        elsewhere: Whether another process can judge costly objects.
+        namespace: The namespace of an object that names none.
+        scalers: Autoscalers in the same input.
+        same_file: The workloads and SpreadGroups of the object's file. None for a file with one workload.
+        offline: Whether no API server sees the object now. Then evenspread gives the API server's warnings.
+        unheard: The rules that are skipped.
+        creating: False if the object exists already.
+        fixes: Whether to try the fix of each finding.
     """
 
     policy: Policy
@@ -46,7 +55,7 @@ class Context(Struct, frozen=True, kw_only=True):
 
     @property
     def cluster(self) -> ReadOnlyIndex:
-        """The cluster, for who knows that there is one."""
+        """The cluster. Raises LookupError without one."""
         if self.index is None:
             raise LookupError("no cluster is known")
         return self.index

@@ -49,16 +49,16 @@ _TIMEOUT = re.compile(rb"(?:^|&)timeout=(\d{1,3})s(?:&|$)")
 # For the way of the answer, and since the caller's time was rounded up.
 _MARGIN_SECONDS = 0.25
 
-# Reading so much takes some 5 ms at most, of texts that cost most; for shorter ones a thread costs more than it gains.
+# Reading this many bytes takes up to 5 ms. For shorter bodies a thread costs more than it gains.
 LONG_BODY_BYTES = 64 * 1024
 # They take turns at the interpreter, so more are not faster; the second is for a review behind a much longer one.
 _POOL_THREADS = 2
-# Of the time that is left, for a process; then the rules that need no cluster answer, behind those of other objects.
+# The share of the remaining time for a process. Afterwards only rules without a cluster answer, in a thread.
 _LOOKED_AT_SHARE = 0.6
-# Of the time that is left then, for a thread: what policy says instead has to come while somebody waits for it.
+# The share of the then remaining time for a thread. The rest is for the answer by policy.
 _WAITING_SHARE = 0.75
 
-# What rules on deny say of a review that was refused before it was read.
+# The reason of a denial for a review that was not read, by HTTP status.
 _UNREAD = {408: BUSY, 413: TOO_LONG, 429: BUSY}
 
 _NOBODY = AdmissionRequest(uid="", operation="", group="", version="", kind="")

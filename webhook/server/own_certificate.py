@@ -1,6 +1,6 @@
 """The certificate that a replica issues to itself, with the CA in the Secret that all replicas share.
 
-The controller makes the CA, once the API server trusts it. Without one, a replica serves what it has, or waits.
+The controller stores the CA once the API server trusts it. Without a CA, a replica keeps its certificate or waits.
 
 The certificate's key never leaves this machine's memory: it stands in a directory that the chart keeps in memory, since
 OpenSSL reads files. When the Secret changes, and every ten seconds, the certificate is judged by the API server's

@@ -58,7 +58,7 @@ async def held(scope: Scope, limit: int, seconds: float = 0.0) -> AsyncIterator[
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int, body: bytearray) -> bytes:
-    """The whole body; ``body`` has what was read of a body that comes in pieces.
+    """Read the whole body. ``body`` gets the pieces of a body that arrives in several.
 
     Errors: BodyError 413, by its stated length before a byte is read, else when the limit is reached; 408 after 10 s.
     """

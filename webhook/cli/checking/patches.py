@@ -1,4 +1,4 @@
-"""Patches of a kustomization: judged by what they say, never by what they leave to their base.
+"""Check patches of a kustomization by their own content, without their base.
 
 Source: kustomize api/filters/patchstrategicmerge, api/filters/patchjson6902, api/internal/builtins/PatchTransformer.go;
 apimachinery pkg/util/strategicpatch/patch.go (directives); RFC 6901 and 6902.
@@ -29,14 +29,14 @@ from webhook.manifests.reading.manifest import JSON_PATCH, OPERATIONS, FieldPosi
 Json = Any  # raw JSON from outside
 
 _DIRECTIVE = "$patch"
-# What the base may say of a constraint: with these, nothing is missing.
+# Fields of a constraint that the base may have. With these, no field is missing.
 _BASE = {
     "maxSkew": 1,
     "topologyKey": HOSTNAME,
     "whenUnsatisfiable": "DoNotSchedule",
     "labelSelector": {"matchLabels": {"base": "base"}},
 }
-# Rules about a value alone. All others compare it with what only the base knows.
+# Rules about a value alone. All others need the base.
 _OF_PLACES = "unread-constraints"
 _OF_LISTS = "duplicate-constraint"
 _OF_VALUES = (API_RULES - {_OF_LISTS}) | {
@@ -44,15 +44,15 @@ _OF_VALUES = (API_RULES - {_OF_LISTS}) | {
 }
 
 
-# Kinds that have their constraints at these paths, for a patch that names no kind.
+# The kinds by the path of their constraints, for a patch without a kind.
 _BY_PATH = {
     "spec.template.spec": DEPLOYMENT,
     "spec.jobTemplate.spec.template.spec": CRON_JOB,
     "spec": POD,
 }
-# Of a target that states no version; the last one counts, so that built-in kinds do.
+# Versions for a target without one. Built-in kinds come last and win.
 _VERSIONS = {each[1]: native_version(each) for each in (*OPERATED, *KINDS, *BUILT_IN_KINDS)}
-# Of a list in a pointer, and of its steps; what is further behind or deeper is not judged.
+# The limits of a pointer: its list index and its steps. Longer ones are skipped.
 _MAX_INDEX = 100
 _MAX_STEPS = 64
 _PADS: tuple[Json, ...] = (_BASE, {})
@@ -75,7 +75,7 @@ class Patch(Struct, frozen=True, kw_only=True):
     is_editable: bool = True
 
     def judged(self, examined: Examination) -> Examination:
-        """The findings about what the patch says."""
+        """The findings about values in the patch itself."""
         kept = [each for each in examined.findings if self._says(each.finding.path, each.finding.rule)]
         if not self.is_editable:
             kept = [

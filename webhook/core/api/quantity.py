@@ -72,10 +72,9 @@ class Quantity(Struct, frozen=True, gc=False):
 
 
 def quantity_of(nanos: int) -> Quantity:
-    """The quantity that a sum of this many nanos amounts to.
+    """The quantity of a sum in nanos.
 
-    Up to 18 digits before the zeros it is the 64-bit form, so that it overflows as upstream's does; above that it is
-    the wide form.
+    Up to 18 significant digits use the 64-bit form, which overflows like upstream's. Longer numbers use the wide form.
 
     Args:
         nanos: Units of 10**-9, of any size.

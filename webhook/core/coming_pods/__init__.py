@@ -1,1 +1,1 @@
-"""Which pods a controller will create: the next one, those that are missing, those of a rollout, one for each node."""
+"""The pods that a controller will create: the next pod, missing pods, pods of a rollout, one pod per node."""

@@ -38,7 +38,7 @@ def meant_by(key: str) -> str | None:
 
 
 def meant_by_bare(key: str) -> str | None:
-    """The well-known key of which this one is the name without its prefix: ``zone``, ``az``. Nodes may have it too."""
+    """The well-known key for a bare name such as ``zone`` or ``az``. Nodes may have the bare key too."""
     return _NAMES.get(key.lower())
 
 
@@ -48,7 +48,7 @@ def intended(key: str) -> str:
 
 
 def near(key: str, view: NodeView, *, well_known: bool = False) -> str | None:
-    """The nodes' key that this one was probably meant to be; with ``well_known`` only one that every cluster may have.
+    """The node label key closest to this one. With ``well_known``, only Kubernetes' own keys.
 
     Shape: the current name of a deprecated key; else one with the same last part; else one under the same prefix whose
     last part differs by a letter or two.

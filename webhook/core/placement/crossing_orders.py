@@ -27,10 +27,10 @@ _GOALS = 4  # levels at which all pods may have a node, the highest first
 
 
 class CrossingEnds(NamedTuple):
-    """What all orders come to: each places at least ``fewest`` pods and at most ``most``.
+    """The bounds of all orders: each places at least ``fewest`` and at most ``most`` pods.
 
-    Shape: ``stuck`` is an order that leaves a pod over, None where none was found; ``fits`` says that some order was
-    found that places all.
+    Shape: ``stuck`` is an order with a pod left over, None if none was found. ``fits`` is true if an order was found
+    with all pods placed.
     """
 
     fewest: int
@@ -42,8 +42,8 @@ class CrossingEnds(NamedTuple):
 def crossing_ends(game: Game, *, work: int, moves: int) -> CrossingEnds | None:
     """The ends of a game with two crossing keys; None for any other game, and where bounds take too much work.
 
-    Shape: ``work`` are columns that are looked at, ``moves`` those that orders make. Without moves no order is looked
-    for, and nothing is known of ``fewest`` where no order fits.
+    Shape: ``work`` limits the columns checked, ``moves`` the moves of all orders. With 0 moves no order is tried, and
+    ``fewest`` is unknown if no order fits.
     """
     board = board_of(game, work)
     reached = None if board is None else reached_levels(board)
@@ -102,7 +102,7 @@ class Orders:
         self._begin = Order(board.game.start, (), {})
 
     def level(self) -> Order | None:
-        """Of some orders that fill the emptiest lines first, one that places the most pods."""
+        """Try orders that fill the emptiest lines first, and return the one with the most pods placed."""
         host = max(self.board.cells)
         found = [order for rank in _RANKS if (order := self._follow(self._begin, rank, host)) is not None]
         return max(found, key=lambda each: len(each.moves), default=None)
@@ -147,7 +147,7 @@ class Orders:
     def _follow(
         self, at: Order, rank: Callable[[int, int, int], tuple[int, ...]], host: int, target: Target | None = None
     ) -> Order | None:
-        """Go on until there is no move, or none toward the target; None where that takes too many moves.
+        """Move until no move, or none toward the target, is left. None if that takes too many moves.
 
         Hosts below the level ``host`` are filled up to it, the emptiest first. Above it the fullest come first, so that
         another one stays there.

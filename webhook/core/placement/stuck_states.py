@@ -25,9 +25,9 @@ from webhook.core.placement.crossing_keys import Board, Demand, Levels
 
 
 class Reached(Struct, frozen=True):
-    """The levels to which a chain of possible steps leads.
+    """The reachable levels.
 
-    Shape: ``before`` has for each the levels one step earlier, ``pods`` the fewest and the most pods of its states.
+    Shape: ``before`` maps levels to those one step earlier, ``pods`` to the fewest and the most pods of their states.
     """
 
     before: Mapping[Levels, Levels | None]
@@ -35,7 +35,7 @@ class Reached(Struct, frozen=True):
 
     @property
     def most(self) -> int:
-        """No order places more pods."""
+        """An upper bound on the pods of any order."""
         return max((most for _, most in self.pods.values()), default=0)
 
     def way(self, levels: Levels) -> list[Levels]:
@@ -48,7 +48,7 @@ class Reached(Struct, frozen=True):
 
 
 def reached_levels(board: Board) -> Reached | None:
-    """All levels that orders may come to; None where that takes too much work."""
+    """All reachable levels. None if the search takes too much work."""
     ladders = [*board.cells], [*board.rows.levels(board.wanted)], [*board.cols.levels(board.wanted)]
     start = ladders[0][0], ladders[1][0], ladders[2][0]
     before: dict[Levels, Levels | None] = {start: None}

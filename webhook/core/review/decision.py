@@ -66,12 +66,11 @@ class AdmissionRequest(Struct, frozen=True, kw_only=True):
 class Decision(Struct, frozen=True, kw_only=True):
     """The answer to one request.
 
-    Shape: ``reason`` says why the object was not examined, if it was not. ``injection`` is what a pod gets, or would
-    get if defaults are only observed; then ``patch`` is empty; ``fallback`` the same of hard constraints that give way.
-    ``delivery`` is what came of the plan of a workload's group: ``delivered``, or the reason. ``feasibility`` is the
-    dry run of a pod, if there was one. ``awaits`` is an object that is worth waiting for. A decision that is ``costly``
-    is none: the object costs more than may be spent while others wait, and the caller wanted to know. ``fault`` is
-    what the review raised.
+    Shape: ``reason`` says why the object was not examined. ``injection`` has the defaults of a pod, and ``fallback``
+    its softened constraints. In mode ``observe`` both are recorded and ``patch`` is empty. ``delivery`` is
+    ``delivered``, or why the plan of the workload's group was not. ``feasibility`` is the dry run of a pod.
+    ``awaits`` is an object to wait for. ``costly`` means undecided: the object takes too long for the event loop.
+    ``fault`` is the exception of the review.
     """
 
     allowed: bool = True

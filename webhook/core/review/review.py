@@ -77,12 +77,12 @@ from webhook.core.workloads.reading import (
 )
 from webhook.core.workloads.workload import Workload, namespace_of
 
-# Of 1,024 characters each: together they stay within the 10 KiB that one audit annotation of Kubernetes' own may have.
+# Eight messages of 1,024 characters fit into the 10 KiB limit of an audit annotation.
 _MAX_AUDITED = 8
-# The longest that one request may take while others wait for the index. An ordinary object takes less than a hundredth
-# of it, also with 5,000 nodes.
+# The longest time of one request while others wait for the index. Ordinary objects take less than a hundredth of it,
+# even beside 5,000 nodes.
 _MAX_JUDGING_SECONDS = 0.5
-# Of what a process should have judged, and could not: in a thread, beside the event loop.
+# For an object that no process could judge: the time in a thread beside the event loop.
 _SPARED_SECONDS = 0.2
 _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 
@@ -232,9 +232,9 @@ def _spared(context: Context) -> AbstractContextManager[None]:
 
 
 def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Context) -> bool:
-    """Whether nobody could make time run out for the old object: neither it nor the new one is costly.
+    """Whether the author could not exhaust the time of the old object: neither object is costly.
 
-    Of a costly object its author changes what findings are about, when others that he sent take all of the time.
+    An author could change a costly object while other objects of theirs take all of the time.
     """
     ended = any(each.missing == TOO_COSTLY for each in old.not_evaluated)
     costly = ended or _weighed(before, here)[0] or _weighed(given, here)[0]

@@ -190,7 +190,7 @@ _RISING = tuple(Severity)
 
 
 def denied_from(policy: Policy, rule: Rule) -> bool:
-    """Whether ``denyFrom`` makes a rule deny what it warns of: it warns by default, and nobody configured it."""
+    """Whether ``denyFrom`` turns a rule's warnings into denials. Rules with a configured mode keep it."""
     return (
         policy.deny_from != "none"
         and rule.mode is Mode.WARN

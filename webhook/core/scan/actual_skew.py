@@ -32,7 +32,7 @@ _MOST_LISTED = 100
 
 
 class _Skewed(Struct, frozen=True):
-    """A constraint with the pods that its selector matches, and those of them that are the workload's own, by slot."""
+    """A constraint with all matched pods (``counts``) and the workload's own among them (``mine``), by slot."""
 
     balance: Balance
     counts: Counts
@@ -51,7 +51,7 @@ def has_standing_pods(workload: Workload, *, stand_in: bool) -> bool:
 
 
 def own_pods(workload: Workload, within: Surroundings) -> Selector | None:
-    """The selector of the workload's own pods; of a pod that stands for others, of those of its controller.
+    """The selector of the workload's own pods. For a pod that represents a controller, of that controller's pods.
 
     Returns: None where they cannot be told from other pods.
     """

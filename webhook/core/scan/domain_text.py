@@ -9,7 +9,7 @@ _MOST_DOMAINS = 6
 
 
 def domain_text(of: ActualSkew) -> str:
-    """``a 3, b 1, c 0``; of many domains the fewest and the most; then whose pods these are, and which do not count."""
+    """``a 3, b 1, c 0``, then the owners of these pods and the uncounted pods. Many domains are cut to the extremes."""
     outside = sum(of.outside.values())
     beside = f"{plural(outside, 'pod')} on nodes that do not count" if outside else ""
     return "; ".join(filter(None, (_counts(of), whose_text(of), beside)))

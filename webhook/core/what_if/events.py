@@ -137,7 +137,7 @@ def happen(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod
 
 
 def settle(index: ClusterIndex, pods: Iterable[Pod]) -> list[Pod]:
-    """Take the terminating pods among these off their nodes, as kubelets do in time; gives those that it took off.
+    """Delete the terminating pods among these, as kubelets will. Returns the deleted pods.
 
     On an unreachable node they stay. A static pod stays too: its kubelet creates the mirror again at once.
     """
@@ -157,7 +157,7 @@ def settle(index: ClusterIndex, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def is_made_anew(pod: Pod) -> bool:
-    """Whether another pod will be made for one that is gone.
+    """Whether a controller replaces this pod after its deletion.
 
     A ReplicaSet and a Job replace a pod as soon as it terminates, a StatefulSet and a DaemonSet once it is gone.
     Source: controller/controller_utils.go ``FilterActivePods``; statefulset/stateful_set_control.go ``processReplica``;

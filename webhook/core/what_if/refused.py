@@ -32,7 +32,7 @@ class Refused(Struct, frozen=True, kw_only=True):
 
 
 def refused(coming: ComingPod) -> tuple[Refused, ...]:
-    """The errors with which kube-apiserver refuses a pod that is to come; none if it accepts it."""
+    """kube-apiserver's errors for a coming pod. Empty if it accepts the pod."""
     workload, template, within = coming.source.workload, coming.source.template, coming.within
     posted = Pod(metadata=coming.sent.metadata, spec=coming.sent.spec)
     title, path = _title(workload, template), f"{template.path}spec"

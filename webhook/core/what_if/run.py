@@ -80,7 +80,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class _Moment(NamedTuple):
-    """What there is to place; ``others`` are pods of no maker, ``gone`` those that terminated."""
+    """The pods to place after an event. ``others`` have no maker; ``gone`` have terminated."""
 
     players: Sequence[Player]
     others: Sequence[Loose]
@@ -88,11 +88,11 @@ class _Moment(NamedTuple):
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """Whose pods are asked about.
+    """The workloads of a simulation.
 
-    Shape: ``pods`` are by node: those on the nodes that something happens to, and all that terminate. ``everything``
-    are all workloads of the cluster, or of one ``namespace``. ``unseen`` has a line for each thing that was left out,
-    with the reason.
+    Shape: ``pods`` has, by node, the pods on affected nodes and all terminating pods. With ``everything``, all
+    workloads of the cluster or of one ``namespace`` are simulated. ``unseen`` has a line with the reason for each
+    skipped object.
     """
 
     makers: tuple[Maker, ...]
@@ -103,9 +103,9 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """What is asked about, and how much is done for an answer.
+    """One simulation: its workloads, and the effort per answer.
 
-    Shape: ``index`` is the cluster, which events change; it is that of ``within`` too.
+    Shape: events change ``index``, the cluster of ``within``.
     """
 
     index: ClusterIndex

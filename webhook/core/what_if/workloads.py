@@ -167,7 +167,7 @@ def again(of: Player, within: Context) -> Player:
 
 
 def of_cluster(of: TypeMeta, raw: Raw, within: Context) -> Iterator[Maker]:
-    """The makers of an object of the cluster; none for an object that another one makes.
+    """The makers of an object of the cluster. None for an object with a controller.
 
     Errors: DecodeError for an object that does not fit the API's types.
     """

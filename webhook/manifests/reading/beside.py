@@ -1,4 +1,4 @@
-"""Files that lie beside manifests and are none: how they are recognised, and what to check instead.
+"""Recognise files that are not manifests, and name what to check instead.
 
 A text *claims* to be a Kubernetes object if it has an apiVersion and a kind, or a pod template. Only a claim that
 cannot be read is an error of the input; everything else in a repository is a note.
@@ -19,7 +19,7 @@ LARGER_KUSTOMIZATION = "a kustomization with remote bases or Helm charts; check 
 TEMPLATE = "a template; check what it renders: helm template CHART | evenspread check -"
 VALUES = "Helm values; check what helm template CHART prints"
 _KUSTOMIZATION = re.compile(r"kustomization\.ya?ml|Kustomization")
-# By the file's name: what it is, and what to check instead.
+# By the name of the file: its type, and the command to check instead.
 _BY_NAME = (
     (re.compile(r"(.*[-._])?values([-._].*)?\.(ya?ml|json)"), VALUES),
     (re.compile(r"Chart\.(ya?ml|lock)"), "what a Helm chart says of itself; check what helm template CHART prints"),

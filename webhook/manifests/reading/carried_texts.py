@@ -52,7 +52,7 @@ _ADVICE = (
 
 
 def carried(manifest: Manifest) -> Iterator[InputFault]:
-    """A note for each field of the object that contains constraints which no rule reads."""
+    """A note for each field with unread constraints."""
     if manifest.kind == VALUES_KIND:
         return  # a note about the file names them
     yield from _of_pod_groups(manifest)

@@ -53,7 +53,7 @@ _MAX_UNSNIFFED_BYTES = 32 * 1024
 _GO_VALUE = re.compile(r"^([ ]*(?:- )?)([\w-]+):\s*\[*map\[", re.MULTILINE)
 _GO_MAP = re.compile(r"map\[[^\]\s:]+:")
 _MOST_KEY_CHARS = 317  # of a label's key: a prefix of 253, a slash and 63
-# Fields that decide what is looked at.
+# Fields that decide which parts of an object are checked.
 _DECISIVE = frozenset(
     (
         *("apiVersion", "kind", "metadata", "spec", "template", "jobTemplate", "labels", "selector", "items"),
@@ -61,7 +61,7 @@ _DECISIVE = frozenset(
     )
 )
 
-# What msgspec says of a character that JSON does not allow, and what Go's decoder, and so kubectl, says.
+# msgspec's words for a character that JSON forbids, and those of Go's decoder, which kubectl prints.
 # Source: encoding/json/scanner.go ``stateBeginString``, ``stateEndValue``, ``stateBeginValue``.
 _GO_WORDS = {
     "expected '\"'": "looking for beginning of object key string",

@@ -198,7 +198,7 @@ class ConnectionTable:
         return True
 
     def _wake(self) -> None:
-        """Let one of those that wait for room try again: a known caller first, then whoever holds least."""
+        """Let one waiting connection retry: known callers first, then the source that holds the fewest bytes."""
         waiting = [each for each, freed in self._waiting.items() if not freed.done() and each.source in self._sources]
         if waiting:
             sources = self._sources

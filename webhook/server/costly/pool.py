@@ -62,8 +62,8 @@ class Judges:
         self._killed: set[_Process] = set()
         self._working: set[asyncio.Task[Decision | Failed | None]] = set()
         self.running = False
-        # Whether a process has been ready. Later ones start again without a word: whoever sends objects that end them
-        # must not take the replica out of its Service.
+        # Whether a process was ever ready. Later restarts do not change it: objects that crash processes must not take
+        # the replica out of its Service.
         self.ready = False
 
     def start(self) -> None:

@@ -28,7 +28,7 @@ _MAX_FIX_ROUNDS = 10
 
 
 class _Asked(NamedTuple):
-    """What is asked for: how objects are examined, and of which severity findings are fixed at least."""
+    """How objects are examined, and the lowest severity to fix."""
 
     frame: Frame
     lowest: Severity

@@ -163,7 +163,7 @@ def _renewer_fault(facts: Facts) -> str:
 
 
 def _secret_fix(facts: Facts) -> str:
-    """cert-manager issues another one; a person makes one by hand again."""
+    """The command that replaces the certificate. Without cert-manager, you replace it by hand."""
     if _by_cert_manager(facts):
         if facts.tls is None:
             return "kubectl -n cert-manager rollout restart deployment/cert-manager  # it issues the Secret again"

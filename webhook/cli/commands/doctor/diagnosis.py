@@ -46,7 +46,7 @@ def problem(check: str, where: str, what: str, why: str, fix: str) -> Diagnosis:
 
 
 def unknown(check: str, where: str, unread: Unread, lost: str, fix: str = "") -> Diagnosis:
-    """The line about an object that could not be read; ``lost`` is what stays unknown."""
+    """A line about an unreadable object. ``lost`` is the open question."""
     return Diagnosis(check, State.UNKNOWN, where, f"could not be read: {unread.reason}", lost, fix)
 
 

@@ -55,7 +55,7 @@ def name_of(value: object) -> str:
 
 
 def selector_of(value: object) -> Selector | None:
-    """A labelSelector; None where there is none, or one that is not valid."""
+    """A labelSelector. None if it is absent or invalid."""
     return valid_selector(converted(value, LabelSelector)) if isinstance(value, Mapping) else None
 
 

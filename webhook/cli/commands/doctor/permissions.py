@@ -25,7 +25,7 @@ class _Need(NamedTuple):
 
 
 class _Role(NamedTuple):
-    """What a role needs, and what is lost without a required resource, or without another one."""
+    """The rights of a role, and the loss without a required or an optional resource."""
 
     deployment: Object
     needs: Sequence[_Need]

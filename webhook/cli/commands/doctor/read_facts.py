@@ -74,7 +74,7 @@ def read_facts(live: Live, *, namespace: str, today: str) -> Facts:
 
 
 def _place(configurations: Read[tuple[Object, ...]], namespace: str) -> tuple[str, str]:
-    """Namespace and name of the Service that is called; without one the namespace of the command line."""
+    """Namespace and name of the registered Service. Without one, the command line's namespace and no name."""
     for each in items(configurations):
         for webhook in at(each, "webhooks", default=()):
             service = at(webhook, "clientConfig", "service", default={})
@@ -167,7 +167,7 @@ class _Reader:
         return self._asked(read, core)
 
     def _asked(self, facts: Facts, core: str) -> Facts:
-        """The facts with what the API server does with a write; see `Asked`."""
+        """The facts with the result of the dry run."""
         asked = Asking(self._server, facts).ask(self._got)
         unheard = asked.status and not asked.warned and asked.status < HTTPStatus.BAD_REQUEST
         before = [each.dry_runs for each in facts.replicas]

@@ -76,7 +76,7 @@ def report_api(facts: Facts) -> ReportApi | None:
 
 
 def reports(facts: Facts) -> Iterator[Diagnosis]:
-    """Whether the cluster has a resource for reports that takes what the controller writes."""
+    """Judge whether the cluster has a usable resource for the controller's reports."""
     where = "API server"
     if isinstance(facts.report_apis, Unread):
         yield unknown("reports", where, facts.report_apis, "whether reports can be kept in the cluster")

@@ -171,7 +171,7 @@ def _configured(value: Mapping[str, object], read: _Read, frame: Frame, view: No
     meta = value.get("metadata")
     name = one_line(str(meta.get("name", "")), 63) if isinstance(meta, Mapping) else ""
     try:
-        # The field's own design has the deprecated key; of both, the one that more nodes have.
+        # The field's own design uses the deprecated key. Take the key of more nodes.
         key = max((ZONE, BETA_ZONE), key=lambda each: view.column(each).present.bit_count())
         given = read_config_map(value, frame.namespace, view.column(key).values, key)
         group = _named_by(given, [each.maker for each in read.workloads])
@@ -231,7 +231,7 @@ def _asked(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> 
 
 
 def _of_templates(group: Group, shards: Iterable[Shard]) -> Stored:
-    """The plan that the templates of all shards have, where no status has one; an empty one where they differ."""
+    """The plan in the templates of all shards, for a group without a status. Empty if they differ."""
     there = [each for each in shards if each.exists]
     constraints = [ours(group, each.pod.pod_spec.constraints) for each in there]
     if any(each != constraints[0] for each in constraints) or any(missing_terms(group, each) for each in there):

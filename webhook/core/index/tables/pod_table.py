@@ -137,7 +137,7 @@ _NO_EXTRAS = _Extras()
 
 
 class PodOnNode(Struct, frozen=True):
-    """A pod on a node. Shape: ``terminates`` says that it is being deleted; ``terms`` are its anti-affinity."""
+    """A pod on a node. ``terms`` are its anti-affinity terms; ``terminates`` is true during its deletion."""
 
     slot: int
     terminates: bool
@@ -240,7 +240,7 @@ class Pods:
         return tuple(self._namespaces)
 
     def on_node(self, namespace: str, key: str) -> PodOnNode | None:
-        """A copy of what is kept of one pod."""
+        """The stored facts of one pod, as a copy."""
         record = self.record(namespace, key)
         if record is None:
             return None

@@ -77,7 +77,7 @@ def ordinals(
 ) -> Ordinals | None:
     """The pods of a StatefulSet with these ordinals; None if they are too many to look up.
 
-    Shape: a claim that is not bound lets its pod go to the nodes for which its volume can be made.
+    Shape: a pod with an unbound claim may use the nodes on which its volume can be provisioned.
     """
     if len(numbers) > _MOST:
         return None
@@ -118,7 +118,7 @@ def _is_sound(claim: Claim) -> bool:
 
 
 def _nodes_for_new_volume(index: ReadOnlyIndex, claim: Claim, named_class: str, *, exists: bool) -> int | None:
-    """The nodes for which an unbound claim's volume can be made; None where that is not known.
+    """The nodes on which the volume of an unbound claim can be provisioned. None if unknown.
 
     Source: volumebinding/binder.go ``FindPodVolumes``, ``checkVolumeProvisions``.
     """

@@ -128,7 +128,7 @@ def _belongs(right: str, above: str, constraint: str) -> str | None:
 
 
 def _stray(above: str, names: Sequence[str], value: Mapping[str, object], workload: Workload) -> Finding:
-    """Fields of a constraint that stand where none is."""
+    """The finding for fields of a constraint outside any constraint."""
     given = value_at(value, above)
     names = [each for each in given if each in names] if isinstance(given, dict) else names
     paths = [f"{above}.{name}".removeprefix(".") for name in names]

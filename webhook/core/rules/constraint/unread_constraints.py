@@ -361,7 +361,7 @@ def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
 
 
 def _misspelt_value(place: UnreadKey) -> Finding:
-    """A value of a chart under a name that is nearly that of constraints."""
+    """The finding for a chart value with a misspelt name of constraints."""
     fix = f"rename it to {CONSTRAINTS}, unless the chart itself has {_shown(place.key)}"
     return Finding(
         rule=UNREAD.id,

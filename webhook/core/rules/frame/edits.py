@@ -94,7 +94,7 @@ def removal(placed: Placed, *, named: bool = False) -> Fix:
 
 
 def redundant(placed: Placed, **fields: str) -> Fix | None:
-    """The fix where another constraint has the key and the action that this one gets from ``fields``; None without one.
+    """Remove a constraint if ``fields`` would give it the key and action of another one. None if there is no other.
 
     kube-apiserver refuses two of them. Edits remove this one only if the other says the same in every field.
     """
@@ -113,7 +113,7 @@ def over_another_key(placed: Placed, key: str) -> Fix:
 
 
 def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -> Fix:
-    """The fix that makes a constraint soft, without minDomains; for people, if a soft one with its key exists.
+    """Make a constraint soft, without minDomains. The fix has no edits if a soft one with its key exists.
 
     Shape: ``every`` are all constraints of its template.
     """

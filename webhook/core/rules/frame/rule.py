@@ -29,15 +29,22 @@ class Severity(StrEnum):
 class Finding(Struct, frozen=True, kw_only=True):
     """One rule broken at one place; a value, never an exception.
 
-    Shape: ``path`` is the full API path. ``summary`` (with the numbers) and ``remedy`` (the smallest fix in a few
-    words) together make a warning, unless ``warning`` is set, and the first line of a denial, unless ``headline`` is.
-    ``detail`` explains; ``fix`` is what to write in place of the text at ``path``, or words that say what to do.
-    ``edits`` are the same change for programs: applied together they remove the finding and cause no other that warns
-    (notes that were hidden may appear), and change no other constraint than those that the fix is about. Without edits
-    the fix is for people, and ``by_hand`` says why. ``key`` identifies the finding in other
-    versions of the object, and so has no index. ``warns`` None stands for the rule's default mode; True and False ask
-    for a warning or for silence, if the rule is not configured. ``at_most`` is the highest mode of this finding,
-    whatever is configured. ``severity`` None stands for the rule's own.
+    Attributes:
+        rule: The rule's id.
+        path: The full API path.
+        summary: The fault, with its numbers. With the remedy it is the warning and the first line of a denial.
+        remedy: The smallest fix in a few words.
+        warning: The warning, instead of summary and remedy.
+        headline: The first line of a denial, instead of summary and remedy.
+        detail: The explanation.
+        fix: The new text of the field at ``path``, or an instruction.
+        edits: The same fix for programs. Applied together, they remove the finding, cause no other that warns (hidden
+            notes may appear), and change no unrelated constraint.
+        by_hand: Why there are no edits.
+        key: Identifies the finding in other versions of the object, so it has no index.
+        warns: Whether to warn or stay silent by default. None for the rule's default mode.
+        at_most: The highest mode, whatever is configured.
+        severity: None for the rule's own.
     """
 
     rule: str

@@ -99,7 +99,7 @@ def _is_pinned(template: Template) -> bool:
 
 
 def _restrictions(template: Template, admitted: PodSpec | None = None) -> Iterator[tuple[Restriction, str]]:
-    """What restricts the pods, and how messages call it; ``admitted`` has what a RuntimeClass adds."""
+    """Each restriction of the pods' nodes, with its name in messages. ``admitted`` includes the RuntimeClass."""
     spec = template.template.pod_spec
     affinity = spec.affinity
     node_affinity = affinity.node_affinity if affinity else None
