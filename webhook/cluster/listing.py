@@ -9,6 +9,7 @@
 import time
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
+from http.client import responses
 from typing import Generic, TypeVar
 
 from msgspec import Raw, Struct
@@ -69,7 +70,7 @@ class NotListedError(ClusterError):
     def __init__(self, resource: str, refusal: RefusedError) -> None:
         super().__init__(str(refusal))
         self.resource = resource
-        self.refused = _phrase(refusal.status)
+        self.refused = f"{refusal.status} {responses.get(refusal.status, '')}".rstrip()
 
 
 def list_objects(
@@ -153,8 +154,3 @@ def _tried(failures: int, error: ClusterError, *, lasting: bool = False) -> int:
     if lasting or failures + 1 >= _TRIES:
         raise error
     return failures + 1
-
-
-def _phrase(status: int) -> str:
-    """``403 Forbidden``."""
-    return f"{status} {HTTPStatus(status).phrase}"

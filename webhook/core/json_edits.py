@@ -109,9 +109,9 @@ def without_gone(value: object) -> object:
 
 def written_path(steps: Sequence[str]) -> str:
     """An API path from its steps: ``spec.template.spec``."""
-    parts = (step if step.startswith("[") else f".{step}" if _is_plain(step) else f"[{step}]" for step in steps)
+    plain = str.maketrans("", "", "-_")
+    parts = (
+        step if step.startswith("[") else f".{step}" if step.translate(plain).isalnum() else f"[{step}]"
+        for step in steps
+    )
     return "".join(parts).removeprefix(".")
-
-
-def _is_plain(step: str) -> bool:
-    return step.replace("-", "").replace("_", "").isalnum()

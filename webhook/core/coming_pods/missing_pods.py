@@ -172,7 +172,8 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
         return ToCome(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
     slots = dict(index.pods_matching(namespace, own))
     on = {number: slots.get(f"{name}-{number}") for number in numbers}
-    partition = _partition(strategy)  # an ordinal: below it, missing pods come back in the old revision
+    # Pods with an ordinal below the partition come back in the old revision.
+    partition = strategy.partition if isinstance(strategy.partition, int) else 0
     kept = [slot for number, slot in on.items() if number < partition and slot is not None]
     turns = [number for number, slot in on.items() if slot is None]
     turns += [number for number, slot in reversed(on.items()) if number >= partition and slot is not None]
@@ -211,10 +212,6 @@ def _in_turn(workload: Workload, replicas: int, turns: Sequence[Turn], version: 
     # With several pods missing, which of them is made first depends on when the controller looks.
     in_turn = not workload.parallel and unavailable == 1
     return Rollout(0, 1, replicas, surge=0, unavailable=unavailable, turns=tuple(turns), in_turn=in_turn)
-
-
-def _partition(strategy: Strategy) -> int:
-    return strategy.partition if isinstance(strategy.partition, int) else 0
 
 
 _Named = Sequence[tuple[Ordinal, str]]

@@ -149,7 +149,8 @@ def _decide(pod: PodTemplate, namespace: str, within: Context, *, waited: bool) 
     # As in kube-scheduler, one constraint of its own keeps all defaults away; only missing selectors are filled.
     if pod.pod_spec.constraints:
         return _fill(pod, policy.defaults, selector)
-    override = override_for(policy.defaults, _namespace_labels(namespace, index), pod.labels, replicas)
+    labels = index.namespace_labels(namespace) or {NAMESPACE_NAME: namespace}
+    override = override_for(policy.defaults, labels, pod.labels, replicas)
     return _defaults(pod, selector, override, policy, index)
 
 
@@ -188,10 +189,6 @@ def _selector(pod: PodTemplate, namespace: str, owner: Owner | None, index: Read
     """The selector that the scheduler would deduce, else the owner's own."""
     deduced = default_selector(pod.meta, namespace, index)
     return owner_selector(pod, owner) if deduced.empty else label_selector(deduced)
-
-
-def _namespace_labels(namespace: str, index: ReadOnlyIndex) -> Mapping[str, str]:
-    return index.namespace_labels(namespace) or {NAMESPACE_NAME: namespace}
 
 
 def _awaits_namespace(namespace: str, defaults: Defaults, index: ReadOnlyIndex) -> bool:

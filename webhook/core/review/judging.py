@@ -268,10 +268,6 @@ def only_denied_unanswered(judged: Iterable[Judged]) -> tuple[Judged, ...]:
     return tuple(each for each in judged if each.mode is Mode.DENY or each.finding.key not in {_OF_SIZE, _OF_FAULT})
 
 
-def _finding_keys(found: Evaluation) -> frozenset[tuple[str, str]]:
-    return frozenset((finding.rule, finding.key) for finding in found.findings)
-
-
 def never_denied_for_places(judged: Judged) -> Judged:
     """Lower the mode on pods, and on what kube-system creates, to the rule's highest there.
 
@@ -291,7 +287,8 @@ def subtract(
     excused by an old object that there was no time for.
     """
     hurried = {each.rule for each in old.not_evaluated if each.missing in _NOT_SEEN}
-    had = _finding_keys(old) - (set() if blindly else {(rule, _OF_SIZE) for rule in hurried})
+    had = {(finding.rule, finding.key) for finding in old.findings}
+    had -= set() if blindly else {(rule, _OF_SIZE) for rule in hurried}
     if not unchanged:
         had -= {each for each in had if each[1] == _OF_FAULT}
     unseen = hurried if blindly else set[str]()

@@ -202,7 +202,7 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Context, *, wa
         return _COSTLY
     judged = _judged(request, here, new, new.workload.meta if new.workload else _NO_META)
     if before is not None and old is not None:
-        unchanged = _says_the_same(old, new)
+        unchanged = new.workload is not None and old.workload is not None and _says(new.workload) == _says(old.workload)
         blindly = unchanged or _had_time(before, old, given, here)
         judged = subtract(judged, old, blindly=blindly, unchanged=unchanged)
     new, judged = _with_fixes(new, only_denied_unanswered(judged), here)
@@ -239,11 +239,6 @@ def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Cont
     ended = any(each.missing == TOO_COSTLY for each in old.not_evaluated)
     costly = ended or _weighed(before, here)[0] or _weighed(given, here)[0]
     return here.policy.too_large == "allow" or not costly
-
-
-def _says_the_same(old: Evaluation, new: Evaluation) -> bool:
-    """Whether both say the same to rules, but for the number of pods."""
-    return new.workload is not None and old.workload is not None and _says(new.workload) == _says(old.workload)
 
 
 def _weighed(given: ReadObject, context: Context) -> tuple[bool, str]:

@@ -213,7 +213,7 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
     keys = [
         each
         for each in dict.fromkeys(first.match_label_keys or ())
-        if each not in asked and (each in labels or _comes_later(each, subject.workload))
+        if each not in asked and (each in labels or may_be_added(subject.workload, each, in_template=False))
     ]
     added = tuple(
         replace(_SYSTEM[key], label_selector=selector, match_label_keys=tuple(keys) or None) for key in missing
@@ -240,10 +240,6 @@ def _keys_kept_apart(template: Template) -> frozenset[str]:
         keys.update(term.topology_key for term in anti.required or ())
         keys.update(term.pod_affinity_term.topology_key for term in anti.preferred or () if term.pod_affinity_term)
     return frozenset(intended(key) for key in keys if key)
-
-
-def _comes_later(key: str, workload: Workload) -> bool:
-    return may_be_added(workload, key, in_template=False)
 
 
 def _without_effect(subject: Subject) -> Iterator[Finding]:

@@ -123,10 +123,6 @@ def _over(placed: Placed, key: str, ground: UsableNodes) -> Fix:
     return over_another_key(placed, key)
 
 
-def _unsettled(ground: UsableNodes) -> int:
-    return ground.view.live & ~settled_nodes(ground.view)
-
-
 def _partial(placed: Placed, key: str, ground: UsableNodes, *, growing: bool, on_every_node: bool) -> Iterator[Finding]:
     """Nodes that the pods may use and that lack the key; a pool without nodes says nothing.
 
@@ -137,6 +133,7 @@ def _partial(placed: Placed, key: str, ground: UsableNodes, *, growing: bool, on
     if not lacking:
         return
     said = one_line(key)
+    passing = ground.tolerated | (ground.view.live & ~settled_nodes(ground.view) if on_every_node else 0)
     if lacking < total:
         lack, them = ("lacks", "it") if lacking == 1 else ("lack", "them")
         outcome = f"excludes {them}" if hard else f"puts {them} last"
@@ -144,7 +141,7 @@ def _partial(placed: Placed, key: str, ground: UsableNodes, *, growing: bool, on
         detail = f"{lacking} of the {total} nodes that the pods may use {lack} {said}; pods there are not counted"
         # A few nodes may just be new; most of them without a key of the users' own may be on purpose.
         warns = hard and lacking * _NOTICED >= total and (key in ON_EVERY_NODE or 2 * lacking <= total)
-    elif present & ground.usable & (_unsettled(ground) | ground.tolerated if on_every_node else ground.tolerated):
+    elif present & ground.usable & passing:
         return  # those that have it are only on their way out, or in
     else:
         summary = f"{'pods stay Pending' if hard else f'{placed.name} has no effect'}: no usable node has {said}"

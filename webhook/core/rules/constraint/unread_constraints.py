@@ -193,7 +193,9 @@ def _places(written: Written, *, texts: bool = False) -> Iterator[UnreadKey | No
                     if isinstance(each, str):
                         if texts and _is_misspelt(key) and any(name in each for name in _FIELDS):
                             yield UnreadKey((*steps, key), each, here)
-                    elif _names_constraints(key, each) and (_sounds(key) or not _is_field((*steps, key), written)):
+                    elif _sounds(key) or (
+                        _is_list_of_constraints(each, surely=True) and not _is_field((*steps, key), written)
+                    ):
                         yield UnreadKey((*steps, key), each, here)
                     else:
                         inner.append(((*steps, key), each))
@@ -204,10 +206,6 @@ def _is_slip(place: UnreadKey, read: tuple[str, ...]) -> bool:
     """Whether the name is a letter or two off, where constraints belong: `unknown-field` says so."""
     right = (*place.steps[:-1], CONSTRAINTS)
     return meant(place.key) == CONSTRAINTS and any(leads_to(path, right) for path in read)
-
-
-def _names_constraints(key: str, value: object) -> bool:
-    return _sounds(key) or _is_list_of_constraints(value, surely=True)
 
 
 def _is_misspelt(key: str) -> bool:

@@ -187,7 +187,7 @@ def tried_in_templates(
         left = before.after(ask(later))
         more = before.more(left)
         # Where items of a list went, the paths of what follows are no longer those of the object before.
-        can_join = joins and not any(_takes_item(each) for each in fix.edits)
+        can_join = joins and not any(each.value is None and each.path.endswith("]") for each in fix.edits)
         if more and can_join and all(_is_beside(fix, each.edits) for each in more):
             joined = all_of((fix, *(Fix(each.fix, each.edits) for each in more)))
             try:
@@ -212,10 +212,6 @@ def _most(subject: Subject) -> int:
         asked_of += sum(len(each.template.labels) for each in subject.workload.templates)
         return min(_MAX_TRIED_FIXES_OFFLINE, _MAX_ASKED_OF_OFFLINE // asked_of)
     return min(_MAX_TRIED_FIXES, _MAX_ASKED_OF // asked_of)
-
-
-def _takes_item(edit: Edit) -> bool:
-    return edit.value is None and edit.path.endswith("]")
 
 
 def _is_beside(fix: Fix, edits: Sequence[Edit]) -> bool:

@@ -101,11 +101,12 @@ def _sizes(spec: PodSpec) -> tuple[int, ...]:
     for constraint in spec.constraints:
         labels += _label_requirements(constraint.selector)
     for term in terms:
-        labels += _label_requirements(term.label_selector) + _of_namespaces(term)
+        labels += _label_requirements(term.label_selector) + _label_requirements(term.namespace_selector)
+        labels += len(term.namespaces or ())
     return (
         len(spec.constraints) + len(terms),
         resources(spec),
-        _node_requirements(spec),
+        len(spec.node_selector or ()) + sum(_expressions(spec)),
         len(spec.tolerations or ()),
         labels,
     )
@@ -129,10 +130,6 @@ def resources(spec: PodSpec) -> int:
     return len(names)
 
 
-def _node_requirements(spec: PodSpec) -> int:
-    return len(spec.node_selector or ()) + sum(_expressions(spec))
-
-
 def _expressions(spec: PodSpec) -> Iterator[int]:
     affinity = spec.affinity.node_affinity if spec.affinity else None
     required = affinity.required if affinity else None
@@ -144,7 +141,3 @@ def _label_requirements(selector: LabelSelector | None) -> int:
     if selector is None:
         return 0
     return len(selector.match_labels or ()) + len(selector.match_expressions or ())
-
-
-def _of_namespaces(term: PodAffinityTerm) -> int:
-    return len(term.namespaces or ()) + _label_requirements(term.namespace_selector)

@@ -251,7 +251,8 @@ def _finding_about_volumes(
 ) -> Finding:
     placed = case.placed[tally.hard.index]
     tried = _remedies_about_volumes(case, placed)
-    remedy = first_that_helps(case, admitted, tried, field=WHEN_UNSATISFIABLE_FIELD, brings=_brings_nothing)
+    # Pods with volumes of their own are not recreated after the loss of their zone: no other finding can follow.
+    remedy = first_that_helps(case, admitted, tried, field=WHEN_UNSATISFIABLE_FIELD, brings=lambda _: False)
     number, home = max(homes.items(), key=lambda each: (each[1].pinned, -each[0]))
     named = case.subject.policy.messages.name_domains(tally.column.key)
     where = f"{noun(tally)} {quoted(tally.column.values[number], 40)}" if named else f"one {noun(tally)}"
@@ -268,11 +269,6 @@ def _finding_about_volumes(
         warns=admitted < case.wanted,
         at_most=case.at_most,
     )
-
-
-def _brings_nothing(_: TemplateUnderRule) -> bool:
-    """Pods with volumes of their own are not made anew where their zone is lost."""
-    return False
 
 
 def _remedies_about_volumes(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:

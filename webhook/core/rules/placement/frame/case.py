@@ -299,7 +299,7 @@ def staying(case: TemplateUnderRule, tally: ConstraintRoom, domains: Collection[
 
 def unlike_the_scheduler(subject: Subject) -> str:
     """Why the scheduler's answer for these pods is another than that of its default filters; "" where it is not."""
-    names = {_scheduler(template) for template in subject.workload.templates}
+    names = {each.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER for each in subject.workload.templates}
     if not names <= set(subject.policy.scheduler_names):
         return "another scheduler"
     grouped = any(template.template.pod_spec.scheduling_group for template in subject.workload.templates)
@@ -309,7 +309,3 @@ def unlike_the_scheduler(subject: Subject) -> str:
         if profile.name in names and profile.disabled_filters:
             return f"the scheduler's profile disables {', '.join(profile.disabled_filters)}"
     return ""
-
-
-def _scheduler(template: Template) -> str:
-    return template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER
