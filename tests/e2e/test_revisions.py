@@ -1,12 +1,16 @@
 """A namespace's administrator replaces the revision from which a StatefulSet's controller makes pods."""
 
 import contextlib
+import time
 
 import pytest
 from e2e.attacks.tenant import OTHERS
 from e2e.objects import clean, constraint, path
-from e2e.registration import registered
+from e2e.registration import GROUP, registered
 from e2e.waiting import eventually
+
+from webhook.cluster.writing.registration import configurations
+from webhook.core.policy.policy import Defaults
 
 
 def running(plane, namespace, *constraints):
@@ -84,3 +88,77 @@ def test_pods_of_an_older_revision_are_made_again(plane, namespace, denying):
         plane.api.request("PATCH", where, change, "application/json-patch+json")
         eventually(lambda: plane.api.request("GET", where)["status"].get("updatedReplicas") == 2, 60)
         assert made_anew(plane, namespace) == right
+
+
+AS_AN_OPERATOR = ("--as", "system:serviceaccount:operators:default", "--as-group", "system:masters")
+
+
+@contextlib.contextmanager
+def asked_about(plane, namespace, webhook):
+    """The webhook is asked about what the chart's conditions send."""
+    chart = configurations("https://localhost", webhook.server.authority, Defaults())[0]
+    [asked] = chart["webhooks"]
+    with registered(plane, namespace, webhook.server, routes=("validate",)):
+        where = f"{GROUP}/validatingwebhookconfigurations"
+        [name] = [each["metadata"]["name"] for each in plane.api.request("GET", where)["items"]]
+        change = [
+            {"op": "replace", "path": f"/webhooks/0/{part}", "value": asked[part]}
+            for part in ("matchConditions", "rules")
+        ]
+        plane.api.request("PATCH", f"{where}/{name}", change, "application/json-patch+json")
+        unasked = {**clean("Deployment", "web"), "metadata": {"name": "x", "deletionTimestamp": None}}
+        unasked["spec"]["template"]["spec"]["topologySpreadConstraints"] = [constraint(labelSelector=OTHERS)]
+        eventually(lambda: plane.api.send("POST", path("Deployment", namespace), unasked).status == 403)
+        yield
+
+
+def collected(plane, namespace, _name):
+    """Kubernetes' garbage collector takes the reference to the owner away."""
+    plane.api.request("DELETE", path("ConfigMap", namespace, "own"), {"propagationPolicy": "Orphan"})
+
+
+def deleted(plane, namespace, name):
+    """Its author does, once it is being deleted."""
+    where = path("ControllerRevision", namespace, name)
+    plane.api.request("DELETE", where)
+    plane.api.send("PATCH", where, {"metadata": {"ownerReferences": None}}, "application/merge-patch+json")
+
+
+@pytest.mark.parametrize("orphaned", [collected, deleted])
+def test_an_operators_revision_does_not_become_the_sets(plane, namespace, kubectl, denying, orphaned):
+    """Nobody knows what an operator's data mean; once its owner is gone, a StatefulSet takes it for its own."""
+    wrong = [constraint(labelSelector=OTHERS)]
+    with asked_about(plane, namespace, denying):
+        name = running(plane, namespace)
+        right = made_anew(plane, namespace)
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}}
+        made = plane.api.request("POST", path("ConfigMap", namespace), owner)
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "own", "uid": made["metadata"]["uid"]}
+        where = path("ControllerRevision", namespace, name)
+        found = plane.api.request("GET", where)
+        found["data"]["spec"]["template"]["spec"]["topologySpreadConstraints"] = wrong
+        labels = found["metadata"]["labels"]
+        found["metadata"] = {"name": name, "namespace": namespace, "labels": labels, "finalizers": ["example.com/keep"]}
+        found["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
+        plane.api.request("DELETE", where)
+        eventually(lambda: plane.api.send("GET", where).status == 404)
+        ran = kubectl(
+            "create",
+            "--as",
+            "system:serviceaccount:operators:default",
+            "--as-group",
+            "system:masters",
+            "-f",
+            "-",
+            stdin=found,
+        )
+        assert ran.code == 0, ran.err
+
+        orphaned(plane, namespace, name)
+        time.sleep(3)
+        try:
+            assert made_anew(plane, namespace) == right
+            still = plane.api.request("GET", where)["metadata"]["ownerReferences"]
+            assert [each["kind"] for each in still] == ["ConfigMap"]
+        finally:
+            plane.api.send("PATCH", where, {"metadata": {"finalizers": None}}, "application/merge-patch+json")

@@ -153,6 +153,31 @@ def test_updates(new, old, expected):
     assert said == expected or (said or "").startswith(f"{expected}: zone[0] ")
 
 
+GONE = {"deletionTimestamp": "2026-11-24T12:00:00Z"}
+COLLECTOR = {"user": "system:serviceaccount:kube-system:generic-garbage-collector"}
+
+
+@pytest.mark.parametrize("sender", [COLLECTOR, {"user": "system:kube-controller-manager"}, KRUISE, ADMIN])
+@pytest.mark.parametrize("more", [{}, GONE], ids=["there", "being deleted"])
+@pytest.mark.parametrize(
+    ("written", "old", "expected"),
+    [
+        pytest.param(data(WRONG), CLONE_SET, True, id="an operator's"),
+        pytest.param(data(RIGHT), CLONE_SET, False, id="a right one of an operator"),
+        pytest.param({"spec": {"Template": BAD}}, CLONE_SET, True, id="data of no controller"),
+        pytest.param({"generation": 1}, CLONE_SET, False, id="data of another kind"),
+    ],
+)
+def test_what_loses_an_operators_object_is_reviewed_whoever_sends_it(written, old, expected, more, sender):
+    new = revision(written, None)
+    new["metadata"] |= more
+    assert (denied(new, revision(written, old), **sender) is not None) is expected
+
+
+def test_a_set_that_is_deleted_may_leave_its_revisions():
+    assert denied(revision(data(WRONG), None), revision(data(WRONG)), **COLLECTOR) is None
+
+
 def test_it_is_judged_as_the_set_in_its_cluster():
     """By its own selector, replicas and name, beside other workloads."""
     cluster = shop("a: n1=cart,pay | b: n2=pay", deployed("pay"))

@@ -145,6 +145,36 @@ def test_a_copy_is_examined_with_a_label_that_the_owner_says(excluded, expected)
     assert (decision.reason or "denied", decision.allowed) == (expected, expected != "denied")
 
 
+@pytest.mark.parametrize(
+    ("kind", "owned_by"),
+    [("Pod", controlled("apps/v1", "ReplicaSet")), ("ReplicaSet", controlled("apps/v1", "Deployment"))],
+)
+@pytest.mark.parametrize(
+    ("labelled", "expected"),
+    [
+        pytest.param("app=web", "denied", id="without the hash"),
+        pytest.param("app=web pod-template-hash=5d4f", "its owner is reviewed", id="as the controller makes it"),
+    ],
+)
+def test_a_copy_is_examined_without_a_label_that_the_controller_adds(kind, owned_by, labelled, expected):
+    """Its owner may name the label in matchLabelKeys, which do nothing for a pod that lacks it."""
+    written = {**constraint("zone hard 1 app=web"), "matchLabelKeys": ["pod-template-hash"]}
+    known = convert(written, SpreadConstraint)
+    deployment = of_owner("u-1", "app=web", known, kind="Deployment")
+    cluster = index(
+        owner("ReplicaSet/x", "app=web", uid="u-1", above="Deployment/x", above_uid="u-1")
+        if kind == "Pod"
+        else deployment,
+        deployment,
+    )
+    made = workload(kind, labelled, meta=owned_by)
+    spec = made["spec"] if kind == "Pod" else made["spec"]["template"]["spec"]
+    spec["topologySpreadConstraints"] = [written]
+    policy = Policy(ceiling=Mode.DENY, rules={"match-label-key-absent": Mode.DENY})
+    decision = decide(made, policy=policy, index=cluster, **TENANT)
+    assert (decision.reason or "denied", decision.allowed) == (expected, expected != "denied")
+
+
 def test_a_copy_is_examined_where_more_is_denied_than_the_index_compares():
     """Replicas and affinity of a copy may be others than the owner's."""
     cluster = index(of_owner("u-1", "app=web", DECLARED))

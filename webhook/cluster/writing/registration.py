@@ -68,7 +68,10 @@ _ANNOTATED = "!has(object.metadata.annotations) || !('{0}' in object.metadata.an
 _UNOWNED = "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(owner, "
 _CONTROLLED = "has(owner.controller) && owner.controller && "
 _TO_VALIDATE = {
-    "not-being-deleted": "!has(object.metadata.deletionTimestamp)",
+    # A StatefulSet takes for its own a revision that is being deleted, too.
+    "not-being-deleted": (
+        "!has(object.metadata.deletionTimestamp) || request.resource.resource == 'controllerrevisions'"
+    ),
     "new-or-its-spec-changed": (
         "request.operation != 'UPDATE' || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec"
     ),
@@ -88,11 +91,13 @@ _TO_VALIDATE = {
         f"!(request.userInfo.username in ['{CONTROLLER_MANAGER}'] || "
         f"request.userInfo.username.startsWith('{KUBE_SYSTEM_ACCOUNT}'))"
     ),
-    # Controllers record templates that were reviewed.
+    # Controllers record templates that were reviewed. The garbage collector may take one from an operator's object.
     "no-revision-of-a-controller": (
         "request.resource.resource != 'controllerrevisions' || !has(request.userInfo.username) || "
         f"!(request.userInfo.username in ['{CONTROLLER_MANAGER}'] || "
-        f"request.userInfo.username.startsWith('{KUBE_SYSTEM_ACCOUNT}'))"
+        f"request.userInfo.username.startsWith('{KUBE_SYSTEM_ACCOUNT}')) || "
+        "request.operation == 'UPDATE' && has(oldObject.metadata.ownerReferences) && "
+        f"oldObject.metadata.ownerReferences.exists(owner, {_CONTROLLED}!owner.apiVersion.startsWith('apps/'))"
     ),
 }
 _UNCONSTRAINED = "!has(object.spec.topologySpreadConstraints) || size(object.spec.topologySpreadConstraints) == 0"

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import valid_selector
-from webhook.core.api.types import ObjectMeta, PodTemplate, TypeMeta
+from webhook.core.api.types import ObjectMeta, OwnerReference, PodTemplate, TypeMeta
 from webhook.core.api.well_known import KUBE_SYSTEM_ACCOUNT, SERVICE_ACCOUNT
 from webhook.core.apiserver.decoding import DecodeError, decode_strictly
 from webhook.core.decoders import decoder_of
@@ -33,6 +33,7 @@ from webhook.core.workloads.reading import parsed, read_meta
 _REVISION = ("apps", "ControllerRevision")
 _TEMPLATE = decoder_of(PodTemplate)
 _PATH = ("data", "spec", "template")
+_NO_META = ObjectMeta()
 _NOT_A_CONTROLLERS = "not as a controller writes it: a whole pod template with $patch: replace, and nothing else"
 
 
@@ -46,17 +47,17 @@ def as_stateful_set(
 ) -> tuple[AdmissionRequest, ReadObject] | None:
     """The request as the creation of the StatefulSet with the revision's template; None where it needs no review.
 
-    Controllers and accounts of kube-system need none, nor does an update that leaves owner and labels as they are.
+    Controllers and accounts of kube-system need none, nor does an update that leaves owner and labels as they are. One
+    that takes a revision away from an operator's object needs one, whoever sends it: nobody reviewed its data.
     """
     raw = request.object
-    if raw is None or request.user.startswith(KUBE_SYSTEM_ACCOUNT) or is_controller(request.user, policy):
+    meta = _NO_META if raw is None else read_meta(raw)
+    if raw is None or _is_reviewed(request, meta, policy):
         return None
     if has_more_values(raw, MAX_VALUES):
-        return request, UNREAD
-    meta, old = read_meta(raw), read_meta(request.old_object) if request.old_object is not None else None
-    same = old is not None and (old.controller, old.labels) == (meta.controller, meta.labels)
-    owner = None if same else _set_of(meta, request.namespace, index)
-    if same or (owner is None and _is_an_operators(meta, request)):
+        return replace(request, user=""), UNREAD
+    owner = _set_of(meta, request.namespace, index)
+    if owner is None and _is_an_operators(meta, request):
         return None
     stated = TypeMeta(api_version=native_version(STATEFUL_SET), kind=STATEFUL_SET[1])
     name = owner.meta.name if owner is not None else request.name or meta.name
@@ -67,6 +68,7 @@ def as_stateful_set(
         kind=STATEFUL_SET[1],
         resource=f"{STATEFUL_SET[1].lower()}s",
         name=name,
+        user="",  # no controller's
         old_object=None,
     )
     try:
@@ -75,7 +77,16 @@ def as_stateful_set(
             return None
         return asked, read_object(_written(value, name, owner), stated, policy)
     except DecodeError as error:
-        return asked, ReadObject(raw, None, meta, error)
+        return asked, ReadObject(raw, None, replace(meta, owner_references=None, deletion_timestamp=None), error)
+
+
+def _is_reviewed(request: AdmissionRequest, meta: ObjectMeta, policy: Policy) -> bool:
+    """Whether the data were reviewed, in this revision or in the template of the object that has it."""
+    old = None if request.old_object is None else read_meta(request.old_object)
+    if old is not None and (old.controller, old.labels) == (meta.controller, meta.labels):
+        return True
+    freed = old is not None and _is_foreign(old.controller) and old.controller != meta.controller
+    return not freed and (request.user.startswith(KUBE_SYSTEM_ACCOUNT) or is_controller(request.user, policy))
 
 
 def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Owner | None:
@@ -92,9 +103,17 @@ def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Ow
 
 def _is_an_operators(meta: ObjectMeta, request: AdmissionRequest) -> bool:
     """Whether an operator records a revision of an object of its own: what its data mean is not known."""
-    owner, own = meta.controller, f"{SERVICE_ACCOUNT}{request.namespace}:"
-    foreign = owner is not None and not owner.api_version.startswith("apps/")
-    return foreign and request.user.startswith(SERVICE_ACCOUNT) and not request.user.startswith(own)
+    own = f"{SERVICE_ACCOUNT}{request.namespace}:"
+    return (
+        _is_foreign(meta.controller)
+        and request.user.startswith(SERVICE_ACCOUNT)
+        and not request.user.startswith((own, KUBE_SYSTEM_ACCOUNT))
+    )
+
+
+def _is_foreign(owner: OwnerReference | None) -> bool:
+    """Whether the owner is an operator's object."""
+    return owner is not None and not owner.api_version.startswith("apps/")
 
 
 def _changes_template(value: object) -> bool:

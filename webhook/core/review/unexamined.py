@@ -105,10 +105,13 @@ def _repeats(workload: Workload, declared: tuple[Declared, ...]) -> bool:
 def _repeats_one(template: Template, declared: Declared) -> bool:
     """Whether a template has these constraints and labels; controllers add labels of their own.
 
-    None may be one that a constraint says to be absent or different: with it, the pod would not select itself.
+    None may be one that a constraint says to be absent or different: with it, the pod would not select itself. Those
+    of ``matchLabelKeys``, which the owner's controller adds, must be there: without them, more pods would be counted.
     """
     labels = template.template.labels
     if template.template.pod_spec.constraints != declared.constraints or not declared.labels.items() <= labels.items():
+        return False
+    if any(not labels.keys() >= {*(each.match_label_keys or ())} for each in declared.constraints):
         return False
     return (labels.keys() - declared.labels.keys()).isdisjoint(_barred(declared.constraints))
 
