@@ -117,6 +117,28 @@ def test_what_the_old_object_had_is_not_denied(old, new, allowed, warned):
     assert (decision.allowed, told) == (allowed, warned)
 
 
+ALONE = ("zone soft 1 app=web",)
+BESIDE = (*ALONE, "kubernetes.io/hostname soft 1 app=web")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "allowed"),
+    [
+        pytest.param(None, ALONE, True, id="a note"),
+        pytest.param(None, BESIDE, False, id="denied"),
+        pytest.param(ALONE, BESIDE, False, id="a note becomes a denial"),
+        pytest.param(BESIDE, BESIDE, True, id="it was denied before"),
+        pytest.param(BESIDE, ALONE, True, id="a denial becomes a note"),
+    ],
+)
+def test_a_note_about_the_old_object_excuses_no_denial(old, new, allowed):
+    """Without zones, a soft constraint over zones is harmless alone, and takes the effect of one over hosts."""
+    policy = Policy(ceiling=Mode.DENY, deny_from="high", capacity="fixed")
+    before = deployment(*old) if old else None
+    after = deployment(*new, selector="app=web track=a")
+    assert decide(after, before, policy=policy, index=index(node("a"), node("b"))).allowed is allowed
+
+
 @pytest.mark.parametrize("broken", [WRONG, {"maxSkew": "1"}], ids=["reads", "does not decode"])
 def test_what_an_owner_leaves_behind_is_not_denied(broken):
     """`kubectl delete deployment --cascade=orphan`: denied, the Deployment could never be deleted."""

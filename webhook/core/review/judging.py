@@ -278,16 +278,22 @@ def never_denied_for_places(judged: Judged) -> Judged:
 
 
 def subtract(
-    judged: Iterable[Judged], old: Evaluation, *, blindly: bool = True, unchanged: bool = False
+    judged: Iterable[Judged],
+    old: Evaluation,
+    before: Iterable[Judged],
+    *,
+    blindly: bool = True,
+    unchanged: bool = False,
 ) -> tuple[Judged, ...]:
     """Lower denials to warnings for findings of the old object, or that there was no time to find in it.
 
-    A rule that failed on the old object excuses no finding of the new one: its author may have caused the fault. Only
-    where both are ``unchanged`` to rules, a rule that fails on both does not deny. Without ``blindly``, nothing is
-    excused by an old object that there was no time for.
+    Only a finding ``before`` that is on deny itself excuses one: what was a note is new as a fault. A rule that failed
+    on the old object excuses no finding of the new one: its author may have caused the fault. Only where both are
+    ``unchanged`` to rules, a rule that fails on both does not deny. Without ``blindly``, nothing is excused by an old
+    object that there was no time for.
     """
     hurried = {each.rule for each in old.not_evaluated if each.missing in _NOT_SEEN}
-    had = {(finding.rule, finding.key) for finding in old.findings}
+    had = {(each.finding.rule, each.finding.key) for each in before if each.mode is Mode.DENY}
     had -= set() if blindly else {(rule, _OF_SIZE) for rule in hurried}
     if not unchanged:
         had -= {each for each in had if each[1] == _OF_FAULT}

@@ -204,9 +204,15 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Context, *, wa
     if before is not None and old is not None:
         unchanged = new.workload is not None and old.workload is not None and _says(new.workload) == _says(old.workload)
         blindly = unchanged or _had_time(before, old, given, here)
-        judged = subtract(judged, old, blindly=blindly, unchanged=unchanged)
+        had = judged if old is new else _by_policy(old, request, here)
+        judged = subtract(judged, old, had, blindly=blindly, unchanged=unchanged)
     new, judged = _with_fixes(new, only_denied_unanswered(judged), here)
     return _decide(request, here.policy, new, judged, told=_is_read(new, old))
+
+
+def _by_policy(found: Evaluation, request: AdmissionRequest, here: Context) -> tuple[Judged, ...]:
+    meta = found.workload.meta if found.workload else _NO_META
+    return judge(found, here, target_of(meta, request.kind, request.namespace, request.name, here.index), meta)
 
 
 def _looked_at(given: ReadObject, context: Context) -> Evaluation | None:
