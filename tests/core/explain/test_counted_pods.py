@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.changes.one_pod import Change
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.explain.fix_text import fix_text
-from webhook.core.explain.fixes import ConstraintChange
 from webhook.core.scheduler.problem import take
 from webhook.core.text import listed, together
 
@@ -49,7 +49,7 @@ def test_whose_pods_are_counted(known, expected):
 def test_a_workload_that_counts_its_own_only():
     found = asked("z1: a | z2: ~b", SET, OWN, running("x", "a", MINE))
     assert (found.balances[0].company.counted, found.balances[0].company.foreign) == (1, 0)
-    assert found.fixes[0].changes == (ConstraintChange(0, "nodeTaintsPolicy", "Honor"),)
+    assert found.fixes[0].changes == (Change(0, "nodeTaintsPolicy", "Honor"),)
 
 
 @pytest.mark.parametrize(

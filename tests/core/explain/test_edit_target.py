@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector, OwnerReference
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.changes.one_pod import Change, PodFix
 from webhook.core.explain.edit_target import command, patch, target
 from webhook.core.explain.explanation import explain_pod
-from webhook.core.explain.fixes import ConstraintChange, PodFix
 from webhook.core.scheduler.problem import take
 
 ZONES, HOSTS = constraint(select="app=web"), constraint(HOSTNAME, select="app=web")
-WIDER = PodFix((ConstraintChange(0, "maxSkew", 2),), 1)
+WIDER = PodFix((Change(0, "maxSkew", 2),), 1)
 
 
 def owned(by, *constraints, uid="u"):
@@ -64,25 +64,23 @@ WAY = "/spec/template/spec/topologySpreadConstraints"
     ("changes", "expected"),
     [
         pytest.param(
-            [ConstraintChange(0, "maxSkew", 2)],
+            [Change(0, "maxSkew", 2)],
             [TEMPLATE["spec"]["template"]["spec"]["topologySpreadConstraints"][0], {"maxSkew": 2}],
             id="another place in the template",
         ),
         pytest.param(
-            [ConstraintChange(0, "labelSelector", LabelSelector(match_labels={"app": "it's"}))],
+            [Change(0, "labelSelector", LabelSelector(match_labels={"app": "it's"}))],
             [{}, {"labelSelector": {"matchLabels": {"app": "it's"}}}],
             id="a selector",
         ),
         pytest.param(
-            [ConstraintChange(1, "whenUnsatisfiable", "ScheduleAnyway"), ConstraintChange(1, "minDomains")],
+            [Change(1, "whenUnsatisfiable", "ScheduleAnyway"), Change(1, "minDomains")],
             [{"whenUnsatisfiable": "ScheduleAnyway", "minDomains": None}, {}],
             id="a field taken out",
         ),
-        pytest.param([ConstraintChange(1)], [None, {}], id="a constraint taken out"),
-        pytest.param([ConstraintChange(0), ConstraintChange(1)], [None, None], id="both taken out"),
-        pytest.param(
-            [ConstraintChange(1), ConstraintChange(0, "maxSkew", 3)], [None, {"maxSkew": 3}], id="one out, one changed"
-        ),
+        pytest.param([Change(1)], [None, {}], id="a constraint taken out"),
+        pytest.param([Change(0), Change(1)], [None, None], id="both taken out"),
+        pytest.param([Change(1), Change(0, "maxSkew", 3)], [None, {"maxSkew": 3}], id="one out, one changed"),
     ],
 )
 def test_the_patch_does_to_the_template_what_the_fix_says(changes, expected):
@@ -182,7 +180,7 @@ def test_constraints_that_the_template_does_not_have():
     incoming = owned("StatefulSet/web", ZONES, HOSTS)
     where = target(incoming, partly)
     assert patch(WIDER, where, incoming) is None
-    assert patch(PodFix((ConstraintChange(1, "maxSkew", 2),), 1), where, incoming)[1]["path"] == f"{WAY}/0/maxSkew"
+    assert patch(PodFix((Change(1, "maxSkew", 2),), 1), where, incoming)[1]["path"] == f"{WAY}/0/maxSkew"
 
 
 def test_fixes_as_they_are_found():

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from webhook.core.api.types import OwnerReference, Pod
-from webhook.core.explain.fixes import PodFix
+from webhook.core.changes.one_pod import PodFix
 from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, CRON_JOB, JOB, KINDS, TEMPLATED, GroupKind, group_kind, traits

@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
+from webhook.core.changes.one_pod import Narrowing, PodFix, changed, fixes, meant_on
 from webhook.core.explain.counted_pods import Company, company
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, FILTER_WORDS
-from webhook.core.explain.fixes import Narrowing, PodFix, changed, fixes, meant_on
 from webhook.core.explain.obstacles import Obstacle, grouped, obstacles, segment_of
 from webhook.core.explain.reliefs import Relief, Way, reliefs, ways, without_limits
 from webhook.core.index.read_only import ReadOnlyIndex

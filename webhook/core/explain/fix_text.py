@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from webhook.core.api.types import SpreadConstraint
+from webhook.core.changes.one_pod import Change, PodFix
 from webhook.core.explain.explanation import Balance
-from webhook.core.explain.fixes import ConstraintChange, PodFix
 from webhook.core.text import together
 from webhook.core.yaml_flow import one_field
 
@@ -28,7 +28,7 @@ def fix_text(fix: PodFix, balances: Sequence[Balance]) -> str:
     return together(f"{together(said)}{f' in {together(names)}' if names else ''}" for names, said in by_names.items())
 
 
-def _verb(change: ConstraintChange, written: SpreadConstraint | None, name: str) -> str:
+def _verb(change: Change, written: SpreadConstraint | None, name: str) -> str:
     if not change.field:
         return f"remove {name}"
     if change.value is None:

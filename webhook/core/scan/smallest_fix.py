@@ -6,11 +6,11 @@ Only what was tried is offered: fixes of a pod by its filters, of findings by th
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from webhook.core.changes.one_pod import PodFix
 from webhook.core.defaulting.injection import Injection
 from webhook.core.explain.edit_target import EditTarget, target
 from webhook.core.explain.explanation import Explanation
 from webhook.core.explain.fix_text import fix_text
-from webhook.core.explain.fixes import PodFix
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.json_edits import Edit, applied, value_at
 from webhook.core.policy.policy import Mode

@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import Pod
+from webhook.core.changes.all_pods import template_with
+from webhook.core.changes.one_pod import PodFix
 from webhook.core.coming_pods.missing_pods import ToCome, all_anew, to_come
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
-from webhook.core.explain.fixes import PodFix
-from webhook.core.explain.loosening import template_with
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, simulate
 from webhook.core.text import plural
 from webhook.core.workloads.own_selector import selector_of

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, HOSTNAME, NODE_STATES, TAINT_UNSCHEDULABLE
+from webhook.core.changes.all_pods import Changes, Loosenings, template_with, value_of
+from webhook.core.changes.one_pod import Change, PodFix
 from webhook.core.context import Context
 from webhook.core.explain.fix_text import fix_text
-from webhook.core.explain.fixes import ConstraintChange, PodFix
-from webhook.core.explain.loosening import Changes, Loosenings, template_with, value_of
 from webhook.core.explain.obstacles import segment_of
 from webhook.core.index import node_sets
 from webhook.core.index.overlay import with_nodes
@@ -223,7 +223,7 @@ def _help(changes: Changes, maker: Maker, end: Ending) -> Help:
     )
 
 
-def _harm(change: ConstraintChange, maker: Maker) -> str:
+def _harm(change: Change, maker: Maker) -> str:
     """What is given up by a change, in words; empty where it is nothing but the count of nodes that no pod can use."""
     key = maker.source.template.template.pod_spec.constraints[change.index].topology_key or ""
     segment = "node" if key == HOSTNAME else segment_of(key)

@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
+from webhook.core.changes.one_pod import PodFix
 from webhook.core.explain.cause_text import not_evaluated_lines
 from webhook.core.explain.edit_target import command, patch
 from webhook.core.explain.explanation import Explanation
-from webhook.core.explain.fixes import PodFix
 from webhook.core.text import one_line
 from webhook.core.what_if.questions import Question
 from webhook.core.what_if.replicas import Replicas

@@ -6,11 +6,11 @@ import msgspec
 
 from webhook.cli.commands.explain.answer import AnsweredQuestion
 from webhook.cli.terminal import Json
+from webhook.core.changes.one_pod import PodFix
 from webhook.core.explain.cause_text import relief_text
 from webhook.core.explain.edit_target import EditTarget
 from webhook.core.explain.explanation import Balance
 from webhook.core.explain.fix_text import fix_text
-from webhook.core.explain.fixes import PodFix
 from webhook.core.index import node_sets
 from webhook.core.scheduler.plugins.status import OK
 from webhook.core.scheduler.verdict import Verdict

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import EQUALS, Selector, selector_from_labels
 from webhook.core.api.types import LabelSelector, Pod
 from webhook.core.api.written_selector import pairs_text
+from webhook.core.changes.one_pod import changed
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod
-from webhook.core.explain.fixes import changed
 from webhook.core.groups.membership import memberships
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.well_known import HOSTNAME, JOB_NAME
+from webhook.core.changes.all_pods import Changes, Loosenings, template_with
 from webhook.core.coming_pods.missing_pods import ToCome, all_anew, in_a_rollout, to_come
 from webhook.core.coming_pods.next_pod import PodSource
-from webhook.core.explain.loosening import Changes, Loosenings, template_with
 from webhook.core.index.owners import keeps_revision
 from webhook.core.placement.causes import cause
 from webhook.core.placement.closed_forms import same_in_every_order, takes_every_pod

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.explain.fixes import ConstraintChange
-from webhook.core.explain.loosening import Loosenings, value_of, with_changes
+from webhook.core.changes.all_pods import Loosenings, value_of, with_changes
+from webhook.core.changes.one_pod import Change
 
 HARD, HOST = constraint(ZONE, select="app=web"), constraint(HOSTNAME, select="app=web")
 SOFT = constraint(ZONE, when="ScheduleAnyway", select="app=web")
@@ -75,7 +75,7 @@ def tried(*constraints, helping=(), **known):
         ),
         pytest.param(
             [HARD, HOST],
-            {"further": 1, "first": [(ConstraintChange(0, "topologyKey", "zone"),)]},
+            {"further": 1, "first": [(Change(0, "topologyKey", "zone"),)]},
             [
                 "0 topologyKey: zone",
                 "0 nodeTaintsPolicy: Honor",
@@ -124,9 +124,9 @@ def test_match_label_keys_need_a_selector():
 
 
 def test_what_is_changed():
-    wider = with_changes([HARD, SOFT], [ConstraintChange(0, "maxSkew", 4), ConstraintChange(0, "minDomains")])
+    wider = with_changes([HARD, SOFT], [Change(0, "maxSkew", 4), Change(0, "minDomains")])
     assert (wider[0].max_skew, wider[0].min_domains, wider[1]) == (4, None, SOFT)
     narrow = LabelSelector(match_labels={"app": "web"})
-    assert with_changes([HARD, SOFT], [ConstraintChange(0), ConstraintChange(0, "maxSkew", 1)]) == (SOFT,)
-    assert value_of(with_changes([HARD], [ConstraintChange(0, "labelSelector", narrow)])[0], "labelSelector") == narrow
+    assert with_changes([HARD, SOFT], [Change(0), Change(0, "maxSkew", 1)]) == (SOFT,)
+    assert value_of(with_changes([HARD], [Change(0, "labelSelector", narrow)])[0], "labelSelector") == narrow
     assert selector("app=web") == narrow

@@ -22,7 +22,7 @@ from webhook.core.scheduler.problem import Problem
 _NO_LIMIT = 2**31 - 1
 
 
-class ConstraintChange(Struct, frozen=True):
+class Change(Struct, frozen=True):
     """One field of one constraint is set or removed; an empty ``field`` means that the whole constraint is removed.
 
     Shape: ``index`` is the constraint's index in the pod; ``value`` is None if the field is removed.
@@ -36,7 +36,7 @@ class ConstraintChange(Struct, frozen=True):
 class PodFix(Struct, frozen=True):
     """Changes after which some node admits the pod; ``open`` are those nodes."""
 
-    changes: tuple[ConstraintChange, ...]
+    changes: tuple[Change, ...]
     open: int
 
     @property
@@ -117,7 +117,7 @@ def _respelt(problem: Problem, declared: Sequence[int], *, well_known: bool) -> 
     there = {(each.topology_key, each.hard) for each in constraints}
     if not meant or len({*meant.values()}) < len(meant) or any((key, True) in there for key in meant.values()):
         return  # kube-apiserver refuses two constraints with the same key and whenUnsatisfiable
-    changes = tuple(ConstraintChange(index, "topologyKey", key) for index, key in meant.items())
+    changes = tuple(Change(index, "topologyKey", key) for index, key in meant.items())
     fix = _proven(problem, declared, changes)
     if fix is not None:
         yield fix
@@ -150,7 +150,7 @@ def _with_selectors(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Po
         constraints[index] = replace(constraints[index], label_selector=narrowing.selectors[index])
     spec = replace(pod.pod_spec, topology_spread_constraints=tuple(constraints))
     feasible = decide(narrowing.take(replace(pod, spec=spec))).feasible
-    changes = tuple(ConstraintChange(index, "labelSelector", narrowing.selectors[index]) for index in places)
+    changes = tuple(Change(index, "labelSelector", narrowing.selectors[index]) for index in places)
     return PodFix(changes, feasible) if feasible else None
 
 
@@ -163,29 +163,27 @@ def _hard_places(pod: Pod) -> tuple[int, ...]:
 _Group = Sequence[tuple[int, int]]
 
 
-def _honored(field: str, written: Callable[[Constraint], str]) -> Callable[..., tuple[ConstraintChange, ...]]:
+def _honored(field: str, written: Callable[[Constraint], str]) -> Callable[..., tuple[Change, ...]]:
     """Set a node policy to Honor, so that only nodes count that the pod can use."""
 
-    def changes(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[ConstraintChange, ...]:
+    def changes(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
         return tuple(
-            ConstraintChange(index, field, HONOR)
-            for place, index in group
-            if written(domains[place].constraint) != HONOR
+            Change(index, field, HONOR) for place, index in group if written(domains[place].constraint) != HONOR
         )
 
     return changes
 
 
-def _fewer(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[ConstraintChange, ...]:
+def _fewer(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
     """Lower minDomains to the number of eligible domains."""
     counted = [(index, domains[place]) for place, index in group]
     eligible = [
         (index, each.column.domain_count(each.counting), each.constraint.min_domains) for index, each in counted
     ]
-    return tuple(ConstraintChange(index, "minDomains", there) for index, there, least in eligible if 0 < there < least)
+    return tuple(Change(index, "minDomains", there) for index, there, least in eligible if 0 < there < least)
 
 
-def _widened(problem: Problem, domains: Sequence[Domains], group: _Group) -> tuple[ConstraintChange, ...]:
+def _widened(problem: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
     """Raise maxSkew as little as possible, so that some node that passes all other filters is admitted."""
     places = [place for place, _ in group]
     open_ = decide(changed(problem, lambda each: _with_skews(each, dict.fromkeys(places, _NO_LIMIT)))).feasible
@@ -197,7 +195,7 @@ def _widened(problem: Problem, domains: Sequence[Domains], group: _Group) -> tup
     # The least in all: of two constraints neither is raised for the sake of the other.
     _, needed = min(((sum(skews), skews) for skews in combinations), default=(0, ()))
     return tuple(
-        ConstraintChange(index, "maxSkew", skew)
+        Change(index, "maxSkew", skew)
         for (place, index), skew in zip(group, needed, strict=False)
         if skew > domains[place].constraint.max_skew
     )
@@ -242,21 +240,21 @@ def _with_skews(problem: Problem, skews: Mapping[int, int]) -> Problem:
     return replace(problem, hard=replace(problem.hard, constraints=constraints))
 
 
-def _softened(problem: Problem, _: Sequence[Domains], group: _Group) -> tuple[ConstraintChange, ...]:
+def _softened(problem: Problem, _: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
     """Set ScheduleAnyway, or remove a constraint that has a soft twin."""
     constraints = problem.pod.pod_spec.constraints
-    changes: list[ConstraintChange] = []
+    changes: list[Change] = []
     for _place, index in group:
         fields = soft_fields(constraints[index], constraints)
         if fields is None:
-            changes.append(ConstraintChange(index))
+            changes.append(Change(index))
         else:
-            changes += (ConstraintChange(index, name, value) for name, value in fields.items())
+            changes += (Change(index, name, value) for name, value in fields.items())
     return tuple(changes)
 
 
 # From changes that still spread the pods over the nodes they can use to the one that gives up the guarantee.
-_CANDIDATES: Sequence[Callable[[Problem, Sequence[Domains], _Group], tuple[ConstraintChange, ...]]] = (
+_CANDIDATES: Sequence[Callable[[Problem, Sequence[Domains], _Group], tuple[Change, ...]]] = (
     _honored("nodeTaintsPolicy", lambda constraint: constraint.node_taints_policy),
     _honored("nodeAffinityPolicy", lambda constraint: constraint.node_affinity_policy),
     _fewer,
@@ -265,17 +263,17 @@ _CANDIDATES: Sequence[Callable[[Problem, Sequence[Domains], _Group], tuple[Const
 )
 
 
-def _proven(problem: Problem, declared: Sequence[int], changes: Sequence[ConstraintChange]) -> PodFix | None:
+def _proven(problem: Problem, declared: Sequence[int], changes: Sequence[Change]) -> PodFix | None:
     """The changes as a fix, if some node then admits the pod."""
     places = {index: place for place, index in enumerate(declared)}
-    wanted: dict[int, list[ConstraintChange]] = {}
+    wanted: dict[int, list[Change]] = {}
     for change in changes:
         wanted.setdefault(places[change.index], []).append(change)
     feasible = decide(changed(problem, lambda each: replace(each, hard=_applied(each.hard, wanted)))).feasible
     return PodFix(tuple(changes), feasible) if feasible else None
 
 
-def _applied(counted: Counted, wanted: Mapping[int, Sequence[ConstraintChange]]) -> Counted:
+def _applied(counted: Counted, wanted: Mapping[int, Sequence[Change]]) -> Counted:
     """The hard constraints after the changes, without those that became soft or were removed."""
     kept = [
         (constraint, counts)
@@ -285,7 +283,7 @@ def _applied(counted: Counted, wanted: Mapping[int, Sequence[ConstraintChange]])
     return replace(counted, constraints=tuple(each for each, _ in kept), counts=tuple(each for _, each in kept))
 
 
-def _constraint(constraint: Constraint, changes: Sequence[ConstraintChange]) -> Constraint | None:
+def _constraint(constraint: Constraint, changes: Sequence[Change]) -> Constraint | None:
     for change in changes:
         match change.field, change.value:
             case "maxSkew" | "minDomains" as field, int(value):

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, PodStatus
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.explain.fixes import ConstraintChange, PodFix, fixes
+from webhook.core.changes.one_pod import Change, PodFix, fixes
 from webhook.core.scheduler.plugins.pod_topology_spread import SpreadDefaults
 from webhook.core.scheduler.problem import take
 
@@ -100,9 +100,9 @@ def test_affinity_may_be_ignored_and_should_not():
 def test_a_pod_that_does_not_count_itself_needs_less():
     index = cluster("z1: a=2 | z2: ~b=0")
     assert tuple(fixes(take(index, pod("app=db", constraints=(zone(),))))) == (
-        PodFix((ConstraintChange(0, *HONOR),), 1),
-        PodFix((ConstraintChange(0, "maxSkew", 2),), 1),
-        PodFix((ConstraintChange(0, *SOFT),), 1),
+        PodFix((Change(0, *HONOR),), 1),
+        PodFix((Change(0, "maxSkew", 2),), 1),
+        PodFix((Change(0, *SOFT),), 1),
     )
 
 

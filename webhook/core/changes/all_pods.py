@@ -12,10 +12,10 @@ from msgspec.structs import fields, replace
 
 from webhook.core.api.types import HONOR, SpreadConstraint
 from webhook.core.apiserver.validation import soft_fields
-from webhook.core.explain.fixes import ConstraintChange
+from webhook.core.changes.one_pod import Change
 from webhook.core.workloads.workload import Template
 
-Changes = tuple[ConstraintChange, ...]
+Changes = tuple[Change, ...]
 
 _NAMES = {each.encode_name: each.name for each in fields(SpreadConstraint)}
 
@@ -61,44 +61,42 @@ class Loosenings(Struct, frozen=True, kw_only=True):
         if not solved:
             yield from (found for found in [next(filter(fits, otherwise), None)] if found is not None)
 
-    def _pairs(self, small: Sequence[ConstraintChange]) -> Iterator[Changes]:
+    def _pairs(self, small: Sequence[Change]) -> Iterator[Changes]:
         for one, other in combinations(small, 2) if self.pairs else ():
             if (one.index, one.field) != (other.index, other.field):
                 yield one, other
 
-    def _small(self) -> Iterator[ConstraintChange]:
+    def _small(self) -> Iterator[Change]:
         """One field of one constraint, after which pods are spread still."""
         hard = [(index, each) for index, each in enumerate(self.constraints) if each.hard]
         for field in ("nodeTaintsPolicy", "nodeAffinityPolicy"):
             for index, each in hard:
                 written = value_of(each, field)
                 if written != HONOR and (written is not None or field == "nodeTaintsPolicy"):
-                    yield ConstraintChange(index, field, HONOR)
+                    yield Change(index, field, HONOR)
         for index, each in hard:
             there = self.domains.get(index, 0)
             if (each.min_domains or 1) > max(1, there):
-                yield ConstraintChange(index, "minDomains", there if there > 1 else None)
+                yield Change(index, "minDomains", there if there > 1 else None)
         for index, each in hard:
             keys = each.match_label_keys or ()
             if self.revision and self.revision not in keys and each.label_selector is not None:
-                yield ConstraintChange(index, "matchLabelKeys", (*keys, self.revision))
+                yield Change(index, "matchLabelKeys", (*keys, self.revision))
         for more in range(self.further):
             for index, each in hard:
                 least = max(self.skews.get(index, 0), (each.max_skew or 0) + 1)
-                yield ConstraintChange(index, "maxSkew", least + more)
+                yield Change(index, "maxSkew", least + more)
 
 
 def softened(constraints: Sequence[SpreadConstraint], index: int) -> Changes:
     """The changes that make a constraint soft, or remove it, where it has a soft twin."""
     set_ = soft_fields(constraints[index], constraints)
     if set_ is None:
-        return (ConstraintChange(index),)
-    return tuple(ConstraintChange(index, name, value) for name, value in set_.items())
+        return (Change(index),)
+    return tuple(Change(index, name, value) for name, value in set_.items())
 
 
-def with_changes(
-    constraints: Sequence[SpreadConstraint], changes: Iterable[ConstraintChange]
-) -> tuple[SpreadConstraint, ...]:
+def with_changes(constraints: Sequence[SpreadConstraint], changes: Iterable[Change]) -> tuple[SpreadConstraint, ...]:
     """The constraints after the changes."""
     kept: list[SpreadConstraint | None] = [*constraints]
     for each in changes:
@@ -108,7 +106,7 @@ def with_changes(
     return tuple(each for each in kept if each is not None)
 
 
-def template_with(template: Template, changes: Iterable[ConstraintChange]) -> Template:
+def template_with(template: Template, changes: Iterable[Change]) -> Template:
     """The template with its constraints after the changes."""
     spec = template.template.pod_spec
     spec = replace(spec, topology_spread_constraints=with_changes(spec.constraints, changes))
