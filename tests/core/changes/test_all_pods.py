@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.changes.all_pods import Loosenings, value_of, with_changes
-from webhook.core.changes.one_pod import Change
+from webhook.core.changes.all_pods import Loosenings
+from webhook.core.changes.change import Change, value_of, with_changes
 
 HARD, HOST = constraint(ZONE, select="app=web"), constraint(HOSTNAME, select="app=web")
 SOFT = constraint(ZONE, when="ScheduleAnyway", select="app=web")

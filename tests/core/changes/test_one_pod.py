@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, PodStatus
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.changes.one_pod import Change, PodFix, fixes
+from webhook.core.changes.change import Change
+from webhook.core.changes.one_pod import PodFix, fixes
 from webhook.core.scheduler.plugins.pod_topology_spread import SpreadDefaults
 from webhook.core.scheduler.problem import take
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.changes.one_pod import Change
+from webhook.core.changes.change import Change
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.scheduler.problem import take

@@ -10,33 +10,31 @@ from itertools import product
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, LabelSelector, Pod
-from webhook.core.apiserver.validation import soft_fields
+from webhook.core.api.types import LabelSelector, Pod
+from webhook.core.changes.change import (
+    NODE_AFFINITY_POLICY,
+    NODE_TAINTS_POLICY,
+    Change,
+    Changes,
+    hard_after,
+    honored,
+    softened,
+    with_changes,
+)
 from webhook.core.index.meant_keys import meant_by, near
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.scheduler.cycle import Cycle, decide
-from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Counted, Domains
+from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains
 from webhook.core.scheduler.problem import Problem
 
 # The largest maxSkew that the API accepts stands for no limit.
 _NO_LIMIT = 2**31 - 1
 
 
-class Change(Struct, frozen=True):
-    """One field of one constraint is set or removed; an empty ``field`` means that the whole constraint is removed.
-
-    Shape: ``index`` is the constraint's index in the pod; ``value`` is None if the field is removed.
-    """
-
-    index: int
-    field: str = ""
-    value: int | str | tuple[str, ...] | LabelSelector | None = None
-
-
 class PodFix(Struct, frozen=True):
     """Changes after which some node admits the pod; ``open`` are those nodes."""
 
-    changes: tuple[Change, ...]
+    changes: Changes
     open: int
 
     @property
@@ -70,7 +68,7 @@ def fixes(problem: Problem, narrowing: Narrowing | None = None, *, well_known: b
     constraint; if none of these helps, the same change of all constraints. Each is evaluated when it is taken from the
     iterator. ``well_known`` as in `near`.
     """
-    declared = _hard_places(problem.pod)
+    declared = [index for index, each in enumerate(problem.pod.pod_spec.constraints) if each.hard]
     if len(declared) != len(problem.hard.constraints):
         return  # the constraints are the cluster's defaults, or have an invalid selector
     yield from _respelt(problem, declared, well_known=well_known)
@@ -84,11 +82,10 @@ def fixes(problem: Problem, narrowing: Narrowing | None = None, *, well_known: b
 
 
 def _loosened(problem: Problem, declared: Sequence[int]) -> Iterator[PodFix]:
-    domains = Cycle(problem).domains
-    alone = [[each] for each in enumerate(declared)]
-    together = [[*enumerate(declared)]]
+    domains = dict(zip(declared, Cycle(problem).domains, strict=True))
+    alone = [[index] for index in declared]
     # One constraint at a time, since a change of all gives up more than most pods need.
-    for groups in (alone, together if len(declared) > 1 else []):
+    for groups in (alone, [declared] if len(declared) > 1 else []):
         helped = False
         for candidates, group in product(_CANDIDATES, groups):
             changes = candidates(problem, domains, group)
@@ -122,15 +119,9 @@ def _respelt(problem: Problem, declared: Sequence[int], *, well_known: bool) -> 
     if fix is not None:
         yield fix
         return
-    places = {index: place for place, index in enumerate(declared)}
-    wanted = {places[each.index]: [each] for each in changes}
 
     def with_keys(each: Problem) -> Problem:
-        written = tuple(
-            replace(one, topology_key=meant.get(index, one.topology_key)) for index, one in enumerate(constraints)
-        )
-        pod = replace(each.pod, spec=replace(each.pod.pod_spec, topology_spread_constraints=written))
-        return replace(each, pod=pod, hard=_applied(each.hard, wanted))
+        return replace(each, pod=_with(each.pod, changes), hard=_applied(each.hard, declared, changes))
 
     for more in _loosened(changed(problem, with_keys), declared):
         yield PodFix((*changes, *more.changes), more.open)
@@ -145,67 +136,62 @@ def _narrowed(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Iterator
 
 
 def _with_selectors(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> PodFix | None:
-    constraints = [*pod.pod_spec.constraints]
-    for index in places:
-        constraints[index] = replace(constraints[index], label_selector=narrowing.selectors[index])
-    spec = replace(pod.pod_spec, topology_spread_constraints=tuple(constraints))
-    feasible = decide(narrowing.take(replace(pod, spec=spec))).feasible
     changes = tuple(Change(index, "labelSelector", narrowing.selectors[index]) for index in places)
+    feasible = decide(narrowing.take(_with(pod, changes))).feasible
     return PodFix(changes, feasible) if feasible else None
 
 
-def _hard_places(pod: Pod) -> tuple[int, ...]:
-    """The indices of the pod's hard constraints."""
-    return tuple(n for n, each in enumerate(pod.pod_spec.constraints) if each.when_unsatisfiable == DO_NOT_SCHEDULE)
+def _with(pod: Pod, changes: Changes) -> Pod:
+    constraints = with_changes(pod.pod_spec.constraints, changes)
+    return replace(pod, spec=replace(pod.pod_spec, topology_spread_constraints=constraints))
 
 
-# Constraints by two indices: among the hard ones, and in the pod.
-_Group = Sequence[tuple[int, int]]
+# The domains of each hard constraint, by its index in the pod.
+_Domains = Mapping[int, Domains]
 
 
-def _honored(field: str, written: Callable[[Constraint], str]) -> Callable[..., tuple[Change, ...]]:
-    """Set a node policy to Honor, so that only nodes count that the pod can use."""
-
-    def changes(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
-        return tuple(
-            Change(index, field, HONOR) for place, index in group if written(domains[place].constraint) != HONOR
-        )
+def _honored(field: str) -> Callable[..., Changes]:
+    def changes(problem: Problem, _: _Domains, group: Sequence[int]) -> Changes:
+        constraints = problem.pod.pod_spec.constraints
+        return tuple(each for index in group for each in honored(constraints, index, field))
 
     return changes
 
 
-def _fewer(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
+def _fewer(_: Problem, domains: _Domains, group: Sequence[int]) -> Changes:
     """Lower minDomains to the number of eligible domains."""
-    counted = [(index, domains[place]) for place, index in group]
-    eligible = [
-        (index, each.column.domain_count(each.counting), each.constraint.min_domains) for index, each in counted
-    ]
-    return tuple(Change(index, "minDomains", there) for index, there, least in eligible if 0 < there < least)
+    eligible = {index: domains[index].column.domain_count(domains[index].counting) for index in group}
+    return tuple(
+        Change(index, "minDomains", there)
+        for index, there in eligible.items()
+        if 0 < there < domains[index].constraint.min_domains
+    )
 
 
-def _widened(problem: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
+def _widened(problem: Problem, domains: _Domains, group: Sequence[int]) -> Changes:
     """Raise maxSkew as little as possible, so that some node that passes all other filters is admitted."""
-    places = [place for place, _ in group]
-    open_ = decide(changed(problem, lambda each: _with_skews(each, dict.fromkeys(places, _NO_LIMIT)))).feasible
+    unlimited = tuple(Change(index, "maxSkew", _NO_LIMIT) for index in group)
+    open_ = decide(_changed(problem, [*domains], unlimited)).feasible
     combinations = []
     for slot, beside in problem.nominated.items():  # on these nodes, nominated pods count too
-        combinations += _needed(Cycle(beside).domains, places, open_ & 1 << slot)
+        known = dict(zip(domains, Cycle(beside).domains, strict=True))
+        combinations += _needed([known[index] for index in group], open_ & 1 << slot)
         open_ &= ~(1 << slot)
-    combinations += _needed(domains, places, open_)
+    combinations += _needed([domains[index] for index in group], open_)
     # The least in all: of two constraints neither is raised for the sake of the other.
     _, needed = min(((sum(skews), skews) for skews in combinations), default=(0, ()))
     return tuple(
         Change(index, "maxSkew", skew)
-        for (place, index), skew in zip(group, needed, strict=False)
-        if skew > domains[place].constraint.max_skew
+        for index, skew in zip(group, needed, strict=False)
+        if skew > domains[index].constraint.max_skew
     )
 
 
-def _needed(domains: Sequence[Domains], places: Sequence[int], nodes: int) -> list[tuple[int, ...]]:
+def _needed(several: Sequence[Domains], nodes: int) -> list[tuple[int, ...]]:
     """The combinations of maxSkew that these nodes need: one value for each constraint."""
     parts: list[tuple[tuple[int, ...], int]] = [((), nodes)] if nodes else []
-    for place in places:
-        levels = [*_skews(domains[place])]
+    for domains in several:
+        levels = [*_skews(domains)]
         parts = [
             ((*skews, skew), nodes & at_level)
             for skews, nodes in parts
@@ -233,72 +219,36 @@ def _skews(domains: Domains) -> Iterator[tuple[int, int]]:
     yield from crowded.items()
 
 
-def _with_skews(problem: Problem, skews: Mapping[int, int]) -> Problem:
-    constraints = tuple(
-        replace(each, max_skew=skews.get(place, each.max_skew)) for place, each in enumerate(problem.hard.constraints)
-    )
-    return replace(problem, hard=replace(problem.hard, constraints=constraints))
-
-
-def _softened(problem: Problem, _: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
-    """Set ScheduleAnyway, or remove a constraint that has a soft twin."""
+def _softened(problem: Problem, _: _Domains, group: Sequence[int]) -> Changes:
     constraints = problem.pod.pod_spec.constraints
-    changes: list[Change] = []
-    for _place, index in group:
-        fields = soft_fields(constraints[index], constraints)
-        if fields is None:
-            changes.append(Change(index))
-        else:
-            changes += (Change(index, name, value) for name, value in fields.items())
-    return tuple(changes)
+    return tuple(each for index in group for each in softened(constraints, index))
 
 
 # From changes that still spread the pods over the nodes they can use to the one that gives up the guarantee.
-_CANDIDATES: Sequence[Callable[[Problem, Sequence[Domains], _Group], tuple[Change, ...]]] = (
-    _honored("nodeTaintsPolicy", lambda constraint: constraint.node_taints_policy),
-    _honored("nodeAffinityPolicy", lambda constraint: constraint.node_affinity_policy),
+_CANDIDATES: Sequence[Callable[[Problem, _Domains, Sequence[int]], Changes]] = (
+    _honored(NODE_TAINTS_POLICY),
+    _honored(NODE_AFFINITY_POLICY),
     _fewer,
     _widened,
     _softened,
 )
 
 
-def _proven(problem: Problem, declared: Sequence[int], changes: Sequence[Change]) -> PodFix | None:
+def _proven(problem: Problem, declared: Sequence[int], changes: Changes) -> PodFix | None:
     """The changes as a fix, if some node then admits the pod."""
-    places = {index: place for place, index in enumerate(declared)}
-    wanted: dict[int, list[Change]] = {}
-    for change in changes:
-        wanted.setdefault(places[change.index], []).append(change)
-    feasible = decide(changed(problem, lambda each: replace(each, hard=_applied(each.hard, wanted)))).feasible
-    return PodFix(tuple(changes), feasible) if feasible else None
+    feasible = decide(_changed(problem, declared, changes)).feasible
+    return PodFix(changes, feasible) if feasible else None
 
 
-def _applied(counted: Counted, wanted: Mapping[int, Sequence[Change]]) -> Counted:
+def _changed(problem: Problem, declared: Sequence[int], changes: Changes) -> Problem:
+    return changed(problem, lambda each: replace(each, hard=_applied(each.hard, declared, changes)))
+
+
+def _applied(counted: Counted, declared: Sequence[int], changes: Changes) -> Counted:
     """The hard constraints after the changes, without those that became soft or were removed."""
     kept = [
-        (constraint, counts)
-        for place, (parsed, counts) in enumerate(zip(counted.constraints, counted.counts, strict=True))
-        if (constraint := _constraint(parsed, wanted.get(place, ()))) is not None
+        (after, counts)
+        for index, parsed, counts in zip(declared, counted.constraints, counted.counts, strict=True)
+        if (after := hard_after(parsed, index, changes)) is not None
     ]
     return replace(counted, constraints=tuple(each for each, _ in kept), counts=tuple(each for _, each in kept))
-
-
-def _constraint(constraint: Constraint, changes: Sequence[Change]) -> Constraint | None:
-    for change in changes:
-        match change.field, change.value:
-            case "maxSkew" | "minDomains" as field, int(value):
-                constraint = replace(constraint, **{_NAMES[field]: value})
-            case "nodeTaintsPolicy" | "nodeAffinityPolicy" | "topologyKey" as field, str(value):
-                constraint = replace(constraint, **{_NAMES[field]: value})
-            case _:
-                return None
-    return constraint
-
-
-_NAMES = {
-    "maxSkew": "max_skew",
-    "minDomains": "min_domains",
-    "nodeTaintsPolicy": "node_taints_policy",
-    "nodeAffinityPolicy": "node_affinity_policy",
-    "topologyKey": "topology_key",
-}

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from webhook.core.api.types import SpreadConstraint
-from webhook.core.changes.one_pod import Change, PodFix
+from webhook.core.changes.change import Change
+from webhook.core.changes.one_pod import PodFix
 from webhook.core.explain.explanation import Balance
 from webhook.core.text import together
 from webhook.core.yaml_flow import one_field

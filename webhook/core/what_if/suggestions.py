@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, HOSTNAME, NODE_STATES, TAINT_UNSCHEDULABLE
-from webhook.core.changes.all_pods import Changes, Loosenings, template_with, value_of
-from webhook.core.changes.one_pod import Change, PodFix
+from webhook.core.changes.all_pods import Loosenings
+from webhook.core.changes.change import Change, Changes, template_with, value_of
+from webhook.core.changes.one_pod import PodFix
 from webhook.core.context import Context
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.obstacles import segment_of

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.well_known import HOSTNAME, JOB_NAME
-from webhook.core.changes.all_pods import Changes, Loosenings, template_with
+from webhook.core.changes.all_pods import Loosenings
+from webhook.core.changes.change import Changes, template_with
 from webhook.core.coming_pods.missing_pods import ToCome, all_anew, in_a_rollout, to_come
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.index.owners import keeps_revision
