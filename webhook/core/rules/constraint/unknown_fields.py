@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from webhook.core.changes.fix import Fix
 from webhook.core.json_edits import Edit, value_at
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.frame.field_names import (
@@ -17,7 +18,6 @@ from webhook.core.rules.constraint.frame.field_names import (
     meant,
     meant_with,
 )
-from webhook.core.rules.frame.edits import Fix
 from webhook.core.rules.frame.rule import Finding, Rule, Severity
 from webhook.core.rules.frame.written import Written
 from webhook.core.text import together

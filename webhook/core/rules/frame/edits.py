@@ -14,45 +14,16 @@ A fix without edits is for people, in words.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypedDict
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.apiserver.validation import soft_fields
+from webhook.core.changes.fix import Fix, bounded
 from webhook.core.json_edits import Edit
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.text import constraint_name
 from webhook.core.yaml_flow import one_field, plain
-
-# The longest text of a fix: longer than with any selector that people write.
-_MAX_FIX_CHARS = 500
-_VERBS = frozenset({"add", "remove", "set", "move", "rename"})
-
-
-class FixFields(TypedDict):
-    """The fields of a finding that a fix fills."""
-
-    fix: str
-    edits: tuple[Edit, ...]
-    by_hand: str
-
-
-class Fix(Struct, frozen=True):
-    """A fix as text for people and as edits for programs: ``Finding(..., **fix.fields)``.
-
-    ``by_hand`` is the reason why there are no edits.
-    """
-
-    text: str = ""
-    edits: tuple[Edit, ...] = ()
-    by_hand: str = ""
-
-    @property
-    def fields(self) -> FixFields:
-        """The fix as arguments of `Finding`."""
-        return {"fix": self.text, "edits": self.edits, "by_hand": self.by_hand}
 
 
 def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fields: object) -> Fix:
@@ -73,7 +44,7 @@ def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fie
         else:
             texts.append(f"set {written}")
     where = f" in {placed.name}" if named else ""
-    return Fix(_bounded(" and ".join(texts) + where), tuple(_edits((placed,), fields)))
+    return Fix(bounded(" and ".join(texts) + where), tuple(_edits((placed,), fields)))
 
 
 def changes_in(several: Sequence[Placed], every: Sequence[Placed], **fields: object) -> Fix:
@@ -85,7 +56,7 @@ def changes_in(several: Sequence[Placed], every: Sequence[Placed], **fields: obj
         verb = "set" if any(_is_there(each, name) for each in several) else "add"
         texts.append(f"remove {name}" if value is None else f"{verb} {one_field(name, value)}")
     names = "every constraint" if len(several) == len(every) else " and ".join(each.name for each in several)
-    return Fix(_bounded(f"{' and '.join(texts)} in {names}"), tuple(_edits(several, fields)))
+    return Fix(bounded(f"{' and '.join(texts)} in {names}"), tuple(_edits(several, fields)))
 
 
 def removal(placed: Placed, *, named: bool = False) -> Fix:
@@ -123,34 +94,6 @@ def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -
     return changes(placed, at=None, named=named, **fields)
 
 
-def all_of(fixes: Iterable[Fix]) -> Fix:
-    """One fix from several that only help together."""
-    several = [each for each in fixes if each != Fix()]
-    # What a later edit overwrites would only be read by people, and puzzle them.
-    needed = [each for index, each in enumerate(several) if not _is_covered(each, several[index + 1 :])]
-    if len(needed) < 2:
-        return needed[0] if needed else Fix()
-    text = _bounded(" and ".join(map(_as_words, needed)))
-    if by_people := next((each for each in needed if not each.edits), None):
-        return Fix(text, by_hand=by_people.by_hand)
-    return Fix(text, tuple(edit for each in needed for edit in each.edits))
-
-
-def _is_covered(fix: Fix, later: Iterable[Fix]) -> bool:
-    """Whether a later fix overwrites everything that this one writes."""
-    paths = tuple(f"{edit.path}{mark}" for each in later for edit in each.edits for mark in ".[")
-    return bool(paths and fix.edits) and all(f"{edit.path}.".startswith(paths) for edit in fix.edits)
-
-
-def without_edits(fix: Fix) -> Fix:
-    """The fix as text only, without edits."""
-    return Fix(_as_words(fix), by_hand=fix.by_hand)
-
-
-def _as_words(fix: Fix) -> str:
-    return fix.text if fix.text.partition(" ")[0] in _VERBS else f"set {fix.text}"
-
-
 def _edits(several: Iterable[Placed], fields: Mapping[str, object]) -> Iterable[Edit]:
     return (Edit(f"{placed.path}.{name}", plain(value)) for placed in several for name, value in fields.items())
 
@@ -158,11 +101,3 @@ def _edits(several: Iterable[Placed], fields: Mapping[str, object]) -> Iterable[
 def _is_there(placed: Placed, name: str) -> bool:
     """Whether the field is written, if only as null."""
     return name in msgspec.to_builtins(placed.constraint)
-
-
-def _bounded(text: str) -> str:
-    return (
-        text
-        if len(text) <= _MAX_FIX_CHARS
-        else "run evenspread check --fix, which writes it: it is too long for one line"
-    )

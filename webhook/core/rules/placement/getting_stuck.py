@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from webhook.core.changes.fix import Fix
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import Fix
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.frame.case import TemplateUnderRule

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from webhook.core.changes.fix import Fix
 from webhook.core.defaulting.injection import injected_into
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.proofs.workload_problem import CountedConstraint
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import Fix, changes
+from webhook.core.rules.frame.edits import changes
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS

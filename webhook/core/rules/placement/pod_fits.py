@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from webhook.core.api.types import PodTemplate
+from webhook.core.changes.fix import Fix
 from webhook.core.coming_pods.next_pod import after_admission, problem_of
 from webhook.core.explain.explanation import Balance, Explanation, explain_pod, standstill
 from webhook.core.explain.fix_text import fix_text
@@ -19,7 +20,6 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import Fix
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.placement.frame.case import POD_GROUP, TemplateUnderRule

@@ -6,9 +6,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import HONOR, IGNORE
+from webhook.core.changes.fix import Fix, all_of, without_edits
 from webhook.core.placement.proofs.constraint_room import constraint_rooms
 from webhook.core.placement.proofs.workload_problem import CountedConstraint
-from webhook.core.rules.frame.edits import Fix, all_of, changes, changes_in, removal, softening, without_edits
+from webhook.core.rules.frame.edits import changes, changes_in, removal, softening
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
 

@@ -15,6 +15,7 @@ from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.well_known import HOSTNAME, JOB_NAME
 from webhook.core.changes.all_pods import Loosenings
 from webhook.core.changes.change import Changes, template_with
+from webhook.core.changes.fix import Fix, all_of
 from webhook.core.coming_pods.missing_pods import ToCome, all_anew, in_a_rollout, to_come
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.index.owners import keeps_revision
@@ -25,7 +26,7 @@ from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constr
 from webhook.core.placement.proofs.workload_problem import CandidateNodes, candidate_nodes
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, always_fits, simulate
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import Fix, all_of, changes, softening
+from webhook.core.rules.frame.edits import changes, softening
 from webhook.core.rules.frame.own_pods import NO_SELECTOR, own_selector
 from webhook.core.rules.frame.rule import SEARCH
 from webhook.core.rules.frame.subject import Placed, Subject
