@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from msgspec.structs import replace
-
 from webhook.core.api.types import PodSpec, named_claims
+from webhook.core.changes.change import NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY, WHEN_UNSATISFIABLE
 from webhook.core.placement.proofs.bounds import Home, addable_pinned
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.proofs.pinned_claims import Missing
@@ -14,7 +13,6 @@ from webhook.core.placement.proofs.workload_problem import (
     candidate_nodes,
 )
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import changes
 from webhook.core.rules.frame.pins import are_held, pinned_by_template
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
@@ -22,16 +20,7 @@ from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS
 from webhook.core.rules.placement.frame.case import TemplateUnderRule, noun, staying
 from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.placement.frame.lost_zones import costs_pods
-from webhook.core.rules.placement.frame.remedies import (
-    NODE_AFFINITY_POLICY,
-    NODE_TAINTS_POLICY,
-    WHEN_UNSATISFIABLE_FIELD,
-    Remedy,
-    first_that_helps,
-    honoring,
-    removed,
-    softened,
-)
+from webhook.core.rules.placement.frame.remedies import Remedy, fewer_domains, first_that_helps, honoring, loosened
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.workload import Template
 
@@ -164,7 +153,7 @@ def _finding(case: TemplateUnderRule, tally: ConstraintRoom, who: str, admitted:
     placed = case.placed[tally.hard.index]
     said = _said(tally, who, together=together)
     remedy = first_that_helps(
-        case, admitted, _remedies(case, tally, placed), field=WHEN_UNSATISFIABLE_FIELD, brings=costs_pods
+        case, admitted, _remedies(case, tally, placed), field=WHEN_UNSATISFIABLE, brings=costs_pods
     )
     held = _held(tally)
     more = f", and {staying(case, tally, held)}" if held else ""
@@ -198,21 +187,11 @@ def _said(tally: ConstraintRoom, who: str, *, together: bool) -> str:
 
 def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
     """The changes to try, the smallest first."""
-    constraint, index, hard = tally.domains.constraint, tally.hard.index, case.places.hard
     yield from honoring(case, placed, NODE_AFFINITY_POLICY)
-    if not tally.limit.enough and constraint.min_domains < CAPPING_MIN_DOMAINS:
-        domains = tally.column.domain_count(tally.domains.counting)
-        fewer = replace(tally.hard, constraint=replace(constraint, min_domains=domains))
-        changed = (*hard[:index], fewer, *hard[index + 1 :])
-        if domains > 1:
-            fix = changes(placed, minDomains=domains)
-            yield Remedy("minDomains", f"use minDomains: {domains}", fix, changed, is_last_word=False)
-        else:  # a single domain is nothing to spread over
-            yield from removed(case, placed)
+    if not tally.limit.enough and tally.domains.constraint.min_domains < CAPPING_MIN_DOMAINS:
+        yield from fewer_domains(case, tally)
     yield from honoring(case, placed, NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY)
-    yield from softened(case, placed)
-    if len(case.placed) > 1:
-        yield from softened(case, *case.placed)
+    yield from loosened(case, placed)
 
 
 def _held_by_volumes(case: TemplateUnderRule, rule: str) -> Iterator[Finding]:
@@ -252,7 +231,7 @@ def _finding_about_volumes(
     placed = case.placed[tally.hard.index]
     tried = _remedies_about_volumes(case, placed)
     # Pods with volumes of their own are not recreated after the loss of their zone: no other finding can follow.
-    remedy = first_that_helps(case, admitted, tried, field=WHEN_UNSATISFIABLE_FIELD, brings=lambda _: False)
+    remedy = first_that_helps(case, admitted, tried, field=WHEN_UNSATISFIABLE, brings=lambda _: False)
     number, home = max(homes.items(), key=lambda each: (each[1].pinned, -each[0]))
     named = case.subject.policy.messages.name_domains(tally.column.key)
     where = f"{noun(tally)} {quoted(tally.column.values[number], 40)}" if named else f"one {noun(tally)}"
@@ -275,6 +254,4 @@ def _remedies_about_volumes(case: TemplateUnderRule, placed: Placed) -> Iterator
     """The changes to try, the smallest first."""
     for fields in ((NODE_TAINTS_POLICY,), (NODE_AFFINITY_POLICY,), (NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY)):
         yield from honoring(case, placed, *fields)
-    yield from softened(case, placed)
-    if len(case.placed) > 1:
-        yield from softened(case, *case.placed)
+    yield from loosened(case, placed)

@@ -2,14 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.core.changes.fix import Fix
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
 from webhook.core.rules.placement.frame.each_template import PlacementRule
-from webhook.core.rules.placement.frame.shortfall import Question, Shortfall, missing, remedy, rollout, speaks_of, steps
+from webhook.core.rules.placement.frame.shortfall import (
+    Question,
+    Shortfall,
+    missing,
+    rollout,
+    speaks_of,
+    steps,
+    suggested,
+)
 
 _NEEDS = (Need.NODES, Need.PODS, Need.DRY_RUN)
 _MODES = (
@@ -95,16 +102,16 @@ def _finding(rule: PlacementRule, short: Shortfall, said: str, promise: str) -> 
     stuck, threshold = short.found.stuck, short.case.subject.policy.stuck_threshold
     often = stuck is not None and stuck >= threshold
     at_most = short.at_most if often else Mode.AUDIT
-    change, blamed = remedy(short), short.case.placed[0]
+    path, change = suggested(short)
     stay = short.case.stay if short.question is Question.MISSING else ""
     return Finding(
         rule=rule.id,
-        path=change.path if change else blamed.path,
+        path=path,
         summary=said,
-        remedy=f"{change.words} {promise}" if change else "",
+        remedy=f"{change.words} {promise}" if change.words else "",
         detail=f"{said} (cause: {short.cause}){_how_often(short)}{steps(short)}{short.by_preempting}{stay}",
-        **(change.fix if change else Fix()).fields,
-        key=blamed.template.path,
+        **change.fix.fields,
+        key=short.case.placed[0].template.path,
         warns=at_most is not Mode.AUDIT,
         at_most=at_most,
     )

@@ -2,21 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from msgspec.structs import replace
-
+from webhook.core.changes.change import Change
 from webhook.core.changes.fix import Fix
 from webhook.core.defaulting.injection import injected_into
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
-from webhook.core.placement.proofs.workload_problem import CountedConstraint
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import changes
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
 from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.placement.frame.lost_zones import costs_pods
-from webhook.core.rules.placement.frame.remedies import Remedy, first_that_helps, removed, softened
+from webhook.core.rules.placement.frame.remedies import Remedy, fewer_domains, first_that_helps, hard_with, loosened
 from webhook.core.text import plural
 
 _FIELD = "minDomains"
@@ -72,15 +69,13 @@ def _capped(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> I
         return
     domain_count = len(eligible)
     # If as few fit without it, something else is the limit, and minDomains is not to blame.
-    fewer = _fewer(case, tally, domain_count)
+    fewer = hard_with(case, _fewer(tally, placed))
     most = constraint_rooms(fewer, case.candidates, case.places.problem)[tally.hard.index].most
     if (most is not None and most <= admitted) or not case.has_room(admitted + 1):
         return
     domains, count = plural(domain_count, placed.noun), "counts" if domain_count == 1 else "count"
     said = f"{case.fit(admitted)}: minDomains is {wanted} but {domains} {count}"
-    remedy = first_that_helps(
-        case, admitted, _remedies(case, tally, placed, domain_count), field=_FIELD, brings=costs_pods
-    )
+    remedy = first_that_helps(case, admitted, _remedies(case, tally, placed), field=_FIELD, brings=costs_pods)
     yield Finding(
         rule=MIN_DOMAINS_UNREACHABLE.id,
         path=f"{placed.path}.{remedy.field}",
@@ -101,23 +96,13 @@ def _empty(case: TemplateUnderRule, tally: ConstraintRoom) -> int:
     return sum(not tally.column.with_value(name) & counting for name in names)
 
 
-def _fewer(case: TemplateUnderRule, tally: ConstraintRoom, domains: int) -> tuple[CountedConstraint, ...]:
-    """The hard constraints with another minDomains in one of them."""
-    hard, index = case.places.hard, tally.hard.index
-    changed = replace(tally.hard, constraint=replace(tally.hard.constraint, min_domains=domains))
-    return (*hard[:index], changed, *hard[index + 1 :])
+def _fewer(tally: ConstraintRoom, placed: Placed) -> tuple[Change, ...]:
+    return (Change(placed.index, _FIELD, tally.column.domain_count(tally.domains.counting)),)
 
 
-def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed, domain_count: int) -> Iterator[Remedy]:
-    """The changes to try, the smallest first; a single domain is nothing to spread over."""
-    if domain_count > 1:
-        fix = changes(placed, minDomains=domain_count)
-        yield Remedy(
-            _FIELD, f"use minDomains: {domain_count}", fix, _fewer(case, tally, domain_count), is_last_word=False
-        )
-    else:
-        yield from removed(case, placed)
-        yield Remedy(_FIELD, "remove minDomains", Fix("remove minDomains"), _fewer(case, tally, domain_count))
-    yield from softened(case, placed)
-    if len(case.placed) > 1:
-        yield from softened(case, *case.placed)
+def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
+    """The changes to try, the smallest first."""
+    yield from fewer_domains(case, tally)
+    if tally.column.domain_count(tally.domains.counting) == 1:
+        yield Remedy(_FIELD, "remove minDomains", Fix("remove minDomains"), hard_with(case, _fewer(tally, placed)))
+    yield from loosened(case, placed)

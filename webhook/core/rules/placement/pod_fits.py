@@ -11,7 +11,6 @@ from typing import Literal
 from msgspec import Struct
 
 from webhook.core.api.types import PodTemplate
-from webhook.core.changes.fix import Fix
 from webhook.core.coming_pods.next_pod import after_admission, problem_of
 from webhook.core.explain.explanation import Balance, Explanation, explain_pod, standstill
 from webhook.core.explain.fix_text import fix_text
@@ -24,7 +23,7 @@ from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswe
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.placement.frame.case import POD_GROUP, TemplateUnderRule
 from webhook.core.rules.placement.frame.each_template import PlacementRule
-from webhook.core.rules.placement.frame.shortfall import Shortfall, in_the_way, missing, remedy, speaks_of, steps
+from webhook.core.rules.placement.frame.shortfall import Shortfall, in_the_way, missing, speaks_of, steps, suggested
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.volumes import claim_name
 from webhook.core.scheduler.problem import may_preempt
@@ -117,16 +116,16 @@ def _of_replicas(short: Shortfall) -> Finding:
     most = short.staying + (found.most or 0)
     fit = f"{most} {of} fit" if most == short.fewest else f"{short.fewest} to {most} {of} fit"
     limit = "" if short.replicas == short.case.wanted else " (the autoscaler's maximum)"
-    change, blamed = remedy(short), short.case.placed[0]
+    path, change = suggested(short)
     why = in_the_way(short)
     return Finding(
         rule=DO_NOT_FIT.id,
-        path=change.path if change else blamed.path,
+        path=path,
         summary=f"{fit}{limit}: {why}",
-        remedy=f"{change.words} fits {short.replicas}" if change else "",
+        remedy=f"{change.words} fits {short.replicas}" if change.words else "",
         detail=f"{fit}{limit} (cause: {short.cause}): {why}{steps(short)}{short.by_preempting}{short.case.stay}",
-        **(change.fix if change else Fix()).fields,
-        key=blamed.template.path,
+        **change.fix.fields,
+        key=short.case.placed[0].template.path,
         warns=short.at_most is not Mode.AUDIT,
         at_most=short.at_most,
     )

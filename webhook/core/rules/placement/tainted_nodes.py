@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from webhook.core.api.types import IGNORE
+from webhook.core.changes.change import NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Severity, short_enough
@@ -10,12 +11,7 @@ from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.frame.case import TemplateUnderRule, counts_tainted_nodes, noun, staying
 from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.placement.frame.lost_zones import costs_pods
-from webhook.core.rules.placement.frame.remedies import (
-    NODE_AFFINITY_POLICY,
-    NODE_TAINTS_POLICY,
-    first_that_helps,
-    honoring,
-)
+from webhook.core.rules.placement.frame.remedies import first_that_helps, honoring
 from webhook.core.text import plural
 
 

@@ -7,6 +7,7 @@ find a place.
 from collections.abc import Iterator, Sequence
 
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.changes.change import WHEN_UNSATISFIABLE
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Severity
@@ -14,7 +15,7 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
 from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.placement.frame.lost_zones import costs_pods
-from webhook.core.rules.placement.frame.remedies import WHEN_UNSATISFIABLE_FIELD, first_that_helps, softened
+from webhook.core.rules.placement.frame.remedies import first_that_helps, made_soft
 from webhook.core.text import plural
 
 _MAX_ZONES_LISTED = 4  # zones whose nodes are listed; of more, the smallest and the largest number
@@ -57,12 +58,12 @@ def _capped(case: TemplateUnderRule, zones: ConstraintRoom, placed: tuple[Placed
     zone, host = placed
     of = f"{admitted} of {plural(case.wanted, 'pod')}" if admitted < case.wanted else plural(admitted, "pod")
     said = f"{_sizes(zones)} at most {of}{case.run}"
-    tried = (*softened(case, host), *softened(case, zone), *softened(case, zone, host))
-    remedy = first_that_helps(case, admitted, tried, field=WHEN_UNSATISFIABLE_FIELD, brings=costs_pods)
+    tried = (*made_soft(case, host), *made_soft(case, zone), *made_soft(case, zone, host))
+    remedy = first_that_helps(case, admitted, tried, field=WHEN_UNSATISFIABLE, brings=costs_pods)
     loose = zone if remedy.fix.edits and remedy.fix.edits[0].path.startswith(f"{zone.path}.") else host
     return Finding(
         rule=CEILING.id,
-        path=f"{loose.path}.{WHEN_UNSATISFIABLE_FIELD}",
+        path=f"{loose.path}.{WHEN_UNSATISFIABLE}",
         summary=said,
         remedy=remedy.words,
         detail=f"{said}: {zone.name} lets no zone get further than maxSkew {zone.constraint.max_skew} ahead of the"

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from webhook.core.api.types import IGNORE
 from webhook.core.api.well_known import ZONE
+from webhook.core.changes.change import NODE_TAINTS_POLICY
 from webhook.core.policy.policy import Mode, mode_for
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.frame.case import TemplateUnderRule, counts_tainted_nodes
 from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.placement.frame.lost_zones import Loss, costs_pods, worst_loss
-from webhook.core.rules.placement.frame.remedies import NODE_TAINTS_POLICY, Remedy, honoring
+from webhook.core.rules.placement.frame.remedies import Remedy, honoring
 from webhook.core.text import plural, quoted
 
 _TOLD = frozenset({Mode.WARN, Mode.DENY})

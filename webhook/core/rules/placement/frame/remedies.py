@@ -1,22 +1,27 @@
 """The changes that rules about places offer: each is tried, smallest first, and the first that helps is named."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import HONOR, IGNORE
+from webhook.core.changes.change import (
+    NODE_TAINTS_POLICY,
+    WHEN_UNSATISFIABLE,
+    Change,
+    Changes,
+    hard_after,
+    honored,
+    softened,
+)
 from webhook.core.changes.fix import Fix, all_of, without_edits
-from webhook.core.placement.proofs.constraint_room import constraint_rooms
+from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.proofs.workload_problem import CountedConstraint
 from webhook.core.rules.frame.edits import changes, changes_in, removal, softening
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
-
-NODE_TAINTS_POLICY = "nodeTaintsPolicy"
-NODE_AFFINITY_POLICY = "nodeAffinityPolicy"
-WHEN_UNSATISFIABLE_FIELD = "whenUnsatisfiable"
-_ATTRIBUTES = {NODE_TAINTS_POLICY: "node_taints_policy", NODE_AFFINITY_POLICY: "node_affinity_policy"}
 
 
 class Remedy(Struct, frozen=True):
@@ -26,7 +31,7 @@ class Remedy(Struct, frozen=True):
     it. ``is_last_word`` says that the rule has nothing to say of the constraint afterwards, however many pods fit.
     """
 
-    field: str = WHEN_UNSATISFIABLE_FIELD
+    field: str = WHEN_UNSATISFIABLE
     words: str = ""
     fix: Fix = Fix()
     hard: tuple[CountedConstraint, ...] = ()
@@ -60,13 +65,35 @@ def first_that_helps(
     return Remedy(field)
 
 
+def fix_of(case: TemplateUnderRule, several: Changes) -> Fix:
+    """The changes as one fix of the template."""
+    places = {each.index: each for each in case.placed}
+    named, fixes = len({each.index for each in several}) > 1, []
+    for index, group in groupby(several, key=lambda each: each.index):
+        fields = {each.field: each.value for each in group}
+        if fields.keys() & {WHEN_UNSATISFIABLE, ""}:
+            fixes.append(softening(places[index], case.subject.placed, named=named))
+        else:
+            fixes.append(changes(places[index], at=None, named=named, **fields))
+    return all_of(fixes)
+
+
+def hard_with(case: TemplateUnderRule, several: Sequence[Change]) -> tuple[CountedConstraint, ...]:
+    """The hard constraints of the template after the changes."""
+    return tuple(
+        replace(hard, constraint=after)
+        for hard, placed in zip(case.places.hard, case.placed, strict=True)
+        if (after := hard_after(hard.constraint, placed.index, several)) is not None
+    )
+
+
 def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:
     """The same, with nodeTaintsPolicy Honor in the hard constraints that are left."""
-    left = tuple(case.placed[each.index] for each in remedy.hard if _ignores(each, NODE_TAINTS_POLICY))
-    hard = tuple(_with_policies(each, (NODE_TAINTS_POLICY,)) for each in remedy.hard)
-    if not left or not _spreads(case, hard):
+    ignoring = [each.index for each in remedy.hard if each.constraint.node_taints_policy == IGNORE]
+    hard = tuple(replace(each, constraint=replace(each.constraint, node_taints_policy=HONOR)) for each in remedy.hard)
+    if not ignoring or not _spreads(case, hard):
         return None
-    fix = changes_in(left, _constraints(case), nodeTaintsPolicy=HONOR)
+    fix = changes_in([case.placed[each] for each in ignoring], _constraints(case), nodeTaintsPolicy=HONOR)
     return replace(remedy, fix=all_of((remedy.fix, fix)), hard=hard)
 
 
@@ -94,41 +121,35 @@ def _spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool
 def removed(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
     """Remove a constraint of one domain, if it is the only one; beside others, it keeps defaults away."""
     if len(_constraints(case)) == 1:
-        yield Remedy(WHEN_UNSATISFIABLE_FIELD, f"remove {placed.name}", removal(placed), ())
+        yield Remedy(WHEN_UNSATISFIABLE, f"remove {placed.name}", removal(placed), ())
 
 
 def _honoring(case: TemplateUnderRule, several: Sequence[Placed], fields: Sequence[str]) -> Remedy | None:
-    changed = {
-        field: tuple(each for each in several if _ignores(case.places.hard[case.placed.index(each)], field))
-        for field in fields
-    }
+    written = case.placed[0].template.template.pod_spec.constraints
+    changed = {field: [each for each in several if honored(written, each.index, field)] for field in fields}
     if not all(changed.values()):
         return None
-    hard = tuple(
-        _with_policies(each, [field for field in fields if placed in changed[field]])
-        for each, placed in zip(case.places.hard, case.placed, strict=True)
-    )
-    constraints = _constraints(case)
+    made = tuple(Change(each.index, field, HONOR) for field, group in changed.items() for each in group)
+    words, every = f"set {' and '.join(fields)}: {HONOR}", _constraints(case)
     if len(several) == 1:
-        fix = changes(several[0], at=None, named=False, **dict.fromkeys(fields, HONOR))
+        fix = fix_of(case, made)
     else:
-        fix = all_of(changes_in(changed[field], constraints, **{field: HONOR}) for field in fields)
-    where = ""
-    if len(several) > 1:
+        fix = all_of(changes_in(group, every, **{field: HONOR}) for field, group in changed.items())
         touched = [each for each in several if any(each in group for group in changed.values())]
-        where = f" in {_names(touched, constraints)}"
-    return Remedy(
-        fields[0],
-        f"set {' and '.join(fields)}: {HONOR}{where}",
-        fix,
-        hard,
-        is_last_word=fields[0] == NODE_TAINTS_POLICY,
-    )
+        names = "every constraint" if len(touched) == len(every) else " and ".join(each.name for each in touched)
+        words = f"{words} in {names}"
+    return Remedy(fields[0], words, fix, hard_with(case, made), is_last_word=fields[0] == NODE_TAINTS_POLICY)
 
 
-def _with_policies(hard: CountedConstraint, fields: Iterable[str]) -> CountedConstraint:
-    honored = {_ATTRIBUTES[field]: HONOR for field in fields}
-    return replace(hard, constraint=replace(hard.constraint, **honored))
+def fewer_domains(case: TemplateUnderRule, room: ConstraintRoom) -> Iterator[Remedy]:
+    """Lower minDomains to the domains that there are; a single one is nothing to spread over."""
+    placed, there = case.placed[room.hard.index], room.column.domain_count(room.domains.counting)
+    if there > 1:
+        made = (Change(placed.index, "minDomains", there),)
+        words = f"use minDomains: {there}"
+        yield Remedy("minDomains", words, fix_of(case, made), hard_with(case, made), is_last_word=False)
+    else:
+        yield from removed(case, placed)
 
 
 def _constraints(case: TemplateUnderRule) -> tuple[Placed, ...]:
@@ -136,15 +157,14 @@ def _constraints(case: TemplateUnderRule) -> tuple[Placed, ...]:
     return tuple(each for each in case.subject.placed if each.template is case.placed[0].template)
 
 
-def _names(several: Sequence[Placed], every: Sequence[Placed]) -> str:
-    return "every constraint" if len(several) == len(every) else " and ".join(each.name for each in several)
+def loosened(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
+    """This constraint made soft, then all hard constraints of the template."""
+    yield from made_soft(case, placed)
+    if len(case.placed) > 1:
+        yield from made_soft(case, *case.placed)
 
 
-def _ignores(hard: CountedConstraint, field: str) -> bool:
-    return bool(getattr(hard.constraint, _ATTRIBUTES[field]) == IGNORE)
-
-
-def softened(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
+def made_soft(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
     """Constraints made soft; where a soft twin of one is there, out with it.
 
     Shape: a soft constraint that has a single domain would have no effect: where it is the only one, it is taken out.
@@ -153,12 +173,13 @@ def softened(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
     if any(domains[case.placed.index(each)] < 2 for each in several):
         yield from removed(case, several[0])
         return
-    fixes = [softening(each, case.subject.placed, named=len(several) > 1) for each in several]
+    written = case.placed[0].template.template.pod_spec.constraints
+    soft = [softened(written, each.index) for each in several]
     words = [
-        f"remove {each.name}" if fix.text.startswith("remove") else f"make {each.short_name} ScheduleAnyway"
-        for each, fix in zip(several, fixes, strict=True)
+        f"make {each.short_name} ScheduleAnyway" if made[0].field else f"remove {each.name}"
+        for each, made in zip(several, soft, strict=True)
     ]
-    if len(several) > 1 and all(each.startswith("make") for each in words):
+    if len(several) > 1 and all(made[0].field for made in soft):
         words = [f"make {' and '.join(each.short_name for each in several)} ScheduleAnyway"]
-    kept = tuple(each for each, placed in zip(case.places.hard, case.placed, strict=True) if placed not in several)
-    yield Remedy(WHEN_UNSATISFIABLE_FIELD, " and ".join(words), all_of(fixes), kept)
+    every = tuple(each for made in soft for each in made)
+    yield Remedy(WHEN_UNSATISFIABLE, " and ".join(words), fix_of(case, every), hard_with(case, every))

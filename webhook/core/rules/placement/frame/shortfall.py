@@ -7,15 +7,13 @@ all made anew.
 
 from collections.abc import Sequence
 from enum import Enum, auto
-from itertools import groupby
 
 from msgspec import Struct
 
 from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.well_known import HOSTNAME, JOB_NAME
 from webhook.core.changes.all_pods import Loosenings
-from webhook.core.changes.change import Changes, template_with
-from webhook.core.changes.fix import Fix, all_of
+from webhook.core.changes.change import WHEN_UNSATISFIABLE, Changes, template_with
 from webhook.core.coming_pods.missing_pods import ToCome, all_anew, in_a_rollout, to_come
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.index.owners import keeps_revision
@@ -26,11 +24,11 @@ from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constr
 from webhook.core.placement.proofs.workload_problem import CandidateNodes, candidate_nodes
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, always_fits, simulate
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import changes, softening
 from webhook.core.rules.frame.own_pods import NO_SELECTOR, own_selector
 from webhook.core.rules.frame.rule import SEARCH
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.frame.case import TemplateUnderRule, selected_by, staying
+from webhook.core.rules.placement.frame.remedies import Remedy, fix_of
 from webhook.core.scheduler.problem import may_preempt
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import plural
@@ -82,14 +80,6 @@ class Shortfall(Struct, frozen=True):
         """How many have a node after the worst order that is known."""
         found = self.found
         return self.staying + (sum(found.placed) if found.fewest is None else found.fewest)
-
-
-class Remedy(Struct, frozen=True):
-    """The change of one or more constraints with which every order places all pods, and the field to point at."""
-
-    words: str
-    path: str
-    fix: Fix
 
 
 def speaks_of(subject: Subject, _hard: Sequence[Placed]) -> bool:
@@ -216,15 +206,33 @@ def _unknown_labels(case: TemplateUnderRule) -> str:
     return case.index.lacks("replicasets") if by_revision else ""
 
 
-def remedy(short: Shortfall) -> Remedy | None:
-    """The smallest change that helps, if spread is in the way; None where none does."""
-    if short.cause is not Cause.SPREAD:
-        return None
+def suggested(short: Shortfall) -> tuple[str, Remedy]:
+    """The path to point at, and the smallest change that helps, if spread is in the way and one does.
+
+    With the change every order places all pods.
+    """
+    case, found = short.case, None
+    if short.cause is Cause.SPREAD:
+        found = _that_helps(short, case.placed[0].template)
+    if found is None:
+        return case.placed[0].path, Remedy()
+    places, words = {each.index: each for each in case.placed}, list[str]()
+    soft = {each.index for each in found if each.softens}
+    for each in found:
+        short_name = places[each.index].short_name
+        name = f"{short_name} " * (len(case.placed) > 1)
+        if each.softens:
+            words.append(f"{short_name} ScheduleAnyway")
+        elif each.index not in soft:
+            words.append(f"no {name}{each.field}" if each.value is None else name + one_field(each.field, each.value))
+    field = found[0].field or WHEN_UNSATISFIABLE
+    return f"{places[found[0].index].path}.{field}", Remedy(field, " and ".join(words), fix_of(case, found))
+
+
+def _that_helps(short: Shortfall, template: Template) -> Changes | None:
     case = short.case
-    template = case.placed[0].template
-    written = template.template.pod_spec.constraints
     choices = Loosenings(
-        constraints=written,
+        constraints=template.template.pod_spec.constraints,
         domains={
             placed.index: room.column.domain_count(room.domains.counting)
             for room, placed in zip(case.rooms, case.placed, strict=True)
@@ -239,28 +247,7 @@ def remedy(short: Shortfall) -> Remedy | None:
         left -= 1
         return left >= 0 and not case.subject.late and _always_fit(short, template_with(template, changes))
 
-    found = next(choices.that_help(fits), None)
-    return None if found is None else _in_words(case, found)
-
-
-def _in_words(case: TemplateUnderRule, several: Changes) -> Remedy:
-    places = {each.index: each for each in case.placed}
-    named, words, fixes = len(case.placed) > 1, list[str](), list[Fix]()
-    for index, group in groupby(several, key=lambda each: each.index):
-        placed, fields = places[index], {each.field: each.value for each in group}
-        name, elsewhere = f"{placed.short_name} " * named, several[-1].index != several[0].index
-        if fields.keys() & {"whenUnsatisfiable", ""}:
-            words.append(f"{placed.short_name} ScheduleAnyway")
-            fixes.append(softening(placed, case.subject.placed, named=elsewhere))
-            continue
-        words += [
-            f"no {name}{key}" if value is None else f"{name}{one_field(key, value)}" for key, value in fields.items()
-        ]
-        fixes.append(changes(placed, at=None, named=several[-1].index != several[0].index, **fields))
-    first = several[0]
-    return Remedy(
-        " and ".join(words), f"{places[first.index].path}.{first.field or 'whenUnsatisfiable'}", all_of(fixes)
-    )
+    return next(choices.that_help(fits), None)
 
 
 def _always_fit(short: Shortfall, template: Template) -> bool:
