@@ -8,7 +8,6 @@ from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.changes.change import Change
 from webhook.core.explain.explanation import explain_pod
-from webhook.core.explain.fix_text import fix_text
 from webhook.core.scheduler.problem import take
 from webhook.core.text import listed, together
 
@@ -110,7 +109,7 @@ def test_what_was_merged_of_match_label_keys_is_left_out():
 
 
 def texts(found):
-    return [fix_text(each, found.balances) for each in found.fixes]
+    return [found.in_words(each) for each in found.fixes]
 
 
 NARROWER = "set labelSelector: {matchLabels: {app: web, tier: front}}"

@@ -15,7 +15,6 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.explain.explanation import _in_short, explain_pod, rejections, standstill
-from webhook.core.explain.fix_text import fix_text
 from webhook.core.index import node_sets
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL, TOO_SKEWED, SpreadDefaults
 from webhook.core.scheduler.plugins.status import Status
@@ -291,15 +290,15 @@ def test_reasons_can_be_left_out():
 def test_a_fix_names_its_constraint_where_two_are_hard():
     index = cluster("z1: a=1 | z2: ~b=0")
     both = explained(index, ZONES, HOSTS)
-    assert [fix_text(fix, both.balances) for fix in both.fixes] == [
+    assert [both.in_words(fix) for fix in both.fixes] == [
         "add nodeTaintsPolicy: Honor in zone[0] and hostname[1]",
         "set maxSkew: 2 in zone[0] and hostname[1]",
         "set whenUnsatisfiable: ScheduleAnyway in zone[0] and hostname[1]",
     ]
     one = explained(index, constraint(select=WEB, min_domains=3), constraint(select=WEB, when="ScheduleAnyway"))
-    assert [fix_text(fix, one.balances) for fix in one.fixes] == ["set maxSkew: 2", "remove zone[0]"]
+    assert [one.in_words(fix) for fix in one.fixes] == ["set maxSkew: 2", "remove zone[0]"]
     alone = explained(cluster("z1: a=1"), constraint(select=WEB, min_domains=3))
-    assert [fix_text(fix, alone.balances) for fix in alone.fixes] == [
+    assert [alone.in_words(fix) for fix in alone.fixes] == [
         "set minDomains: 1",
         "set maxSkew: 2",
         "set whenUnsatisfiable: ScheduleAnyway and remove minDomains",

@@ -3,13 +3,15 @@
 A pod's constraints are immutable; its controller makes the next pod from the template.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from shlex import quote
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api.types import OwnerReference, Pod
+from webhook.core.changes.change import Changes
 from webhook.core.changes.one_pod import PodFix
 from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -42,6 +44,12 @@ class EditTarget(Struct, frozen=True, kw_only=True):
         """Its kind as an argument of kubectl: ``deployment``, ``rollout.argoproj.io``."""
         group, kind = group_kind(self.api_version, self.kind)
         return self.kind.lower() if (group, kind) in BUILT_IN_KINDS else f"{self.kind.lower()}.{group}"
+
+    def placed(self, changes: Changes) -> Changes | None:
+        """The changes of a pod's constraints as changes of the object's; None if they cannot be written there."""
+        if self.path is None or any(each.index not in self.places for each in changes):
+            return None
+        return tuple(replace(each, index=self.places[each.index]) for each in changes)
 
 
 def object_title(kind: str, namespace: str, name: str) -> str:
@@ -115,25 +123,24 @@ def patch(fix: PodFix, where: EditTarget, pod: Pod) -> list[dict[str, object]] |
 
     Shape: it tests the keys of the constraints first, so that it fails on a template that has changed meanwhile.
     """
-    if where.path is None or any(change.index not in where.places for change in fix.changes):
+    changes = where.placed(fix.changes)
+    if changes is None:
         return None
-    return [*_operations(fix, where, pod)]
-
-
-def _operations(fix: PodFix, where: EditTarget, pod: Pod) -> Iterator[dict[str, object]]:
     root = f"/{(where.path or '').replace('.', '/')}spec/topologySpreadConstraints"
-    for index in dict.fromkeys(change.index for change in fix.changes):
-        key = pod.pod_spec.constraints[index].topology_key
-        yield {"op": "test", "path": f"{root}/{where.places[index]}/topologyKey", "value": key}
-    for change in fix.changes:
-        at = f"{root}/{where.places[change.index]}/{change.field}"
-        if change.field and change.value is None:
-            yield {"op": "remove", "path": at}
-        elif change.field:
-            yield {"op": "add", "path": at, "value": msgspec.to_builtins(change.value)}
+    keys = {each.index: pod.pod_spec.constraints[each.index].topology_key for each in fix.changes}
+    operations = [_operation("test", f"{root}/{where.places[index]}/topologyKey", key) for index, key in keys.items()]
+    for each in changes:
+        if each.field:
+            verb = "remove" if each.value is None else "add"
+            operations.append(_operation(verb, f"{root}/{each.index}/{each.field}", each.value))
     # From the last to the first: a removal moves those behind it.
-    for index in sorted((where.places[each.index] for each in fix.changes if not each.field), reverse=True):
-        yield {"op": "remove", "path": f"{root}/{index}"}
+    removed = sorted((each.index for each in changes if not each.field), reverse=True)
+    return operations + [_operation("remove", f"{root}/{index}") for index in removed]
+
+
+def _operation(verb: str, path: str, value: object = None) -> dict[str, object]:
+    made: dict[str, object] = {"op": verb, "path": path}
+    return made if verb == "remove" else made | {"value": msgspec.to_builtins(value)}
 
 
 def command(operations: list[dict[str, object]], where: EditTarget, options: str = "") -> str:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
 from webhook.core.changes.one_pod import Narrowing, PodFix, changed, fixes, meant_on
+from webhook.core.changes.wording import in_words
 from webhook.core.explain.counted_pods import Company, company
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, FILTER_WORDS
 from webhook.core.explain.obstacles import Obstacle, grouped, obstacles, segment_of
@@ -119,6 +120,10 @@ class Explanation(Struct, frozen=True):
         index = self.fixes[0].changes[0].index if self.fixes else None
         hard = [balance for balance in self.balances if balance.hard]
         return next((balance for balance in hard if index in (None, balance.index)), None)
+
+    def in_words(self, fix: PodFix) -> str:
+        """A fix in words: ``set maxSkew: 2``."""
+        return in_words(fix.changes, self.problem.pod.pod_spec.constraints)
 
 
 def explain_pod(

@@ -6,11 +6,9 @@ Only what was tried is offered: fixes of a pod by its filters, of findings by th
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from webhook.core.changes.one_pod import PodFix
 from webhook.core.defaulting.injection import Injection
-from webhook.core.explain.edit_target import EditTarget, target
+from webhook.core.explain.edit_target import target
 from webhook.core.explain.explanation import Explanation
-from webhook.core.explain.fix_text import fix_text
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.json_edits import Edit, applied, value_at
 from webhook.core.policy.policy import Mode
@@ -34,11 +32,12 @@ def of_waiting(explanation: Explanation, of: ObjectKey, raw: object, index: Read
     fix = next(iter(explanation.fixes), None)
     if fix is None:
         return None
-    text, pod = fix_text(fix, explanation.balances), explanation.problem.pod
-    edited = target(pod, index)
+    edited = target(explanation.problem.pod, index)
     mine = of == key_of(edited.namespace, edited.api_version, edited.kind, edited.name)
-    edits = _edits(fix, edited) if mine else None
-    return SmallestFix(of="pending", text=one_line(text, _MOST_CHARS), yaml="" if edits is None else _yaml(raw, edits))
+    placed = (edited.placed(fix.changes) if mine else None) or ()
+    root = f"{edited.path}spec.topologySpreadConstraints"
+    yaml = _yaml(raw, [Edit(f"{root}{each.at}", plain(each.value)) for each in placed])
+    return SmallestFix(of="pending", text=one_line(explanation.in_words(fix), _MOST_CHARS), yaml=yaml)
 
 
 def of_findings(judged: Sequence[Judged], raw: object) -> SmallestFix | None:
@@ -66,17 +65,6 @@ def _weight(judged: Judged) -> tuple[int, int, int]:
     """What puts the finding that matters most first."""
     finding = judged.finding
     return -(judged.configured is Mode.DENY), _SEVERITIES.index(judged.severity), -bool(finding.edits)
-
-
-def _edits(fix: PodFix, where: EditTarget) -> tuple[Edit, ...] | None:
-    """The fix of a pod as edits of the object that makes it; None if it cannot be written there."""
-    if where.path is None or any(change.index not in where.places for change in fix.changes):
-        return None
-    root = f"{where.path}spec.topologySpreadConstraints"
-    return tuple(
-        Edit(f"{root}[{where.places[each.index]}]{f'.{each.field}' if each.field else ''}", plain(each.value))
-        for each in fix.changes
-    )
 
 
 def _yaml(raw: object, edits: Iterable[Edit]) -> str:

@@ -14,9 +14,8 @@ from webhook.core.api.types import Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, HOSTNAME, NODE_STATES, TAINT_UNSCHEDULABLE
 from webhook.core.changes.all_pods import Loosenings
 from webhook.core.changes.change import Change, Changes, template_with, value_of
-from webhook.core.changes.one_pod import PodFix
+from webhook.core.changes.wording import in_words
 from webhook.core.context import Context
-from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.obstacles import segment_of
 from webhook.core.index import node_sets
 from webhook.core.index.overlay import with_nodes
@@ -214,7 +213,7 @@ def _help(changes: Changes, maker: Maker, end: Ending) -> Help:
     path = f"{maker.source.template.constraints_path}[{first.index}]"
     whole = bool(more) or not first.field
     return Help(
-        text=fix_text(PodFix(changes, 0), end.after.balances),
+        text=in_words(changes, end.after.problem.pod.pod_spec.constraints),
         target=maker.title,
         path=path if whole else f"{path}.{first.field}",
         before=None if whole else value_of(constraint, first.field),

@@ -10,7 +10,6 @@ from webhook.core.changes.one_pod import PodFix
 from webhook.core.explain.cause_text import relief_text
 from webhook.core.explain.edit_target import EditTarget
 from webhook.core.explain.explanation import Balance
-from webhook.core.explain.fix_text import fix_text
 from webhook.core.index import node_sets
 from webhook.core.scheduler.plugins.status import OK
 from webhook.core.scheduler.verdict import Verdict
@@ -58,13 +57,13 @@ def _fix(fix: PodFix, replicas: Replicas | None, answer: AnsweredQuestion) -> Js
     explanation, path = answer.explanation, answer.question.path
     changes = [
         {
-            "path": f"{path}spec.topologySpreadConstraints[{each.index}]{f'.{each.field}' if each.field else ''}",
+            "path": f"{path}spec.topologySpreadConstraints{each.at}",
             "value": msgspec.to_builtins(each.value),
         }
         for each in fix.changes
     ]
     return {
-        "text": fix_text(fix, explanation.balances),
+        "text": explanation.in_words(fix),
         "nodes": [*explanation.verdict.nodes.names_of(fix.open)],
         "changes": changes,
         "fits": None if replicas is None else {"min": replicas.fewest, "max": replicas.most, "wanted": replicas.wanted},

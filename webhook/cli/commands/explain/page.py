@@ -20,7 +20,6 @@ from webhook.core.explain.cause_text import (
     shortage_text,
 )
 from webhook.core.explain.explanation import Balance, Explanation, out_text, rejections
-from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.obstacles import grouped
 from webhook.core.explain.reliefs import shortages
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
@@ -252,7 +251,7 @@ def _help(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     """What would help: changes of the pod and where to write them, then changes of the cluster."""
     explanation = answer.explanation
     lines = [
-        (one_line(fix_text(fix, explanation.balances), 200), fix.nodes, all_pods.text if all_pods else "")
+        (one_line(explanation.in_words(fix), 200), fix.nodes, all_pods.text if all_pods else "")
         for fix, all_pods in zip_longest(explanation.fixes, answer.replicas)
     ]
     tolerations = [relief for relief in explanation.reliefs if relief.what == "toleration"]

@@ -13,7 +13,6 @@ from webhook.core.context import Context
 from webhook.core.explain.cause_text import cause_summary, in_the_way
 from webhook.core.explain.edit_target import object_title
 from webhook.core.explain.explanation import explain_pod
-from webhook.core.explain.fix_text import fix_text
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
 from webhook.core.scan.scanned import PendingCause
@@ -117,7 +116,7 @@ def _block(each: WaitingPods, index: ClusterIndex, paint: Paint) -> Iterator[str
     if line := in_the_way(explanation):
         yield f"  {line}\n"
     for fix in explanation.fixes[:1]:
-        text = one_line(fix_text(fix, explanation.balances), 200)
+        text = one_line(explanation.in_words(fix), 200)
         yield f"  {paint('fix', GREEN)}: {text}  ({plural(fix.nodes, 'node')} then)\n"
 
 

@@ -13,17 +13,17 @@ The grammar of `Finding.fix`, where it has edits:
 A fix without edits is for people, in words.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from webhook.core.apiserver.validation import soft_fields
 from webhook.core.changes.fix import Fix, bounded
+from webhook.core.changes.wording import field_text
 from webhook.core.json_edits import Edit
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.text import constraint_name
-from webhook.core.yaml_flow import one_field, plain
+from webhook.core.yaml_flow import plain
 
 
 def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fields: object) -> Fix:
@@ -32,31 +32,22 @@ def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fie
     Shape: ``fields`` have the API's names, and values of JSON or of `api.types`. ``at`` is the finding's path, if that
     is not the one field. ``named`` adds the constraint's name, for findings in another constraint.
     """
-    texts = []
-    for name, value in fields.items():
-        written = one_field(name, value)
-        if value is None:
-            texts.append(f"remove {name}")
-        elif not _is_there(placed, name):
-            texts.append(f"add {written}")
-        elif len(fields) == 1 and not named and at in {None, f"{placed.path}.{name}"}:
-            texts.append(written)
-        else:
-            texts.append(f"set {written}")
-    where = f" in {placed.name}" if named else ""
-    return Fix(bounded(" and ".join(texts) + where), tuple(_edits((placed,), fields)))
+    fix = _fix((placed,), f" in {placed.name}" if named else "", fields)
+    alone = len(fields) == 1 and not named and at in {None, f"{placed.path}.{next(iter(fields))}"}
+    return replace(fix, text=fix.text.removeprefix("set ")) if alone else fix
 
 
 def changes_in(several: Sequence[Placed], every: Sequence[Placed], **fields: object) -> Fix:
     """The fix that sets the same fields in several constraints; ``every`` are all constraints."""
-    if len(several) == 1 and len(every) == 1:
-        return changes(several[0], at="", named=False, **fields)
-    texts = []
-    for name, value in fields.items():
-        verb = "set" if any(_is_there(each, name) for each in several) else "add"
-        texts.append(f"remove {name}" if value is None else f"{verb} {one_field(name, value)}")
     names = "every constraint" if len(several) == len(every) else " and ".join(each.name for each in several)
-    return Fix(bounded(f"{' and '.join(texts)} in {names}"), tuple(_edits(several, fields)))
+    return _fix(several, f" in {names}" if len(every) > 1 else "", fields)
+
+
+def _fix(several: Sequence[Placed], where: str, fields: Mapping[str, object]) -> Fix:
+    constraints = [each.constraint for each in several]
+    texts = [field_text(name, value, *constraints) for name, value in fields.items()]
+    edits = [Edit(f"{each.path}.{name}", plain(value)) for each in several for name, value in fields.items()]
+    return Fix(bounded(f"{' and '.join(texts)}{where}"), tuple(edits))
 
 
 def removal(placed: Placed, *, named: bool = False) -> Fix:
@@ -92,12 +83,3 @@ def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -
     if fields is None:
         return Fix(removal(placed, named=named).text, by_hand="a ScheduleAnyway constraint over its key exists already")
     return changes(placed, at=None, named=named, **fields)
-
-
-def _edits(several: Iterable[Placed], fields: Mapping[str, object]) -> Iterable[Edit]:
-    return (Edit(f"{placed.path}.{name}", plain(value)) for placed in several for name, value in fields.items())
-
-
-def _is_there(placed: Placed, name: str) -> bool:
-    """Whether the field is written, if only as null."""
-    return name in msgspec.to_builtins(placed.constraint)

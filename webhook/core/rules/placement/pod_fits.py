@@ -13,7 +13,6 @@ from msgspec import Struct
 from webhook.core.api.types import PodTemplate
 from webhook.core.coming_pods.next_pod import after_admission, problem_of
 from webhook.core.explain.explanation import Balance, Explanation, explain_pod, standstill
-from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.reliefs import without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Outcome
@@ -165,7 +164,7 @@ def _finding(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -
         )
     # Injected constraints have no path in the object.
     placed = next((each for each in subject.placed if each.index == blocking.index), None)
-    texts = [one_line(fix_text(fix, explanation.balances), 120) for fix in explanation.fixes]
+    texts = [one_line(explanation.in_words(fix), 120) for fix in explanation.fixes]
     remedy = texts[0] if texts else ""
     return Finding(
         rule=DO_NOT_FIT.id,
