@@ -16,7 +16,7 @@ import pstats
 import sys
 import time
 
-from bench.field_cost import HOSTNAME, POLICY, PROMISED_IN_LINE, ZONE, Held
+from bench.field_cost import HOSTNAME, POLICY, PROMISED_IN_LINE, ZONE, Timed
 from webhook.admission import Engine, answer, decode_review
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
@@ -254,7 +254,7 @@ def filled(count, fillings=FILLING):
         crowd.add("v1", "Namespace", "", name)
     for fill in fillings:
         fill(crowd)
-    return Engine(policy=POLICY, version=RECORDED, index=crowd.index, lock=Held())
+    return Engine(policy=POLICY, version=RECORDED, index=Timed(crowd.index))
 
 
 # -- what is reviewed
@@ -436,10 +436,10 @@ def main():
     for name, body in itertools.islice(cases(), 0, None, given.every):
         if given.only not in name:
             continue
-        engine.lock.longest = 0.0
+        engine.index.longest = 0.0
         took, answered = in_line(engine, body)
         what = "FAILED" if answered.failed else "a process" if answered.decision.costly else ""
-        rows.append((took, engine.lock.longest, name, what))
+        rows.append((took, engine.index.longest, name, what))
         print(f"\r{len(rows):5}", end="", file=sys.stderr)
     print(f"\r{given.nodes:,} nodes; milliseconds of processor time in the event loop, and of the longest question")
     for took, longest, name, what in sorted(rows, reverse=True):

@@ -12,7 +12,6 @@ many times as long as alone a review takes there with a scan.
 import gc
 import json
 import statistics
-import threading
 import time
 from timeit import repeat
 
@@ -130,7 +129,7 @@ def beside_nodes(without_zone, room=ROOM):
         taints = (Taint(key="dedicated", value="batch", effect="NoSchedule"),) if number % 5 == 4 else None
         meta = ObjectMeta(name=f"node-{number}", labels=labels)
         index.apply("ADDED", Node(metadata=meta, spec=NodeSpec(taints=taints), status=room))
-    return Engine(policy=ENGINE.policy, version=ENGINE.version, index=index, lock=threading.Lock())
+    return Engine(policy=ENGINE.policy, version=ENGINE.version, index=index)
 
 
 def scanned(engine):

@@ -14,7 +14,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from math import inf
 from typing import Literal
 
@@ -25,7 +25,7 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.cached_property import cached_property
 from webhook.core.context import Context
 from webhook.core.decoders import decoder_of
-from webhook.core.index.facts import judged
+from webhook.core.index.facts import Asking, judged_afar
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.nesting import read_nested
 from webhook.core.policy.policy import Policy
@@ -82,15 +82,14 @@ class ReviewError(Exception):
 class Engine(Struct, frozen=True, kw_only=True, dict=True):
     """What a request is judged by. Replaced as a whole when the configuration changes.
 
-    Shape: ``index`` is None where nothing of the cluster is known; whoever reads it holds ``lock``. Where the cluster
-    is ``scanned``, reports tell what is only audited.
+    Shape: ``index`` is None where nothing of the cluster is known; it may change between reviews, never within one.
+    Where the cluster is ``scanned``, reports tell what is only audited.
     Unit: ``age`` says how many seconds ago the cluster was last known to be as the index has it.
     """
 
     policy: Policy
     version: KubernetesVersion
     index: ReadOnlyIndex | None = None
-    lock: AbstractContextManager[object] = nullcontext()
     age: Callable[[], float] = lambda: 0.0
     scanned: bool = False
 
@@ -240,13 +239,15 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
     elsewhere: bool = False,
     unlooked: str = "",
     unread_for: str = "",
+    asking: Asking | None = None,
 ) -> ReviewAnswer:
     """Judge a request and encode the answer. Never raises.
 
     Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time; the caller waits until `time.perf_counter` shows
     ``until``; ``elsewhere`` and ``unlooked`` as in `Context`. Without ``waited`` the decision may name what it
     awaits, and with ``elsewhere`` it may be that the object is costly; then the answer is not one to send. A request
-    that only has an envelope is ``unread_for`` a reason (`core.review.review.unread`).
+    that only has an envelope is ``unread_for`` a reason (`core.review.review.unread`). Where the index may change
+    meanwhile, ``asking`` asks it.
     """
 
     def decide() -> Decision:
@@ -270,7 +271,7 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
 
         try:
             with time_limit(_is_over(_IN_LINE_SECONDS)) if elsewhere else nullcontext():
-                decision = judge(None) if engine.index is None else judged(judge, engine.index, engine.lock)
+                decision = judge(engine.index) if asking is None else judged_afar(judge, asking)
         except OutOfTimeError:
             return Decision(costly=True)
         # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.

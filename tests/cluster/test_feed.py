@@ -1,5 +1,6 @@
 """The feed: every kind into one index, readiness, and what is said of each kind."""
 
+import asyncio
 import threading
 import time
 from math import inf
@@ -11,6 +12,8 @@ from cluster.following import QUICK, contents, eventually, feeding, server
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN_RESOURCES, watched
 from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.owners import Awaited
 from webhook.core.policy.policy import Defaults, Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
@@ -254,3 +257,36 @@ def test_it_stops_at_once(api, tmp_path):
 
     assert time.monotonic() - began < 2.0
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("cluster-")] == []
+
+
+def test_with_a_loop_the_index_changes_in_it_and_nowhere_else(api, tmp_path, monkeypatch):
+    threads = set()
+    apply, has = ClusterIndex.apply, ClusterIndex.has
+
+    def noting(change):
+        def noted(*of):
+            threads.add(threading.get_ident())
+            return change(*of)
+
+        return noted
+
+    monkeypatch.setattr(ClusterIndex, "apply", noting(apply))
+    monkeypatch.setattr(ClusterIndex, "has", noting(has))
+
+    async def follow():
+        feed = Feed(server(api, tmp_path), BUILT_IN_RESOURCES, timing=QUICK)
+        feed.start(asyncio.get_running_loop())
+        woken = asyncio.Event()
+        late = Awaited(api_version="apps/v1", kind="ReplicaSet", namespace="shop", name="late")
+        try:
+            await asyncio.to_thread(eventually, lambda: feed.synced)
+            with feed.arrivals.expecting(late, woken.set):
+                api.put("replicasets", "late", "shop", spec={"replicas": 2})
+                await asyncio.wait_for(woken.wait(), 20)
+            return contents(feed.index)
+        finally:
+            await asyncio.to_thread(feed.stop)
+
+    found = asyncio.run(follow())
+    assert threads == {threading.get_ident()}
+    assert found == from_scratch(api, tmp_path)

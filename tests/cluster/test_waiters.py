@@ -1,7 +1,5 @@
 """Who is woken by what a watch brings."""
 
-import threading
-
 import pytest
 from build import namespace, node, owner, pod
 
@@ -54,23 +52,3 @@ def test_many_wait_for_one_and_end_in_any_order():
     second.__exit__(None, None, None)
     arrivals.told([("ADDED", owner("ReplicaSet/web-7d4"))])
     assert calls == ["b"]
-
-
-@pytest.mark.slow
-def test_waiters_come_and_go_while_events_do():
-    arrivals, ended = Waiters(), threading.Event()
-
-    def tell():
-        while not ended.is_set():
-            arrivals.told([("ADDED", owner("ReplicaSet/web-7d4"))])
-
-    thread = threading.Thread(target=tell)
-    thread.start()
-    try:
-        for _ in range(300):
-            woken = threading.Event()
-            with arrivals.expecting(SET, woken.set):
-                assert woken.wait(10)
-    finally:
-        ended.set()
-        thread.join()

@@ -10,7 +10,6 @@ Reviews between the events fill what an index keeps from one question to the nex
 import json
 import random
 import sys
-import threading
 import time
 import traceback
 from itertools import count
@@ -22,7 +21,7 @@ from webhook.core.api.types import Node, ObjectMeta, Pod, PodStatus, TypeMeta
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.context import Context
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.facts import judged
+from webhook.core.index.facts import answered, judged_afar
 from webhook.core.index.objects import Owner
 from webhook.core.index.readers import decode_object
 from webhook.core.review.decision import AdmissionRequest
@@ -196,6 +195,16 @@ def requests(world):
         )  # fmt: skip
 
 
+class Asking:
+    """As the server asks for what is judged beside the event loop."""
+
+    def __init__(self, index):
+        self.index = index
+
+    def all(self, questions):
+        return answered(self.index, questions)
+
+
 def answers(world, index):
     """What is decided beside the index, by facts of one moment as the server asks for them, and directly."""
     given = Context(policy=world.policy, version=world.version, today=TODAY, now=world.now)
@@ -203,7 +212,8 @@ def answers(world, index):
 
 
 def _answers(request, given, index):
-    yield judged(lambda facts: review(request, replace(given, index=facts)), index, threading.Lock())
+    yield judged_afar(lambda facts: review(request, replace(given, index=facts)), Asking(index))
+    yield review(request, replace(given, index=index))
     yield mutate(request, replace(given, index=index), waited=True)
 
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import socket
-import threading
 import time
 
 import pytest
@@ -12,7 +11,6 @@ from build import node
 from core.review.test_costly import CLUSTER, COSTLY, STRICT, WEB, WIDE, reviewed
 from manifest import RECENT, TODAY, request
 
-from webhook.core.index.facts import Direct
 from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
 from webhook.metrics import Metrics
 from webhook.server.costly import pool as costly
@@ -40,7 +38,7 @@ def judged(act, *, index=CLUSTER):
     """What the function makes of running judges, and their metrics."""
 
     async def run():
-        judges = Judges(metrics, Direct(index, threading.Lock()))
+        judges = Judges(metrics, index)
         judges.start()
         try:
             await asyncio.gather(*judges._all.values())

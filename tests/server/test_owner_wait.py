@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from webhook import admission
 from webhook.admission import Engine
+from webhook.cluster.loop_writer import LoopWriter
 from webhook.cluster.waiters import Waiters
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.version import RECORDED
@@ -211,7 +212,8 @@ def test_it_is_woken_from_the_thread_of_a_watch():
     async def play():
         review = asyncio.create_task(cluster.review())
         await asyncio.sleep(0)
-        thread = threading.Thread(target=cluster.comes, args=(NEW,))
+        write = LoopWriter(asyncio.get_running_loop())
+        thread = threading.Thread(target=write, args=([functools.partial(cluster.comes, NEW)],))
         thread.start()
         return await review, thread.join()
 

@@ -1,16 +1,19 @@
-"""The live cluster: one reflector for each kind, each in its own thread, all into one index behind one lock.
+"""The live cluster: one reflector for each kind, each in its own thread, all into one index.
 
 If the API server is lost, the index stays as it is, and its age grows.
 """
 
+import asyncio
 import ctypes
 import gc
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain
 
 from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.loop_writer import LoopWriter
 from webhook.cluster.reflector import Pace, Reflector, Standing, Timing
 from webhook.cluster.resources import Resource
 from webhook.cluster.waiters import Waiters
@@ -31,10 +34,10 @@ _log = logging.getLogger(__name__)
 
 
 class Feed:
-    """See the module. Hold ``lock`` while reading ``index``.
+    """See the module. Who reads ``index`` holds ``lock``, or is in the event loop that `start` was given.
 
     Shape: no thread runs before `start`, so that the process can fork before it. Without ``as_version`` the index takes
-    the API server's release. ``on_changes`` is called with what the index took, while the lock is held.
+    the API server's release. ``on_changes`` is called with what the index took, before anybody can read it.
     """
 
     def __init__(
@@ -67,12 +70,15 @@ class Feed:
             )
             for resource in resources
         )
+        self._write: Callable[[Iterable[Callable[[], object]]], None] = self._write_locked
         self._threads: list[threading.Thread] = []
         self._fresh = 0
         self._settled = False
 
-    def start(self) -> None:
-        """List and watch, until `stop`."""
+    def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """List and watch, until `stop`. With a loop the index is its own: what comes is applied there."""
+        if loop is not None:
+            self._write = LoopWriter(loop)
         work = [("version", self._follow_version), ("sync", self._settle)]
         work += [(each.standing().resource, partial(self._run, each)) for each in self._reflectors]
         for name, run in work:
@@ -109,19 +115,31 @@ class Feed:
         reflector.run()
 
     def _listed(self, resource: str) -> None:
+        self._write([partial(self.index.has, resource)])
+
+    def _write_locked(self, steps: Iterable[Callable[[], object]]) -> None:
         with self.lock:
-            self.index.has(resource)
+            for step in steps:
+                step()
 
     def _apply(self, changes: Sequence[tuple[Event, ApiObject]]) -> Sequence[Unread]:
-        with self.lock:
-            left_out = [(meta_of(value), why) for event, value in changes if (why := self.index.apply(event, value))]
-            self._on_changes(changes)
-            self._fresh += len(changes)
-            if self._fresh >= _FREEZE and not self._settled:
-                gc.freeze()
-                self._fresh = 0
-        self.arrivals.told(changes)
+        left_out: list[Unread] = []
+
+        def apply(event: Event, value: ApiObject) -> None:
+            why = self.index.apply(event, value)
+            if why:
+                left_out.append((meta_of(value), why))
+
+        self._write(chain((partial(apply, *each) for each in changes), [partial(self._applied, changes)]))
         return left_out
+
+    def _applied(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
+        self._on_changes(changes)
+        self._fresh += len(changes)
+        if self._fresh >= _FREEZE and not self._settled:
+            gc.freeze()
+            self._fresh = 0
+        self.arrivals.told(changes)
 
     def _settle(self) -> None:
         """After the first lists, hide their objects from the garbage collector."""
@@ -129,9 +147,8 @@ class Feed:
             self._pace.wait(_LOOK_SECONDS)
             if self._pace.stopped:
                 return
-        with self.lock:
-            gc.freeze()
-            self._settled = True
+        self._settled = True
+        gc.freeze()
         _hand_back()
         counts = {each.resource: each.objects for each in self.standings()}
         _log.info("the cluster is known", extra={"fields": counts})
@@ -163,9 +180,8 @@ class Feed:
                 _log.warning("the API server's release: %s", error, extra={"fields": judged})
             return 0.0
         if self._follows_version:
-            with self.lock:
-                # Requests of known pods stay computed for the old release until their next event.
-                self.index.version = self.version
+            # Requests of known pods stay computed for the old release until their next event.
+            self._write([partial(setattr, self.index, "version", self.version)])
         return _VERSION_SECONDS
 
 

@@ -4,7 +4,6 @@ A caller registers first and looks at the index afterwards, so that it cannot mi
 """
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from webhook.core.index.cluster_index import Event
@@ -18,39 +17,33 @@ _Key = tuple[tuple[str, str], str, str]  # group and kind, namespace, name
 class Waiters:
     """Waiters by the object that they wait for.
 
-    Shape: threads that apply events call `told` afterwards; any thread may call the rest.
+    Shape: for the event loop, which applies the events.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._waiters: dict[_Key, list[Callable[[], None]]] = {}
 
     @contextlib.contextmanager
     def expecting(self, awaited: Awaited, wake: Callable[[], None]) -> Iterator[None]:
         """Within the block, have ``wake`` called after every event of this object.
 
-        Shape: ``wake`` is called in the watch's thread; it must neither block nor raise.
+        Shape: ``wake`` must neither block nor raise.
         """
         key = (group_kind(awaited.api_version, awaited.kind), awaited.namespace, awaited.name)
-        with self._lock:
-            self._waiters.setdefault(key, []).append(wake)
+        self._waiters.setdefault(key, []).append(wake)
         try:
             yield
         finally:
-            with self._lock:
-                self._waiters[key].remove(wake)
-                if not self._waiters[key]:
-                    del self._waiters[key]
+            self._waiters[key].remove(wake)
+            if not self._waiters[key]:
+                del self._waiters[key]
 
     def told(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
         """Wake the waiters of these objects; each looks itself whether it has what it needs."""
-        # Read without the lock, on the way of every event: whoever registers now looks at the index afterwards.
         if not self._waiters:
             return
         keys = {key for event, value in changes if event != "DELETED" and (key := _key(value)) is not None}
-        with self._lock:
-            woken = [wake for key in keys for wake in self._waiters.get(key, ())]
-        for wake in woken:
+        for wake in [wake for key in keys for wake in self._waiters.get(key, ())]:
             wake()
 
 

@@ -11,20 +11,22 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
 from email.utils import formatdate
 from functools import partial
 
 from webhook import admission
 from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, START_BYTES, ReviewAnswer, ReviewError, Route
-from webhook.core.index.facts import Direct
+from webhook.core.index.facts import Asking, IndexQuestion
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.rules.limits.size import BUSY, TOO_LONG
 from webhook.logs import bounded
 from webhook.server.connections.connection import Connection
 from webhook.server.costly.job import Job, decision_of
-from webhook.server.costly.pool import Judges
+from webhook.server.costly.pool import Judges, answers_to
 from webhook.server.first_lists import FirstLists
 from webhook.server.owner_wait import OwnerWait
 from webhook.server.request_body import (
@@ -58,6 +60,8 @@ _LOOKED_AT_SHARE = 0.6
 # The share of the then remaining time for a thread. The rest is for the answer by policy.
 _WAITING_SHARE = 0.75
 
+_LONGEST_SECONDS = 30.0  # that a caller waits: a thread that the loop has left behind ends, too
+
 # The reason of a denial for a review that was not read, by HTTP status.
 _UNREAD = {408: BUSY, 413: TOO_LONG, 429: BUSY}
 
@@ -75,8 +79,8 @@ class AdmissionApp:
         self._state = state
         self._other = other
         self._pool = _Pool()
-        index, lock = state.engine.index, state.engine.lock
-        self._judges = judges = None if index is None else Judges(state.metrics, Direct(index, lock))
+        self._index = index = state.engine.index
+        self._judges = judges = None if index is None else Judges(state.metrics, index)
         if judges is not None:
             state.judges_ready = lambda: judges.ready
         self._patience = OwnerWait(None if state.feed is None else state.feed.arrivals, state.metrics)
@@ -85,6 +89,8 @@ class AdmissionApp:
 
     def start(self) -> None:
         """Start what is beside the event loop, which runs by now."""
+        if self._state.feed is not None:
+            self._state.feed.start(asyncio.get_running_loop())
         self._first_lists.start()
         if self._judges is not None:
             self._judges.start()
@@ -194,13 +200,14 @@ class AdmissionApp:
         self, route: Route, body: bytes, deadline: float, connection: Connection, *, waited: bool
     ) -> ReviewAnswer:
         here = partial(self._judge, route, body, deadline, waited=waited)
+        in_thread = here if self._index is None else partial(here, asking=_FromThread(self._index))
         caller = partial(caller_of, source=connection.source, known=connection.known)
         answer = None
         if len(body) <= LONG_BODY_BYTES:
             with contextlib.suppress(RecursionError):
                 answer = here(in_line=True)
         if answer is None:
-            answer = await self._pool.run(here, caller(_envelope(body) or _NOBODY), deadline)
+            answer = await self._pool.run(in_thread, caller(_envelope(body) or _NOBODY), deadline)
         if not answer.decision.costly:
             return answer
         unlooked = ""
@@ -211,8 +218,8 @@ class AdmissionApp:
             if not isinstance(told, str):
                 return admission.answered(route, answer.request, partial(decision_of, told))
             unlooked = told
-        here = partial(here, elsewhere=False, unlooked=unlooked)
-        return await self._pool.run(here, caller(answer.request), deadline)
+        in_thread = partial(in_thread, elsewhere=False, unlooked=unlooked)
+        return await self._pool.run(in_thread, caller(answer.request), deadline)
 
     def _job(self, request: AdmissionRequest, *, waited: bool) -> Job:
         state = self._state
@@ -231,6 +238,7 @@ class AdmissionApp:
         elsewhere: bool = True,
         unlooked: str = "",
         in_line: bool = False,
+        asking: Asking | None = None,
     ) -> ReviewAnswer:
         state = self._state
         return admission.answer(
@@ -243,6 +251,7 @@ class AdmissionApp:
             waited=waited,
             elsewhere=elsewhere,
             unlooked=unlooked,
+            asking=asking,
         )
 
 
@@ -264,6 +273,19 @@ def health_app(state: State, other: Application) -> Application:
                 await other(scope, receive, send)
 
     return call
+
+
+class _FromThread:
+    """Asks the index from a thread; the event loop answers, since the index is its own."""
+
+    def __init__(self, index: ReadOnlyIndex) -> None:
+        self._index, self._loop = index, asyncio.get_running_loop()
+
+    def all(self, questions: Sequence[IndexQuestion]) -> tuple[int, Sequence[object]]:
+        """See `Asking`."""
+        # In a context of its own: the thread's time limit is none of the loop's.
+        asked = Context().run(asyncio.run_coroutine_threadsafe, answers_to(self._index, questions), self._loop)
+        return asked.result(_LONGEST_SECONDS)
 
 
 class _Pool:

@@ -5,7 +5,6 @@ few of 100 fresh Deployments, by up to 10 ms. A waiting review is a suspended ta
 """
 
 import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -63,12 +62,8 @@ class OwnerWait:
         began = loop.time()
         ends = began + min(_MAX_WAIT_SECONDS, _SHARE * remaining())
 
-        def wake() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and whoever waited with it
-                loop.call_soon_threadsafe(came.set)
-
         while True:
-            with arrivals.expecting(awaited, wake):
+            with arrivals.expecting(awaited, came.set):
                 answer = await judge(waited=False)
                 if answer.decision.awaits is None:
                     self._metrics.waited("arrived", loop.time() - began)

@@ -194,8 +194,6 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
             self.state.own_certificate = OwnCertificate(own.secret, own.names, own.directory, own.lives)
         if plan.loaded is not None:
             file_watchers.take_configuration(self.state, plan.loaded)
-        if plan.feed is not None:
-            plan.feed.start()
         return AdmissionApp(self.state, bridge(self._admission_routes, limit=_SMALL_BODY_BYTES))
 
     def health(self) -> Application:

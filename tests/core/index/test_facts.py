@@ -1,10 +1,9 @@
-"""A review's facts: each question once, all of one moment, and the index is free in between."""
+"""A review's facts: each question once, all of one moment, and changes do not wait."""
 
 import pickle
-import threading
 
 import pytest
-from build import cluster, index, owner, running, selector
+from build import cluster, running, selector
 from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 from properties.test_discretion import CLUSTER, body, manifests
@@ -15,23 +14,22 @@ from webhook.core.api.storage import Claim, ClaimSpec
 from webhook.core.api.types import ObjectMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
-from webhook.core.index.facts import OF_SEVERAL_MOMENTS, Direct, Facts, judged, judged_afar
+from webhook.core.index.facts import OF_SEVERAL_MOMENTS, Facts, answered, judged_afar
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import review
 
 WEB = compile_selector(selector("app=web"))
 
 
-class Noting(Direct):
+class Noting:
     """Notes what it is asked."""
 
     def __init__(self, of):
-        super().__init__(of, threading.Lock())
-        self.asked = []
+        self.of, self.asked = of, []
 
-    def one(self, name, of, named):
-        self.asked.append(name)
-        return super().one(name, of, named)
+    def all(self, questions):
+        self.asked += [name for name, _, _ in questions]
+        return answered(self.of, questions)
 
 
 def test_each_question_is_asked_once():
@@ -62,20 +60,6 @@ def counting(known, changes):
     return judge, found
 
 
-def test_without_a_change_an_object_is_judged_once():
-    known = cluster("z1: a=2")
-    judge, found = counting(known, [])
-    assert judged(judge, known, threading.Lock()) == (2, 2)
-    assert len(found) == 1
-
-
-def test_an_object_is_judged_by_facts_of_one_moment():
-    known = cluster("z1: a=2")
-    judge, found = counting(known, [running("new", "a")])
-    assert judged(judge, known, threading.Lock()) == (3, 3)
-    assert found == [(2, 3), (3, 3)]
-
-
 def test_an_object_is_not_judged_anew_for_events_about_others():
     known, seen = cluster("z1: a=2"), []
 
@@ -85,23 +69,8 @@ def test_an_object_is_not_judged_anew_for_events_about_others():
         seen.append((pods, len(asked.pod_names("shop"))))
         return seen[-1]
 
-    assert judged(judge, known, threading.Lock()) == (2, 2)
-    assert judged_afar(judge, Direct(known, threading.Lock())) == (2, 2)
-    assert len(seen) == 2
-
-
-def test_in_the_end_the_changes_wait():
-    known, lock, seen = cluster("z1: a=2"), threading.Lock(), []
-
-    def judge(asked):
-        pods = sum(asked.count("shop", WEB).values())
-        if len(seen) < 5:
-            known.apply("ADDED", running(f"new-{len(seen)}", "a"))
-        seen.append((pods, lock.locked(), asked.node(f"asked for the first time: {len(seen)}")))
-        return pods
-
-    assert judged(judge, known, lock) == 5
-    assert [each[:2] for each in seen] == [(2, False), (3, False), (4, False), (5, True)]
+    assert judged_afar(judge, Noting(known)) == (2, 2)
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize(
@@ -110,7 +79,7 @@ def test_in_the_end_the_changes_wait():
 def test_changes_while_an_object_is_judged_afar(changes, expected):
     known = cluster("z1: a=2")
     judge, found = counting(known, [running(f"new-{number}", "a") for number in range(changes)])
-    assert judged_afar(judge, Direct(known, threading.Lock())) == expected[-1]
+    assert judged_afar(judge, Noting(known)) == expected[-1]
     assert found == expected
 
 
@@ -122,20 +91,8 @@ def test_afar_changes_do_not_wait():
         known.apply("ADDED", running(f"new-{len(seen)}", "a"))
         return asked.node(f"asked for the first time: {len(seen)}")
 
-    assert judged_afar(judge, Direct(known, threading.Lock())) is None
+    assert judged_afar(judge, Noting(known)) is None
     assert seen == [2, 3, 4]
-
-
-def test_the_lock_is_free_while_an_object_is_judged():
-    lock = threading.Lock()
-    seen = []
-
-    def judge(asked):
-        asked.owners("shop")
-        seen.append(lock.locked())
-
-    judged(judge, index(owner("Deployment/web")), lock)
-    assert seen == [False]
 
 
 def elsewhere(facts):
@@ -165,6 +122,8 @@ class Mixed(Noting):
         self.times = times
 
     def all(self, questions):
+        if len(questions) == 1:
+            return super().all(questions)
         self.times -= 1
         revision, answers = super().all(questions)
         return revision if self.times < 0 else OF_SEVERAL_MOMENTS, answers

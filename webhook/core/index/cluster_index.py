@@ -37,6 +37,7 @@ from webhook.core.index.tables.shrinking import drop, drop_under, put_under
 from webhook.core.index.tables.storage_drivers import Handle, StorageDrivers
 from webhook.core.index.tables.template_table import Templates
 from webhook.core.text import one_line
+from webhook.core.time_limit import check_time
 from webhook.core.workloads.kinds import GroupKind, group_of
 
 _MOST_OF_A_REASON = 200  # characters
@@ -52,7 +53,7 @@ class ClusterIndex(ReadOnlyIndex):
     """Nodes, pods, namespaces, services, owners, autoscalers, groups, volumes, from events of a watch or a snapshot.
 
     Shape: the latest event of an object wins, whatever was known before; events of different kinds may come in any
-    order. What may be asked is said in `ReadOnlyIndex`; threads that share an index need a lock around it. ``learn_at``
+    order. What may be asked is said in `ReadOnlyIndex`; threads that share an index take turns. ``learn_at``
     is `pod_groups.LEARN_AT` for tests. ``scoring`` keeps what only scores of nodes depend on.
     """
 
@@ -265,12 +266,15 @@ class ClusterIndex(ReadOnlyIndex):
         return tuple(self._nodes.values())
 
     def node(self, name: str) -> Node | None:
+        check_time()
         return self._nodes.get(name)
 
     def view(self) -> NodeView:
+        check_time()
         return self._node_table.view()
 
     def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
+        check_time()
         return {} if selector.nothing else self._pod_table.count(namespace, selector.requirements, leaving=leaving)
 
     def count_unspread(self, namespace: str, selector: Selector) -> int:
@@ -284,10 +288,12 @@ class ClusterIndex(ReadOnlyIndex):
         return self._node_table.never_enough(resource, amount)
 
     def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        check_time()
         free, allocatable = self._node_table.amounts(resource)
         return tuple(free), tuple(allocatable)
 
     def pod_on_node(self, namespace: str, name: str) -> PodOnNode | None:
+        check_time()
         return self._pod_table.on_node(namespace, name)
 
     def pod_namespaces(self) -> tuple[str, ...]:
@@ -300,6 +306,7 @@ class ClusterIndex(ReadOnlyIndex):
         return tuple(self._pod_table.objecting(namespace, self.raw_namespace_labels(namespace), labels))
 
     def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
+        check_time()
         return self._pod_table.terms_matching(namespace, self.raw_namespace_labels(namespace), labels)
 
     def lower_pods(self, priority: int) -> Mapping[int, Sequence[tuple[int, PodRequest]]]:
@@ -338,9 +345,11 @@ class ClusterIndex(ReadOnlyIndex):
         return {node: tuple(pods.values()) for node, pods in self._nominated.items()}
 
     def claim(self, namespace: str, name: str) -> Claim | None:
+        check_time()
         return self._claims[namespace].get(name) if namespace in self._claims else None
 
     def volume(self, name: str) -> PersistentVolume | None:
+        check_time()
         return self._volumes.get(name)
 
     def volumes_for(self, claim: Claim) -> tuple[PersistentVolume, ...]:
@@ -404,12 +413,15 @@ class ClusterIndex(ReadOnlyIndex):
         return tuple(service for services in self._services.values() for service in services.values())
 
     def owner(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
+        check_time()
         return self._owners.get(namespace, {}).get((group_of(api_version), kind), {}).get(name)
 
     def owners(self, namespace: str) -> tuple[Owner, ...]:
+        check_time()
         return tuple(owner for owners in self._owners.get(namespace, {}).values() for owner in owners.values())
 
     def workloads(self, namespace: str, selector: Selector, most: int) -> tuple[Owner, ...]:
+        check_time()
         templates = self._templates.get(namespace)
         return () if templates is None else tuple(templates.matching(selector, most))
 

@@ -1,12 +1,12 @@
-"""What a review asked of the cluster, and the answers: facts of one moment, which need no lock any more.
+"""What a review asked of the cluster from beside the event loop, and the answers: facts of one moment.
 
-Events are applied between two questions of a review. If one was, its facts are of several moments: all its questions
-are asked again at once, and if one has another answer now, the object is judged anew. The same facts give the same
+Reviews in the loop ask the index itself, which changes between them. One in a thread or a process asks the loop, where
+events are applied between two of its questions. If one was, its facts are of several moments: all its questions are
+asked again at once, and if one has another answer now, the object is judged anew. The same facts give the same
 decision, here and elsewhere.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar, cast
 
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -20,35 +20,14 @@ OF_SEVERAL_MOMENTS = -1
 
 
 class Asking(Protocol):
-    """Asks the index; every call says at which revision of the index it was answered."""
+    """Asks the index; says at which revision of the index it was answered."""
 
-    def one(self, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> tuple[int, object]:
-        """The answer to one question: a method or property of `ReadOnlyIndex`, and what it is called with."""
-
-    def all(self, questions: Iterable["IndexQuestion"]) -> tuple[int, Sequence[object]]:
-        """The answers to several, of the same moment, or at the revision `OF_SEVERAL_MOMENTS`."""
+    def all(self, questions: Sequence["IndexQuestion"]) -> tuple[int, Sequence[object]]:
+        """The answers to some questions, of the same moment, or at the revision `OF_SEVERAL_MOMENTS`."""
 
 
 IndexQuestion = tuple[str, tuple[object, ...], Mapping[str, object]]
-
-
-class Direct:
-    """Asks an index in this process; ``lock`` keeps events from it meanwhile."""
-
-    def __init__(self, index: ReadOnlyIndex, lock: AbstractContextManager[object]) -> None:
-        self._index, self._lock = index, lock
-
-    def one(self, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> tuple[int, object]:
-        """See `Asking`."""
-        with self._lock:
-            # As `_answered`, which would cost each review a call for each question.
-            asked = getattr(self._index, name)
-            return self._index.revision, asked if name in _PROPERTIES else asked(*of, **named)
-
-    def all(self, questions: Iterable[IndexQuestion]) -> tuple[int, Sequence[object]]:
-        """See `Asking`."""
-        with self._lock:
-            return self._index.revision, [_answered(self._index, *each) for each in questions]
+"""A method or property of `ReadOnlyIndex`, and what it is called with."""
 
 
 _QUESTIONS = {
@@ -57,33 +36,17 @@ _QUESTIONS = {
 _PROPERTIES = frozenset(name for name, member in _QUESTIONS.items() if isinstance(member, property))
 
 
-def _answered(index: ReadOnlyIndex, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> object:
-    asked = getattr(index, name)
-    return asked if name in _PROPERTIES else asked(*of, **named)
-
-
-def judged(
-    judge: Callable[[ReadOnlyIndex], _Decision], index: ReadOnlyIndex, lock: AbstractContextManager[object]
-) -> _Decision:
-    """What the function makes of the cluster at one moment; ``lock`` keeps events from the index.
-
-    Shape: the function may be called several times, and must depend on nothing else that changes. If events come in
-    each time, the last call keeps them waiting.
-    """
-    facts = Facts(Direct(index, lock))
-    for _ in range(_MAX_DECISIONS):
-        decision = judge(cast(ReadOnlyIndex, facts))
-        # Most events are of pods that nothing was asked about.
-        if facts.of_one_moment or not facts.ask_again():
-            return decision
-    with lock:
-        return judge(index)
+def answered(index: ReadOnlyIndex, questions: Iterable[IndexQuestion]) -> tuple[int, list[object]]:
+    """The answers of this index at this moment, as `Asking` has them."""
+    found = ((getattr(index, name), name, of, named) for name, of, named in questions)
+    return index.revision, [asked if name in _PROPERTIES else asked(*of, **named) for asked, name, of, named in found]
 
 
 def judged_afar(judge: Callable[[ReadOnlyIndex], _Decision], asking: Asking) -> _Decision:
-    """The same for whoever cannot keep events waiting.
+    """What the function makes of the cluster at one moment, without keeping events waiting.
 
-    Shape: if events come in each time, what only the last call asked for is of a later moment than the rest.
+    Shape: the function may be called several times, and must depend on nothing else that changes. If events come in
+    each time, what only the last call asked for is of a later moment than the rest.
     """
     facts = Facts(asking)
     decision = judge(cast(ReadOnlyIndex, facts))
@@ -108,14 +71,14 @@ class Facts:
 
     def ask_again(self) -> bool:
         """Replace all answers by those of this moment, and say whether one of them is another than before."""
-        self._revision, answers = self._asking.all(self._questions.values())
+        self._revision, answers = self._asking.all([*self._questions.values()])
         before, self.known = self.known, dict(zip(self._questions, answers, strict=True))
         self.of_one_moment = self._revision != OF_SEVERAL_MOMENTS
         return self.known != before
 
     def ask(self, key: Hashable, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> object:
         """The answer to a new question, which is known by this key from now on."""
-        revision, answer = self._asking.one(name, of, named)
+        revision, [answer] = self._asking.all([(name, of, named)])
         self._questions[key], self.known[key] = (name, of, named), answer
         if revision != self._revision:
             self.of_one_moment = self._revision is None

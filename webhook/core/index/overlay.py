@@ -20,6 +20,7 @@ from webhook.core.index.tables.node_table import NodeRow, NodeView
 from webhook.core.index.tables.pod_groups import Counts, bump
 from webhook.core.index.tables.pod_table import HostPort, Mounted, PodOnNode, extras_of
 from webhook.core.index.tables.score_table import ScoreFacts, ScoreTable
+from webhook.core.time_limit import check_time
 from webhook.core.workloads.kinds import group_of
 
 
@@ -81,7 +82,12 @@ class Overlay:
     """What is not answered here is what the index below answers."""
 
     def __init__(self, below: ReadOnlyIndex) -> None:
-        self._below = below
+        self._answering = below
+
+    @property
+    def _below(self) -> ReadOnlyIndex:
+        check_time()  # overlays ask the same again and again
+        return self._answering
 
     def __getattr__(self, question: str) -> object:
         return getattr(self._below, question)

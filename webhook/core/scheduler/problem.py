@@ -114,7 +114,7 @@ class Problem(Struct, frozen=True):
 def take(
     index: ReadOnlyIndex, pod: Pod, defaults: SpreadDefaults = SYSTEM_DEFAULTS, profile: SchedulerProfile | None = None
 ) -> Problem:
-    """Copy everything that the verdict needs; call it under the lock of a shared index.
+    """Copy everything that the verdict needs; nothing may change the index meanwhile.
 
     Shape: the pod is as the scheduler gets it, after `pod_defaults.as_created`. The default constraints of a
     ``profile`` replace ``defaults``.

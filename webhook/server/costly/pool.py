@@ -17,7 +17,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from webhook.core.index.facts import OF_SEVERAL_MOMENTS, Direct, IndexQuestion
+from webhook.core.index.facts import OF_SEVERAL_MOMENTS, IndexQuestion, answered
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.review.decision import Decision
 from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
@@ -54,7 +55,7 @@ _OUTCOMES = {BUSY: "busy", CROWDED: "crowded", TOO_COSTLY: "too-costly"}
 class Judges:
     """See the module; for one event loop."""
 
-    def __init__(self, metrics: Metrics, cluster: Direct) -> None:
+    def __init__(self, metrics: Metrics, cluster: ReadOnlyIndex) -> None:
         self._metrics = metrics
         self._cluster = cluster
         self._turns: Turns[_Process] = Turns()
@@ -178,25 +179,25 @@ class _Process:
         self._process.wait()
         self._socket.close()
 
-    async def ready(self, cluster: Direct) -> None:
+    async def ready(self, cluster: ReadOnlyIndex) -> None:
         """Wait until it has started, and tell it the nodes."""
         await self._next()
-        await self._tell(cluster.one("view", (), {})[1])
+        await self._tell(cluster.view())
 
-    async def begin(self, job: Job, cluster: Direct) -> None:
+    async def begin(self, job: Job, cluster: ReadOnlyIndex) -> None:
         """Wait until it has begun with the job."""
-        await self._tell(cluster.one("view", (), {})[1])
+        await self._tell(cluster.view())
         await self._send(job)
         await self._next()
 
-    async def decision(self, cluster: Direct) -> Decision | Failed:
+    async def decision(self, cluster: ReadOnlyIndex) -> Decision | Failed:
         """What it decides, by what it asks of the cluster."""
         while True:
             said = await self._next()
             if not isinstance(said, Asked):
                 decided: Decision | Failed = said
                 return decided
-            revision, answers = await _answers(cluster, said.questions)
+            revision, answers = await answers_to(cluster, said.questions)
             for each in answers:
                 await self._tell(each)
             told = [self._nodes if isinstance(each, NodeView) else each for each in answers]
@@ -229,13 +230,13 @@ class _Process:
         return bytes(made)
 
 
-async def _answers(cluster: Direct, questions: Sequence[IndexQuestion]) -> tuple[int, list[object]]:
+async def answers_to(cluster: ReadOnlyIndex, questions: Sequence[IndexQuestion]) -> tuple[int, list[object]]:
     """The answers, a few at a time: others are answered in between, since an object may need one for each namespace."""
     answers, revisions = list[object](), set[int]()
     for start in range(0, len(questions), _QUESTIONS):
         if start:
             await asyncio.sleep(0)
-        revision, some = cluster.all(questions[start : start + _QUESTIONS])
+        revision, some = answered(cluster, questions[start : start + _QUESTIONS])
         revisions.add(revision)
         answers += some
     return revisions.pop() if len(revisions) == 1 else OF_SEVERAL_MOMENTS, answers

@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from msgspec.structs import replace
@@ -45,14 +45,9 @@ class Server:
         self._nodes = Nodes(-1)
         self._view = NodeView((), 0, ())
 
-    def one(self, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> tuple[int, object]:
+    def all(self, questions: Sequence[IndexQuestion]) -> tuple[int, Sequence[object]]:
         """See `Asking`."""
-        revision, [answer] = self.all([(name, of, named)])
-        return revision, answer
-
-    def all(self, questions: Iterable[IndexQuestion]) -> tuple[int, Sequence[object]]:
-        """See `Asking`."""
-        self.send(Asked([*questions]))
+        self.send(Asked(questions))
         told: Answered = self.receive()
         return told.revision, [self._view if each == self._nodes else each for each in told.answers]
 

@@ -7,7 +7,6 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
@@ -237,7 +236,6 @@ class _Known(Struct, frozen=True, kw_only=True):
 
     version: KubernetesVersion
     index: ClusterIndex | None = None
-    lock: AbstractContextManager[object] = nullcontext()
     feed: Feed | None = None
     server: ApiServer | None = None
 
@@ -254,7 +252,7 @@ def _cluster(options: Options, policy: Policy) -> _Known:
         except ClusterError as error:
             raise CommandError(str(error), _UNREACHABLE) from error
         feed = Feed(server, watched(policy), as_version=asked)
-        return _Known(version=asked or RECORDED, index=feed.index, lock=feed.lock, feed=feed, server=server)
+        return _Known(version=asked or RECORDED, index=feed.index, feed=feed, server=server)
     from webhook.snapshot.load import SnapshotError  # noqa: PLC0415 the same
     from webhook.snapshot.open_file import load_snapshot  # noqa: PLC0415 only who has one
 
@@ -269,9 +267,7 @@ def _cluster(options: Options, policy: Policy) -> _Known:
 
 def _engine(options: Options, policy: Policy, known: _Known) -> Engine:
     feed = known.feed
-    engine = Engine(
-        policy=policy, version=known.version, index=known.index, lock=known.lock, scanned=options.leave_audit_to_scan
-    )
+    engine = Engine(policy=policy, version=known.version, index=known.index, scanned=options.leave_audit_to_scan)
     return engine if feed is None else structs.replace(engine, age=lambda: feed.age)
 
 

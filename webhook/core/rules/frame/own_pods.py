@@ -16,7 +16,7 @@ from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.workload import Workload, namespace_of
 
 NO_SELECTOR = "which pods are its own: the kind has no selector"
-# A constraint that counts more workloads than this counts half the namespace; each look takes time, under the lock.
+# A constraint that counts more workloads than this counts half the namespace; each look takes time.
 _MAX_COMPARED_WORKLOADS = 16
 # Of an operator's workloads: shards are left out later, so all of them have to be seen first.
 _MAX_COMPARED_SHARDS = 256

@@ -157,7 +157,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         """Why nothing of the cluster can be looked at for this object, whatever time there is."""
         if self.context.age() > self.policy.max_staleness_seconds:
             return _STALE
-        # Each selector is counted under the lock of the index, and whoever writes the pod chooses how many.
+        # Each selector is counted, and whoever writes the pod chooses how many.
         return self._limit
 
     @property
