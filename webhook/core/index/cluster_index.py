@@ -321,12 +321,14 @@ class ClusterIndex(ReadOnlyIndex):
         return {slot: tuple(used) for slot, used in self._pod_table.ports.items()}
 
     def claim_users(self, namespace: str, name: str) -> Counts:
+        check_time()
         return self._pod_table.claim_users(namespace, name)
 
     def mounts(self) -> Mapping[int, int]:
         return dict(self._pod_table.mounts)
 
     def mounting_pods(self, slots: Sequence[int] | None = None) -> Mapping[int, tuple[Mounted, ...]]:
+        check_time()
         mounted = self._pod_table.mounted
         wanted = mounted if slots is None else [slot for slot in slots if slot in mounted]
         return {slot: tuple(mounted[slot].values()) for slot in wanted}
@@ -353,6 +355,7 @@ class ClusterIndex(ReadOnlyIndex):
         return self._volumes.get(name)
 
     def volumes_for(self, claim: Claim) -> tuple[PersistentVolume, ...]:
+        check_time()
         made = self._claimed.get((claim.meta.namespace, claim.meta.name), {}).values()
         free = self._unclaimed.get(claim.storage_class, {}).values()
         return (*(volume for volume in made if volume.storage_class == claim.storage_class), *free)
