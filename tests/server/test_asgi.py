@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import threading
 import time
 
 import msgspec
@@ -20,8 +21,9 @@ from webhook.config import load_policy
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import Decision
+from webhook.core.time_limit import check_time, time_limit
 from webhook.metrics import Metrics
-from webhook.server.asgi import AdmissionApp, health_app
+from webhook.server.asgi import LONG_BODY_BYTES, AdmissionApp, FromThread, health_app
 from webhook.server.file_watchers import follow_configuration, take_configuration
 from webhook.server.request_body import BodyError, read_body
 from webhook.server.routes import create_admission, create_health
@@ -229,6 +231,45 @@ def test_dry_runs_are_counted_and_tell_the_user_only_what_is_known(nodes, age, e
     assert ("warnings" in response) is ("spread" in expected)
     assert ("feasibility" in response.get("auditAnnotations", {})) is ("unknown" in expected)
     assert f"evenspread_feasibility_total{{{expected}}} 1.0\n" in state.metrics.text().decode()
+
+
+class Noting:
+    """An index that notes which threads ask it, and is asked in vain by a thread without time."""
+
+    def __init__(self, known):
+        self.known, self.threads = known, []
+
+    def __getattr__(self, name):
+        check_time()
+        self.threads.append(threading.get_ident())
+        return getattr(self.known, name)
+
+
+@pytest.mark.parametrize("length", [pytest.param(0, id="a short one"), pytest.param(LONG_BODY_BYTES, id="a long one")])
+def test_the_index_is_asked_in_the_event_loop_alone(length):
+    noting = Noting(cluster("a: n1=1 | b: ~n2"))
+    state = State(Engine(policy=Policy(), version=RECORDED, index=noting), Metrics())
+    document = json.loads(review())
+    document["request"]["object"] = made = workload("Pod", "app=web", "zone hard 1 app=web")
+    made["metadata"]["annotations"] = {"long": "x" * length}
+    body = json.dumps(document).encode()
+    call(AdmissionApp(state, nothing), request(body=body), (body,))
+    assert set(noting.threads) == {threading.get_ident()}
+    assert 'evenspread_feasibility_total{cause="spread",verdict="does-not-fit"} 1.0\n' in state.metrics.text().decode()
+
+
+def test_the_time_limit_of_a_thread_is_none_of_the_loops():
+    async def run():
+        asking = FromThread(Noting(cluster("a: n1=1 | b: n2")))
+
+        def ask():
+            with time_limit(lambda: True):
+                return asking.all([("node", ("n1",), {}), ("lacking", (), {})])
+
+        return await asyncio.to_thread(ask)
+
+    _, [node, lacking] = asyncio.run(run())
+    assert (node.name, lacking) == ("n1", {})
 
 
 def test_a_finding_is_counted_with_the_mode_that_held_and_logged_with_its_request(state, caplog):

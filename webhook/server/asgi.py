@@ -200,7 +200,7 @@ class AdmissionApp:
         self, route: Route, body: bytes, deadline: float, connection: Connection, *, waited: bool
     ) -> ReviewAnswer:
         here = partial(self._judge, route, body, deadline, waited=waited)
-        in_thread = here if self._index is None else partial(here, asking=_FromThread(self._index))
+        in_thread = here if self._index is None else partial(here, asking=FromThread(self._index))
         caller = partial(caller_of, source=connection.source, known=connection.known)
         answer = None
         if len(body) <= LONG_BODY_BYTES:
@@ -275,7 +275,7 @@ def health_app(state: State, other: Application) -> Application:
     return call
 
 
-class _FromThread:
+class FromThread:
     """Asks the index from a thread; the event loop answers, since the index is its own."""
 
     def __init__(self, index: ReadOnlyIndex) -> None:
