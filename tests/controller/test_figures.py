@@ -144,6 +144,18 @@ def test_series_are_bounded(monkeypatch):
     assert [*skews(ClusterScan(workloads=workloads))] == [("shop", "Deployment", "w0"), ("shop", "Deployment", "w1")]
 
 
+@pytest.mark.parametrize(
+    ("limit", "name"), [("_MOST_SKEWS", "evenspread_skew"), ("_MOST_WAITING", "evenspread_spread_pending_pods")]
+)
+def test_whoever_has_many_workloads_hides_nobody_elses(monkeypatch, limit, name):
+    monkeypatch.setattr(figures, limit, 3)
+    many = {PendingCause.SPREAD: 9}
+    workloads = [scanned(name=f"w{number}", pending=many, skews=(skew(skew=9),)) for number in range(5)]
+    workloads.append(scanned(namespace="bank", pending={PendingCause.SPREAD: 1}, skews=(skew(),)))
+    found = values(Stands(ClusterScan(workloads=tuple(workloads))))
+    assert [key[1] for key in found if key[0] == name] == ["shop", "bank", "shop"]
+
+
 def test_groups_are_counted_by_their_conditions(monkeypatch):
     monkeypatch.setattr(figures, "_MOST_CAPS", 3)
     scanner = Stands()

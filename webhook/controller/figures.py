@@ -6,6 +6,7 @@ Series are bounded: zones are at most twelve, and of workloads only the worst ar
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
+from typing import TypeVar
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -23,6 +24,8 @@ from webhook.report.grouped import is_broken
 _MOST_WAITING = 100
 _MOST_SKEWS = 1000
 _MOST_CAPS = 1000
+_Value = TypeVar("_Value")
+_Labels = tuple[str, ...]
 _OF_A_SKEW = ("namespace", "kind", "name", "topology_key", "when_unsatisfiable")
 
 
@@ -100,13 +103,8 @@ def _of_groups(groups: Groups) -> Iterator[Metric]:
             if is_broken(spread):
                 labels = (each.group.meta.namespace, each.group.meta.name, spread.topology_key)
                 broken[labels] = max(broken.get(labels, 0), max(spread.domains.values()) - spread.cap)
-    # The first of each namespace, the second of each: one that has many takes no other's place, and its alert.
-    seen, turns = Counter[str](), list[tuple[int, tuple[str, str, str], int]]()
-    for labels, pods in broken.items():
-        seen[labels[0]] += 1
-        turns.append((seen[labels[0]], labels, pods))
-    for _, labels, pods in sorted(turns, key=itemgetter(0))[:_MOST_CAPS]:
-        above.add_metric(labels, pods)
+    for of_cap, pods in _of_each_namespace(broken.items(), _MOST_CAPS):
+        above.add_metric(of_cap, pods)
     yield above
     yield GaugeMetricFamily(
         "evenspread_group_unguarded_pods",
@@ -121,6 +119,18 @@ def _of_groups(groups: Groups) -> Iterator[Metric]:
     for outcome, count in list(groups.writes.items()):
         writes.add_metric([outcome], count)
     yield writes
+
+
+def _of_each_namespace(rows: Iterable[tuple[_Labels, _Value]], most: int) -> list[tuple[_Labels, _Value]]:
+    """So many rows: the first of each namespace, then the second of each.
+
+    A namespace that has many takes no other's place, and its alert. The namespace is the first of the labels.
+    """
+    seen, turns = Counter[str](), list[tuple[int, tuple[_Labels, _Value]]]()
+    for row in rows:
+        seen[row[0][0]] += 1
+        turns.append((seen[row[0][0]], row))
+    return [row for _, row in sorted(turns, key=itemgetter(0))[:most]]
 
 
 def _taken(latest: Scanned) -> Iterator[Metric]:
@@ -150,13 +160,13 @@ def _found(scan: ClusterScan) -> Iterator[Metric]:
     yield pending
     waiting = GaugeMetricFamily(
         "evenspread_spread_pending_pods",
-        "Pending pods that only their spread constraints keep from a node, by workload; of the 100 worst.",
+        "Pods that only their spread constraints keep Pending, by workload; of 100, the worst of each namespace first.",
         labels=["namespace", "kind", "name"],
     )
-    most = [(each.pending.get(PendingCause.SPREAD, 0), each) for each in scan.workloads]
-    for pods, each in sorted(most, key=lambda one: -one[0])[:_MOST_WAITING]:
-        if pods:
-            waiting.add_metric([each.namespace, each.kind, each.name], pods)
+    worst = sorted(scan.workloads, key=lambda each: -each.pending.get(PendingCause.SPREAD, 0))
+    pods = (((each.namespace, each.kind, each.name), each.pending.get(PendingCause.SPREAD, 0)) for each in worst)
+    for labels, count in _of_each_namespace((each for each in pods if each[1]), _MOST_WAITING):
+        waiting.add_metric(labels, count)
     yield waiting
     losses = GaugeMetricFamily(
         "evenspread_zone_loss_pending_pods",
@@ -187,7 +197,7 @@ def _skews(workloads: Iterable[ScannedWorkload], *, every: bool) -> Iterator[Met
             # A workload may have several of one key, by selectors or templates.
             if labels not in worst or each.skew - each.max_skew > (worst[labels].skew or 0) - worst[labels].max_skew:
                 worst[labels] = each
-    for labels, each in [*worst.items()][:_MOST_SKEWS]:
+    for labels, each in _of_each_namespace(worst.items(), _MOST_SKEWS):
         skew.add_metric(labels, each.skew or 0)
         limit.add_metric(labels, each.max_skew)
     yield skew
