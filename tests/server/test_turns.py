@@ -118,9 +118,11 @@ def test_controllers_are_no_user():
     async def act(turns):
         for _ in range(2):
             turns.put(None)
-        await asyncio.gather(turns.get(asker("api a")), turns.get(asker("api b")))
+        waiting = [asyncio.create_task(turns.get(asker(text))) for text in ("api a", "api b")]
+        await asyncio.sleep(0)
+        return [each.done() for each in waiting]
 
-    played(act)
+    assert played(act) == [True, True]
 
 
 def test_who_goes_leaves_the_item():

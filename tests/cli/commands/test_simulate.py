@@ -324,7 +324,7 @@ class TestWhosePods:
         code, out, _ = ask("a: a0=1 | b: ~b0=1", "--all", objects=objects)
         assert code == 1
         assert out.startswith("3 workloads (")
-        assert "Deployment shop/web does not fit" in out or "Deployment shop/web can get stuck" in out
+        assert "Deployment shop/web does not fit" in out
 
     @pytest.mark.parametrize(
         ("kind", "spec", "field"),
