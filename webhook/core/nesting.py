@@ -1,11 +1,11 @@
-"""JSON that no decoder should be given as it is: nested more deeply than it follows, or of very many values.
+"""Protect decoders from JSON with too many levels or values.
 
-What is nested too deeply is left out, since nothing reads it. Many values are counted before they are decoded: a
-decoder lets no other thread run until it has made an object of each.
+Too deep levels are cut, since no field there is read. Values are counted before decoding, because a decoder blocks all
+other threads until it has created them.
 
-The API server takes 10,000 levels, in fields that it keeps unread (managedFields, custom resources); the decoder gives
-up at the depth of Python's stack. Else whoever writes such a field would not be looked at, nor would anybody else whose
-objects come after it in a watch.
+The API server accepts 10,000 levels in fields it does not read (managedFields, custom resources). The decoder stops at
+the depth of Python's stack. Without the cut, such an object would escape review, and so would the objects after it in
+a watch.
 
 Source: k8s.io json ``maxNestingDepth``.
 """
@@ -35,7 +35,7 @@ _Read = TypeVar("_Read")
 
 
 def read_nested(read: Callable[[bytes], _Read], text: bytes) -> _Read:
-    """What ``read`` makes of the text, or of the text cut at `MOST_LEVELS` where that is nested too deeply for it.
+    """Apply ``read`` to the text. If that is nested too deeply, apply it to the text cut at `MOST_LEVELS`.
 
     Errors: those of ``read``, but for RecursionError.
     """
@@ -46,9 +46,9 @@ def read_nested(read: Callable[[bytes], _Read], text: bytes) -> _Read:
 
 
 def has_more_values(text: bytes | Raw, most: int) -> bool:
-    """Whether JSON text has more than so many values, in time that its length bounds; broken text is counted too.
+    """Whether JSON text has more than ``most`` values. Takes linear time, and counts in broken text too.
 
-    Text inside strings does not count. Others take turns while it is counted.
+    Text inside strings does not count. Other threads run meanwhile.
     """
     if memoryview(text).nbytes <= most:
         return False

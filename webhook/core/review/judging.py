@@ -47,8 +47,8 @@ _OF_FAULT = "the rule failed"
 class Judged(Struct, frozen=True, kw_only=True):
     """A finding with its mode for this request.
 
-    Shape: ``configured`` is the mode without any ceiling; ``waived`` says why ``mode`` is even lower than the ceiling:
-    an exemption, or that the old object had the finding already.
+    Shape: ``configured`` is the mode without a ceiling. ``waived`` is the reason for a mode below the ceiling: an
+    exemption, or the same finding in the old object.
     """
 
     finding: Finding
@@ -59,10 +59,10 @@ class Judged(Struct, frozen=True, kw_only=True):
 
 
 class ReadObject(Struct, frozen=True):
-    """An object as it came, and what it is.
+    """An object as received, and its decoded workload.
 
-    Shape: ``workload`` is None where its kind has no pod template, and where it cannot be read, as ``decode_error``
-    says; ``meta`` are read even then, as far as they can be. Nothing is read of an object beyond a ``limit``.
+    Shape: ``workload`` is None for a kind without a pod template, and with a ``decode_error``. ``meta`` is read as far
+    as possible. An object beyond a ``limit`` is not decoded at all.
     """
 
     raw: bytes | Raw | Mapping[str, object]
@@ -76,7 +76,7 @@ UNREAD = ReadObject(b"", None, _NO_META, limit=TOO_MANY_VALUES)
 
 
 class Evaluation(Struct, frozen=True):
-    """What every rule answers of one object; ``workload`` is None where it cannot be read, as ``decode_error`` says."""
+    """The answers of all rules for one object. ``workload`` is None with a ``decode_error``."""
 
     workload: Workload | None
     findings: tuple[Finding, ...]
@@ -86,7 +86,7 @@ class Evaluation(Struct, frozen=True):
 
     @property
     def answers(self) -> tuple[RuleAnswer, ...]:
-        """All of them, the findings first."""
+        """All answers, findings first."""
         return (*self.findings, *self.not_evaluated)
 
     def and_of(self, answers: Sequence[RuleAnswer]) -> "Evaluation":
@@ -96,12 +96,12 @@ class Evaluation(Struct, frozen=True):
         return replace(self, findings=told, not_evaluated=(*self.not_evaluated, *missing))
 
     def with_fixes(self, tried: Tried) -> "Evaluation":
-        """The evaluation with only the fixes that help, and with what was raised while they were tried."""
+        """The evaluation with tried fixes, and with the exceptions of the trials."""
         return replace(self, findings=tried.findings, not_evaluated=noted((*self.not_evaluated, *tried.faults)))
 
 
 def read_object(raw: bytes | Raw | Mapping[str, object], of: TypeMeta, policy: Policy) -> ReadObject:
-    """Shape: ``of`` is what the object is, which it says itself or the request does."""
+    """Decode an object. ``of`` is its type, from the object itself or from the request."""
     try:
         workload = read_workload(raw, policy.workloads, api_version=of.api_version, kind=of.kind)
     except DecodeError as error:
@@ -110,7 +110,7 @@ def read_object(raw: bytes | Raw | Mapping[str, object], of: TypeMeta, policy: P
 
 
 def read_in_time(raw: bytes | Raw, of: TypeMeta, policy: Policy) -> ReadObject:
-    """The same at admission, where others wait: nothing is read of an object with more than `MAX_VALUES` values."""
+    """As `read_object`, at admission, where others wait. More than `MAX_VALUES` values are not decoded."""
     api_version, kind = of.api_version or "", of.kind or ""
     if has_more_values(raw, MAX_VALUES) and constraint_paths(api_version, kind, policy.workloads):
         return UNREAD
@@ -118,10 +118,7 @@ def read_in_time(raw: bytes | Raw, of: TypeMeta, policy: Policy) -> ReadObject:
 
 
 def evaluated(given: ReadObject, context: Context, limit: str = "") -> Evaluation:
-    """What every rule answers; nothing of an object that has no pod template.
-
-    Shape: none looks at an object that exceeds the ``limit``.
-    """
+    """Evaluate all rules. Objects without a pod template, or beyond the ``limit``, get no finding."""
     workload, error, namespace = given.workload, given.decode_error, context.namespace
     if error is not None:
         return Evaluation(None, (wrong_type(error, lambda: parsed(given.raw)),), decode_error=error)
@@ -142,7 +139,7 @@ def evaluated(given: ReadObject, context: Context, limit: str = "") -> Evaluatio
 
 
 def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: ReadOnlyIndex | None) -> MatchedObject:
-    """The object as exemptions and ceilings are compared with it."""
+    """The facts of the object that exemptions and ceilings match."""
     return MatchedObject(
         namespace=namespace,
         namespace_labels=(index.namespace_labels(namespace) if index is not None else None) or {},
@@ -160,7 +157,7 @@ def judge(found: Evaluation, context: Context, target: MatchedObject, meta: Obje
     told = []
     for finding in found.findings:
         rule = BY_ID[finding.rule]
-        # What is configured, then what the namespace allows at most, then exemptions: each can only lower.
+        # The configured mode, then the ceiling of the namespace, then exemptions. Each step can only lower the mode.
         configured = mode_for(policy, rule.id, _default(finding), rule.since)
         if configured is Mode.WARN and denied_from(policy, rule):
             configured = Mode.DENY
@@ -169,7 +166,7 @@ def judge(found: Evaluation, context: Context, target: MatchedObject, meta: Obje
         exemption = exempted(policy, rule.id, target, context.today) if policy.exemptions else None
         if exemption is not None:
             mode, waived = mode.capped(Mode.AUDIT), f"exempted: {exemption.reason}"
-        # Whoever writes the object may silence a warning; a denial only where the platform team lets them.
+        # The author may silence a warning, and a denial only if the policy allows it.
         elif rule.id in annotated and (mode is not Mode.DENY or policy.annotation_exempt == "denials"):
             mode, waived = mode.capped(Mode.AUDIT), f"exempted by {EXEMPT_ANNOTATION}"
         if mode is not Mode.OFF:
@@ -198,7 +195,7 @@ def warns_by_default(finding: Finding) -> bool:
 
 
 def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
-    """The rules from which annotations of the object, or of its templates, ask to be exempted."""
+    """The rules in exemption annotations of the object and its templates."""
     templates = workload.templates if workload else ()
     metas = (meta, *(template.template.meta for template in templates))
     texts = [
@@ -212,15 +209,15 @@ def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
 def with_unanswered(found: Evaluation, policy: Policy, *, costly: bool = False) -> Evaluation:
     """Add a finding for each rule that could not look at the object for its size, or that raised.
 
-    Otherwise an author could switch off rules on deny, by more constraints or by whatever a rule fails over. `tooLarge`
-    in the policy turns this off. Only denials are reported. Time ran out for a ``costly`` object because of its size.
+    Otherwise an author could switch off rules on deny by a large object or one that makes a rule raise. `tooLarge` in
+    the policy turns this off. Only denials are reported. A ``costly`` object ran out of time because of its size.
     """
     if costly:
         told = (replace(each, missing=TOO_COSTLY) if each.missing == NO_TIME else each for each in found.not_evaluated)
         found = replace(found, not_evaluated=tuple(told))
     if not found.not_evaluated or found.workload is None or policy.too_large == "allow":
         return found
-    # Of built-in kinds kube-apiserver itself has refused what the API rules are about.
+    # kube-apiserver itself checks the API rules for built-in kinds.
     sure = API_RULES if found.workload.built_in else frozenset[str]()
     missed = [
         each
@@ -234,14 +231,14 @@ def with_unanswered(found: Evaluation, policy: Policy, *, costly: bool = False) 
 
 
 def failing(kind: GroupKind, why: str, error: Exception | None = None) -> Evaluation:
-    """The evaluation of an object that was not read, or over which the review itself raised: no rule has answered."""
+    """The evaluation of an unread object, or after an exception of the review: no rule has an answer."""
     unasked = OFFLINE | (API_RULES if kind in BUILT_IN_KINDS else frozenset())
     missed = (NotEvaluated(rule.id, why, error) for rule in RULES if rule.id not in unasked)
     return Evaluation(None, tuple(_unanswered(each, "spec") for each in missed))
 
 
 def _unanswered(missed: NotEvaluated, path: str) -> Finding:
-    """The finding of a rule that has no answer, with its reason."""
+    """The finding for a rule without an answer, with the reason."""
     why = missed.missing
     if missed.fault is not None:
         summary = f"{missed.rule} failed on this object, which is a fault of evenspread"
@@ -264,14 +261,14 @@ def _unanswered(missed: NotEvaluated, path: str) -> Finding:
 
 
 def only_denied_unanswered(judged: Iterable[Judged]) -> tuple[Judged, ...]:
-    """Drop findings of `with_unanswered` that do not deny: the rule's answer is unknown, and no more."""
+    """Drop findings of `with_unanswered` that do not deny. They only state an unknown answer."""
     return tuple(each for each in judged if each.mode is Mode.DENY or each.finding.key not in {_OF_SIZE, _OF_FAULT})
 
 
 def never_denied_for_places(judged: Judged) -> Judged:
     """Lower the mode on pods, and on what kube-system creates, to the rule's highest there.
 
-    Whether a node has room is no fault of a pod, and controllers in kube-system must be able to work.
+    A pod is not at fault for missing room, and controllers in kube-system must be able to work.
     """
     mode = judged.mode.capped(BY_ID[judged.finding.rule].highest_on_pods)
     return judged if mode is judged.mode else replace(judged, mode=mode, waived="never denied here")
@@ -285,12 +282,11 @@ def subtract(
     blindly: bool = True,
     unchanged: bool = False,
 ) -> tuple[Judged, ...]:
-    """Lower denials to warnings for findings of the old object, or that there was no time to find in it.
+    """Lower denials to warnings if the old object had the same finding, or had no time to be evaluated.
 
-    Only a finding ``before`` that is on deny itself excuses one: what was a note is new as a fault. A rule that failed
-    on the old object excuses no finding of the new one: its author may have caused the fault. Only where both are
-    ``unchanged`` to rules, a rule that fails on both does not deny. Without ``blindly``, nothing is excused by an old
-    object that there was no time for.
+    Only a finding ``before`` on deny excuses one: a former note is new as a fault. A rule that raised on the old object
+    excuses no finding of the new one, since the author may have caused it. Only if both are ``unchanged`` to rules, a
+    rule that raises on both does not deny. Without ``blindly``, an old object that ran out of time excuses nothing.
     """
     hurried = {each.rule for each in old.not_evaluated if each.missing in _NOT_SEEN}
     had = {(each.finding.rule, each.finding.key) for each in before if each.mode is Mode.DENY}

@@ -90,8 +90,11 @@ _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 def review(request: AdmissionRequest, context: Context, *, waited: bool = True) -> Decision:
     """Judge one request of the validating route.
 
-    Shape: without ``waited`` the decision may name what it ``awaits``, as `mutate` does: the namespace of an object
-    that was faster than our watch, since its labels could decide what becomes of a finding.
+    Args:
+        request: The request.
+        context: The policy, the cluster and the time limit.
+        waited: If false, the decision may ask to wait (`awaits`) for a namespace the watch has not delivered yet. Its
+            labels can change the outcome.
     """
     # Short cuts first; every other object is examined by all rules.
     try:
@@ -117,7 +120,7 @@ def review(request: AdmissionRequest, context: Context, *, waited: bool = True) 
 
 
 def _told_of_crowds(decision: Decision, here: Context) -> Decision:
-    """The decision, with a warning where the load of others kept rules from a search."""
+    """The decision, with a warning if the load of others kept rules from a search."""
     unsought = here.unlooked == CROWDED and any(each.missing.endswith(SEARCH) for each in decision.not_evaluated)
     if not unsought or not decision.allowed:
         return decision
@@ -125,9 +128,9 @@ def _told_of_crowds(decision: Decision, here: Context) -> Decision:
 
 
 def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decision:
-    """The decision where the review itself raised: as if every rule had.
+    """The decision after an exception of the review itself: as if every rule had raised.
 
-    An update of metadata or status alone is allowed, and so is what a controller makes of an object that was reviewed.
+    Updates of metadata or status alone are allowed. So are objects that a controller makes from a reviewed one.
     """
     policy, controlled = here.policy, is_controller(request.user, here.policy)
     if policy.too_large == "allow" or controlled or request.object is None or _keeps_spec(request):
@@ -173,7 +176,7 @@ def _judged(request: AdmissionRequest, here: Context, found: Evaluation, meta: O
 
 
 def _keeps_spec(request: AdmissionRequest) -> bool:
-    """Whether an update leaves everything as it was but the object's own metadata and status."""
+    """Whether an update changes only the object's metadata and status."""
     if request.operation != "UPDATE" or request.object is None or request.old_object is None:
         return False
     if has_more_values(request.object, MAX_VALUES) or has_more_values(request.old_object, MAX_VALUES):
@@ -196,7 +199,7 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Context, *, wa
         awaits = Awaited(api_version="v1", kind="Namespace", namespace="", name=request.namespace)
         return Decision(reason="too-early", awaits=awaits)
     before = _old(request, here)
-    # What no rule can tell apart needs to be looked at once.
+    # If rules see no difference, evaluate once.
     old = None if before is None else new if _are_alike(before, given) else _looked_at(before, here)
     if before is not None and old is None:
         return _COSTLY
@@ -216,11 +219,11 @@ def _by_policy(found: Evaluation, request: AdmissionRequest, here: Context) -> t
 
 
 def _looked_at(given: ReadObject, context: Context) -> Evaluation | None:
-    """What every rule says of the object and of its size; None where it should be judged elsewhere."""
+    """Evaluate all rules within the limits of size and cost. None if another process should judge the object."""
     costly, limit = _weighed(given, context)
     if costly and context.elsewhere:
         return None
-    # What only waits for a search, and cannot have it, is judged without; so is anything where others took the time.
+    # Objects that only lack a search are judged without one. So is every object if others used up the time.
     if context.unlooked == CROWDED or (context.unlooked and not costly):
         spared = replace(context, unlooked="", elsewhere=True)
         with suppress(OutOfTimeError), _spared(context):
@@ -248,7 +251,7 @@ def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Cont
 
 
 def _weighed(given: ReadObject, context: Context) -> tuple[bool, str]:
-    """Whether looking at the object takes longer than others may wait, and the limit beyond which no rule looks."""
+    """Whether the object is costly, and the limit it exceeds, if any. No rule evaluates an object beyond a limit."""
     workload, index = given.workload, context.index
     if workload is None:
         return False, ""
@@ -264,7 +267,7 @@ def _weighed(given: ReadObject, context: Context) -> tuple[bool, str]:
 
 
 def _comes_too_early(namespace: str, context: Context) -> bool:
-    """Whether the cluster, which is known otherwise, does not have the namespace yet."""
+    """Whether a known cluster lacks only this namespace."""
     index = context.index
     if index is None or not namespace or context.policy.ceiling is Mode.OFF:
         return False
@@ -272,7 +275,7 @@ def _comes_too_early(namespace: str, context: Context) -> bool:
 
 
 def _with_fixes(found: Evaluation, judged: Sequence[Judged], context: Context) -> tuple[Evaluation, tuple[Judged, ...]]:
-    """Both with tried fixes of the denials; nobody sees those of other findings."""
+    """Both, with tried fixes of denials. Fixes of other findings are not shown at admission."""
     denied = [each.finding for each in judged if each.mode is Mode.DENY and each.finding.edits]
     if found.workload is None or not denied:
         return found, tuple(judged)
@@ -292,7 +295,7 @@ def _clean(found: Evaluation) -> Decision:
 
 
 def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
-    """An audit annotation about why it is unknown whether the pod fits; users are not told."""
+    """The audit annotation with the reason for an unknown dry run. Users do not see it."""
     if feasibility is None or not isinstance(feasibility.answer, NotEvaluated):
         return {}
     return {"feasibility": f"{feasibility.verdict}: {one_line(feasibility.answer.missing)}"}
@@ -301,8 +304,8 @@ def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
 def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False) -> Decision:
     """Answer one request of the mutating route; it may patch, and never denies.
 
-    Shape: if the decision ``awaits`` an object, it must not be sent: the caller calls again when the object has
-    arrived, or with ``waited``, and then gets a decision by what is known.
+    A decision that ``awaits`` an object must not be sent. Call again when the object has arrived, or with ``waited`` for
+    a decision without it.
     """
     if request.object is not None and has_more_values(request.object, MAX_VALUES):
         return Decision(reason="unreadable")
@@ -339,7 +342,7 @@ def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False)
 
 
 def _fallback(workload: Workload, namespace: str, context: Context, injection: Injection | None) -> Fallback | None:
-    """What gives way of the pod's hard constraints; nothing where the cluster is not known well enough to say."""
+    """The softened constraints of the pod. None if too little is known of the cluster."""
     pod, index, policy = workload.templates[0].template, context.index, context.policy
     if index is None or not is_wanted(pod, policy) or is_costly(workload, len(index.view())):
         return None
@@ -360,9 +363,9 @@ def examine(
     *,
     as_written: Callable[[str], str] = lambda _path: "",
 ) -> Examination:
-    """Examine one object by all rules, whoever owns it and whatever it was before.
+    """Examine one object by all rules, regardless of its owner and its earlier versions.
 
-    Shape: ``as_written`` returns the text of a scalar in the file by its path, "" if unknown.
+    Shape: ``as_written`` returns a scalar's text in the file by its path, "" if unknown.
     Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
     """
     stated = stated_type(raw)
@@ -389,10 +392,10 @@ def examine(
 def _exactly(
     raw: bytes | Mapping[str, object], stated: TypeMeta, context: Context
 ) -> tuple[Evaluation, tuple[str, ...]]:
-    """What every rule answers of an object as kube-apiserver keeps it, and of what nobody reads or keeps in it.
+    """Evaluate the object as kube-apiserver stores it, and the fields it drops or nobody reads.
 
-    Edits that bring other findings that warn are left out: without a cluster those that put fields under their name or
-    in their place; beside one all but those of the API rules, without which nothing else can be said.
+    Edits that cause other warnings are left out. Without a cluster this applies to edits that rename or move fields,
+    with a cluster to all edits but those of the API rules.
     Errors: DecodeError.
     """
     kept, strict = read_exactly(raw, stated, context.version)
@@ -411,7 +414,7 @@ def _exactly(
         return _exactly(changed, stated_type(changed), replace(context, fixes=False))[0].answers
 
     def speaks_against(finding: Finding) -> bool:
-        # What a field in its place brings to light was there before: of that, only what is as bad speaks against it.
+        # A moved field can reveal findings that existed before. Only severe ones count against the edit.
         severity = finding.severity or BY_ID[finding.rule].severity
         hidden = severity is not Severity.HIGH and (context.index is None or is_moot(finding, found.findings))
         return warns_by_default(finding) and not hidden
@@ -421,15 +424,15 @@ def _exactly(
 
 
 def _told_once(found: Evaluation) -> Evaluation:
-    """The same without unknown fields of which another rule says where they belong."""
-    # "Unknown field" is the lesser news where a rule knows which field was meant.
+    """Drop findings about unknown fields at paths of other findings."""
+    # Another rule knows the intended field, which is the more useful message.
     elsewhere = {each.path for each in found.findings if each.rule != UNKNOWN_FIELD.id}
     told = (each for each in found.findings if each.rule != UNKNOWN_FIELD.id or each.path not in elsewhere)
     return replace(found, findings=tuple(told))
 
 
 def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
-    """kube-apiserver's warnings, which it sends only for an object that it accepts."""
+    """kube-apiserver's warnings. It sends none for an object it refuses."""
     if any(finding.rule in API_RULES for finding in found.findings) or not reaches_template(workload):
         return ()
     return tuple(
@@ -440,7 +443,7 @@ def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
 
 
 def _old(request: AdmissionRequest, context: Context) -> ReadObject | None:
-    """The object as it was before this request; None if there is none."""
+    """The old object of an update. None for other requests."""
     if request.operation != "UPDATE" or request.old_object is None:
         return None
     # The old object is evaluated even if it had a reviewed owner: garbage collection may orphan it in this request.
@@ -448,7 +451,7 @@ def _old(request: AdmissionRequest, context: Context) -> ReadObject | None:
 
 
 def _are_alike(one: ReadObject, other: ReadObject) -> bool:
-    """Whether rules say the same of both: at most versions and other people's annotations of the object differ."""
+    """Whether both are equal to rules. Versions and foreign annotations may differ."""
     if one.workload is None or other.workload is None:
         return False
     return _without_annotations(one.workload) == _without_annotations(other.workload)
@@ -461,7 +464,7 @@ def _without_annotations(workload: Workload) -> Workload:
 
 
 def _is_read(new: Evaluation, old: Evaluation | None) -> bool:
-    """Whether a person will read a warning, and has just changed what it is about."""
+    """Whether a person reads the warning, and has just changed a field it is about."""
     if new.workload is None:
         return old is None or new.findings != old.findings
     # A controller reads no warnings.
@@ -476,7 +479,7 @@ def _relevant(workload: Workload) -> tuple[object, ...]:
 
 
 def _says(workload: Workload) -> tuple[object, ...]:
-    """Those parts of it that do not say how many pods there are."""
+    """Those parts except the number of pods."""
     templates = [(each.path, each.template.labels, each.template.spec) for each in workload.templates]
     return (workload.selector, workload.strategy, templates)
 
@@ -500,9 +503,9 @@ def _decide(
 
 
 def _audit(judged: Sequence[Judged]) -> Mapping[str, str]:
-    """An annotation for each finding, bounded in number and length; reports have all.
+    """Audit annotations for findings, bounded in number and length. Reports have all findings.
 
-    Shape: the keys are qualified names, since kube-apiserver drops others; it prefixes each with the webhook's name.
+    Keys are qualified names, because kube-apiserver drops others. It adds the webhook's name as a prefix.
     """
     notes = {
         f"finding-{number}": one_line(_note(each), 1024) for number, each in enumerate(judged[:_MAX_AUDITED], start=1)

@@ -1,9 +1,9 @@
-"""ControllerRevisions that somebody other than a controller writes, reviewed as the StatefulSet with their template.
+"""Review ControllerRevisions not written by a controller, as the StatefulSet with their template.
 
-A StatefulSet's controller makes pods below the partition, and during a rollout, from the current ControllerRevision: it
-applies ``data`` to the set as a strategic merge patch. Without a review, whoever may replace the revision gets pods
-with any constraints. Pods themselves are not reviewed again: one of an older revision, written before a rule was on
-deny, must stay replaceable. A DaemonSet's controller makes pods from the template alone.
+A StatefulSet's controller makes pods below the partition, and during a rollout, from the current ControllerRevision. It
+applies ``data`` to the set as a strategic merge patch. Without a review, a user with write access to the revision gets
+pods with any constraints. The pods themselves are not reviewed, because pods of an older revision must stay
+replaceable after a rule was put on deny. A DaemonSet's controller makes pods from the template alone.
 
 Source: statefulset/stateful_set_utils.go ``getPatch``, ``ApplyRevision``; history/controller_history.go
 ``ListControllerRevisions``; daemon/daemon_controller.go ``syncNodes``; apps/validation/validation.go
@@ -45,10 +45,14 @@ def is_revision(request: AdmissionRequest) -> bool:
 def as_stateful_set(
     request: AdmissionRequest, policy: Policy, index: ReadOnlyIndex | None
 ) -> tuple[AdmissionRequest, ReadObject] | None:
-    """The request as the creation of the StatefulSet with the revision's template; None where it needs no review.
+    """The request as the creation of the StatefulSet with the revision's template. None if no review is needed.
 
+<<<<<<< HEAD
     Controllers and accounts of kube-system need none, nor does an update that leaves owner and labels as they are. One
     that takes a revision away from an operator's object needs one, whoever sends it: nobody reviewed its data.
+=======
+    Requests of controllers and kube-system accounts need none. Updates with the same owner and labels need none either.
+>>>>>>> 5914daea (Say plainly what reviews, limits and reading do)
     """
     raw = request.object
     meta = _NO_META if raw is None else read_meta(raw)
@@ -90,7 +94,7 @@ def _is_reviewed(request: AdmissionRequest, meta: ObjectMeta, policy: Policy) ->
 
 
 def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Owner | None:
-    """The StatefulSet that takes the revision for its own: by its uid, or by the labels where nobody controls it."""
+    """The StatefulSet of the revision: its controller by uid, or the set whose selector matches an orphan."""
     reference = meta.controller
     for owner in () if index is None else index.owners(namespace):
         if group_kind(owner.api_version, owner.kind) != STATEFUL_SET:
@@ -102,6 +106,7 @@ def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Ow
 
 
 def _is_an_operators(meta: ObjectMeta, request: AdmissionRequest) -> bool:
+<<<<<<< HEAD
     """Whether an operator records a revision of an object of its own: what its data mean is not known."""
     own = f"{SERVICE_ACCOUNT}{request.namespace}:"
     return (
@@ -114,10 +119,16 @@ def _is_an_operators(meta: ObjectMeta, request: AdmissionRequest) -> bool:
 def _is_foreign(owner: OwnerReference | None) -> bool:
     """Whether the owner is an operator's object."""
     return owner is not None and not owner.api_version.startswith("apps/")
+=======
+    """Whether an operator writes a revision of its own object. Its data have an unknown meaning."""
+    owner, own = meta.controller, f"{SERVICE_ACCOUNT}{request.namespace}:"
+    foreign = owner is not None and not owner.api_version.startswith("apps/")
+    return foreign and request.user.startswith(SERVICE_ACCOUNT) and not request.user.startswith(own)
+>>>>>>> 5914daea (Say plainly what reviews, limits and reading do)
 
 
 def _changes_template(value: object) -> bool:
-    """Whether the data could say anything of a StatefulSet's template; operators keep revisions of other shapes."""
+    """Whether the data can change a StatefulSet's template. Operators store revisions of other shapes."""
     part = value.get("data") if isinstance(value, dict) else None
     for name in ("spec", "template"):
         if not isinstance(part, dict) or any(key.startswith("$") for key in part):
@@ -131,8 +142,8 @@ def _changes_template(value: object) -> bool:
 def _written(value: object, name: str, owner: Owner | None) -> bytes:
     """The StatefulSet with the revision's template. Errors: DecodeError for data that no controller writes.
 
-    Such data could merge with the set in ways that are not followed here: field names in another case, which Go's
-    decoder takes too, or directives inside the template.
+    Such data can merge in ways this module does not follow: field names in another case, which Go's decoder accepts, or
+    directives inside the template.
     """
     match value:
         case {"data": {"spec": {"template": {"$patch": "replace", **template}, **beside}, **above}} if not (

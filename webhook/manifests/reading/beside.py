@@ -1,7 +1,7 @@
 """Recognise files that are not manifests, and name what to check instead.
 
-A text *claims* to be a Kubernetes object if it has an apiVersion and a kind, or a pod template. Only a claim that
-cannot be read is an error of the input; everything else in a repository is a note.
+A text *claims* to be a Kubernetes object if it has an apiVersion and a kind, or a pod template. Only an unreadable claim
+is an input error. All other files of a repository get a note.
 """
 
 import re
@@ -50,7 +50,7 @@ _ACTION_LINE = re.compile(r"^[ \t]*(?:-[ \t]+)?\{[{%]", re.MULTILINE)
 
 
 def claims(value: Mapping[str, Json]) -> bool:
-    """Whether a mapping without apiVersion or without kind was meant as a workload of Kubernetes' own."""
+    """Whether a mapping without apiVersion or kind looks like a built-in workload."""
     spec, kind = value.get("spec"), value.get("kind")
     if isinstance(spec, Mapping) and not _POD_FIELDS.isdisjoint(spec):
         return True
@@ -73,7 +73,7 @@ def is_template(text: str, index: int | None) -> bool:
 
 
 def beside(file: str, value: Json) -> str:
-    """A note about a document that belongs to manifests but is none, such as Helm values; empty for any other."""
+    """The note about a document that is no manifest, such as Helm values. Empty for any other document."""
     if not isinstance(value, dict):
         return ""
     kind, version = value.get("kind"), value.get("apiVersion")

@@ -1,7 +1,7 @@
-"""Notes about constraints in an object that no rule reads: in its texts, in values of a chart, and of a PodGroup.
+"""Notes about unread constraints inside objects: in texts, in chart values, and in PodGroups.
 
-What becomes of them depends on their reader: Argo CD and Flux give values to Helm, Argo Workflows and kustomize patch
-other objects, kubectl may apply the text of a ConfigMap.
+Their effect depends on the reader. Argo CD and Flux pass values to Helm. Argo Workflows and kustomize patch other
+objects. kubectl may apply the text of a ConfigMap.
 """
 
 import re
@@ -96,7 +96,7 @@ def _keyed(value: Json, steps: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _field(steps: tuple[str, ...], kind: str) -> str:
-    """The field in a note: without names that the author chose, so that equal notes can share a line."""
+    """The field in a note, without the author's own names. So equal notes share a line."""
     if kind in _DATA:
         return steps[0]
     top = ("values", _POLICY_PATCH)
@@ -105,7 +105,7 @@ def _field(steps: tuple[str, ...], kind: str) -> str:
 
 
 def with_values(manifest: Manifest) -> bytes | Mapping[str, Json]:
-    """The object, with the values of a chart that it has as text parsed; unreadable text stays."""
+    """The object with chart values parsed from text. Unreadable text stays."""
     if not is_of_chart(manifest.api_version, manifest.kind) or not may_hold_constraints(manifest.json_text):
         return manifest.value
     value = _parsed(manifest.value)
@@ -130,7 +130,7 @@ def _parsed(given: bytes | Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def _held(value: Json, steps: tuple[str, ...], below: str) -> Iterator[tuple[str, ...]]:
-    """The steps to each text with constraints, and to each list of constraints ``below`` a field with this word."""
+    """The steps to each text with constraints, and to each constraint list below a field named like ``below``."""
     if isinstance(value, str):
         if in_text(value):
             yield steps

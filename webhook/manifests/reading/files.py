@@ -1,4 +1,4 @@
-"""The paths of a command line -> the files that they name, read one at a time.
+"""Read the files that a command line names, one at a time.
 
 A directory stands for all .yaml, .yml and .json files below it, sorted, without following links to directories. Hidden
 ones are not read; a note names those with constraints. ``-`` is the standard input. A file that cannot be read becomes
@@ -47,14 +47,14 @@ _PLAIN = ("passed over: ", "not a Kubernetes object: ")  # how messages begin th
 
 
 class File(Struct, frozen=True):
-    """A file's name, as given or found, its bytes, and whether a link inside the working folder leads to it."""
+    """A file: its name as given or found, its bytes, and whether it is behind a link in the working folder."""
 
     name: str
     data: bytes
     linked: bool = False
 
     def unquoted(self, fault: InputFault) -> InputFault:
-        """The fault without text of the file, if a link leads to it: an author of links need not see what is there."""
+        """The fault, without text of a file behind a link. The link's author may not be allowed to read the file."""
         quotes = self.linked and not fault.message.startswith(_PLAIN)
         return structs.replace(fault, message=_UNQUOTED) if quotes else fault
 
@@ -67,7 +67,7 @@ def leads_out(path: str, top: str = "") -> bool:
 def _by_links(path: str, top: str) -> tuple[bool, bool]:
     """Whether the path follows a link inside the working folder or inside ``top``, and whether that leads out.
 
-    Links elsewhere are of whoever runs the command. A link that is replaced in between is not noticed.
+    Links elsewhere belong to the user of the command. A link replaced during the run is not noticed.
     """
     folders = tuple(map(Path, map(os.path.realpath, (".", top))))
     # Not normalised: `link/..` is above the link's target.
@@ -159,7 +159,7 @@ def _walk(top: str, ignore: tuple[str, ...]) -> Iterator[str | InputFault]:
 
 
 def _hidden(path: str, ignore: tuple[str, ...]) -> Iterator[InputFault]:
-    """A note for each hidden file with constraints, which is not read."""
+    """A note for each unread hidden file with constraints."""
     if Path(path).is_dir() and Path(path).is_symlink():
         return
     below = (f"{directory}/{name}" for directory, _, names in os.walk(path) for name in sorted(names))

@@ -22,7 +22,7 @@ NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _ENTRIES = ("resources", "bases", "components", "crds", "configurations", "generators", "transformers", "validators")
 _HELM = ("helmCharts", "helmChartInflationGenerator")
 _URL = re.compile(r"https?://", re.IGNORECASE)
-# Of a build; more refer to each other in circles.
+# The bases of one build. More of them refer to each other in circles.
 _MAX_BASES = 256
 _MAX_BYTES = 2**20  # of a kustomization
 
@@ -33,7 +33,7 @@ def kustomization_in(directory: Path) -> Path | None:
 
 
 def why_not_built(directory: Path) -> str:
-    """What a build needs besides local files and kustomize's own generators; empty if it needs nothing."""
+    """Why a build needs more than local files and kustomize's own generators. Empty if it does not."""
     pending, seen = [directory], set[str]()
     while pending:
         base = pending.pop()
@@ -66,9 +66,9 @@ def _needs(base: Path) -> Iterator[str]:
 
 
 def patched_files(files: Iterable[str]) -> dict[str, TypeMeta | None]:
-    """The files that a kustomization names as patches, by resolved path, each with the kind of its target if stated.
+    """The patch files of kustomizations, by resolved path, with the stated type of the target.
 
-    Looked at are kustomizations among the files, and those in directories above them.
+    Kustomizations are searched for in the directories of the files and above.
     """
     directories = {above for file in files for above in Path(file).absolute().parents}
     return {path: kind for directory in sorted(directories) for path, kind in _patches_in(directory)}
@@ -123,7 +123,7 @@ def _dicts(value: Mapping[str, Json], name: str) -> Iterator[Mapping[str, Json]]
 
 
 def _entries(value: Mapping[str, Json]) -> Iterator[str]:
-    """Every entry that is a path, and not text of its own."""
+    """Every entry that is a path. Entries with several lines are inline text."""
     for name in _ENTRIES:
         yield from (each for each in _list(value, name) if isinstance(each, str) and "\n" not in each)
 

@@ -1,10 +1,9 @@
-"""What it costs to look at an object, estimated from its size before it is looked at.
+"""Estimate the cost of evaluating an object from its size.
 
-    cost = what is written, and each template's milliseconds beside 5,000 nodes, less with fewer nodes
+    cost = the text itself + milliseconds per template beside 5,000 nodes, less with fewer nodes
 
-The weights are the slopes of `bench/field_cost.py`, of the operator, kind and key that cost most, on a machine on which
-a review of two right constraints takes 34 µs without a cluster. Those of what is written are of constraints that have
-a fault each.
+The weights are slopes measured by `bench/field_cost.py` for the most expensive operator, kind and key. On that machine
+a review of two correct constraints takes 34 µs without a cluster. Weights of the text assume one fault per constraint.
 """
 
 from collections.abc import Collection, Iterable
@@ -57,29 +56,29 @@ _OTHER = 0.006  # a volume, however many nodes there are; a label, a port or a c
 
 
 def is_costly(workload: Workload, nodes: int) -> bool:
-    """Whether rules look at the object for longer than others may wait. What exceeds a limit they do not look at."""
+    """Whether evaluating the object takes longer than others may wait. Objects beyond a limit are not evaluated."""
     return weigh(workload, nodes)[0]
 
 
 def weigh(workload: Workload, nodes: int, *, grouped: bool = False) -> tuple[bool, str]:
-    """Whether rules look at the object for longer than others may wait, and beyond which limit none looks at all.
+    """Whether evaluating the object takes longer than others may wait, and the limit it exceeds, if any.
 
     Shape: ``grouped`` as in `cost`.
     """
     if cost(workload, nodes, grouped=grouped) <= MOST_IN_LINE:
         return False, ""
-    # Whatever is immense costs more than that by what is written alone.
+    # The text of an immense object alone costs more.
     limit = immense([each for template in workload.templates for each in template.template.pod_spec.constraints])
     return not limit and (not exceeded(workload) or cost(workload, 0, grouped=grouped) > MOST_IN_LINE), limit
 
 
 def cost(workload: Workload, nodes: int, *, grouped: bool = False) -> float:
-    """An upper bound, of objects that are within the limits, of how long all rules look at it.
+    """An upper bound of the evaluation time of an object within the limits.
 
-    Shape: ``grouped`` says that a SpreadGroup selects a template: its pods are placed without constraints too.
+    Shape: ``grouped`` is true if a SpreadGroup selects a template. Then its pods are placed even without constraints.
     Unit: milliseconds, beside 5,000 nodes if there are more: what is ordinary stays so.
     """
-    # Rules that cost something are about constraints, or about caps of a group; of templates there may be thousands.
+    # Expensive rules need constraints or caps of a group. There may be thousands of templates.
     if not grouped and not any(each.template.pod_spec.constraints for each in workload.templates):
         return max(0, len(workload.templates) - MAX_TEMPLATES) * _BARE_TEMPLATE
     written, beside = 0.0, 0.0

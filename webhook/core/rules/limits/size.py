@@ -1,8 +1,8 @@
-"""How large an object may be for rules to look at it: beside a cluster, and at all.
+"""Size limits of objects: for rules that need the cluster, and for all rules.
 
-Each limit is far above what people write. Those of a template are of what is looked up on every node or counted among
-all pods: beside 5,000 nodes the largest template takes some 40 ms more than a plain one. Those of the whole object are
-of what rules compare with each other, which without a cluster takes at most 5 ms then.
+Each limit is far above real objects. Limits of a template bound lookups per node and counts of pods. With 5,000 nodes
+the largest template takes about 40 ms more than a plain one. Limits of the whole object bound comparisons between
+constraints, which take up to 5 ms without a cluster.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,13 +35,13 @@ _OF_A_TEMPLATE = (
     (_MAX_TOLERATIONS, _TOO_MANY_TOLERATIONS),
     (_MAX_LABEL_REQUIREMENTS, _TOO_MANY_LABEL_REQUIREMENTS),
 )
-# In all templates together: rules compare constraints with each other, and try a fix of one on all of them.
+# In all templates together. Rules compare constraints pairwise, and try each fix on all of them.
 _MAX_CONSTRAINTS = 128
-# Each is asked for among the others, and when a fix is tried.
+# Each is compared with the others, again for each tried fix.
 _MAX_KEYS = 1024
 _TOO_MANY_CONSTRAINTS = f"more than {_MAX_CONSTRAINTS} constraints"
 _TOO_MANY_KEYS = f"more than {_MAX_KEYS:,} labels, values and keys in constraints"
-# Of JSON, wherever they are. A million take a decoder 0.1 to 0.2 s, in which nothing else runs.
+# JSON values anywhere in the object. A decoder blocks all other work for 0.1 to 0.2 s per million values.
 MAX_VALUES = 65_536
 TOO_MANY_VALUES = f"more than {MAX_VALUES:,} values"
 
@@ -51,11 +51,11 @@ IMMENSE = frozenset({_TOO_MANY_CONSTRAINTS, _TOO_MANY_KEYS, TOO_MANY_VALUES, TOO
 TOO_COSTLY = "too costly to look at beside this cluster"
 BUSY = "busy with other large objects"
 CROWDED = "busy with large objects of others"
-"""Why no process had time, through no fault of the author: rules look at the cluster without a search then."""
+"""No process had time because of other authors. Rules then use the cluster without a search."""
 TIMELY = frozenset({TOO_COSTLY, BUSY})
-"""Why there was no time for an object that costs much; see `cost`."""
+"""Why there was no time for a costly object; see `cost`."""
 TOO_LARGE = IMMENSE | TIMELY | {_TOO_MANY_TEMPLATES, *(text for _, text in _OF_A_TEMPLATE)}
-"""What rules lack of an object that is too large for them."""
+"""All reasons that are about size."""
 
 
 def immense(constraints: Sequence[SpreadConstraint]) -> str:
