@@ -118,7 +118,7 @@ def read_in_time(raw: bytes | Raw, of: TypeMeta, policy: Policy) -> ReadObject:
 
 
 def evaluated(given: ReadObject, context: Context, limit: str = "") -> Evaluation:
-    """Evaluate all rules. Objects without a pod template, or beyond the ``limit``, get no finding."""
+    """Evaluate all rules. No rule is evaluated for an object without a pod template or beyond the ``limit``."""
     workload, error, namespace = given.workload, given.decode_error, context.namespace
     if error is not None:
         return Evaluation(None, (wrong_type(error, lambda: parsed(given.raw)),), decode_error=error)

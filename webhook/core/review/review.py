@@ -304,8 +304,8 @@ def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
 def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False) -> Decision:
     """Answer one request of the mutating route; it may patch, and never denies.
 
-    A decision that ``awaits`` an object must not be sent. Call again when the object has arrived, or with ``waited`` for
-    a decision without it.
+    A decision that ``awaits`` an object must not be sent. Call again when the object has arrived, or with ``waited``
+    for a decision without it.
     """
     if request.object is not None and has_more_values(request.object, MAX_VALUES):
         return Decision(reason="unreadable")

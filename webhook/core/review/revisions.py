@@ -47,12 +47,8 @@ def as_stateful_set(
 ) -> tuple[AdmissionRequest, ReadObject] | None:
     """The request as the creation of the StatefulSet with the revision's template. None if no review is needed.
 
-<<<<<<< HEAD
-    Controllers and accounts of kube-system need none, nor does an update that leaves owner and labels as they are. One
-    that takes a revision away from an operator's object needs one, whoever sends it: nobody reviewed its data.
-=======
     Requests of controllers and kube-system accounts need none. Updates with the same owner and labels need none either.
->>>>>>> 5914daea (Say plainly what reviews, limits and reading do)
+    An update that takes a revision from an operator's object always needs one: nobody has reviewed its data.
     """
     raw = request.object
     meta = _NO_META if raw is None else read_meta(raw)
@@ -106,8 +102,7 @@ def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Ow
 
 
 def _is_an_operators(meta: ObjectMeta, request: AdmissionRequest) -> bool:
-<<<<<<< HEAD
-    """Whether an operator records a revision of an object of its own: what its data mean is not known."""
+    """Whether an operator writes a revision of its own object. Its data have an unknown meaning."""
     own = f"{SERVICE_ACCOUNT}{request.namespace}:"
     return (
         _is_foreign(meta.controller)
@@ -119,12 +114,6 @@ def _is_an_operators(meta: ObjectMeta, request: AdmissionRequest) -> bool:
 def _is_foreign(owner: OwnerReference | None) -> bool:
     """Whether the owner is an operator's object."""
     return owner is not None and not owner.api_version.startswith("apps/")
-=======
-    """Whether an operator writes a revision of its own object. Its data have an unknown meaning."""
-    owner, own = meta.controller, f"{SERVICE_ACCOUNT}{request.namespace}:"
-    foreign = owner is not None and not owner.api_version.startswith("apps/")
-    return foreign and request.user.startswith(SERVICE_ACCOUNT) and not request.user.startswith(own)
->>>>>>> 5914daea (Say plainly what reviews, limits and reading do)
 
 
 def _changes_template(value: object) -> bool:

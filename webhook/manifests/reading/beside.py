@@ -1,7 +1,7 @@
 """Recognise files that are not manifests, and name what to check instead.
 
-A text *claims* to be a Kubernetes object if it has an apiVersion and a kind, or a pod template. Only an unreadable claim
-is an input error. All other files of a repository get a note.
+A text *claims* to be a Kubernetes object if it has an apiVersion and a kind, or a pod template. Only an unreadable
+claim is an input error. All other files of a repository get a note.
 """
 
 import re
