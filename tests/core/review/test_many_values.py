@@ -79,6 +79,7 @@ SHAPES = {
     "maps": "[" + of("{}") + "]",
     "one-byte keys": "{" + of('"a":1') + "}",
     "own keys": "{" + OWN_KEYS + "}",
+    "empty texts": "{" + OWN_KEYS.replace(":1", ':""') + "}",
     "numbers": "[" + of("1") + "]",
 }
 SKIPPING = msgspec.json.Decoder(msgspec.Raw)
@@ -87,6 +88,8 @@ PLACES = {
     "a custom resource's template": ("argoproj.io", "Rollout", '{"spec":{"template":%s}}'),
     "constraints": ("", "Pod", '{"spec":{"topologySpreadConstraints":%s,"containers":3}}'),
     "labels": ("", "Pod", '{"metadata":{"labels":%s},"spec":{}}'),
+    "a revision's owners": ("apps", "ControllerRevision", '{"metadata":{"ownerReferences":%s}}'),
+    "a revision's labels": ("apps", "ControllerRevision", '{"metadata":{"labels":%s}}'),
     "a revision": ("apps", "ControllerRevision", '{"data":{"spec":{"template":{"$patch":"replace","spec":%s}}}}'),
 }
 

@@ -51,10 +51,12 @@ def as_stateful_set(
     An update that takes a revision from an operator's object always needs one: nobody has reviewed its data.
     """
     raw = request.object
-    meta = _NO_META if raw is None else read_meta(raw)
-    if raw is None or _is_reviewed(request, meta, policy):
+    # Values of metadata are counted before they are decoded, too.
+    many = any(has_more_values(each, MAX_VALUES) for each in (raw, request.old_object) if each is not None)
+    meta = _NO_META if raw is None or many else read_meta(raw)
+    if raw is None or (_is_trusted(request, policy) if many else _is_reviewed(request, meta, policy)):
         return None
-    if has_more_values(raw, MAX_VALUES):
+    if many:
         return replace(request, user=""), UNREAD
     owner = _set_of(meta, request.namespace, index)
     if owner is None and _is_an_operators(meta, request):
@@ -86,7 +88,12 @@ def _is_reviewed(request: AdmissionRequest, meta: ObjectMeta, policy: Policy) ->
     if old is not None and (old.controller, old.labels) == (meta.controller, meta.labels):
         return True
     freed = old is not None and _is_foreign(old.controller) and old.controller != meta.controller
-    return not freed and (request.user.startswith(KUBE_SYSTEM_ACCOUNT) or is_controller(request.user, policy))
+    return not freed and _is_trusted(request, policy)
+
+
+def _is_trusted(request: AdmissionRequest, policy: Policy) -> bool:
+    """Whether a controller, or an account of kube-system, sends the request."""
+    return request.user.startswith(KUBE_SYSTEM_ACCOUNT) or is_controller(request.user, policy)
 
 
 def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Owner | None:
