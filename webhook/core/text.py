@@ -111,9 +111,14 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def segment_of(key: str) -> str:
+    """The last part of a label's key: ``zone``."""
+    return key.rpartition("/")[2]
+
+
 def constraint_name(key: str, index: int | None) -> str:
     """The name of a constraint over this topology key in messages: ``zone[0]``; no index for a cluster's default."""
-    segment = key.rpartition("/")[2]
+    segment = segment_of(key)
     name = quoted(segment, 40) if segment else "constraint"
     return name if index is None else f"{name}[{index}]"
 

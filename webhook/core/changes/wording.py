@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import msgspec
 
 from webhook.core.api.types import SpreadConstraint
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.changes.change import Change, Changes
-from webhook.core.text import constraint_name, together
+from webhook.core.text import constraint_name, plural, segment_of, together
 from webhook.core.yaml_flow import one_field
 
 
@@ -40,3 +41,18 @@ def in_words(changes: Changes, constraints: Sequence[SpreadConstraint]) -> str:
 
 def _verb(change: Change, constraints: Sequence[SpreadConstraint], name: str) -> str:
     return field_text(change.field, change.value, constraints[change.index]) if change.field else f"remove {name}"
+
+
+def trade_off(change: Change, constraints: Sequence[SpreadConstraint]) -> str:
+    """What a change gives up; empty where it only stops counting nodes that no pod can use."""
+    key = constraints[change.index].topology_key or ""
+    segment = "node" if key == HOSTNAME else segment_of(key)
+    match change.field, change.value:
+        case "maxSkew", value:
+            return f"one {segment} may have {value} pods more than another"
+        case "whenUnsatisfiable" | "", _:
+            return f"all pods may come to stand in one {segment}"
+        case "minDomains", int(value):
+            return f"pods may run in only {plural(value, segment)}"
+        case _:
+            return ""

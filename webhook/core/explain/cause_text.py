@@ -8,7 +8,6 @@ from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX
 from webhook.core.api.well_known import NODE_STATES
 from webhook.core.explain.explanation import Balance, Explanation, standstill
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, PART_WORDS, PARTS
-from webhook.core.explain.obstacles import segment_of
 from webhook.core.explain.reliefs import (
     Relief,
     Shortage,
@@ -20,7 +19,7 @@ from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
 from webhook.core.scheduler.verdict import Cause
-from webhook.core.text import listed, one_line, plural, together
+from webhook.core.text import listed, one_line, plural, segment_of, together
 from webhook.core.yaml_flow import flow
 
 _CAUSES: Mapping[Cause | None, str] = {

@@ -16,7 +16,7 @@ from webhook.core.changes.one_pod import Narrowing, PodFix, changed, fixes, mean
 from webhook.core.changes.wording import in_words
 from webhook.core.explain.counted_pods import Company, company
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, FILTER_WORDS
-from webhook.core.explain.obstacles import Obstacle, grouped, obstacles, segment_of
+from webhook.core.explain.obstacles import Obstacle, grouped, obstacles
 from webhook.core.explain.reliefs import Relief, Way, reliefs, ways, without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle, decide
@@ -26,7 +26,7 @@ from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains,
 from webhook.core.scheduler.plugins.status import Status
 from webhook.core.scheduler.problem import Problem, not_evaluated, take
 from webhook.core.scheduler.verdict import Cause, Verdict
-from webhook.core.text import constraint_name
+from webhook.core.text import constraint_name, segment_of
 
 
 def _why(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:

@@ -54,7 +54,7 @@ from webhook.core.scheduler.plugins.volumes import (
 )
 from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
-from webhook.core.text import constraint_name, listed
+from webhook.core.text import constraint_name, listed, segment_of
 
 _NAMES = 2  # how many pods or claims a text names
 
@@ -292,11 +292,6 @@ def _hard_names(problem: Problem) -> list[str]:
     return [
         constraint_name(each.topology_key, places[number] if own else None) for number, each in enumerate(constraints)
     ]
-
-
-def segment_of(key: str) -> str:
-    """The last part of a label's key: ``zone``."""
-    return key.rpartition("/")[2]
 
 
 def _neighbours(cycle: Cycle, alone: Verdict, index: ReadOnlyIndex | None) -> _Named:

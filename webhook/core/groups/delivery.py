@@ -23,11 +23,10 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.validation import validate_constraints
-from webhook.core.explain.obstacles import segment_of
 from webhook.core.groups.fields import has_fields, is_ours, missing_terms, ours, pin_of, with_plan
 from webhook.core.groups.group import Fields, Group, Shard, ShardPlan
 from webhook.core.groups.membership import Membership
-from webhook.core.text import one_line
+from webhook.core.text import one_line, segment_of
 
 NO_PLAN = ShardPlan()
 _NOT_YET = "its plan is not made yet"

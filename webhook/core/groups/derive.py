@@ -7,7 +7,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.explain.obstacles import segment_of
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.fields import only_labelled, unpinned
 from webhook.core.groups.group import Group, Shard, Standing
@@ -17,7 +16,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.policy import Policy
-from webhook.core.text import listed, plural, together
+from webhook.core.text import listed, plural, segment_of, together
 
 _NAMES = 6
 

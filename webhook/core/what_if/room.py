@@ -3,12 +3,11 @@
 from msgspec import Struct
 
 from webhook.core.context import Context
-from webhook.core.explain.obstacles import segment_of
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.more_nodes import Added, nodes_to_add
 from webhook.core.placement.preemption import preempted
 from webhook.core.placement.simulation import Effort, Outcome
-from webhook.core.text import one_line, plural, together
+from webhook.core.text import one_line, plural, segment_of, together
 from webhook.core.what_if.play import Outcomes, parties_of, play
 from webhook.core.what_if.workloads import again
 

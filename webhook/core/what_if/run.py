@@ -20,7 +20,7 @@ from webhook.core.what_if.events import Event, WhatIf, happen, is_made_anew, set
 from webhook.core.what_if.forecast import Forecast, forecast
 from webhook.core.what_if.play import Ending, Outcomes, Verdict, alone, ending, play, undecided
 from webhook.core.what_if.room import Room, room
-from webhook.core.what_if.suggestions import Help, helps
+from webhook.core.what_if.suggestions import SuggestedChange, suggested_changes
 from webhook.core.what_if.workloads import Loose, Maker, Player, loose_player, loose_pods, player
 
 _TOGETHER = 12  # parties of pods that are looked at together: the states of more are as good as endless
@@ -41,7 +41,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     """
 
     outcomes: Outcomes
-    ends: tuple[tuple[Ending, tuple[Help, ...]], ...] = ()
+    ends: tuple[tuple[Ending, tuple[SuggestedChange, ...]], ...] = ()
     event: str = ""
     notes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
@@ -196,7 +196,9 @@ class Run(Struct, frozen=True, kw_only=True):
             return found
         return alone(found, self.index, self.effort, self.tick)
 
-    def _ends(self, of: Outcomes, origin: Mapping[str, Explanation]) -> Iterator[tuple[Ending, tuple[Help, ...]]]:
+    def _ends(
+        self, of: Outcomes, origin: Mapping[str, Explanation]
+    ) -> Iterator[tuple[Ending, tuple[SuggestedChange, ...]]]:
         """For each player that may not fit how it ends, and what would help; if all fit, how it ends for the last."""
         bad = [number for number, each in enumerate(of.each) if each.outcome is not Outcome.FITS]
         for number in bad[:_MOST_ENDS] if len(of.players) > 1 and bad else [*range(len(of.players))][-1:]:
@@ -205,7 +207,7 @@ class Run(Struct, frozen=True, kw_only=True):
             end = ending(about, place, self.index, self.within)
             if end is None or (bad and not end.waiting and len(bad) > 1):
                 continue
-            found = tuple(helps(about, end, self.within, _HELPING)) if end.waiting else ()
+            found = tuple(suggested_changes(about, end, self.within, _HELPING)) if end.waiting else ()
             if end.player.title in origin:
                 end = replace(end, before=origin[end.player.title])
             yield end, found

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 
 from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import Toleration
-from webhook.core.api.well_known import FILTERING_EFFECTS, HOSTNAME, NODE_STATES, TAINT_UNSCHEDULABLE
+from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES, TAINT_UNSCHEDULABLE
 from webhook.core.changes.all_pods import Loosenings
-from webhook.core.changes.change import Change, Changes, template_with, value_of
-from webhook.core.changes.wording import in_words
+from webhook.core.changes.change import Changes, template_with, value_of
+from webhook.core.changes.wording import in_words, trade_off
 from webhook.core.context import Context
-from webhook.core.explain.obstacles import segment_of
 from webhook.core.index import node_sets
 from webhook.core.index.overlay import with_nodes
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -35,7 +34,7 @@ _MOST_NODES = 8  # that are tried
 _NAME = 40
 
 
-class Help(Struct, frozen=True, kw_only=True):
+class SuggestedChange(Struct, frozen=True, kw_only=True):
     """A change with which all pods fit in every order.
 
     Shape: ``path`` is of the field, or of a whole constraint, in the object ``target``; ``before`` and ``after`` are
@@ -83,7 +82,7 @@ class _Trials:
         return played.each[self._number].outcome is Outcome.FITS
 
 
-def helps(of: Outcomes, end: Ending, within: Context, effort: Effort) -> Iterator[Help]:
+def suggested_changes(of: Outcomes, end: Ending, within: Context, effort: Effort) -> Iterator[SuggestedChange]:
     """The changes with which all pods of a player fit, smallest first."""
     trials, maker = _Trials(of, end, within, effort), end.player.maker
     if maker is not None:
@@ -93,7 +92,7 @@ def helps(of: Outcomes, end: Ending, within: Context, effort: Effort) -> Iterato
     yield from _of_nodes(trials, end)
 
 
-def _of_constraints(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Help]:
+def _of_constraints(trials: _Trials, maker: Maker, end: Ending) -> Iterator[SuggestedChange]:
     written = maker.source.template.template.pod_spec.constraints
     if len(written) != len(end.after.problem.pod.pod_spec.constraints):
         return  # those of the pod were injected
@@ -116,7 +115,7 @@ def _of_constraints(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Help
         first=[each for each in found if each[0].field in ("topologyKey", "labelSelector")],
     )
     for changes in choices.that_help(lambda each: trials.fit(_with(maker, each))):
-        yield _help(changes, maker, end)
+        yield _loosened(changes, maker, end)
 
 
 def _with(maker: Maker, changes: Changes) -> Maker:
@@ -124,14 +123,14 @@ def _with(maker: Maker, changes: Changes) -> Maker:
     return replace(maker, source=replace(maker.source, template=template_with(maker.source.template, changes)))
 
 
-def _of_the_strategy(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Help]:
+def _of_the_strategy(trials: _Trials, maker: Maker, end: Ending) -> Iterator[SuggestedChange]:
     """Let one pod be missing during a rolling update: then an old one can go before a new one comes."""
     strategy = maker.workload.strategy or Strategy()
     if end.player.rollout is None or unavailable_of(maker.workload.strategy, maker.replicas) or not maker.replicas:
         return
     changed = replace(maker.workload, strategy=replace(strategy, max_unavailable=1))
     if maker.workload.traits.surges and trials.fit(replace(maker, source=replace(maker.source, workload=changed))):
-        yield Help(
+        yield SuggestedChange(
             text="set maxUnavailable: 1",
             target=maker.title,
             path="spec.strategy.rollingUpdate.maxUnavailable",
@@ -142,7 +141,7 @@ def _of_the_strategy(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Hel
         )
 
 
-def _of_replicas(trials: _Trials, maker: Maker, verdict: Verdict, end: Ending) -> Iterator[Help]:
+def _of_replicas(trials: _Trials, maker: Maker, verdict: Verdict, end: Ending) -> Iterator[SuggestedChange]:
     """As many replicas as every order places."""
     fewer = verdict.fewest or 0
     field = "parallelism" if maker.workload.traits.completes else "replicas"
@@ -150,7 +149,7 @@ def _of_replicas(trials: _Trials, maker: Maker, verdict: Verdict, end: Ending) -
     if not single or not end.player.staying <= fewer < maker.replicas or not fewer:
         return
     if trials.fit(replace(maker, replicas=fewer)):
-        yield Help(
+        yield SuggestedChange(
             text=f"set {field}: {fewer}",
             target=maker.title,
             path=f"spec.{field}",
@@ -161,7 +160,7 @@ def _of_replicas(trials: _Trials, maker: Maker, verdict: Verdict, end: Ending) -
         )
 
 
-def _of_nodes(trials: _Trials, end: Ending) -> Iterator[Help]:
+def _of_nodes(trials: _Trials, end: Ending) -> Iterator[SuggestedChange]:
     """Lift a cordon, or remove the taints of a node, where that of one node is enough; of each the first that is."""
     problem, blocking = end.after.problem, end.after.blocking
     view, tolerations = problem.nodes, problem.pod.pod_spec.tolerations
@@ -193,11 +192,11 @@ def _opened(row: NodeRow, tolerations: Sequence[Toleration] | None) -> NodeRow |
     return row._replace(taints=tuple(each for each in row.taints if each not in closing), unschedulable=False)
 
 
-def _of_node(row: NodeRow, other: NodeRow, wanted: int) -> Help:
+def _of_node(row: NodeRow, other: NodeRow, wanted: int) -> SuggestedChange:
     name = one_line(row.name, _NAME)
     gone = [f"taint {each.key}:{each.effect}" for each in row.taints if each not in other.taints]
     cordoned = row.unschedulable or any(each.key == TAINT_UNSCHEDULABLE for each in row.taints)
-    return Help(
+    return SuggestedChange(
         text=f"uncordon {name}" if cordoned else f"remove {together(gone)} from {name}",
         target=f"Node {row.name}",
         path="spec.unschedulable" if cordoned else "spec.taints",
@@ -207,32 +206,17 @@ def _of_node(row: NodeRow, other: NodeRow, wanted: int) -> Help:
     )
 
 
-def _help(changes: Changes, maker: Maker, end: Ending) -> Help:
+def _loosened(changes: Changes, maker: Maker, end: Ending) -> SuggestedChange:
     first, *more = changes
-    constraint = maker.source.template.template.pod_spec.constraints[first.index]
-    path = f"{maker.source.template.constraints_path}[{first.index}]"
+    constraints, path = maker.source.template.template.pod_spec.constraints, maker.source.template.constraints_path
     whole = bool(more) or not first.field
-    return Help(
+    harms = (trade_off(each, constraints) for each in changes)
+    return SuggestedChange(
         text=in_words(changes, end.after.problem.pod.pod_spec.constraints),
         target=maker.title,
-        path=path if whole else f"{path}.{first.field}",
-        before=None if whole else value_of(constraint, first.field),
+        path=f"{path}[{first.index}]" if whole else f"{path}{first.at}",
+        before=None if whole else value_of(constraints[first.index], first.field),
         after=None if more else first.value,
         wanted=maker.replicas,
-        harms=tuple(dict.fromkeys(harm for each in changes if (harm := _harm(each, maker)))),
+        harms=tuple(dict.fromkeys(harm for harm in harms if harm)),
     )
-
-
-def _harm(change: Change, maker: Maker) -> str:
-    """What is given up by a change, in words; empty where it is nothing but the count of nodes that no pod can use."""
-    key = maker.source.template.template.pod_spec.constraints[change.index].topology_key or ""
-    segment = "node" if key == HOSTNAME else segment_of(key)
-    match change.field, change.value:
-        case "maxSkew", value:
-            return f"one {segment} may have {value} pods more than another"
-        case "whenUnsatisfiable" | "", _:
-            return f"all pods may come to stand in one {segment}"
-        case "minDomains", int(value):
-            return f"pods may run in only {plural(value, segment)}"
-        case _:
-            return ""

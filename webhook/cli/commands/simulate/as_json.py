@@ -13,7 +13,7 @@ from webhook.core.placement.simulation import Outcome
 from webhook.core.what_if.forecast import Likely
 from webhook.core.what_if.play import WORST_FIRST, Ending, Moved, Outcomes, Verdict
 from webhook.core.what_if.run import Answer
-from webhook.core.what_if.suggestions import Help
+from webhook.core.what_if.suggestions import SuggestedChange
 
 
 def shape(answers: Sequence[Answer]) -> Json:
@@ -109,7 +109,7 @@ def _blocking(end: Ending) -> Json:
     }
 
 
-def _fix(each: Help) -> Json:
+def _fix(each: SuggestedChange) -> Json:
     return {
         "text": each.text,
         "target": each.target,

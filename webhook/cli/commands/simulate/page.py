@@ -17,13 +17,12 @@ from webhook.cli.commands.simulate.words import (
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
 from webhook.core.explain.cause_text import cause_summary, in_the_way
 from webhook.core.explain.explanation import Balance, Explanation
-from webhook.core.explain.obstacles import segment_of
 from webhook.core.placement.simulation import Outcome
-from webhook.core.text import listed, one_line, plural
+from webhook.core.text import listed, one_line, plural, segment_of
 from webhook.core.what_if import room
 from webhook.core.what_if.play import Ending, Moved, Outcomes
 from webhook.core.what_if.run import Answer
-from webhook.core.what_if.suggestions import Help
+from webhook.core.what_if.suggestions import SuggestedChange
 from webhook.core.what_if.workloads import Player
 
 _MAX_WORKLOADS = 12  # named one by one
@@ -81,7 +80,7 @@ def _each(answer: Answer, paint: Paint) -> Iterator[str]:
         yield f"\nthe other {who}{' alone' * bool(of.alone)}\n"
 
 
-def _ending(end: Ending, found: Sequence[Help], answer: Answer, paint: Paint) -> Iterator[str]:
+def _ending(end: Ending, found: Sequence[SuggestedChange], answer: Answer, paint: Paint) -> Iterator[str]:
     """How it ends: what waits, the way there, the domains, and what would help."""
     yield from _waits(end, paint, grown=answer.grown)
     yield from _way(end, answer.outcomes, paint)
@@ -172,7 +171,7 @@ def _row(value: str, before: int | None, after: int | None, width: int, scale: i
     return f"{one_line(value, _NAME):{width}} {numbers}  {'#' * old}{'+' * (new - old)}"
 
 
-def _help(found: Sequence[Help], player: Player, paint: Paint) -> Iterator[str]:
+def _help(found: Sequence[SuggestedChange], player: Player, paint: Paint) -> Iterator[str]:
     if not found:
         return
     fit = "all its pods fit, in every order" if player.wanted > 1 else "it fits"

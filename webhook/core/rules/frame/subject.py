@@ -17,7 +17,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.counting import readable_selector
 from webhook.core.rules.limits.size import exceeded
-from webhook.core.text import constraint_name, quoted
+from webhook.core.text import constraint_name, quoted, segment_of
 from webhook.core.workloads.workload import Template, Workload, namespace_of
 
 NO_CLUSTER = "no cluster"
@@ -188,7 +188,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
 def noun_of(key: str) -> str:
     """How messages call a domain of the key: ``zone``; a host is a node."""
-    segment = key.rpartition("/")[2] or "domain"
+    segment = segment_of(key) or "domain"
     return "node" if key == HOSTNAME else quoted(segment, 40)
 
 
