@@ -56,13 +56,17 @@ def read_cluster(
     Errors: CommandError with exit code 4 for a cluster that cannot be read, 3 for a snapshot.
     """
     if given.snapshot is not None:
-        return _from_file(given.snapshot, policy, as_version, keep)
+        return read_snapshot(given.snapshot, policy, as_version, keep)
     return _from_cluster(given, policy, progress, as_version, keep) if given.live else None
 
 
-def _from_file(
-    file: str, policy: Policy, as_version: KubernetesVersion | None, keep: Callable[[Item], bool]
+def read_snapshot(
+    file: str,
+    policy: Policy,
+    as_version: KubernetesVersion | None,
+    keep: Callable[[Item], bool] = lambda _item: False,
 ) -> ClusterSource:
+    """The cluster of a snapshot file, as in `read_cluster`."""
     try:
         snapshot = load_snapshot(file, policy.workloads, as_version=as_version, keep=keep)
     except SnapshotError as error:
@@ -136,7 +140,7 @@ def cluster_with_pods(
         lost: What cannot be had without nodes and pods.
 
     Raises:
-        CommandError: As in `read_cluster` and `known_namespace`, and where pods or nodes could not be read.
+        CommandError: As in `read_cluster` and `beside`, and where pods or nodes could not be read.
     """
     progress = Progress()
     known = read_cluster(given, frame.policy, progress, as_version=frame.asked_version, keep=keep)
@@ -145,16 +149,16 @@ def cluster_with_pods(
         source, why = (known.source, missing) if known else ("evenspread", "no cluster")
         code = Exit.CLUSTER if known is None or known.server is not None else Exit.UNREADABLE
         raise CommandError(f"{source}: {why}: {lost}", code)
-    known_namespace(known, frame.namespace)
-    namespace = frame.namespace or known.namespace
-    return known, structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
+    return known, beside(known, frame)
 
 
-def known_namespace(known: ClusterSource, namespace: str) -> None:
-    """Refuse a namespace that the cluster does not have, as far as its namespaces are known.
+def beside(known: ClusterSource, frame: Frame) -> Frame:
+    """The frame with the index, version and namespace of the cluster.
 
-    Errors: CommandError with exit code 2.
+    Errors: CommandError with exit code 2 for a namespace that the cluster does not have, as far as these are known.
     """
-    names = known.index.namespaces()
+    namespace, names = frame.namespace, known.index.namespaces()
     if namespace and names and namespace not in names and not known.index.lacks("namespaces"):
         raise no_namespace(known.source, namespace, names)
+    namespace = namespace or known.namespace
+    return structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)

@@ -4,7 +4,6 @@ A file is looked through once: by `controller --snapshot` at its start, by `webh
 asked for.
 """
 
-import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +31,7 @@ from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.groups.standing.assess import not_evaluated
 from webhook.core.groups.standing.forms import Found, Status, read_status
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.readers import decode_object
+from webhook.core.index.readers import readable
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.group_members import Looked, every_group, group_status, selector_of
 from webhook.core.scan.scanned import ClusterScan
@@ -94,10 +93,9 @@ def _selected_pods(read: Sequence[File | InputFault], index: ReadOnlyIndex) -> I
     for manifest in CheckRun().manifests(read, duplicates=False) if selectors else ():
         if manifest.kind != "Pod" or manifest.namespace not in selectors:
             continue
-        with contextlib.suppress(ValueError, RecursionError):
-            pod = decode_object(Raw(manifest.json_text), of_pods)
-            if isinstance(pod, Pod) and any(each.matches(pod.labels) for each in selectors[manifest.namespace]):
-                yield pod
+        pod = readable(Raw(manifest.json_text), of_pods)
+        if isinstance(pod, Pod) and any(each.matches(pod.labels) for each in selectors[manifest.namespace]):
+            yield pod
 
 
 def once(look: Callable[[], Shown]) -> Callable[[], Shown]:

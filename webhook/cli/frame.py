@@ -1,6 +1,7 @@
 """What a command examines manifests with: policy, release, cluster, date."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from msgspec import Struct
 
@@ -49,3 +50,8 @@ class Frame(Struct, frozen=True, kw_only=True):
             scalers=self.scalers,
             same_file=self.same_file.get(file),
         )
+
+
+def today() -> str:
+    """The date, in ISO format."""
+    return datetime.now(UTC).date().isoformat()

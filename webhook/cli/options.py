@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -11,7 +10,7 @@ from msgspec import Struct, structs
 
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.formats import FORMATS
-from webhook.cli.frame import Frame
+from webhook.cli.frame import Frame, today
 from webhook.cli.live_cluster import CONFIG_MAP, Given, open_cluster
 from webhook.core.api.version import ANNOUNCED, RECORDED, SUPPORTED, KubernetesVersion, parse_version
 from webhook.core.policy.policy import Mode, Policy
@@ -251,10 +250,6 @@ _RESULTS = (
         "-v", "--verbose", is_flag=True, help="Name each file of a note; with text, the rules that were not evaluated."
     ),
 )
-
-
-def today() -> str:
-    return datetime.now(UTC).date().isoformat()
 
 
 def _policy(file: str, today: str) -> Policy:

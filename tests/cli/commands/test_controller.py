@@ -12,8 +12,8 @@ import pytest
 from cluster.api import FakeApi
 from cluster.following import eventually
 
-from webhook.cli.certificate_options import Duration, ObjectName, lives
 from webhook.cli.main import main
+from webhook.cli.server_options import Duration, ObjectName, lives
 
 SECRET = ("--ca-secret", "platform/evenspread-ca")
 LEASE = ("--lease", "platform/evenspread-controller")

@@ -6,10 +6,9 @@ from msgspec import Raw, structs
 
 from webhook.cli.checking.groups import spread_groups
 from webhook.cli.cluster_source import put
-from webhook.core.api.types import TypeMeta
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
-from webhook.core.index.readers import decode_object
+from webhook.core.index.readers import readable
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.core.workloads.reading import has_template
@@ -44,11 +43,7 @@ def _owners(file: File, namespace: str, policy: Policy) -> Iterator[Owner]:
     for found in read_manifests(file.name, file.data, duplicates=False, having=(_TEMPLATE,)):
         if not isinstance(found, Manifest) or not has_template(found.api_version, found.kind, policy.workloads):
             continue
-        of = TypeMeta(api_version=found.api_version, kind=found.kind)
-        try:
-            owner = decode_object(Raw(found.json_text), of, policy.workloads)
-        except (ValueError, RecursionError):
-            continue
+        owner = readable(Raw(found.json_text), found.type_meta, policy.workloads)
         if isinstance(owner, Owner):
             meta = structs.replace(owner.meta, namespace=found.namespace or namespace)
             yield structs.replace(owner, meta=meta)

@@ -11,11 +11,11 @@ from webhook.cli.checking.results import RunResult
 from webhook.cli.checking.run import CheckRun, as_written
 from webhook.cli.exit_codes import no_namespace
 from webhook.cli.frame import Frame
-from webhook.core.api.types import Named, ObjectMeta, TypeMeta
+from webhook.core.api.types import Named, ObjectMeta
 from webhook.core.api.version import KubernetesVersion, parse_version
 from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import decode_object
+from webhook.core.index.readers import readable
 from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.representatives import Representatives
 from webhook.core.scan.scanned import ScannedWorkload
@@ -127,11 +127,7 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> str:
     Returns:
         Why the index leaves it out, or an empty text.
     """
-    of = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
-    try:
-        value = decode_object(Raw(manifest.json_text), of, frame.policy.workloads)
-    except (ValueError, RecursionError):
-        return ""
+    value = readable(Raw(manifest.json_text), manifest.type_meta, frame.policy.workloads)
     return "" if value is None else index.apply("ADDED", value)
 
 

@@ -7,22 +7,30 @@ import socket
 import sys
 import threading
 import uuid
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import click
 from msgspec import Struct
 
 from webhook import logs
-from webhook.cli.certificate_options import Duration, ObjectName, ca_options, lives
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.frame import Frame
-from webhook.cluster.connection import Account, ApiServer, ClusterError
+from webhook.cli.frame import Frame, today
+from webhook.cli.server_options import (
+    Duration,
+    ObjectName,
+    address,
+    api_server,
+    ca_options,
+    lives,
+    loaded_policy,
+    option,
+)
+from webhook.cluster.connection import ApiServer
 from webhook.cluster.writing.ca_bundle import KINDS
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.cluster.writing.lease import Elector
-from webhook.config import ConfigError, load_policy, reloaded
+from webhook.config import reloaded
 from webhook.console.shown import Source
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.replicas import Replicas
@@ -32,8 +40,6 @@ from webhook.core.policy.policy import Policy
 
 _HEALTH_BIND = "0.0.0.0:10251"
 _CONSOLE = "127.0.0.1:8080"
-_UNREACHABLE = 4
-_LAST_PORT = 65535  # TCP has 16 bits for it
 
 _log = logging.getLogger(__name__)
 
@@ -64,11 +70,6 @@ class Options(Struct, frozen=True, kw_only=True):
     context: str | None
 
 
-def _option(name: str, **settings: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    variable = f"EVENSPREAD_{name.partition('/')[0].lstrip('-').replace('-', '_').upper()}"
-    return click.option(name, envvar=variable, show_envvar=True, **settings)  # type: ignore[arg-type]  # click's own kwargs
-
-
 def _share(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
     if value <= 0:
         raise click.BadParameter("more than 0")
@@ -77,39 +78,39 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
 
 @click.command(name="controller", short_help="Scan the cluster: reports, events, metrics; look after our CA.")
 @ca_options
-@_option(
+@option(
     "--configuration", metavar="NAME", default="evenspread", show_default=True, help="What our webhooks are called."
 )
-@_option(
+@option(
     "--expect",
     type=click.Choice([kind.removesuffix("WebhookConfiguration").lower() for kind in KINDS]),
     multiple=True,
     help="Which of them the release has: until they are complete this replica is not ready.",
 )
-@_option(
+@option(
     "--deployment",
     type=ObjectName(),
     metavar="NAMESPACE/NAME",
     help="Of the webhook: configurations that may refuse writes get their rules once it is available.",
 )
-@_option(
+@option(
     "--settle-seconds",
     type=click.FloatRange(0),
     default=6.0,
     show_default=True,
     help="How long after a rollout of that Deployment this replica is not ready yet.",
 )
-@_option("--lease", type=ObjectName(), metavar="NAMESPACE/NAME", help="The Lease by which one replica is elected.")
-@_option("--scan/--no-scan", default=False, help="Whether to scan what runs in the cluster.")
-@_option("--config", metavar="FILE", help="With --scan: the SpreadPolicy file; followed when it changes.")
-@_option(
+@option("--lease", type=ObjectName(), metavar="NAMESPACE/NAME", help="The Lease by which one replica is elected.")
+@option("--scan/--no-scan", default=False, help="Whether to scan what runs in the cluster.")
+@option("--config", metavar="FILE", help="With --scan: the SpreadPolicy file; followed when it changes.")
+@option(
     "--scan-interval",
     type=Duration(timedelta(seconds=1)),  # the share of a core bounds what short ones cost
     default=timedelta(minutes=5),
     metavar="DURATION",
     help="From the begin of one scan to the next. [default: 5m]",
 )
-@_option(
+@option(
     "--scan-share",
     type=click.FloatRange(0, 1),
     callback=_share,
@@ -117,24 +118,24 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     show_default=True,
     help="Of one core, what a scan takes at most.",
 )
-@_option("--reports/--no-reports", default=True, help="Whether findings are written as reports, where there is an API.")
-@_option("--events/--no-events", default=True, help="Whether events tell what begins to be wrong.")
-@_option("--all-workloads/--worst-workloads", default=False, help="Whose skew is shown in metrics; at most 1,000.")
-@_option(
+@option("--reports/--no-reports", default=True, help="Whether findings are written as reports, where there is an API.")
+@option("--events/--no-events", default=True, help="Whether events tell what begins to be wrong.")
+@option("--all-workloads/--worst-workloads", default=False, help="Whose skew is shown in metrics; at most 1,000.")
+@option(
     "--health-bind",
     metavar="HOST:PORT",
     default=_HEALTH_BIND,
     show_default=True,
     help="Where to answer /healthz, /readyz, /metrics, over plain HTTP.",
 )
-@_option(
+@option(
     "--log-level",
     type=click.Choice(logs.LEVELS),
     default="info",
     show_default=True,
     help="Least severe lines of the log.",
 )
-@_option("--console", metavar="HOST:PORT", help="With --scan: where to show browsers what was found, over plain HTTP.")
+@option("--console", metavar="HOST:PORT", help="With --scan: where to show browsers what was found, over plain HTTP.")
 @click.option("--snapshot", metavar="FILE", help="Only the console, over this file; at 127.0.0.1:8080 or a free port.")
 @click.option("--kubeconfig", metavar="FILE", help="The cluster; without it, the one around this pod.")
 @click.option("--context", metavar="NAME", help="The kubeconfig's context.")
@@ -144,20 +145,17 @@ def controller(**given: object) -> None:
     Several may run: a Lease says which one acts. It answers no admission request, and none waits for it.
     """
     options = Options(**given)  # type: ignore[arg-type]  # click made each value of the option's own type
-    console = None if options.console is None else _address("--console", options.console, _CONSOLE)
+    console = None if options.console is None else address("--console", options.console, _CONSOLE)
     if options.snapshot is not None:
         _show_file(options.snapshot, options.config, console)
         return
     if options.lease is None or not (options.ca_secret or options.deployment or options.scan):
         raise CommandError("--lease says who acts, and --ca-secret, --deployment or --scan what is to be done")
-    bind = _address("--health-bind", options.health_bind, _HEALTH_BIND)
+    bind = address("--health-bind", options.health_bind, _HEALTH_BIND)
     if options.kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
         raise CommandError("the controller looks after a cluster: run it in a pod, or add --kubeconfig")
     policy = _Policy(options.config)
-    try:
-        server = ApiServer(Account(kubeconfig=options.kubeconfig, context=options.context))
-    except ClusterError as error:
-        raise CommandError(str(error), _UNREACHABLE) from error
+    server = api_server(options.kubeconfig, options.context)
     logs.configure(options.log_level, sys.stderr)
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     elector = Elector(server, options.lease, identity)
@@ -192,13 +190,6 @@ def _upkeep(server: ApiServer, options: Options) -> AuthorityUpkeep:
     return AuthorityUpkeep(server, options.configuration, secret, replicas, expected)
 
 
-def _address(flag: str, text: str, example: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > _LAST_PORT:
-        raise CommandError(f"{flag} {text}: write it as HOST:PORT, as in {example}")
-    return host.strip("[]"), int(port)
-
-
 def _show_file(file: str, config: str | None, bind: tuple[str, int] | None) -> None:
     """Serve the console over a file until a signal ends it."""
     from webhook.cli.console_sources import of_file, start  # noqa: PLC0415 a controller without a console needs none
@@ -206,7 +197,7 @@ def _show_file(file: str, config: str | None, bind: tuple[str, int] | None) -> N
     if not Path(file).is_file():
         raise CommandError(f"{file}: no such file", Exit.UNREADABLE)
     policy = _Policy(config)()
-    frame = Frame(policy=policy, today=datetime.now(UTC).date().isoformat())
+    frame = Frame(policy=policy, today=today())
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -241,10 +232,7 @@ class _Policy:
     """
 
     def __init__(self, file: str | None) -> None:
-        try:
-            self._loaded = load_policy(file) if file is not None else None
-        except ConfigError as error:
-            raise CommandError(f"the configuration cannot be used\n{error.render()}") from error
+        self._loaded = loaded_policy(file) if file is not None else None
 
     def __call__(self) -> Policy:
         if self._loaded is None:

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import click
-import msgspec
 from msgspec import Struct
 
 from webhook.cli.checking.results import Row
@@ -20,8 +19,8 @@ from webhook.cli.checking.row_text import message
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
-from webhook.cli.options import looking_options
-from webhook.cli.terminal import DIM, GREEN, RED, Paint, colored, print_faults, print_results
+from webhook.cli.options import looking_options, output_option
+from webhook.cli.terminal import DIM, GREEN, RED, Json, Paint, colored, print_faults, print_results, print_values
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.text import did_you_mean, one_line, plural
@@ -80,7 +79,7 @@ One line a finding, or several rules with commas between them; the mode and the 
     epilog="Exit code: 0 all as expected, 1 not, 2 usage or configuration, 3 input that could not be read.",
 )
 @click.argument("paths", nargs=-1, required=True, metavar="DIR...")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Format.")
+@output_option("text", "json")
 @click.option("-v", "--verbose", is_flag=True, help="Name the documents that pass, too.")
 @looking_options
 def test(
@@ -93,8 +92,10 @@ def test(
     """Run the tests in some directories."""
     cases, faults = _run_cases(paths, frame)
     print_faults(faults)
-    render = _json if output == "json" else _text
-    print_results(render(cases, verbose=verbose))
+    if output == "json":
+        print_values([*map(_values, cases)], output)
+    else:
+        print_results(_text(cases, verbose=verbose))
     # A test that compared nothing has not passed.
     unreadable = any(fault.fatal for fault in faults) or not cases
     failed = any(not case.passed for case in cases)
@@ -195,20 +196,16 @@ def _text(cases: Sequence[Case], *, verbose: bool) -> Iterator[str]:
     yield f"{plural(len(cases), 'document')}: {len(cases) - failed} as expected, {failed} not\n"
 
 
-def _json(cases: Sequence[Case], *, verbose: bool) -> Iterator[str]:  # noqa: ARG001 the signature of both formats
-    entries = [
-        {
-            "file": case.document.file,
-            "line": case.document.line,
-            "objects": case.titles,
-            "passed": case.passed,
-            "stated": not case.unstated,
-            "missing": [str(each) for each in case.missing],
-            "unexpected": [
-                {"rule": row.judged.finding.rule, "mode": str(row.judged.mode), "path": row.judged.finding.path}
-                for row in case.unexpected
-            ],
-        }
-        for case in cases
-    ]
-    yield msgspec.json.format(msgspec.json.encode(entries), indent=2).decode() + "\n"
+def _values(case: Case) -> Json:
+    return {
+        "file": case.document.file,
+        "line": case.document.line,
+        "objects": case.titles,
+        "passed": case.passed,
+        "stated": not case.unstated,
+        "missing": [str(each) for each in case.missing],
+        "unexpected": [
+            {"rule": row.judged.finding.rule, "mode": str(row.judged.mode), "path": row.judged.finding.path}
+            for row in case.unexpected
+        ],
+    }

@@ -399,6 +399,14 @@ def decode_object(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]
     return None if read is None else read.value(raw)
 
 
+def readable(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
+    """The same; None too for an object that cannot be read."""
+    try:
+        return decode_object(raw, of, embedded)
+    except (ValueError, RecursionError):
+        return None
+
+
 def _custom(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Owner:
     """An object of a custom kind that makes pods. The API server never checks its template, which may be broken."""
     try:

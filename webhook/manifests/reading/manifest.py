@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
-from webhook.core.api.types import LabelSelector, SpreadConstraint
+from webhook.core.api.types import LabelSelector, SpreadConstraint, TypeMeta
 from webhook.core.decoders import decoder_of
 from webhook.core.text import one_line
 from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, may_hold_constraints
@@ -120,6 +120,11 @@ class Manifest(Struct, frozen=True, kw_only=True):
     def source(self) -> str:
         """The Helm template that it comes from; empty if unknown."""
         return self.document.source
+
+    @property
+    def type_meta(self) -> TypeMeta:
+        """Its API version and kind."""
+        return TypeMeta(api_version=self.api_version, kind=self.kind)
 
     @property
     def json_text(self) -> bytes:

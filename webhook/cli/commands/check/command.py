@@ -4,7 +4,6 @@ import sys
 from itertools import chain
 
 import click
-from msgspec import structs
 
 from webhook.cli.checking.failures import print_failures
 from webhook.cli.checking.results import exit_code
@@ -115,11 +114,7 @@ def _with_cluster(frame: Frame, given: Given, progress: Progress) -> Frame:
     """The frame with what is known of the cluster that was named, if one was."""
     if given == Given():
         return frame
-    from webhook.cli.cluster_source import known_namespace, read_cluster  # noqa: PLC0415 offline work does without
+    from webhook.cli.cluster_source import beside, read_cluster  # noqa: PLC0415 offline work does without
 
     known = read_cluster(given, frame.policy, progress, as_version=frame.asked_version)
-    if known is None:
-        return frame
-    known_namespace(known, frame.namespace)
-    namespace = frame.namespace or known.namespace
-    return structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
+    return frame if known is None else beside(known, frame)

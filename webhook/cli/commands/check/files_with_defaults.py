@@ -15,12 +15,12 @@ from webhook.cli.checking.patches import read_patch
 from webhook.cli.checking.run import as_note, with_patches
 from webhook.cli.cluster_source import put
 from webhook.cli.frame import Frame
-from webhook.core.api.types import Service, TypeMeta
+from webhook.core.api.types import Service
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.declared import adopted
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
-from webhook.core.index.readers import decode_object
+from webhook.core.index.readers import readable
 from webhook.core.json_edits import Edit as EditOfObject
 from webhook.core.json_edits import applied
 from webhook.core.text import constraint_name
@@ -103,14 +103,10 @@ def amend(files: Iterable[File | InputFault], frame: Frame, index: ClusterIndex)
 
 def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
     """Add an object that matters to the workloads to the index, in the namespace where it will be."""
-    of = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
     # Workloads stay out: each is asked about as if it were applied alone, and brings its own owners.
     if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
         return
-    try:
-        value = decode_object(Raw(manifest.json_text), of, frame.policy.workloads)
-    except (ValueError, RecursionError):
-        return
+    value = readable(Raw(manifest.json_text), manifest.type_meta, frame.policy.workloads)
     if isinstance(value, Service | Autoscaler) and value.metadata is not None:
         meta = structs.replace(value.metadata, namespace=namespace_of(manifest.namespace, frame.namespace))
         value = structs.replace(value, metadata=meta)

@@ -6,12 +6,13 @@ import click
 
 from webhook.cli.commands.doctor.diagnosis import State
 from webhook.cli.commands.doctor.judge import judge, outcome
-from webhook.cli.commands.doctor.page import json, text
+from webhook.cli.commands.doctor.page import render
 from webhook.cli.commands.doctor.read_facts import read_facts
 from webhook.cli.exit_codes import Exit
+from webhook.cli.frame import today
 from webhook.cli.live_cluster import Given, open_cluster
-from webhook.cli.options import cluster_options, today
-from webhook.cli.terminal import colored, print_results
+from webhook.cli.options import cluster_options, output_option
+from webhook.cli.terminal import colored, print_results, print_values
 
 
 @click.command(
@@ -23,14 +24,7 @@ from webhook.cli.terminal import colored, print_results
 @click.option(
     "-n", "--namespace", metavar="NAME", default="", help="Where it is installed, if no webhook configuration says so."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of the results.",
-)
+@output_option("text", "json", text="Format of the results.")
 def doctor(*, given: Given, namespace: str, output: str) -> None:
     """Diagnose an installation: from webhook configurations and certificates to endpoints, controller and policy.
 
@@ -43,7 +37,9 @@ def doctor(*, given: Given, namespace: str, output: str) -> None:
         raise click.UsageError("a snapshot holds no installation; leave --snapshot out")
     facts = read_facts(open_cluster(given), namespace=namespace, today=today())
     diagnoses = [*judge(facts)]
-    shown = [json(diagnoses)] if output == "json" else text(diagnoses, outcome(facts), color=colored(sys.stdout))
-    print_results(shown)
+    if output == "json":
+        print_values(diagnoses, output)
+    else:
+        print_results(render(diagnoses, outcome(facts), color=colored(sys.stdout)))
     problems = any(each.state is State.PROBLEM for each in diagnoses)
     click.get_current_context().exit(Exit.FINDINGS if problems else Exit.FINE)

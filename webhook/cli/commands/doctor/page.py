@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from webhook.cli.commands.doctor.admission import Outcome
 from webhook.cli.commands.doctor.diagnosis import Diagnosis, State
 from webhook.cli.terminal import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
@@ -11,7 +9,7 @@ from webhook.cli.terminal import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
 _COLORS = {State.OK: GREEN, State.NOTE: BLUE, State.PROBLEM: RED, State.UNKNOWN: YELLOW}
 
 
-def text(diagnoses: Sequence[Diagnosis], outcome: Outcome, *, color: bool) -> Iterator[str]:
+def render(diagnoses: Sequence[Diagnosis], outcome: Outcome, *, color: bool) -> Iterator[str]:
     """A line each; below it why, and the command that mends it. The last line says what becomes of writes."""
     paint = Paint(color=color)
     width = max(len(each.check) for each in diagnoses)
@@ -24,8 +22,3 @@ def text(diagnoses: Sequence[Diagnosis], outcome: Outcome, *, color: bool) -> It
             yield f"         {' ' * width}  {'' if line.startswith('#') else '$ '}{line}\n"
     counts = {state: sum(each.state is state for each in diagnoses) for state in State}
     yield f"\n{', '.join(f'{count} {state}' for state, count in counts.items() if count)}: {outcome}\n"
-
-
-def json(diagnoses: Sequence[Diagnosis]) -> str:
-    """The same as a list of objects."""
-    return msgspec.json.format(msgspec.json.encode(diagnoses), indent=2).decode() + "\n"

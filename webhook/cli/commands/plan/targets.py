@@ -95,7 +95,7 @@ def objects_in(files: Sequence[str]) -> list[Object]:
     """
     seen = CheckRun()
     found = [
-        Object(TypeMeta(api_version=each.api_version, kind=each.kind), each.value, each.title, applied=False)
+        Object(each.type_meta, each.value, each.title, applied=False)
         for each in seen.manifests(read_files(files, unpack=True), duplicates=False)
     ]
     print_faults(seen.faults)

@@ -24,7 +24,7 @@ from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import keeps_revision
-from webhook.core.index.readers import decode_object
+from webhook.core.index.readers import readable
 from webhook.core.what_if.events import WhatIf
 from webhook.core.what_if.run import Asked
 from webhook.core.what_if.workloads import Maker, introduce, makers, of_cluster
@@ -159,10 +159,7 @@ def _pod(item: Item, frame: Frame) -> Pod | None:
     """The pod that an object is; None for another object, and for a pod that the index could not read either."""
     if item.of.kind != POD[1]:
         return None
-    try:
-        value = decode_object(item.raw, item.of, frame.policy.workloads)
-    except (ValueError, RecursionError):
-        return None
+    value = readable(item.raw, item.of, frame.policy.workloads)
     return value if isinstance(value, Pod) else None
 
 
@@ -210,9 +207,8 @@ def _of_files(
         put(known.index, scaler, "autoscaler")
     within = frame.context(frame.namespace)
     for manifest in seen.manifests(read, duplicates=False):
-        stated = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
         try:
-            mine = [*makers(manifest.value, stated, within, applied=False, replicas=replicas)]
+            mine = [*makers(manifest.value, manifest.type_meta, within, applied=False, replicas=replicas)]
         except DecodeError as error:
             seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
             continue
@@ -222,7 +218,7 @@ def _of_files(
             for each in mine
         ]
         if not mine:
-            _apply(manifest, stated, known, frame)
+            _apply(manifest, known, frame)
     print_faults(seen.faults)
     return found, any(fault.fatal for fault in seen.faults)
 
@@ -238,13 +234,9 @@ def _told_apart(maker: Maker, number: int) -> Maker:
     return replace(maker, source=replace(maker.source, workload=named))
 
 
-def _apply(manifest: Manifest, stated: TypeMeta, known: ClusterSource, frame: Frame) -> None:
+def _apply(manifest: Manifest, known: ClusterSource, frame: Frame) -> None:
     """Put into the index what pods depend on: services, claims and storage classes."""
-    raw = manifest.value if isinstance(manifest.value, bytes) else msgspec.json.encode(manifest.value)
-    try:
-        value = decode_object(raw, stated, frame.policy.workloads)
-    except (ValueError, RecursionError):
-        return  # kube-apiserver would refuse it, and it is not what was asked about
+    value = readable(manifest.json_text, manifest.type_meta, frame.policy.workloads)
     if isinstance(value, Service | Claim):
         meta = value.metadata
         if meta is not None and not meta.namespace:

@@ -6,7 +6,6 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
@@ -18,16 +17,15 @@ from certs.authority import CertificateError, issue_authority, issue_leaf
 from certs.store import live_paths, read_pair, write_pair, write_public
 from webhook import logs
 from webhook.admission import Engine
-from webhook.cli.certificate_options import ca_options, lives
 from webhook.cli.commands.webhook import example, registered
 from webhook.cli.exit_codes import CommandError
-from webhook.cli.frame import Frame
-from webhook.cli.terminal import say
-from webhook.cluster.connection import Account, ApiServer, ClusterError
+from webhook.cli.frame import Frame, today
+from webhook.cli.server_options import address, api_server, ca_options, lives, loaded_policy, option
+from webhook.cluster.connection import ApiServer
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
 from webhook.cluster.writing.ca_secret import CaSecret
-from webhook.config import ConfigError, Loaded, load_policy
+from webhook.config import Loaded
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import Policy
@@ -38,9 +36,6 @@ _BIND = "0.0.0.0:10250"
 _HEALTH_BIND = "0.0.0.0:10251"
 _LOCAL_BIND = "127.0.0.1:8443"
 _LOCAL_HEALTH_BIND = "127.0.0.1:8081"
-_UNREADABLE, _UNREACHABLE = 3, 4
-_LAST_PORT = 65535  # TCP has 16 bits for it
-_PREFIX = "EVENSPREAD"
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -79,11 +74,6 @@ class Options(Struct, frozen=True, kw_only=True):
         return self.example or self.registers
 
 
-def _option(name: str, **settings: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    variable = f"{_PREFIX}_{name.lstrip('-').replace('-', '_').upper()}"
-    return click.option(name, envvar=variable, show_envvar=True, **settings)  # type: ignore[arg-type]  # click's own kwargs
-
-
 def _version(_context: click.Context, _parameter: click.Parameter, text: str | None) -> KubernetesVersion | None:
     try:
         return parse_version(text) if text else None
@@ -92,40 +82,40 @@ def _version(_context: click.Context, _parameter: click.Parameter, text: str | N
 
 
 @click.command(name="webhook", short_help="Answer AdmissionReviews over TLS.")
-@_option("--bind", metavar="HOST:PORT", help=f"Where to answer admission requests, over TLS. [default: {_BIND}]")
-@_option(
+@option("--bind", metavar="HOST:PORT", help=f"Where to answer admission requests, over TLS. [default: {_BIND}]")
+@option(
     "--health-bind",
     metavar="HOST:PORT",
     help=f"Where to answer /healthz, /readyz, /metrics, over plain HTTP. [default: {_HEALTH_BIND}]",
 )
-@_option("--cert", metavar="FILE", help="Certificate (PEM); followed when it changes. Without it, a throw-away CA.")
-@_option("--key", metavar="FILE", help="Private key of --cert (PEM).")
-@_option("--client-ca", metavar="FILE", help="Answer only callers whose certificate this CA signed (an API server's).")
-@_option("--tls-name", metavar="NAME", multiple=True, help="A name in the certificate that is issued here.")
+@option("--cert", metavar="FILE", help="Certificate (PEM); followed when it changes. Without it, a throw-away CA.")
+@option("--key", metavar="FILE", help="Private key of --cert (PEM).")
+@option("--client-ca", metavar="FILE", help="Answer only callers whose certificate this CA signed (an API server's).")
+@option("--tls-name", metavar="NAME", multiple=True, help="A name in the certificate that is issued here.")
 @ca_options
-@_option("--config", metavar="FILE", help="SpreadPolicy file; followed when it changes. Without it, the defaults.")
-@_option(
+@option("--config", metavar="FILE", help="SpreadPolicy file; followed when it changes. Without it, the defaults.")
+@option(
     "--snapshot", metavar="FILE", help="What is known of the cluster: a snapshot, or what kubectl printed (JSON, YAML)."
 )
-@_option(
+@option(
     "--kube-version",
     metavar="VERSION",
     callback=_version,
     help=f"Answer as this Kubernetes release does. [default: {RECORDED}]",
 )
-@_option(
+@option(
     "--drain-seconds",
     type=click.FloatRange(0, 15),
     default=5.0,
     show_default=True,
     help="Time for open requests after SIGTERM.",
 )
-@_option(
+@option(
     "--log-level",
     type=click.Choice(logs.LEVELS),
     help="Least severe lines of the log. [default: info; warning with --example]",
 )
-@_option(
+@option(
     "--leave-audit-to-scan",
     is_flag=True,
     help="Ask no rule that is only audited: a controller scans the same cluster and reports it.",
@@ -222,10 +212,7 @@ def _policy(options: Options) -> tuple[Policy, Loaded | None]:
     file = options.config or (str(example.POLICY) if options.example else None)
     if file is None:
         return Policy(), None
-    try:
-        loaded = load_policy(file)
-    except ConfigError as error:
-        raise CommandError(f"the configuration cannot be used\n{error.render()}") from error
+    loaded = loaded_policy(file)
     for line in loaded.rendered_warnings():
         click.echo(line, err=True)
     return loaded.policy, loaded
@@ -246,22 +233,12 @@ def _cluster(options: Options, policy: Policy) -> _Known:
     if file is None:
         if options.kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
             return _Known(version=asked or RECORDED)
-        account = Account(kubeconfig=options.kubeconfig, context=options.context)
-        try:
-            server = ApiServer(account)
-        except ClusterError as error:
-            raise CommandError(str(error), _UNREACHABLE) from error
+        server = api_server(options.kubeconfig, options.context)
         feed = Feed(server, watched(policy), as_version=asked)
         return _Known(version=asked or RECORDED, index=feed.index, feed=feed, server=server)
-    from webhook.snapshot.load import SnapshotError  # noqa: PLC0415 the same
-    from webhook.snapshot.open_file import load_snapshot  # noqa: PLC0415 only who has one
+    from webhook.cli.cluster_source import read_snapshot  # noqa: PLC0415 only who has one
 
-    try:
-        snapshot = load_snapshot(file, policy.workloads, as_version=asked)
-    except SnapshotError as error:
-        raise CommandError(str(error), _UNREADABLE) from error
-    for line in snapshot.left_out:
-        say(line)
+    snapshot = read_snapshot(file, policy, asked)
     return _Known(version=asked or snapshot.version or RECORDED, index=snapshot.index)
 
 
@@ -273,11 +250,9 @@ def _engine(options: Options, policy: Policy, known: _Known) -> Engine:
 
 def _listen(flag: str, given: str | None, default: str, options: Options, *, later: bool = False) -> socket.socket:
     """A socket at the address, that listens now or ``later``; somewhere else if a local default is taken."""
-    host, _, port = (given or default).rpartition(":")
-    if not host or not port.isdecimal() or int(port) > _LAST_PORT:
-        raise CommandError(f"{flag} {given}: write it as HOST:PORT, as in {default}")
+    host, port = address(flag, given or default, default)
     try:
-        return listen(host.strip("[]"), int(port), elsewhere=options.local and given is None, later=later)
+        return listen(host, port, elsewhere=options.local and given is None, later=later)
     except OSError as error:
         raise CommandError(f"{flag} {given or default}: {error.strerror}") from error
 
@@ -324,7 +299,7 @@ def _say_ready(options: Options, policy: Policy, place: example.ServerAddress) -
     if options.example:
         from webhook.cli import console_sources  # noqa: PLC0415 an installed webhook has none
 
-        frame = Frame(policy=policy, today=datetime.now(UTC).date().isoformat(), asked_version=options.kube_version)
+        frame = Frame(policy=policy, today=today(), asked_version=options.kube_version)
         file, config = options.snapshot or str(example.CLUSTER), options.config or str(example.POLICY)
         shown = console_sources.start(*console_sources.of_file(file, config, frame))
         click.echo(example.tour(place, shown))

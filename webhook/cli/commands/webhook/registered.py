@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from webhook.cli.exit_codes import CommandError
-from webhook.cluster.connection import Account, ApiServer, ClusterError
+from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cli.server_options import api_server
+from webhook.cluster.connection import ClusterError
 from webhook.cluster.writing.registration import (
     REGISTRATION_NAME,
     configurations,
@@ -27,8 +28,6 @@ from webhook.cluster.writing.registration import (
     unregister,
 )
 from webhook.server.run import Plan, serve
-
-_UNREACHABLE, _OUR_FAULT = 4, 5
 
 Configurations = Sequence[Mapping[str, Any]]
 _READY_SECONDS = 60.0  # includes listing a large cluster
@@ -41,10 +40,7 @@ class Cluster:
     """
 
     def __init__(self, kubeconfig: str, context: str | None, advertised: str | None) -> None:
-        try:
-            self._server = ApiServer(Account(kubeconfig=kubeconfig, context=context))
-        except ClusterError as error:
-            raise CommandError(str(error), _UNREACHABLE) from error
+        self._server = api_server(kubeconfig, context)
         self.advertised = advertised or _way_back(self._server.url)
         self.bind = "127.0.0.1:8443" if self.advertised.startswith("127.") else "0.0.0.0:8443"
 
@@ -56,7 +52,7 @@ class Cluster:
             made = configurations(url, authority.read_bytes(), defaults, groups=has_groups(self._server))
             register(self._server, made, rehearsed=True)
         except ClusterError as error:
-            raise CommandError(str(error), _UNREACHABLE) from error
+            raise CommandError(str(error), Exit.CLUSTER) from error
         kinds = " and ".join(each["kind"] for each in made)
         click.echo(
             f"{self._server.url} will send its admission requests to {url}:\n"
@@ -85,13 +81,13 @@ class Cluster:
                 click.echo("registered; Ctrl-C unregisters and ends it")
             elif not ended.is_set():
                 raise CommandError(
-                    f"{ready} did not answer within {_READY_SECONDS:g} s; nothing was registered", _OUR_FAULT
+                    f"{ready} did not answer within {_READY_SECONDS:g} s; nothing was registered", Exit.OUR_FAULT
                 )
             while not ended.wait(0.2):
                 if os.waitpid(child, os.WNOHANG) != (0, 0):
-                    raise CommandError("the server ended by itself", _OUR_FAULT)
+                    raise CommandError("the server ended by itself", Exit.OUR_FAULT)
         except ClusterError as error:
-            raise CommandError(str(error), _UNREACHABLE) from error
+            raise CommandError(str(error), Exit.CLUSTER) from error
         finally:
             self._leave(child, registered)
         return 0
@@ -127,4 +123,4 @@ def _way_back(url: str) -> str:
             probe.connect(address)
             return str(probe.getsockname()[0])
     except OSError as error:
-        raise CommandError(f"{url}: {error.strerror}", _UNREACHABLE) from error
+        raise CommandError(f"{url}: {error.strerror}", Exit.CLUSTER) from error

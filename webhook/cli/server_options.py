@@ -1,4 +1,4 @@
-"""The options about our own CA, which both roles have."""
+"""What the options of the two servers, webhook and controller, have in common."""
 
 import re
 from collections.abc import Callable
@@ -9,6 +9,9 @@ import click
 
 from certs.authority import CA_LIFE, LEAF_LIFE
 from certs.rotation import Lives
+from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cluster.connection import Account, ApiServer, ClusterError
+from webhook.config import ConfigError, Loaded, load_policy
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 # Go's notation, as in cert-manager's and Kubernetes' own durations.
@@ -17,7 +20,7 @@ _SHORTEST = timedelta(seconds=10)  # the Secret is read several times in a leaf'
 # DNS subdomain names, as Kubernetes has them.
 _NAME = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
 _OBJECT = re.compile(rf"({_NAME})/({_NAME})")
-_PREFIX = "EVENSPREAD_"
+_LAST_PORT = 65535  # TCP has 16 bits for it
 
 
 class ObjectName(click.ParamType[tuple[str, str]]):
@@ -55,33 +58,33 @@ class Duration(click.ParamType[timedelta]):
         return duration
 
 
+def option(name: str, **settings: object) -> Callable[[_Command], _Command]:
+    """An option that can stand in the environment too: ``--drain-seconds`` as EVENSPREAD_DRAIN_SECONDS."""
+    variable = f"EVENSPREAD_{name.partition('/')[0].lstrip('-').replace('-', '_').upper()}"
+    return click.option(name, envvar=variable, show_envvar=True, **settings)  # type: ignore[arg-type]  # click's own kwargs
+
+
 def ca_options(command: _Command) -> _Command:
     """Add ``--ca-secret``, ``--ca-duration`` and ``--leaf-duration``."""
     for add in (
-        click.option(
+        option(
             "--leaf-duration",
             type=Duration(_SHORTEST),
             default=LEAF_LIFE,
             metavar="DURATION",
-            envvar=f"{_PREFIX}LEAF_DURATION",
-            show_envvar=True,
             help="How long certificates of that CA live; renewed at two thirds. [default: 168h]",
         ),
-        click.option(
+        option(
             "--ca-duration",
             type=Duration(_SHORTEST),
             default=CA_LIFE,
             metavar="DURATION",
-            envvar=f"{_PREFIX}CA_DURATION",
-            show_envvar=True,
             help="How long a new CA lives; the controller replaces it at two thirds. [default: 8760h]",
         ),
-        click.option(
+        option(
             "--ca-secret",
             type=ObjectName(),
             metavar="NAMESPACE/NAME",
-            envvar=f"{_PREFIX}CA_SECRET",
-            show_envvar=True,
             help="The cluster's Secret with the CA; filled if it is empty.",
         ),
     ):
@@ -97,3 +100,27 @@ def lives(ca_duration: timedelta, leaf_duration: timedelta) -> Lives:
     if ca_duration < 3 * leaf_duration:
         raise click.UsageError("--ca-duration is less than three times --leaf-duration")
     return Lives(authority=ca_duration, leaf=leaf_duration)
+
+
+def address(flag: str, text: str, example: str) -> tuple[str, int]:
+    """Read HOST:PORT. Errors: CommandError."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > _LAST_PORT:
+        raise CommandError(f"{flag} {text}: write it as HOST:PORT, as in {example}")
+    return host.strip("[]"), int(port)
+
+
+def api_server(kubeconfig: str | None, context: str | None) -> ApiServer:
+    """The API server of a kubeconfig, or of the cluster around this pod. Errors: CommandError with exit code 4."""
+    try:
+        return ApiServer(Account(kubeconfig=kubeconfig, context=context))
+    except ClusterError as error:
+        raise CommandError(str(error), Exit.CLUSTER) from error
+
+
+def loaded_policy(file: str) -> Loaded:
+    """The policy of a file that is followed. Errors: CommandError for a file that has faults."""
+    try:
+        return load_policy(file)
+    except ConfigError as error:
+        raise CommandError(f"the configuration cannot be used\n{error.render()}") from error
