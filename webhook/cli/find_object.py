@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from http.client import responses
 from urllib.parse import quote
 
 from msgspec import Struct
 
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.connection import ApiServer, ClusterError, status_text
 from webhook.cluster.resources import group_path
 from webhook.core.explain.edit_target import object_title
 from webhook.core.workloads.custom_kinds import EmbeddedKind
@@ -105,4 +104,5 @@ def _get(server: ApiServer, path: str, source: str) -> Mapping[str, object] | No
         return answer
     if status == HTTPStatus.NOT_FOUND:
         return None
-    raise CommandError(f"{source}: {status} {answer.get('message') or responses.get(status, '')}", Exit.CLUSTER)
+    message = answer.get("message")
+    raise CommandError(f"{source}: {f'{status} {message}' if message else status_text(status)}", Exit.CLUSTER)

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from http.client import responses
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.live_cluster import CONFIG_MAP
 from webhook.cli.terminal import say
-from webhook.cluster.connection import ClusterError
+from webhook.cluster.connection import ClusterError, status_text
 from webhook.cluster.live import Live
 from webhook.config import POLICY_KEY, ConfigError, Loaded, config_map_policy
 from webhook.core.api.well_known import APP_COMPONENT
@@ -112,4 +111,4 @@ def _get(live: Live, path: str) -> tuple[int, _ConfigMap, str]:
         status, content = live.server.request("GET", path)
     except ClusterError as error:
         return 0, {}, str(error)
-    return status, content, f"{status} {responses.get(status, '')}".rstrip()
+    return status, content, status_text(status)

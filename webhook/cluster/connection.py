@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,6 +35,8 @@ _LINE_BYTES = 16 * 1024 * 1024
 _PAGE_BYTES = 32 * 1024 * 1024
 # An error is a Status of some hundred bytes, or the page of a proxy.
 _STATUS_BYTES = 64 * 1024
+# As http.client.responses, without http.client, which takes ssl along.
+_PHRASES = {each.value: each.phrase for each in HTTPStatus}
 _BROKEN_OFF = "the connection ended in the middle of an answer"
 # More than the kinds that are watched; connections beyond this number would be closed instead of kept.
 _CONNECTIONS = 64
@@ -119,6 +122,11 @@ class _Context(Struct, frozen=True, kw_only=True):
 
     name: str
     namespace: str = ""
+
+
+def status_text(status: int) -> str:
+    """The status and its phrase: ``404 Not Found``; alone where HTTP does not define it."""
+    return f"{status} {_PHRASES.get(status, '')}".rstrip()
 
 
 def chosen_context(account: Account) -> _Context:

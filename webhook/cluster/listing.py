@@ -9,12 +9,11 @@
 import time
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from http.client import responses
 from typing import Generic, TypeVar
 
 from msgspec import Raw, Struct
 
-from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
+from webhook.cluster.connection import ApiServer, ClusterError, RefusedError, status_text
 from webhook.cluster.paging import Paging
 from webhook.cluster.resources import Resource
 from webhook.cluster.wire import RawPage, read_raw_page
@@ -70,7 +69,7 @@ class NotListedError(ClusterError):
     def __init__(self, resource: str, refusal: RefusedError) -> None:
         super().__init__(str(refusal))
         self.resource = resource
-        self.refused = f"{refusal.status} {responses.get(refusal.status, '')}".rstrip()
+        self.refused = status_text(refusal.status)
 
 
 def list_objects(

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
-from http.client import responses
 from urllib.parse import quote, urlencode
 
 from msgspec.structs import replace
@@ -27,7 +26,7 @@ from webhook.cli.commands.doctor.facts import (
     option,
     port,
 )
-from webhook.cluster.connection import Answer, ApiServer, ClusterError
+from webhook.cluster.connection import Answer, ApiServer, ClusterError, status_text
 from webhook.cluster.live import Live
 from webhook.cluster.resources import group_path
 from webhook.config import ConfigError, config_map_policy
@@ -282,7 +281,7 @@ def _dry_runs(metrics: list[tuple[str, str, str]]) -> int:
 def _reason(answer: Answer) -> str:
     if not answer.status:
         return str(at(answer.content, "message"))
-    return f"{answer.status} {responses.get(answer.status, '')}".rstrip()
+    return status_text(answer.status)
 
 
 def _policy(config_map: Read[Object | None], title: str, today: str) -> tuple[Policy | None, tuple[str, ...]]:
