@@ -118,9 +118,8 @@ def _plain(value: object, part: Schema, path: Path, written: Mapping[Path, str])
 
 
 class _Misfit(NamedTuple):
-    """One error of the validator: the keyword and its argument, the value, and the part of the schema."""
+    """One error of the validator: the keyword's argument, the value, and the part of the schema."""
 
-    keyword: str
     wanted: Any  # raw JSON, by keyword
     value: object
     part: Schema
@@ -153,7 +152,7 @@ def _faults(error: _Error, document: ConfigDocument) -> Iterator[ConfigFault]:
             else:
                 yield document.fault(path, f"unknown rule {shown(word)}{hint}")
         case keyword:
-            misfit = _Misfit(str(keyword), error.validator_value, error.instance, part, document.written.get(path))
+            misfit = _Misfit(error.validator_value, error.instance, part, document.written.get(path))
             yield document.fault(path, _WORDS.get(str(keyword), _empty)(misfit))
 
 

@@ -100,13 +100,11 @@ class InjectionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Injection(Struct, frozen=True, kw_only=True):
     """The constraints that a pod gets.
 
-    Shape: ``constraints`` are all that the pod has afterwards. ``withheld`` are topology keys of defaults that were
-    left out, since Karpenter would add nodes for them. ``patch`` is empty unless the mode is ``inject``.
+    Shape: ``constraints`` are all constraints of the pod afterwards. ``patch`` is empty unless the mode is ``inject``.
     """
 
     constraints: tuple[SpreadConstraint, ...]
     record: InjectionRecord
-    withheld: tuple[str, ...] = ()
     patch: tuple[Operation, ...] = ()
 
 
@@ -241,7 +239,7 @@ def _defaults(
         operation = _add("/spec", {"topologySpreadConstraints": value})
     else:
         operation = _add("/spec/topologySpreadConstraints", value)
-    return _recorded(pod, defaults, Injection(constraints=constraints, record=record, withheld=withheld), [operation])
+    return _recorded(pod, defaults, Injection(constraints=constraints, record=record), [operation])
 
 
 def _configured(defaults: Defaults) -> tuple[DefaultConstraint, ...]:

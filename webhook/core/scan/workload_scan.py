@@ -4,7 +4,7 @@ Each part is asked by itself: what raises on one object is said of that object a
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -38,28 +38,21 @@ _NO_SKEWS: tuple[ActualSkew, ...] = ()
 _NO_LOSSES: tuple[ZoneLoss, ...] = ()
 
 
-class ScannedObject(NamedTuple):
-    """What the rules say of an object, and of one with pods how these stand.
-
-    Shape: ``workload`` is None for an object without pods. The examination is empty where the review raised.
-    """
-
-    examination: Examination
-    workload: ScannedWorkload | None
-
-
 def scan_workload(raw: bytes | Mapping[str, object], within: Surroundings) -> ScannedWorkload | None:
     """What there is to say of one workload; None for an object without pods.
 
     Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
     """
-    return scan_object(raw, within).workload
+    return scan_object(raw, within)[1]
 
 
 def scan_object(
     raw: bytes | Mapping[str, object], within: Surroundings, *, as_written: Callable[[str], str] = lambda _path: ""
-) -> ScannedObject:
-    """What there is to say of one object; ``as_written`` as in `examine`. Errors: as `scan_workload`."""
+) -> tuple[Examination, ScannedWorkload | None]:
+    """The answers of the rules, empty after an exception, and the scan of an object with pods.
+
+    Shape: ``as_written`` as in `examine`. Errors: as `scan_workload`.
+    """
     stated, meta, failures = stated_type(raw), read_meta(raw), list[ScanFailure]()
     here = within.context
     here = replace(here, namespace=meta.namespace or here.namespace)
@@ -67,12 +60,12 @@ def scan_object(
     examined = _asked(REVIEW, lambda: examine(raw, here, as_written=as_written), Examination(), failures)
     workload = examined.workload
     if workload is None and examined.decode_error is None and not failures:
-        return ScannedObject(examined, None)
+        return examined, None
     failures += (ScanFailure(each.rule, each.fault) for each in examined.not_evaluated if each.fault is not None)
     found = replace(_named(stated, meta, examined, within), failures=tuple(failures))
     if workload is not None and within.index is not None:
         found = _Standing(workload, raw, found, within=within, index=within.index).told()
-    return ScannedObject(examined, found)
+    return examined, found
 
 
 def _asked(part: str, ask: Callable[[], _Answer], otherwise: _Answer, failures: list[ScanFailure]) -> _Answer:
