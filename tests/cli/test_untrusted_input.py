@@ -298,6 +298,19 @@ def test_names_command_neither_github_nor_a_terminal(tmp_path, name, options):
         assert own or "sarif" in options or "##[" not in line, line
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_an_audit_of_a_strangers_snapshot_prints_no_command(tmp_path, name):
+    value = json.loads(web([{**WRONG, "topologyKey": name}]))
+    value["metadata"].update(name=name, namespace=name)
+    (tmp_path / "s.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [value]}))
+    ran = confined(tmp_path, "audit", "s.json", "-v")
+    assert "WORST NAMESPACES" in ran.output, ran.errors
+    for line in (ran.output + ran.errors).split("\n"):
+        assert line.isprintable(), line
+        assert not line.strip().startswith("::"), line
+        assert "##[" not in line, line
+
+
 @pytest.mark.parametrize("output", ["text", "json", "yaml", "github", "sarif", "junit", "report"])
 def test_a_name_that_is_no_text_stops_no_format(tmp_path, output):
     name = os.fsdecode(b"a\xff.json")

@@ -13,7 +13,7 @@ from webhook.cli.formats import renderer
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
 from webhook.cli.options import Results, cluster_options, looking_options, result_options
-from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results, say
+from webhook.cli.terminal import Progress, collect_rarely, colored, harmless, print_faults, print_results, say
 from webhook.core.text import listed
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File, read_files
@@ -74,7 +74,7 @@ def audit(
             places=not given.live,
             verbose=results.verbose,
         )
-        print_results(paged)
+        print_results(map(harmless, paged))
     else:
         print_results(renderer(results.output, results.report_api)(result, color=False))
     print_failures(result.failures)

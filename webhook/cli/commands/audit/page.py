@@ -38,7 +38,7 @@ def render(
     if counted:
         yield from _by_rule(counted, paint)
         yield from _worst("workload", counted, lambda row: row.manifest.title, paint)
-        yield from _worst("namespace", counted, lambda row: row.manifest.namespace or "(none)", paint)
+        yield from _worst("namespace", counted, lambda row: one_line(row.manifest.namespace or "(none)"), paint)
     if result.scan is not None:
         yield from standing(result.scan, paint)
     if findings and counted:
