@@ -179,3 +179,21 @@ def test_a_loud_namespace_leaves_the_others_their_reports(api, tmp_path):
     replica.scans(*loud, wanted("web", "quiet"))
     assert sorted({namespace for namespace, _ in api.objects["reports"]}) == ["loud", "quiet"]
     assert replica.reports.writes == {"written": 6, "removed": 0, "postponed": 15, "refused": 0, "failed": 0}
+
+
+def test_reports_that_others_made_too_large_stop_nobodys(api, replica):
+    """Their authors left no room in etcd for what we write."""
+    api.strike("write", refuse(500, "etcdserver: request is too large"), times=5)
+    replica.scans(*(wanted(f"web-{number}") for number in range(6)))
+    assert (len(held(api)), replica.reports.writes["refused"], replica.reports.fault) == (1, 5, "")
+
+
+def test_reports_that_fill_a_page_hide_nobodys(api, replica):
+    """30 of a tenant's, each as large as etcd takes, with our label."""
+    text = "x" * 1_400_000
+    for number in range(30):
+        meta = {"name": f"r{number}", "namespace": "spam", "labels": {"app.kubernetes.io/managed-by": "evenspread"}}
+        api.objects["reports"]["spam", f"r{number}"] = {"metadata": meta, "results": [{"message": text}]}
+    replica.scans(wanted())
+    assert replica.reports.fault == ""
+    assert [name for name in held(api) if name.startswith("deployment-web")]

@@ -13,10 +13,11 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Raw, Struct
 
-from webhook.cluster.connection import Answer, ApiServer, ClusterError, RefusedError
+from webhook.cluster.connection import Answer, ApiServer, ClusterError, RefusedError, TooLongError
 from webhook.cluster.resources import group_path
 from webhook.cluster.wire import read_plurals, read_raw_page
 from webhook.core.api.well_known import APP_MANAGED_BY
+from webhook.core.nesting import read_nested
 
 FIELD_MANAGER = "evenspread"
 _PAGE = 100
@@ -26,6 +27,8 @@ _FINE = (200, 201, 202)
 # About the one object: it was changed at the same time (409), is not valid (422) or too large (413) for the server.
 _OF_ONE_OBJECT = (409, 413, 422)
 _NO_NAMESPACE = 'namespaces "'
+# With status 500, of an object that its namespace's users have made nearly as large as etcd takes.
+_FULL = "etcdserver: request is too large"
 # Quotas, policies, and namespaces that are being deleted have words of their own; without a permission nothing at all
 # can be written.
 _NOT_ADMITTED = (400, 403)
@@ -47,8 +50,9 @@ class ReportStore(Struct, frozen=True):
 
         Errors: ClusterError; RefusedError where the API server says no.
         """
-        query, again = {"limit": str(_PAGE), "labelSelector": f"{APP_MANAGED_BY}={FIELD_MANAGER}"}, False
+        query, again, limit = {"labelSelector": f"{APP_MANAGED_BY}={FIELD_MANAGER}"}, False, _PAGE
         while True:
+            query["limit"] = str(limit)
             try:
                 with self.server.open(f"{self._path()}?{urlencode(query)}", silence_seconds=_SILENCE_SECONDS) as stream:
                     page = read_raw_page(stream.body())
@@ -59,6 +63,13 @@ class ReportStore(Struct, frozen=True):
                 again = True
                 query.pop("continue", None)
                 continue
+            except TooLongError:
+                # Anybody may put our label on reports, each as large as etcd takes.
+                if limit == 1:
+                    raise
+                limit = 1
+                continue
+            limit = min(limit * 2, _PAGE)
             yield from map(_decoded, page.items or ())
             if not page.metadata.continue_:
                 return
@@ -111,7 +122,7 @@ def is_of_one_object(refusal: RefusedError) -> bool:
     told = str(refusal)
     if refusal.status in _NOT_ADMITTED:
         return not any(words in told for words in _NO_PERMISSION)
-    return refusal.status in _OF_ONE_OBJECT or _NO_NAMESPACE in told
+    return refusal.status in _OF_ONE_OBJECT or _NO_NAMESPACE in told or _FULL in told
 
 
 def accepted(answer: Answer) -> None:
@@ -123,7 +134,7 @@ def accepted(answer: Answer) -> None:
 
 def _decoded(raw: Raw) -> Mapping[str, Any]:
     try:
-        value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        value = read_nested(msgspec.json.decode, bytes(raw))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ClusterError("a report that cannot be read") from error
     return value if isinstance(value, dict) else {}
