@@ -394,6 +394,11 @@ class Taint(_Value, frozen=True, gc=False):
     effect: str = ""
     time_added: str | None = None
 
+    @property
+    def text(self) -> str:
+        """The taint as kubectl writes it: ``dedicated=gpu:NoSchedule``."""
+        return f"{self.key}{f'={self.value}' if self.value else ''}:{self.effect}"
+
 
 class NodeSpec(_Value, frozen=True):
     unschedulable: bool | None = None

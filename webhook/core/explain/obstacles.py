@@ -132,11 +132,6 @@ def untolerated(problem: Problem) -> Iterator[tuple[tuple[Taint, ...], int]]:
             yield lacking, nodes
 
 
-def _taint_text(taint: Taint) -> str:
-    """As kubectl writes it: ``dedicated=gpu:NoSchedule``."""
-    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
-
-
 def toleration_for(taint: Taint) -> Toleration:
     """The narrowest toleration that tolerates a taint."""
     if taint.value:
@@ -147,7 +142,7 @@ def toleration_for(taint: Taint) -> Toleration:
 def _taints(cycle: Cycle, _: Verdict, __: ReadOnlyIndex | None) -> _Named:
     for taints, nodes in untolerated(cycle.problem):
         states = dict.fromkeys(NODE_STATES[each.key] for each in taints if each.key in NODE_STATES)
-        others = [_taint_text(each) for each in taints if each.key not in NODE_STATES]
+        others = [each.text for each in taints if each.key not in NODE_STATES]
         yield ", ".join((*states, *([f"tainted {', '.join(others)}"] if others else []))), nodes
 
 

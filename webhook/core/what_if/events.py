@@ -104,8 +104,7 @@ def happen(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod
     for name, each in what_if.taints:
         node = _node(name, index)
         _put(node, index, each)
-        told = f"{each.key}{f'={each.value}' if each.value else ''}:{each.effect}"
-        texts.append(f"node {name} is tainted {told}")
+        texts.append(f"node {name} is tainted {each.text}")
         evicted += _evict(_intolerant(pods.get(name, ()), each), index)
     for name in what_if.drain:
         node = _node(name, index)
