@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain
 
 from webhook.cluster.connection import ApiServer, ClusterError
-from webhook.cluster.loop_writer import LoopWriter
+from webhook.cluster.loop_writer import LoopWriter, Step
 from webhook.cluster.reflector import Pace, Reflector, Standing, Timing
 from webhook.cluster.resources import Resource
 from webhook.cluster.waiters import Waiters
@@ -70,7 +70,7 @@ class Feed:
             )
             for resource in resources
         )
-        self._write: Callable[[Iterable[Callable[[], object]]], None] = self._write_locked
+        self._write: Callable[[Iterable[Step]], None] = self._write_locked
         self._threads: list[threading.Thread] = []
         self._fresh = 0
         self._settled = False
@@ -117,7 +117,7 @@ class Feed:
     def _listed(self, resource: str) -> None:
         self._write([partial(self.index.has, resource)])
 
-    def _write_locked(self, steps: Iterable[Callable[[], object]]) -> None:
+    def _write_locked(self, steps: Iterable[Step]) -> None:
         with self.lock:
             for step in steps:
                 step()
