@@ -12,7 +12,8 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.formats import FORMATS
 from webhook.cli.frame import Frame, today
 from webhook.cli.live_cluster import CONFIG_MAP, Given, open_cluster
-from webhook.core.api.version import ANNOUNCED, RECORDED, SUPPORTED, KubernetesVersion, parse_version
+from webhook.cli.parameters import VERSION
+from webhook.core.api.version import ANNOUNCED, RECORDED, SUPPORTED, KubernetesVersion
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.text import did_you_mean
@@ -31,19 +32,6 @@ class Results(Struct, frozen=True, kw_only=True):
     report_api: str
     fail_on: str
     verbose: bool = False
-
-
-class Version(click.ParamType[KubernetesVersion]):
-    """A Kubernetes release as a parameter."""
-
-    name = "version"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> KubernetesVersion:
-        """Read it, or refuse it as a usage error."""
-        try:
-            return parse_version(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 class RuleId(click.ParamType[str]):
@@ -188,7 +176,7 @@ _CONFIG = click.option(
 _FRAME = (
     click.option(
         "--kube-version",
-        type=Version(),
+        type=VERSION,
         metavar="VERSION",
         help=f"Kubernetes release whose behaviour is asked for: {SUPPORTED}, or {ANNOUNCED} as announced.  "
         f"[default: {RECORDED}]",

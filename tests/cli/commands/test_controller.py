@@ -13,14 +13,15 @@ from cluster.api import FakeApi
 from cluster.following import eventually
 
 from webhook.cli.main import main
-from webhook.cli.server_options import Duration, ObjectName, lives
+from webhook.cli.parameters import OBJECT_NAME, duration
+from webhook.cli.server_options import lives
 
 SECRET = ("--ca-secret", "platform/evenspread-ca")
 LEASE = ("--lease", "platform/evenspread-controller")
 
 
 @pytest.mark.parametrize(
-    ("text", "duration"),
+    ("text", "expected"),
     [
         ("168h", timedelta(days=7)),
         ("1h30m", timedelta(minutes=90)),
@@ -28,20 +29,20 @@ LEASE = ("--lease", "platform/evenspread-controller")
         ("1h1m1s", timedelta(seconds=3661)),
     ],
 )
-def test_durations_are_written_as_go_writes_them(text, duration):
-    assert Duration(timedelta(seconds=10)).convert(text, None, None) == duration
+def test_durations_are_written_as_go_writes_them(text, expected):
+    assert duration(timedelta(seconds=10)).convert(text, None, None) == expected
 
 
 @pytest.mark.parametrize("text", ["", "7d", "1.5h", "-1h", "30m1h", "168", "9s", "0s"])
 def test_a_duration_that_cannot_be_used_is_refused(text):
     with pytest.raises(click.BadParameter):
-        Duration(timedelta(seconds=10)).convert(text, None, None)
+        duration(timedelta(seconds=10)).convert(text, None, None)
 
 
 @pytest.mark.parametrize("text", ["", "name", "a/b/c", "/name", "ns/", "NS/name", "ns/na me"])
 def test_an_object_has_a_namespace_and_a_name(text):
     with pytest.raises(click.BadParameter, match="write it as NAMESPACE/NAME"):
-        ObjectName().convert(text, None, None)
+        OBJECT_NAME.convert(text, None, None)
 
 
 def test_a_ca_outlives_its_leaves():

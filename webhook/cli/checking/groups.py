@@ -35,9 +35,7 @@ def group_faults(manifest: Manifest) -> Iterator[InputFault]:
         read_group(decoder_of(dict[str, object]).decode(manifest.json_text), manifest.namespace)
     except GroupError as error:
         for fault in error.faults:
-            place = manifest.locate(fault.partition(": ")[0])
-            message = f"{manifest.title} cannot be planned: {fault}"
-            yield InputFault(file=manifest.file, message=message, line=place.line, column=place.column)
+            yield manifest.fault(fault.partition(": ")[0], f"{manifest.title} cannot be planned: {fault}")
 
 
 def _is_group(manifest: Manifest) -> bool:

@@ -115,27 +115,16 @@ def _filled_in_later(row: Row) -> str:
     return _UNFILLED if "${" in text else TEMPLATE if "{{" in text else ""
 
 
-def _note_at(row: Row, message: str) -> InputFault:
-    place = row.place
-    return InputFault(file=row.manifest.file, message=message, line=place.line, column=place.column, fatal=False)
-
-
 def _too_large(manifest: Manifest, examined: Examination, frame: Frame) -> Iterator[InputFault]:
     """An error for each limit of admission that the object exceeds, so that its size silences no rule unnoticed."""
     workload, rules = examined.workload, Counter(each.missing for each in examined.not_evaluated)
     if workload is None:
         return
     for limit in sorted(TOO_LARGE & rules.keys()):
-        place = manifest.locate(workload.templates[0].constraints_path)
+        path = workload.templates[0].constraints_path
         skipped = "all rules" if limit in IMMENSE else plural(rules[limit], "rule")
         message = f"{manifest.title}: {limit}: {skipped} skipped this object"
-        yield InputFault(
-            file=manifest.file,
-            message=message,
-            line=place.line,
-            column=place.column,
-            fatal=frame.policy.too_large != "allow",
-        )
+        yield manifest.fault(path, message, fatal=frame.policy.too_large != "allow")
 
 
 class CheckRun:
@@ -243,7 +232,7 @@ class CheckRun:
         rows = [Row(manifest=reported, judged=each, place=manifest.locate(each.finding.path)) for each in told]
         misfit = next((row for row in rows if row.judged.finding.rule == WRONG_TYPE.id), None)
         if misfit is not None and (note := _filled_in_later(misfit)):
-            self.faults.append(_note_at(misfit, note))
+            self.faults.append(manifest.fault(misfit.judged.finding.path, note, fatal=False))
             if not manifest.file.startswith(PIPES):
                 rows.remove(misfit)
         # Worst first, then in the order of the text; the sort is stable, so that one place keeps the order of rules.

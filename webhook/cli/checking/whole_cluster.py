@@ -51,16 +51,7 @@ def examine_cluster(
         if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
             here.add(key_of(manifest.namespace, manifest.api_version, manifest.kind, manifest.name))
         if why := _index(manifest, frame, index):
-            place = manifest.locate("")
-            faults.append(
-                InputFault(
-                    file=manifest.file,
-                    message=f"{manifest.title}: {why}: left out",
-                    line=place.line,
-                    column=place.column,
-                    fatal=False,
-                )
-            )
+            faults.append(manifest.fault("", f"{manifest.title}: {why}: left out", fatal=False))
     if frame.namespace and namespaces and frame.namespace not in namespaces:
         raise no_namespace("the input", frame.namespace, namespaces)
     header = _stated_header(files)

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from webhook.cli.exit_codes import Exit
-from webhook.cli.options import Version
+from webhook.cli.parameters import VERSION
 from webhook.conformance.vectors import Tally, VectorError, compare_file
 from webhook.core.api.version import RECORDED, KubernetesVersion
 
@@ -22,7 +22,7 @@ _MAX_SHOWN = 400  # characters of a value; a verdict of many nodes is long
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @click.option(
     "--kube-version",
-    type=Version(),
+    type=VERSION,
     metavar="VERSION",
     help="Kubernetes release whose answers the files hold.  [default: the one that they name]",
 )

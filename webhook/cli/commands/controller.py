@@ -16,9 +16,8 @@ from msgspec import Struct
 from webhook import logs
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame, today
+from webhook.cli.parameters import OBJECT_NAME, duration
 from webhook.cli.server_options import (
-    Duration,
-    ObjectName,
     address,
     api_server,
     ca_options,
@@ -89,7 +88,7 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
 )
 @option(
     "--deployment",
-    type=ObjectName(),
+    type=OBJECT_NAME,
     metavar="NAMESPACE/NAME",
     help="Of the webhook: configurations that may refuse writes get their rules once it is available.",
 )
@@ -100,12 +99,12 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     show_default=True,
     help="How long after a rollout of that Deployment this replica is not ready yet.",
 )
-@option("--lease", type=ObjectName(), metavar="NAMESPACE/NAME", help="The Lease by which one replica is elected.")
+@option("--lease", type=OBJECT_NAME, metavar="NAMESPACE/NAME", help="The Lease by which one replica is elected.")
 @option("--scan/--no-scan", default=False, help="Whether to scan what runs in the cluster.")
 @option("--config", metavar="FILE", help="With --scan: the SpreadPolicy file; followed when it changes.")
 @option(
     "--scan-interval",
-    type=Duration(timedelta(seconds=1)),  # the share of a core bounds what short ones cost
+    type=duration(timedelta(seconds=1)),  # the share of a core bounds what short ones cost
     default=timedelta(minutes=5),
     metavar="DURATION",
     help="From the begin of one scan to the next. [default: 5m]",

@@ -68,8 +68,7 @@ def carried(manifest: Manifest) -> Iterator[InputFault]:
         field = _field(steps, manifest.kind)
         advice = next(advice for word, advice in _ADVICE if word in field.lower())
         message = f"{CONSTRAINTS} in {field} of {with_article(manifest.kind)} were not looked at: {advice}"
-        place = manifest.locate(written_path(steps))
-        yield InputFault(file=manifest.file, message=message, line=place.line, column=place.column, fatal=False)
+        yield manifest.fault(written_path(steps), message, fatal=False)
 
 
 def _of_pod_groups(manifest: Manifest) -> Iterator[InputFault]:
@@ -80,8 +79,7 @@ def _of_pod_groups(manifest: Manifest) -> Iterator[InputFault]:
     for steps in _keyed(_parsed(manifest.value), ()):
         field = written_path(tuple("[*]" if step[:1] == "[" else step for step in steps))
         message = f"{field} of {with_article(kind)} were not looked at: no rule judges the topology of a PodGroup"
-        place = manifest.locate(written_path(steps))
-        yield InputFault(file=manifest.file, message=message, line=place.line, column=place.column, fatal=False)
+        yield manifest.fault(written_path(steps), message, fatal=False)
 
 
 def _keyed(value: Json, steps: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -131,6 +131,11 @@ class Manifest(Struct, frozen=True, kw_only=True):
         """The object as JSON text."""
         return self.value if isinstance(self.value, bytes) else json.dumps(self.value).encode()
 
+    def fault(self, path: str, message: str, *, fatal: bool = True) -> InputFault:
+        """A fault at the field with this API path."""
+        place = self.locate(path)
+        return InputFault(file=self.file, message=message, line=place.line, column=place.column, fatal=fatal)
+
     def without_text(self) -> "Manifest":
         """The same without its content, for reports: a run with many findings must not keep all of its input."""
         return structs.replace(self, value=b"", locate=_nowhere, document=structs.replace(self.document, text=b""))

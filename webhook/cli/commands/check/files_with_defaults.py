@@ -175,6 +175,5 @@ def _amended(
 
 
 def _refusal(addition: Addition, reason: str) -> InputFault:
-    place = addition.manifest.locate(addition.path)
     message = f"{addition.manifest.title}: {addition.names} not added: {reason}"
-    return InputFault(file=addition.manifest.file, message=message, line=place.line, column=place.column)
+    return addition.manifest.fault(addition.path, message)

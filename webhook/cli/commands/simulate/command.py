@@ -1,9 +1,8 @@
 """``evenspread simulate``: will all pods of workloads get a node, can they get stuck, and what if a node fails."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TypeVar
 
 import click
 from msgspec import structs
@@ -16,6 +15,7 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
 from webhook.cli.options import current_cluster_options, frame_options, output_option
+from webhook.cli.parameters import Parsed
 from webhook.cli.terminal import Progress, collect_rarely, colored, pages, print_results, print_values
 from webhook.core.api.types import Taint
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
@@ -25,21 +25,6 @@ from webhook.core.what_if.run import Answer, Run
 
 _STATES = 50_000  # some seconds
 _LOST = "no verdict without them"
-_Read = TypeVar("_Read")
-
-
-class _Written(click.ParamType[_Read]):
-    """A parameter with a syntax of its own, read by a function that raises ValueError."""
-
-    def __init__(self, name: str, read: Callable[[str], _Read]) -> None:
-        self.name, self._read = name, read
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> _Read:
-        """Read it, or refuse it as a usage error."""
-        try:
-            return self._read(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 @click.command(
@@ -58,7 +43,7 @@ class _Written(click.ParamType[_Read]):
 @click.option(
     "--lose",
     multiple=True,
-    type=_Written("part", part),
+    type=Parsed("part", part),
     metavar="KEY=VALUE",
     help="After all nodes with this label failed, as zone=b: first out of reach, then gone.",
 )
@@ -66,7 +51,7 @@ class _Written(click.ParamType[_Read]):
     "--taint",
     "taints",
     multiple=True,
-    type=_Written("taint", taint),
+    type=Parsed("taint", taint),
     metavar="NODE=KEY=VALUE:EFFECT",
     help="After this node was tainted.",
 )
@@ -74,7 +59,7 @@ class _Written(click.ParamType[_Read]):
     "--add-nodes",
     "more",
     multiple=True,
-    type=_Written("nodes", added),
+    type=Parsed("nodes", added),
     metavar="KEY=VALUE:N",
     help="After so many nodes were added, like one with this label: zone=b:3.",
 )
