@@ -7,9 +7,6 @@ import pytest
 from cli.snapshots import node, owned, running, snapshot, waiting
 from cluster.api import NOT_INSTALLED, FakeApi
 from manifest import workload
-from msgspec import structs
-
-from webhook.core.what_if import play
 
 
 def snapshot_node(name, zone, taints):
@@ -600,13 +597,13 @@ class TestWhatHelps:
         assert answer("a: a0=1 | b: ~b0", "--rollout", manifests=manifests)[1] == 0
 
     def test_nothing_more_once_somebody_does_not_want_to_wait(self, answer, monkeypatch):
-        played, original = [], play.play
+        played = []
 
         def stop(*arguments):
-            played.append(original(*arguments))
-            return structs.replace(played[-1], interrupted=True)
+            played.append(arguments)
+            raise KeyboardInterrupt
 
-        monkeypatch.setattr("webhook.core.what_if.suggestions.play", stop)
+        monkeypatch.setattr("webhook.core.what_if.suggestions.all_fit", stop)
         found, _ = answer("a: a0 | b: ~b0", manifests=[web(ZONE, HOST, replicas=6)])
         assert (len(played), found["fixes"]) == (1, [])
 
@@ -674,7 +671,7 @@ class TestWhatMakesRoom:
         assert found["addNodes"] == [{"like": "a0", "labels": {"topology.kubernetes.io/zone": "b"}, "nodes": 1}]
 
     def test_nothing_is_tried_without_end(self, answer, monkeypatch):
-        monkeypatch.setattr("webhook.core.what_if.room._STATES", 1)
+        monkeypatch.setattr("webhook.core.what_if.room._TRIALS", 1)
         found, _ = answer("a: a0 | b: b0", manifests=[web(ZONE, replicas=200, containers=holding("1"))])
         assert (found["verdict"], found["addNodes"]) == ("does-not-fit", None)
 

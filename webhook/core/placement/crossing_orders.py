@@ -42,8 +42,7 @@ class CrossingEnds(NamedTuple):
 def crossing_ends(game: Game, *, work: int, moves: int) -> CrossingEnds | None:
     """The ends of a game with two crossing keys; None for any other game, and where bounds take too much work.
 
-    Shape: ``work`` limits the columns checked, ``moves`` the moves of all orders. With 0 moves no order is tried, and
-    ``fewest`` is unknown if no order fits.
+    Shape: ``work`` limits the columns checked, ``moves`` the moves of all orders.
     """
     board = board_of(game, work)
     reached = None if board is None else reached_levels(board)
@@ -51,18 +50,14 @@ def crossing_ends(game: Game, *, work: int, moves: int) -> CrossingEnds | None:
         return None
     wanted = game.crowds[0].pods
     most, orders = min(wanted, reached.most), Orders(board, moves)
-    if not moves and most < wanted:
-        return CrossingEnds(0, most, None, fits=False)
     fewest, stuck = wanted, None
     for pods, demand in islice(stuck_states(board, reached), _STUCK_STATES):
         fewest = min(fewest, pods)  # the first has the fewest
-        if not moves:
-            break
         order = demand and orders.toward(reached.way(demand.levels), pods, demand)
         if order and not game.moves(order.state):
             stuck = order
             break
-    fits = fewest == wanted or (moves > 0 and most == wanted and _fits(orders, reached))
+    fits = fewest == wanted or (most == wanted and _fits(orders, reached))
     return CrossingEnds(min(fewest, most), most, stuck, fits=fits)
 
 

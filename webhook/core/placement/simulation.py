@@ -42,14 +42,12 @@ _CLASSES = 20
 class Effort(Struct, frozen=True):
     """How much is done before the verdict is unknown: states of the search, then orders of so many moves together.
 
-    Shape: ``only_fits`` says that it only matters whether every order fits; then other verdicts may be unknown.
     Unit: numbers, not time, so that the same question has the same answer.
     """
 
     states: int = 20_000
     orders: int = 200
     moves: int = 20_000
-    only_fits: bool = False
 
     @property
     def work(self) -> int:
@@ -117,11 +115,9 @@ def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int],
             placed=(same,),
             ends=((same,),),
         )
-    crossing = crossing_ends(game, work=effort.work, moves=0 if effort.only_fits else effort.moves)
+    crossing = crossing_ends(game, work=effort.work, moves=effort.moves)
     if crossing is not None and crossing.fewest == wanted:
         return Simulation(Outcome.FITS, wanted, wanted, wanted, 0.0, placed=(wanted,), ends=((wanted,),))
-    if crossing is not None and effort.only_fits:
-        return Simulation(_crossing_outcome(crossing, wanted), wanted, None, crossing.most)
     decided = crossing is not None and _crossing_outcome(crossing, wanted) is not Outcome.UNKNOWN
     # The search only adds how probable each end is.
     found = search(game, effort.states_of(game) // (_BONUS if decided else 1), tick=tick)

@@ -18,9 +18,11 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.overlay import with_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import ClusterGame, Party, game_of
-from webhook.core.placement.simulation import Effort, Outcome, Simulation, Step, one_order, simulate
+from webhook.core.placement.simulation import Effort, Outcome, Simulation, Step, always_fits, one_order, simulate
 from webhook.core.scheduler.problem import Problem
 from webhook.core.what_if.workloads import Player
+
+_FEWEST_TRIALS, _NODES_TRIED = 10, 4_000
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -109,6 +111,19 @@ def play(players: Sequence[Player], index: ReadOnlyIndex, effort: Effort, tick: 
         game=game,
         interrupted=interrupted,
     )
+
+
+def trials_in(most: int, index: ReadOnlyIndex) -> int:
+    """How many changes are tried: fewer in large clusters, where each trial takes longer."""
+    return max(_FEWEST_TRIALS, min(most, _NODES_TRIED // max(1, len(index.view()))))
+
+
+def all_fit(players: Sequence[Player], index: ReadOnlyIndex, effort: Effort) -> bool:
+    """Whether every order places all pods of the players; False also where that is not known. Quicker than `play`."""
+    parties, rollout = parties_of(players), players[0].rollout
+    if not parties or any(each.unknown for each in players):
+        return undecided(players).whole.outcome is Outcome.FITS
+    return always_fits(game_of(parties, players[0].index if rollout else index, rollout=rollout), effort)
 
 
 def alone(of: Outcomes, index: ClusterIndex, effort: Effort, tick: Callable[[int], None]) -> Outcomes:

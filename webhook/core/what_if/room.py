@@ -8,11 +8,11 @@ from webhook.core.placement.more_nodes import Added, nodes_to_add
 from webhook.core.placement.preemption import preempted
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.text import one_line, plural, segment_of, together
-from webhook.core.what_if.play import Outcomes, parties_of, play
+from webhook.core.what_if.play import Outcomes, all_fit, parties_of, trials_in
 from webhook.core.what_if.workloads import again
 
-_EFFORT = Effort(states=2_000, only_fits=True)  # for each number of nodes that is tried
-_STATES = 40_000  # for all of them
+_EFFORT = Effort(states=2_000)  # for each number of nodes that is tried
+_TRIALS = 200
 _NAME = 40
 
 
@@ -31,15 +31,12 @@ def room(of: Outcomes, within: Context) -> Room:
     if of.alone or of.simulation is None or of.whole.outcome not in (Outcome.NO_FIT, Outcome.STUCK):
         return Room()
 
-    left = _STATES
+    left = trials_in(_TRIALS, within.cluster)
 
     def fits(other: ReadOnlyIndex) -> bool:
         nonlocal left
-        if left <= 0:
-            return False
-        tried = play([again(each, within.beside(other)) for each in of.players], other, _EFFORT, lambda _: None)
-        left -= max(1, tried.simulation.states if tried.simulation is not None else 0)
-        return tried.whole.outcome is Outcome.FITS
+        left -= 1
+        return left >= 0 and all_fit([again(each, within.beside(other)) for each in of.players], other, _EFFORT)
 
     parties = parties_of(of.players)
     rolling = any(each.rollout is not None for each in of.players)

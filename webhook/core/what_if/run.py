@@ -24,7 +24,7 @@ from webhook.core.what_if.suggestions import SuggestedChange, suggested_changes
 from webhook.core.what_if.workloads import Loose, Maker, Player, loose_player, loose_pods, player
 
 _TOGETHER = 12  # parties of pods that are looked at together: the states of more are as good as endless
-_HELPING = Effort(states=5_000, only_fits=True)  # for each change that is tried
+_HELPING = Effort(states=5_000, orders=0)  # for each change that is tried
 _NAMES = 3
 _TIMING = "whether terminating pods, which its affinity asks for, are gone before its pods look for a node"
 _MOST_ENDS = 12  # workloads that are explained; each means to play all moves once more

@@ -22,7 +22,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeRow
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.text import one_line, plural, together
-from webhook.core.what_if.play import Ending, Outcomes, Verdict, play
+from webhook.core.what_if.play import Ending, Outcomes, Verdict, all_fit, play, trials_in
 from webhook.core.what_if.workloads import Maker, again, player
 from webhook.core.workloads.rolling_update import unavailable_of
 from webhook.core.workloads.workload import Strategy
@@ -56,7 +56,7 @@ class _Trials:
     def __init__(self, of: Outcomes, end: Ending, within: Context, effort: Effort) -> None:
         self._of, self._within, self._effort = of, within, effort
         self._number = of.players.index(end.player)
-        self._left = _MOST_TRIED
+        self._left = trials_in(_MOST_TRIED, within.cluster)
 
     def with_node(self, slot: int, row: NodeRow) -> ReadOnlyIndex:
         """The cluster with a node that is another."""
@@ -77,7 +77,13 @@ class _Trials:
         if maker is not None:
             rolling = self._of.players[self._number].rollout is not None
             players[self._number] = player(maker, there, rollout=rolling)
-        played = play(players, there.cluster, self._effort, lambda _: None)
+        try:
+            if len(players) == 1:
+                return all_fit(players, there.cluster, self._effort)
+            played = play(players, there.cluster, self._effort, lambda _: None)
+        except KeyboardInterrupt:
+            self._left = 0
+            return False
         self._left = 0 if played.interrupted else self._left
         return played.each[self._number].outcome is Outcome.FITS
 
