@@ -102,6 +102,14 @@ def test_a_tag_that_the_changelog_speaks_of_is_taken(repository):
     assert run("release/check.sh", f"v{version}", cwd=repository).returncode == 0
 
 
+def test_the_changelog_has_each_heading_and_each_entry_once():
+    """Changes that were merged line by line bring both back."""
+    for release in re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]:
+        headings = re.findall(r"^### .+", release, re.MULTILINE)
+        entries = [" ".join(each.split()) for each in re.split(r"^(?:- |### )", release, flags=re.MULTILINE)[1:]]
+        assert (sorted({*headings}), sorted({*entries})) == (sorted(headings), sorted(entries))
+
+
 def made(folder, **files):
     folder.mkdir()
     for name, text in files.items():
