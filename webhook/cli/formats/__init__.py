@@ -3,10 +3,9 @@
 import importlib
 from collections.abc import Iterator
 from functools import partial
-from typing import cast
+from typing import Protocol, cast
 
 from webhook.cli.checking.results import RunResult
-from webhook.cli.formats.render import Render
 from webhook.cli.terminal import harmless
 from webhook.report.documents import ReportApi
 
@@ -19,6 +18,12 @@ FORMATS = {
     "junit": "webhook.cli.formats.junit",
     "report": "webhook.cli.formats.report",
 }
+
+
+class Render(Protocol):
+    """A result as text, piece by piece; ``color`` allows terminal colours."""
+
+    def __call__(self, result: RunResult, *, color: bool) -> Iterator[str]: ...
 
 
 def renderer(name: str, report_api: str, *, verbose: bool = False) -> Render:
