@@ -95,6 +95,7 @@ def test_no_file_takes_long(tmp_path, name):
     assert ran.mib < MIB, ran.mib
 
 
+@pytest.mark.slow
 def test_fixes_and_patches_do_not_take_long_either(tmp_path):
     operation = "{op: add, path: /spec/template/spec/topologySpreadConstraints, value: [{maxSkew: 0}]}"
     patch = f'- patch: "- {operation}"\n  target: {{kind: Deployment}}\n'
@@ -251,6 +252,7 @@ PACKED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PACKED)
 def test_no_snapshot_unpacks_to_much_more_than_its_size(tmp_path, name):
     content, told = PACKED[name]
@@ -262,6 +264,7 @@ def test_no_snapshot_unpacks_to_much_more_than_its_size(tmp_path, name):
     assert (ran.seconds < SECONDS, ran.mib < 400) == (True, True), ran
 
 
+@pytest.mark.slow
 def test_a_packed_audit_is_bounded_too(tmp_path):
     (tmp_path / "s.gz").write_bytes(gzip.compress(PACKED["blank lines"][0]))
     ran = confined(tmp_path, "audit", "s.gz")

@@ -1,3 +1,4 @@
+import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ def outcome(text):
 class TestAnyTextGivesAPolicyOrFaults:
     """Reading never raises anything but ConfigError, and a ConfigError always says something."""
 
+    @pytest.mark.slow
     @given(st.text())
     @example("[" * 5000)
     @example("a: &a\n  <<: *a\n")

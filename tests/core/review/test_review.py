@@ -445,6 +445,7 @@ OBJECTS = st.builds(shaped, KINDS, SHAPED, SHAPED, st.dictionaries(st.sampled_fr
 class TestProperties:
     """What holds of every object whatever."""
 
+    @pytest.mark.slow
     @given(OBJECTS)
     def test_a_review_and_an_examination_never_raise_and_always_repeat(self, manifest):
         """An object is a value: the same one gets the same answer, and no object breaks the engine."""
