@@ -33,7 +33,7 @@ from webhook.core.api.types import (
     SpreadConstraint,
 )
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.placement.crowds import Party, game_of
+from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.simulation import simulate
 from webhook.core.scheduler.problem import take
 
@@ -65,8 +65,8 @@ def shard_pod(shard):
 
 
 def verdict(index, pods):
-    parties = [Party(problem=take(index, pod), pods=many, in_turn=len(pods) > 1) for pod, many in pods]
-    return simulate(game_of(parties, index))
+    batches = [PodBatch(problem=take(index, pod), pods=many, in_turn=len(pods) > 1) for pod, many in pods]
+    return simulate(game_of(batches, index))
 
 
 def strict(pod):

@@ -21,7 +21,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.cluster_scan import cluster_scan
-from webhook.core.scan.surroundings import surroundings
+from webhook.core.scan.scan_context import surroundings
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.report.documents import ReportApi, digest, report
 from webhook.report.scanned import notices, reported

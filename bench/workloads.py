@@ -20,7 +20,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.closed_forms import same_in_every_order
-from webhook.core.placement.crowds import Party, game_of
+from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.simulation import Effort, Outcome, simulate
 from webhook.core.scheduler.problem import take
 
@@ -94,7 +94,7 @@ def undecided(rng, number, index, tight):
     """A tight workload that no closed form answers, if some of these is one."""
     for _ in range(30):
         found = tight_workload(rng, number, tight)
-        if same_in_every_order(game_of([Party(problem=take(index, found[0]), pods=found[1])], index).game) is None:
+        if same_in_every_order(game_of([PodBatch(problem=take(index, found[0]), pods=found[1])], index).game) is None:
             break
     return found
 
@@ -132,8 +132,8 @@ def main():
             one = pod(f"app-{number}-{each}", dict(incoming.labels), "100m", nodeName=f"n{rng.choice(loose)}")
             index.apply("ADDED", made(Pod, one))
         began = time.perf_counter()
-        party = Party(problem=take(index, incoming), pods=replicas)
-        of = game_of([party], index)
+        batch = PodBatch(problem=take(index, incoming), pods=replicas)
+        of = game_of([batch], index)
         found = simulate(of, ADMISSION)
         times.append((time.perf_counter() - began) * 1e3)
         outcomes[found.outcome] += 1

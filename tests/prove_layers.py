@@ -48,7 +48,7 @@ BREAKS = {
     "inside the groups": ("webhook/cli/commands/version.py", "import webhook.core.groups.pins"),
     "inside the standing of groups": (
         "webhook/cli/commands/version.py",
-        "import webhook.core.groups.standing.distribution",
+        "import webhook.core.groups.status.distribution",
     ),
     "inside explanations": ("webhook/cli/commands/version.py", "import webhook.core.explain.counted_pods"),
     "inside the rules": ("webhook/cli/commands/version.py", "import webhook.core.rules.frame.counting"),

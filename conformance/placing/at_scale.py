@@ -14,9 +14,9 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
 from conformance.claims.referee import Referee
-from conformance.placing.ours import index_of, parties_of
+from conformance.placing.ours import index_of, batches_of
 from conformance.placing.worlds import crossing_at_scale
-from webhook.core.placement.crowds import game_of
+from webhook.core.placement.game_from_cluster import game_of
 from webhook.core.placement.simulation import Outcome, simulate
 
 ORDERS = 10
@@ -45,7 +45,7 @@ def compare(oracle, seed, numbers):
             of = {"id": f"at scale/{seed}/{number}", **crossing_at_scale(random.Random(f"at scale/{seed}/{number}"))}
             index = index_of(of)
             began = time.process_time()
-            found = simulate(game_of(parties_of(of, index), index))
+            found = simulate(game_of(batches_of(of, index), index))
             slowest = max(slowest, time.process_time() - began)
             verdicts[found.outcome] += 1
             verdicts["without bounds"] += found.fewest is None

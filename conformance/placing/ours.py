@@ -19,7 +19,7 @@ from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.placement.closed_forms import same_in_every_order
-from webhook.core.placement.crowds import Party, game_of
+from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.game import Rollout
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import Effort, Outcome
@@ -57,23 +57,23 @@ def problem_of(manifest, index):
     return take(index, as_created(_POD.decode(json.dumps(manifest).encode()), RECORDED))
 
 
-def parties_of(world, index):
+def batches_of(world, index):
     """Pods that are alike together; with ``ordered``, each after the one before."""
     if "rollout" in world:
         old = [each for each in world["pods"] if name_of(each) in world["rollout"]["leaving"]]
         slots = index.view().slots
         leaving = Counter(slots[each["spec"]["nodeName"]] for each in old)
         spec = {name: value for name, value in old[0]["spec"].items() if name != "nodeName"}
-        replaced = Party(problem=problem_of({**old[0], "spec": spec}, index), pods=0, leaving=leaving)
-        return [replaced, Party(problem=problem_of(world["template"], index), pods=world["replicas"])]
+        replaced = PodBatch(problem=problem_of({**old[0], "spec": spec}, index), pods=0, leaving=leaving)
+        return [replaced, PodBatch(problem=problem_of(world["template"], index), pods=world["replicas"])]
     if "template" in world:
-        return [Party(problem=problem_of(world["template"], index), pods=world["replicas"])]
+        return [PodBatch(problem=problem_of(world["template"], index), pods=world["replicas"])]
     alike = {}
     for number, each in enumerate(world["ordinals"]):
         key = number if world["ordered"] else told_apart(world, each)
         alike.setdefault(key, []).append(each)
     return [
-        Party(problem=problem_of(pods[0], index), pods=len(pods), behind=number - 1 if world["ordered"] and number else None)
+        PodBatch(problem=problem_of(pods[0], index), pods=len(pods), behind=number - 1 if world["ordered"] and number else None)
         for number, pods in enumerate(alike.values())
     ]
 
@@ -87,7 +87,7 @@ def game_in(world):
     index = index_of(world)
     rollout = world.get("rollout")
     chosen = rollout and Rollout(0, 1, world["replicas"], rollout["surge"], rollout["unavailable"])
-    return game_of(parties_of(world, index), index, rollout=chosen)
+    return game_of(batches_of(world, index), index, rollout=chosen)
 
 
 def has_packing_pools(world):

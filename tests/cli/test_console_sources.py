@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from webhook.cli.console_sources import of_scanner, over_file
 from webhook.cli.frame import Frame
 from webhook.cli.main import main
-from webhook.core.groups.standing.forms import as_json
+from webhook.core.groups.status.forms import as_json
 from webhook.core.policy.policy import Policy
 from webhook.core.scan import group_members
 

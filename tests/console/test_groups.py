@@ -6,11 +6,11 @@ from build import cluster, running
 from console.reading import read
 from console.scans import EVERYTHING
 from core.groups.grouped import zones
-from core.groups.standing.stands import THREE, members, placed, told
+from core.groups.status.stands import THREE, members, placed, told
 from msgspec.structs import replace
 
 from webhook.core.api.spread_group import SpreadGroup
-from webhook.core.groups.standing.forms import Found, Unguarded
+from webhook.core.groups.status.forms import Found, Unguarded
 
 # Three shards of two pods; in a zone fewer than half of them.
 SIX = zones(2, 2, 2)

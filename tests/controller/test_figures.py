@@ -9,7 +9,7 @@ from webhook.controller.figures import ScanFigures
 from webhook.controller.groups import Found
 from webhook.controller.scan import Scanned, ScanSettings
 from webhook.core.api.spread_group import GroupMeta, SpreadGroup
-from webhook.core.groups.standing.forms import Dated, Distribution, Status, Unguarded
+from webhook.core.groups.status.forms import Dated, Distribution, Status, Unguarded
 from webhook.core.scan.scanned import ClusterScan, PendingCause, Stranded, ZoneLoss
 from webhook.report.documents import ReportApi
 

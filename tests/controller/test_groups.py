@@ -9,7 +9,7 @@ from webhook.cluster.connection import Stream
 from webhook.cluster.writing import group_status
 from webhook.controller import groups
 from webhook.controller.figures import ScanFigures
-from webhook.core.groups.standing import assess
+from webhook.core.groups.status import assess
 
 LABELS = {"app": "redis"}
 SPEC = {

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from webhook.cluster.feed import Feed
 from webhook.cluster.listing import ListedPage
-from webhook.controller import gathering, scan
+from webhook.controller import scan, workload_lister
 from webhook.controller.figures import ScanFigures
 from webhook.core.api.types import TypeMeta
 from webhook.core.scan.scanned import PendingCause
@@ -151,7 +151,7 @@ def test_pods_without_a_workload_are_fetched_up_to_a_number_of_all_namespaces(ap
     replica.scans()
     before = results(api)
     assert sorted(before) == ["bare-0", "loud-0", "loud-1", "loud-2"]
-    monkeypatch.setattr(gathering, "_MOST_STRAYS", 2)
+    monkeypatch.setattr(workload_lister, "_MOST_STRAYS", 2)
     assert titles(replica.scans()) == ["Pod/loud-0", "Pod/bare-0"]
     assert "2 pods without a workload are looked at, and no more" in caplog.text
     assert results(api) == before
@@ -216,9 +216,9 @@ def test_nor_do_they_hide_a_workload(api, replica, monkeypatch):
     made = add_workload(api, constraint=WRONG)
     made["metadata"]["managedFields"] = "DEEP"
     item, of = Raw(json.dumps(made).replace('"DEEP"', DEEP).encode()), TypeMeta("apps/v1", "Deployment")
-    listed, pages = ListedPage("deployments", (item,), of, first=True), gathering.list_pages
+    listed, pages = ListedPage("deployments", (item,), of, first=True), workload_lister.list_pages
     monkeypatch.setattr(
-        gathering,
+        workload_lister,
         "list_pages",
         lambda server, each, pause: iter([listed]) if each.kind == of.kind else pages(server, each, pause=pause),
     )

@@ -22,9 +22,9 @@ from webhook.core.groups.caps import Cap
 from webhook.core.groups.derive import derive
 from webhook.core.groups.fields import naive
 from webhook.core.groups.group import Group, Shard
-from webhook.core.groups.plan import parties
+from webhook.core.groups.plan import batches
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.placement.crowds import game_of
+from webhook.core.placement.game_from_cluster import game_of
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import simulate
 from webhook.core.placement.symmetry import canonical_form
@@ -64,7 +64,7 @@ def run(name: str, shards: int, nodes: int, *, derived: bool, large: str = "8") 
     of = [Shard(name=f"r{number}", value=str(number), pod=pod(name, number)) for number in range(shards)]
     found = derive(group, of, index, Policy())
     fields = found.plan.fields if derived else {each.name: naive(group, each) for each in of}
-    game = game_of(parties(group, of, fields, found.setting), index)
+    game = game_of(batches(group, of, fields, found.setting), index)
     workloads = [stateful_set(each, fields[each.name]) for each in of]
     said = simulate(game) if shards <= 3 else None
     return Run(World(name, made, workloads, game, said), group, derived)

@@ -24,7 +24,7 @@ from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.placement.crowds import ClusterGame, game_of
+from webhook.core.placement.game_from_cluster import ClusterGame, game_of
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import Outcome, Simulation, simulate
 from webhook.core.placement.symmetry import canonical_form
@@ -105,17 +105,17 @@ def world(choose: random.Random, name: str) -> World:
     index = ClusterIndex(RECORDED)
     for each in nodes:
         index.apply("ADDED", msgspec.convert(each, Node))
-    parties = []
+    batches = []
     for each in workloads:
         read = read_workload(each, ())
         source = PodSource(workload=read, template=read.templates[0], namespace=name, own=selector_of(read))
         within = Context(policy=Policy(), version=RECORDED, index=index)
-        first = len(parties)
-        parties += [
-            replace(party, behind=None if party.behind is None else party.behind + first)
-            for party in to_come(source, each["spec"]["replicas"], within).parties
+        first = len(batches)
+        batches += [
+            replace(batch, behind=None if batch.behind is None else batch.behind + first)
+            for batch in to_come(source, each["spec"]["replicas"], within).batches
         ]
-    game = game_of(parties, index)
+    game = game_of(batches, index)
     return World(name, nodes, workloads, game, simulate(game))
 
 

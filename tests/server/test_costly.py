@@ -16,7 +16,7 @@ from webhook.metrics import Metrics
 from webhook.server.costly import pool as costly
 from webhook.server.costly import process as costly_process
 from webhook.server.costly.job import Failed, Job, decision_of
-from webhook.server.costly.pool import Judges
+from webhook.server.costly.pool import ReviewerPool
 from webhook.server.turns import caller_of
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def judged(act, *, index=CLUSTER):
     """What the function makes of running judges, and their metrics."""
 
     async def run():
-        judges = Judges(metrics, index)
+        judges = ReviewerPool(metrics, index)
         judges.start()
         try:
             await asyncio.gather(*judges._all.values())

@@ -28,8 +28,8 @@ from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.scan import Scanner
 from webhook.core.api.spread_group import RESOURCE
 from webhook.core.api.types import Pod, TypeMeta
-from webhook.core.groups.standing.assess import not_evaluated
-from webhook.core.groups.standing.forms import Found, Status, read_status
+from webhook.core.groups.status.assess import not_evaluated
+from webhook.core.groups.status.forms import Found, Status, read_status
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.readers import readable
 from webhook.core.policy.policy import Policy

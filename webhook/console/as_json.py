@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from webhook.console.pages.first_screen import MOST_WORST
 from webhook.console.pages.listing import Page
 from webhook.console.shown import Shown
-from webhook.core.groups.standing.forms import Found
-from webhook.core.groups.standing.forms import as_json as status_json
+from webhook.core.groups.status.forms import Found
+from webhook.core.groups.status.forms import as_json as status_json
 from webhook.core.scan.as_values import Json, cluster_values, workload_values
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 

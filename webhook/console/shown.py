@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from webhook.core.groups.standing.forms import Found
+from webhook.core.groups.status.forms import Found
 from webhook.core.scan.scanned import ClusterScan
 
 

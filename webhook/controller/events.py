@@ -15,7 +15,7 @@ from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.writing.events import tell, tell_again
 from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.allowance import Allowance
-from webhook.controller.gathering import ObjectName, Unread, in_both, is_among
+from webhook.controller.workload_lister import ObjectName, Unread, in_both, is_among
 from webhook.core.workloads.kinds import GroupKind
 from webhook.logs import bounded
 from webhook.report.scanned import Notice, event, micro_time

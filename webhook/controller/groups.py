@@ -27,8 +27,8 @@ from webhook.core.api.spread_group import API_VERSION, KIND, MOST_GROUPS, Spread
 from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.groups.group import Group
-from webhook.core.groups.standing.assess import not_evaluated
-from webhook.core.groups.standing.forms import Found, Status, as_json, read_status
+from webhook.core.groups.status.assess import not_evaluated
+from webhook.core.groups.status.forms import Found, Status, as_json, read_status
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.policy.policy import Policy

@@ -19,20 +19,20 @@ from msgspec import Struct
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
-from webhook.cluster.strays import Strays
+from webhook.cluster.unowned_pods import Strays
 from webhook.controller.allowance import Allowance, Rate
+from webhook.controller.cpu_throttle import Share
 from webhook.controller.events import Events
-from webhook.controller.gathering import Gathered, Gathering
 from webhook.controller.groups import Groups
 from webhook.controller.in_time import OutOfTimeError, in_time
 from webhook.controller.reports import Reports
-from webhook.controller.share import Share
+from webhook.controller.workload_lister import Gathered, Gathering
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.cluster_scan import cluster_scan
+from webhook.core.scan.scan_context import ScanContext, surroundings
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
-from webhook.core.scan.surroundings import Surroundings, surroundings
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.workloads.kinds import group_kind, group_of
 from webhook.core.workloads.reading import read_meta, stated_type
@@ -269,7 +269,7 @@ class Scanner:
             of = group_kind(scanned.api_version, scanned.kind), scanned.namespace, scanned.name
             self.events.take(of, notices(scanned, now), now)
 
-    def _surroundings(self, policy: Policy, feed: Feed) -> Surroundings:
+    def _surroundings(self, policy: Policy, feed: Feed) -> ScanContext:
         """The context of the next workloads.
 
         Raises:
@@ -324,7 +324,7 @@ def _iso(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def _scanned(one: Gathered, within: Surroundings, round_: _Round) -> ScannedWorkload | None:
+def _scanned(one: Gathered, within: ScanContext, round_: _Round) -> ScannedWorkload | None:
     """What there is to say of it; None for no workload, and for one that takes longer than others can wait."""
     try:
         return in_time(_MOST_SECONDS, partial(scan_workload, one, within))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from webhook.core.api.selectors import valid_selector
 from webhook.core.api.spread_group import API_VERSION, CAPS_HELD, KIND, SpreadGroup
-from webhook.core.groups.standing.forms import Distribution, Status
+from webhook.core.groups.status.forms import Distribution, Status
 from webhook.report.scanned import Notice, reference, short_note
 
 GROUP_CAP_EXCEEDED = "GroupCapExceeded"

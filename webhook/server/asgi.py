@@ -26,7 +26,7 @@ from webhook.core.rules.limits.size import BUSY, TOO_LONG
 from webhook.logs import bounded
 from webhook.server.connections.connection import Connection
 from webhook.server.costly.job import Job, decision_of
-from webhook.server.costly.pool import Judges, answers_to
+from webhook.server.costly.pool import ReviewerPool, answers_to
 from webhook.server.first_lists import FirstLists
 from webhook.server.owner_wait import OwnerWait
 from webhook.server.request_body import (
@@ -80,7 +80,7 @@ class AdmissionApp:
         self._other = other
         self._pool = _Pool()
         self._index = index = state.engine.index
-        self._judges = judges = None if index is None else Judges(state.metrics, index)
+        self._judges = judges = None if index is None else ReviewerPool(state.metrics, index)
         if judges is not None:
             state.judges_ready = lambda: judges.ready
         self._patience = OwnerWait(None if state.feed is None else state.feed.arrivals, state.metrics)

@@ -27,7 +27,7 @@ from webhook.core.api.well_known import (
     POD_INDEX,
     WORKER_INDEX,
 )
-from webhook.core.index.meant_keys import intended
+from webhook.core.index.key_suggestions import intended
 from webhook.core.policy.capacity import POOL_LABELS
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.workloads.controller_labels import ADDED_KEYS

@@ -74,11 +74,11 @@ class TestThoseThatAreMissing:
     )
     def test_of_a_deployment(self, index, pods, staying):
         found = coming(made("Deployment", ZONES), setting(index))
-        assert (sum(each.pods for each in found.parties), found.staying) == (pods, staying)
+        assert (sum(each.pods for each in found.batches), found.staying) == (pods, staying)
 
     def test_that_cannot_be_told_from_those_of_others_are_all(self):
         found = coming(made("Deployment", ZONES), setting("a: a0=1", own=None))
-        assert (found.parties[0].pods, found.staying) == (6, 0)
+        assert (found.batches[0].pods, found.staying) == (6, 0)
 
     def test_they_are_placed_beside_those_that_run(self):
         assert verdict(coming(made("Deployment", ZONES), setting("a: a0=2 | b: ~b0"))) == ("does-not-fit", 0, 0)
@@ -92,14 +92,14 @@ class TestThoseThatAreMissing:
 class TestOrdinals:
     def test_come_in_turn_unless_they_are_parallel(self):
         for spec, in_turn in (({}, True), ({"podManagementPolicy": "Parallel"}, False)):
-            [party] = coming(made("StatefulSet", ZONES, spec=spec), setting(TWO)).parties
-            assert (party.pods, party.in_turn, party.behind, party.nodes) == (6, in_turn, None, None)
+            [batch] = coming(made("StatefulSet", ZONES, spec=spec), setting(TWO)).batches
+            assert (batch.pods, batch.in_turn, batch.behind, batch.nodes) == (6, in_turn, None, None)
 
     def test_that_run_are_not_placed_again(self):
         index = cluster("a: a0 | b: b0")
         index.apply("ADDED", running("web-1", "a0"))
         found = coming(made("StatefulSet", ZONES), setting(index))
-        assert ([each.pods for each in found.parties], found.staying) == ([5], 1)
+        assert ([each.pods for each in found.batches], found.staying) == ([5], 1)
 
     @pytest.mark.parametrize(
         "spec",
@@ -125,7 +125,7 @@ class TestOrdinals:
             for number, (make, name) in enumerate(((pod, "a0"), (other, "b0"))):
                 index.apply("ADDED", make(f"web-{number}", name, **more))
             found = coming(made("StatefulSet", HOSTS, replicas=2, **spec), setting(index), 2)
-            assert (verdict(found) if found.parties else None) == expected
+            assert (verdict(found) if found.batches else None) == expected
 
     @pytest.mark.parametrize(
         ("where", "pods", "staying"),
@@ -137,22 +137,22 @@ class TestOrdinals:
         index.apply("MODIFIED", replace(index.node("b0"), spec=NodeSpec(taints=UNREACHABLE)))
         index.apply("ADDED", terminating("web-1", where))
         found = coming(made("StatefulSet", ZONES), setting(index))
-        assert (sum(each.pods for each in found.parties), found.staying) == (pods, staying)
+        assert (sum(each.pods for each in found.batches), found.staying) == (pods, staying)
 
     def test_one_whose_volume_is_shut_out_holds_the_rest_for_ever(self):
         index = self.with_volume("web-0", "c")
         ordered = coming(made("StatefulSet", ZONES, spec=CLAIMS), setting(index))
-        assert [(each.pods, each.nodes, each.behind) for each in ordered.parties] == [(1, 0, None), (5, None, 0)]
+        assert [(each.pods, each.nodes, each.behind) for each in ordered.batches] == [(1, 0, None), (5, None, 0)]
         assert verdict(ordered) == ("does-not-fit", 0, 0)
         at_once = coming(made("StatefulSet", ZONES, spec={**CLAIMS, "podManagementPolicy": "Parallel"}), setting(index))
-        assert {each.nodes: each.pods for each in at_once.parties} == {0: 1, None: 5}
+        assert {each.nodes: each.pods for each in at_once.batches} == {0: 1, None: 5}
         assert verdict(at_once) == ("does-not-fit", 5, 5)
 
     def test_with_volumes_in_one_place_only_go_there(self):
         index = self.with_volume("web-2", "b")
         found = coming(made("StatefulSet", ZONES, spec=CLAIMS), setting(index))
         places = index.view().column(ZONE).with_value("b")
-        assert [(each.pods, each.nodes, each.behind) for each in found.parties] == [
+        assert [(each.pods, each.nodes, each.behind) for each in found.batches] == [
             (2, None, None),
             (1, places, 0),
             (3, None, 1),
@@ -160,7 +160,7 @@ class TestOrdinals:
 
     def test_are_unknown_where_nobody_says_where_volumes_are_made(self):
         found = coming(made("StatefulSet", ZONES, spec=CLAIMS), setting(TWO))
-        assert (found.unknown, found.parties) == ("where the volumes of its claims will be", ())
+        assert (found.unknown, found.batches) == ("where the volumes of its claims will be", ())
 
     def test_are_unknown_where_they_are_too_many(self):
         assert coming(made("StatefulSet", ZONES), setting(TWO), 257).unknown == "257 ordinals are too many to look up"
@@ -188,7 +188,7 @@ class TestARollout:
 
     def test_makes_all_pods_anew_as_the_strategy_says(self):
         found = rolling(setting(self.FULL), ZONES, surge=1, unavailable="50%")
-        assert [(each.pods, sum(each.leaving.values())) for each in found.parties] == [(0, 6), (6, 0)]
+        assert [(each.pods, sum(each.leaving.values())) for each in found.batches] == [(0, 6), (6, 0)]
         assert found.rollout == Rollout(0, 1, 6, 1, 3)
 
     @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ class TestARollout:
             index.apply("MODIFIED", replace(index.node("b0"), spec=NodeSpec(taints=UNREACHABLE)))
         workload = made("StatefulSet", ZONES, replicas=2)
         found = in_a_rollout(*asked(workload, 2, setting(index)))
-        assert (sum(sum(each.leaving.values()) for each in found.parties), found.unknown) == expected
+        assert (sum(sum(each.leaving.values()) for each in found.batches), found.unknown) == expected
 
     @pytest.mark.parametrize(
         ("kind", "spec", "unknown"),
@@ -296,7 +296,7 @@ class TestARollout:
             index.apply("ADDED", running(f"web-{number}", "a0"))
         workload = made("StatefulSet", constraint, replicas=3, spec=spec)
         found = in_a_rollout(*asked(workload, 3, setting(index)))
-        labels = [each.problem.pod.labels.get("controller-revision-hash") for each in found.parties]
+        labels = [each.problem.pod.labels.get("controller-revision-hash") for each in found.batches]
         assert [each is None for each in labels] == [True, True, False]  # those that go, web-0, web-2
 
 

@@ -9,8 +9,8 @@ from webhook.core.api.types import PodStatus
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.groups.fields import derived as fields_of
 from webhook.core.groups.fields import with_fields
-from webhook.core.groups.plan import parties
-from webhook.core.placement.crowds import Party, game_of
+from webhook.core.groups.plan import batches
+from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.simulation import Outcome, one_order, simulate
 from webhook.core.scheduler.problem import take
 
@@ -26,13 +26,13 @@ def stands(group, text):
     """The plan, the cluster with all pods of the group in it, and these pods with the number of their shard."""
     found = derived(group, text)
     index, shards = cluster(text), found.plan.shards
-    of = game_of(parties(group, shards, found.plan.fields, found.setting), found.setting.index)
+    of = game_of(batches(group, shards, found.plan.fields, found.setting), found.setting.index)
     placed = []
     for number, step in enumerate(one_order(of)):
-        like = with_fields(shards[step.party].pod, found.plan.fields[shards[step.party].name])
+        like = with_fields(shards[step.batch].pod, found.plan.fields[shards[step.batch].name])
         meta = replace(like.meta, name=f"pod-{number}", uid=f"pod-{number}")
         spec = replace(like.pod_spec, node_name=step.node)
-        placed.append((step.party, replace(like, metadata=meta, spec=spec, status=PodStatus(phase="Running"))))
+        placed.append((step.batch, replace(like, metadata=meta, spec=spec, status=PodStatus(phase="Running"))))
         index.apply("ADDED", placed[-1][1])
     return found.plan, index, placed
 
@@ -40,7 +40,7 @@ def stands(group, text):
 def anew(index, plan, numbers):
     """What becomes of one more pod of each of these shards."""
     made = [with_fields(plan.shards[number].pod, plan.fields[plan.shards[number].name]) for number in numbers]
-    return simulate(game_of([Party(problem=take(index, each), pods=1) for each in made], index))
+    return simulate(game_of([PodBatch(problem=take(index, each), pods=1) for each in made], index))
 
 
 @pytest.mark.parametrize(("group", "text"), SHAPES)
@@ -94,5 +94,5 @@ def test_shards_that_are_added_with_the_same_fields_find_their_places():
         with_fields(shard.pod, fields_of(group, shard, constraints, pins))
         for shard, pins in zip(grown.shards[3:], grown.loads.of_shards[3:], strict=True)
     ]
-    said = simulate(game_of([Party(problem=take(index, each), pods=2, in_turn=True) for each in new], index))
+    said = simulate(game_of([PodBatch(problem=take(index, each), pods=2, in_turn=True) for each in new], index))
     assert said.outcome is Outcome.FITS

@@ -25,8 +25,8 @@ from webhook.core.groups.derive import derive, derive_standing
 from webhook.core.groups.fields import exact_cap, naive
 from webhook.core.groups.group import Standing
 from webhook.core.groups.outlook import EFFORT, outlook
-from webhook.core.groups.plan import Keeping, Proof, Way, parties
-from webhook.core.placement.crowds import game_of
+from webhook.core.groups.plan import Keeping, Proof, Way, batches
+from webhook.core.placement.game_from_cluster import game_of
 from webhook.core.placement.simulation import Outcome, one_order, simulate
 from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride, Policy
 from webhook.core.scheduler.profile import SchedulerProfile
@@ -129,7 +129,7 @@ def seen(group, nodes, effort=EFFORT):
     found = derived(group, nodes)
     shards = found.plan.shards if found.plan else shards_of(group)
     fields = {each.name: naive(group, each) for each in shards}
-    players = parties(group, shards, fields, found.setting)
+    players = batches(group, shards, fields, found.setting)
     return outlook(players, found.setting.index, [each.topology_key for each in group.caps], effort)
 
 
@@ -154,7 +154,7 @@ def test_eighteen_pods_break_the_cap_of_a_zone():
     """The field's own numbers: max-pod-in-zone 8 as maxSkew lets 9 shards put a pod each into one zone."""
     of = seen(redis(9), zones(3, 3, 3))
     assert (of.exact, of.worst[ZONE].pods) == (False, 9)
-    assert len({step.party for step in of.worst[ZONE].steps if step.node[0] == of.worst[ZONE].domain}) == 9
+    assert len({step.batch for step in of.worst[ZONE].steps if step.node[0] == of.worst[ZONE].domain}) == 9
     assert of.worst[HOSTNAME].pods > 5
 
 
@@ -308,7 +308,7 @@ BY_ZONE = redis(3, apart=(ZONE,), caps=(cap(HOSTNAME, "<=3"),))
 def test_what_a_template_keeps_is_no_room(group, nodes, template):
     found = derived(group, nodes, with_spec(group, affinity=template))
     placed = one_order(
-        game_of(parties(group, found.plan.shards, found.plan.fields, found.setting), found.setting.index)
+        game_of(batches(group, found.plan.shards, found.plan.fields, found.setting), found.setting.index)
     )
     assert (len(placed) < group.pods, found.plan.proof) == (True, Proof.NONE)
     assert found.plan.verdict is not Outcome.FITS
@@ -461,7 +461,7 @@ def played(group, text, policy, fields=None):
     into = cluster(text)
     into.apply("ADDED", service("redis", "app=redis"))
     found = derive(group, shards_of(group), into, policy)
-    of = parties(group, found.plan.shards, fields or found.plan.fields, found.setting)
+    of = batches(group, found.plan.shards, fields or found.plan.fields, found.setting)
     return found.plan, simulate(game_of(of, found.setting.index)).outcome
 
 

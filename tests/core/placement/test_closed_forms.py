@@ -11,8 +11,8 @@ from conformance.placing import worlds
 from conformance.placing.ours import game_in
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.placement.closed_forms import Ends, possible_ends, same_in_every_order
-from webhook.core.placement.crowds import Party, game_of
 from webhook.core.placement.game import Crowd, DomainSpread, Game, Gate, Limit, NodeClass, NodeSpread
+from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.search import search
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT as FIT
 from webhook.core.scheduler.problem import take
@@ -22,8 +22,8 @@ ONE_POD_A_NODE = {"cpu": "4", "memory": "8Gi", "pods": "1"}
 
 def placed(text, replicas, *constraints, labelled="app=web", **more):
     index = cluster(text, **more)
-    party = Party(problem=take(index, pod(labelled, constraints=constraints)), pods=replicas)
-    return same_in_every_order(game_of([party], index).game)
+    batch = PodBatch(problem=take(index, pod(labelled, constraints=constraints)), pods=replicas)
+    return same_in_every_order(game_of([batch], index).game)
 
 
 def spread(key, max_skew=1, select="app=web", **more):
@@ -137,7 +137,7 @@ def test_games_by_hand(limits, expected):
 
 def ends(text, pods, *constraints, **more):
     index = cluster(text, **more)
-    return possible_ends(game_of([Party(problem=take(index, pod(constraints=constraints)), pods=pods)], index).game)
+    return possible_ends(game_of([PodBatch(problem=take(index, pod(constraints=constraints)), pods=pods)], index).game)
 
 
 @pytest.mark.parametrize(
@@ -173,9 +173,9 @@ def test_pods_without_end_take_no_time(text, of_hosts):
     """Without limits of resources, as `causes.cause` asks, a host takes any number, and an author writes how many."""
     index, constraints = cluster(text), (spread(ZONE), spread(HOSTNAME, of_hosts))
     problem = take(index, pod(constraints=constraints))
-    party = Party(problem=replace(problem, filters=tuple(each for each in problem.filters if each != FIT)), pods=1)
+    batch = PodBatch(problem=replace(problem, filters=tuple(each for each in problem.filters if each != FIT)), pods=1)
     began = time.process_time()
-    few, many = (same_in_every_order(game_of([replace(party, pods=pods)], index).game) for pods in (40, 4_000))
+    few, many = (same_in_every_order(game_of([replace(batch, pods=pods)], index).game) for pods in (40, 4_000))
     assert time.process_time() - began < 0.5
     assert (few, many) == ((40, None) if text == EQUAL else ({1: 3, 2: 5}[of_hosts],) * 2)
 

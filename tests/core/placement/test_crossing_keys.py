@@ -7,12 +7,12 @@ import pytest
 from build import cluster, constraint, pod
 from msgspec.structs import replace
 
-from conformance.placing.ours import game_in, index_of, parties_of
+from conformance.placing.ours import batches_of, game_in, index_of
 from conformance.placing.worlds import RACK, crossing_at_scale, world
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.placement.crossing_keys import board_of
 from webhook.core.placement.crossing_orders import CrossingEnds, crossing_ends, never_stuck
-from webhook.core.placement.crowds import Party, game_of
+from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import Effort, Outcome, always_fits, simulate
 from webhook.core.placement.stuck_states import reached_levels
@@ -30,7 +30,7 @@ def racks(nodes, replicas, *constraints):
         labels = {ZONE: zone, RACK: rack, HOSTNAME: f"n{number}"}
         index.apply("ADDED", node(f"n{number}", labels))
     given = constraints or (spread(ZONE), spread(RACK))
-    return game_of([Party(problem=take(index, pod(constraints=given)), pods=replicas)], index)
+    return game_of([PodBatch(problem=take(index, pod(constraints=given)), pods=replicas)], index)
 
 
 def node(name, labels):
@@ -83,7 +83,7 @@ def test_workloads_at_scale_are_decided():
     for number in range(12):
         of = crossing_at_scale(random.Random(f"decided/{number}"))  # noqa: S311 no secret
         index = index_of(of)
-        game = game_of(parties_of(of, index), index)
+        game = game_of(batches_of(of, index), index)
         found = simulate(game)
         outcomes[found.outcome] += 1
         assert found.fewest is not None

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import Container, NodeStatus, ResourceRequirements
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.placement.crowds import Party, game_of
+from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.more_nodes import Added, nodes_to_add
 from webhook.core.placement.simulation import Effort, Outcome, simulate
 from webhook.core.scheduler.problem import take
@@ -14,16 +14,16 @@ from webhook.core.scheduler.problem import take
 EFFORT = Effort(states=2000)
 
 
-def parties(there, made, replicas):
-    return [Party(problem=take(there, made), pods=replicas)]
+def batches(there, made, replicas):
+    return [PodBatch(problem=take(there, made), pods=replicas)]
 
 
 def added(there, made, replicas):
     def fits(other):
-        return simulate(game_of(parties(other, made, replicas), other), EFFORT).outcome is Outcome.FITS
+        return simulate(game_of(batches(other, made, replicas), other), EFFORT).outcome is Outcome.FITS
 
     assert not fits(there)
-    found = nodes_to_add(parties(there, made, replicas), there, fits)
+    found = nodes_to_add(batches(there, made, replicas), there, fits)
     return {(each.like, each.labels.get(ZONE)): each.nodes for each in found}
 
 
@@ -79,7 +79,7 @@ def test_large_numbers_are_not_all_tried():
         tried.append(len(other.view()))
         return len(other.view()) > 40
 
-    assert nodes_to_add(parties(there, with_cpu("1"), 60), there, fits) == (Added("s0", {}, 40),)
+    assert nodes_to_add(batches(there, with_cpu("1"), 60), there, fits) == (Added("s0", {}, 40),)
     assert len(tried) < 25
 
 
@@ -91,5 +91,5 @@ def test_none_like_nodes_that_the_pods_cannot_use():
 def test_what_is_said_of_them():
     there = cluster("a: a0 | b: ~b0")
     made = spread(ZONE)
-    told = nodes_to_add(parties(there, made, 4), there, lambda _: True)
+    told = nodes_to_add(batches(there, made, 4), there, lambda _: True)
     assert told == (Added("a0", {ZONE: "a"}, 1),)

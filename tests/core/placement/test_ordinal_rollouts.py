@@ -140,11 +140,11 @@ def test_every_order_ends_as_by_brute_force(number):
     world = drawn(number)
     came = ours(world)
     assert not came.unknown
-    if came.parties:
+    if came.batches:
         found = outcomes(came)
         assert found == {*Ordinals(world).ends()}
         if takes_every_pod(came.game().game):
-            assert found == {(sum(each.pods for each in came.parties), 0)}
+            assert found == {(sum(each.pods for each in came.batches), 0)}
     else:
         assert {*Ordinals(world).ends()} == {(0, 0)}
 
@@ -162,13 +162,13 @@ def small(*zones, on, **more):
 
 def test_many_pods_on_a_node_and_some_that_stay():
     came = ours(small("a", "b", on=["a0", "b1", "a0", "b1", "a0"], partition=2))
-    assert (came.staying, sum(each.pods for each in came.parties)) == (2, 3)
+    assert (came.staying, sum(each.pods for each in came.batches)) == (2, 3)
     found = simulate(came.game())
     assert (found.outcome, found.fewest, found.skew) == (Outcome.FITS, 3, None)
 
 
 def test_with_nothing_above_the_partition():
-    assert not ours(small("a", on=["a0"], partition=3)).parties
+    assert not ours(small("a", on=["a0"], partition=3)).batches
 
 
 def test_where_the_volume_of_the_highest_is_shut_in_nothing_goes_on():

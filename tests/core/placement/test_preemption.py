@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import Container, NodeStatus, ResourceRequirements
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.placement.crowds import Party, game_of
+from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.preemption import preempted
 from webhook.core.placement.simulation import Effort, Outcome, simulate
 from webhook.core.scheduler.problem import take
@@ -30,10 +30,10 @@ def nodes(**zones):
 
 def asked(there, replicas, *, cpu="2", priority=10, constraints=(), **spec):
     problem = take(there, pod(constraints=constraints, priority=priority, **spec, **cpus(cpu)))
-    parties = [Party(problem=problem, pods=replicas)]
-    found = simulate(game_of(parties, there), EFFORT)
+    batches = [PodBatch(problem=problem, pods=replicas)]
+    found = simulate(game_of(batches, there), EFFORT)
     assert found.outcome is not Outcome.FITS
-    return preempted(parties, there, found, EFFORT)
+    return preempted(batches, there, found, EFFORT)
 
 
 TWO = [*nodes(a="a", b="b"), holding("x", "a", "2"), holding("y", "a", "1", 5), holding("z", "b", "3")]

@@ -4,8 +4,8 @@ import pytest
 from build import cluster, constraint, pod
 
 from webhook.core.api.well_known import ZONE
-from webhook.core.placement.crowds import Party, game_of
 from webhook.core.placement.game import Rollout
+from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.rollout import worst_skew
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import Outcome, simulate
@@ -26,8 +26,8 @@ def rollout(text, replicas, surge, unavailable, *, on=None, **more):
     on = on or {f"{zone}0": replicas // zones for zone in "abc"[:zones]}
     slots = index.view().slots
     leaving = {slots[name]: many for name, many in on.items()}
-    old = Party(problem=revision(index, "old", **more), pods=0, leaving=leaving)
-    new = Party(problem=revision(index, "new", **more), pods=replicas)
+    old = PodBatch(problem=revision(index, "old", **more), pods=0, leaving=leaving)
+    new = PodBatch(problem=revision(index, "new", **more), pods=replicas)
     return game_of([old, new], index, rollout=Rollout(0, 1, replicas, surge, unavailable))
 
 
@@ -68,7 +68,7 @@ def test_a_domain_without_room_wedges_a_rollout(text, on, outcome, steps):
     found = simulate(rollout(text, 2, 1, 0, on=on))
     assert found.outcome is outcome
     assert (found.skew is None) is (outcome is Outcome.NO_FIT)  # of no order that finishes nothing can be said
-    assert [(step.party, step.node, step.gone) for step in found.witness] == steps
+    assert [(step.batch, step.node, step.gone) for step in found.witness] == steps
 
 
 def test_an_eligible_host_without_room_counts_for_the_skew():
@@ -97,4 +97,4 @@ def test_a_domain_that_does_not_count_does_not_for_the_skew(text):
 def test_old_pods_go_first_where_they_may():
     found = simulate(rollout("a: a0=0 a1=0 | b: ~b0=0", 2, 0, 1, on={"a0": 1, "a1": 1}))
     assert (found.outcome, found.wanted, found.most) == (Outcome.NO_FIT, 2, 0)
-    assert [(step.party, step.node, step.gone) for step in found.witness] == [(0, "a0", True)]
+    assert [(step.batch, step.node, step.gone) for step in found.witness] == [(0, "a0", True)]

@@ -86,4 +86,4 @@ def test_causes(nodes, more, expected):
     strategy = {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
     came = rolling(nodes, ZONE, spec=strategy, **more)
     assert simulate(came.game()).outcome is Outcome.NO_FIT
-    assert cause(came.parties, came.index, came.rollout, Effort()) is expected
+    assert cause(came.batches, came.index, came.rollout, Effort()) is expected

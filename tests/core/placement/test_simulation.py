@@ -15,7 +15,7 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
-from webhook.core.placement.crowds import Party, game_of
+from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.simulation import Effort, Outcome, one_order, simulate
 from webhook.core.scheduler.problem import take
 
@@ -29,8 +29,8 @@ def spread(key, max_skew=1, select="app=web"):
 def simulated(text, replicas, *constraints):
     """A workload of equal pods in the cluster."""
     index = cluster(text)
-    party = Party(problem=take(index, pod(constraints=constraints)), pods=replicas)
-    return simulate(game_of([party], index))
+    batch = PodBatch(problem=take(index, pod(constraints=constraints)), pods=replicas)
+    return simulate(game_of([batch], index))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def redis(host_skew, order="a0 b0 c0 a1 b1 c1", *, free=True, zones=None):
     those of each shard.
     """
     index = cluster(ZONES_OF_TWO)
-    parties = []
+    batches = []
     for number, shard in enumerate("abc" if free else [each[0] for each in order.split()]):
         term = PodAffinityTerm(label_selector=LabelSelector(match_labels={"shard": shard}), topology_key=ZONE)
         one = pod(
@@ -68,8 +68,9 @@ def redis(host_skew, order="a0 b0 c0 a1 b1 c1", *, free=True, zones=None):
         )
         nodes = None if zones is None else zone_nodes(index, zones[shard])
         behind = number - 1 if number and not free else None
-        parties.append(Party(problem=take(index, one), pods=2 if free else 1, in_turn=free, behind=behind, nodes=nodes))
-    return game_of(parties, index)
+        problem, pods = take(index, one), 2 if free else 1
+        batches.append(PodBatch(problem=problem, pods=pods, in_turn=free, behind=behind, nodes=nodes))
+    return game_of(batches, index)
 
 
 def zone_nodes(index, zones):
@@ -80,7 +81,7 @@ def test_redis_can_get_stuck():
     found = simulate(redis(1))
     assert (found.outcome, found.wanted, found.fewest, found.most) == (Outcome.STUCK, 6, 5, 6)
     assert found.stuck == pytest.approx(133 / 810)
-    assert [(step.party, step.node) for step in found.witness] == [
+    assert [(step.batch, step.node) for step in found.witness] == [
         (0, "a0"), (0, "b0"), (1, "a1"), (1, "b1"), (2, "c0")
     ]  # fmt: skip
 
@@ -114,8 +115,8 @@ def test_redis_fits(skew, zones):
 def test_an_ordinal_without_a_place_holds_the_others():
     index = cluster("a: a0=0 | b: b0=0")
     problem = take(index, pod())
-    shut_out = Party(problem=problem, pods=1, nodes=0)
-    waiting = Party(problem=problem, pods=3, behind=0)
+    shut_out = PodBatch(problem=problem, pods=1, nodes=0)
+    waiting = PodBatch(problem=problem, pods=3, behind=0)
     found = simulate(game_of([shut_out, waiting], index))
     assert (found.outcome, found.most) == (Outcome.NO_FIT, 0)
     alone = simulate(game_of([shut_out, replace(waiting, behind=None)], index))
@@ -154,8 +155,8 @@ def test_room_that_others_break_up(small, large):
     ones, two = (
         pod(containers=(Container(name="c", resources=ResourceRequirements(requests={"cpu": cpu})),)) for cpu in "12"
     )
-    parties = [Party(problem=take(index, ones), pods=3), Party(problem=take(index, two), pods=1)]
-    assert simulate(game_of(parties, index)).outcome is large
+    batches = [PodBatch(problem=take(index, ones), pods=3), PodBatch(problem=take(index, two), pods=1)]
+    assert simulate(game_of(batches, index)).outcome is large
 
 
 def test_the_ends_name_every_shard_that_can_be_the_one_without_a_place():
@@ -166,16 +167,16 @@ def test_the_ends_name_every_shard_that_can_be_the_one_without_a_place():
 
 def test_one_order_ends_as_all_do_where_they_do_not_differ():
     index = cluster("a: a0=0 | b: ~b0")
-    game = game_of([Party(problem=take(index, pod(constraints=(spread(ZONE),))), pods=3)], index)
+    game = game_of([PodBatch(problem=take(index, pod(constraints=(spread(ZONE),))), pods=3)], index)
     assert simulate(game).most == 1
-    assert [(step.party, step.node) for step in one_order(game)] == [(0, "a0")]
+    assert [(step.batch, step.node) for step in one_order(game)] == [(0, "a0")]
 
 
 def test_orders_that_all_get_stuck_prove_that_not_every_order_fits():
     index = cluster("a: a0=0 | b: b0=0 b1=0")
     both = [pod(f"app=web part={each}", constraints=(spread(ZONE), spread(HOSTNAME, 2))) for each in "xy"]
-    parties = [Party(problem=take(index, each), pods=5) for each in both]
-    found = simulate(game_of(parties, index), BY_HAND)
+    batches = [PodBatch(problem=take(index, each), pods=5) for each in both]
+    found = simulate(game_of(batches, index), BY_HAND)
     assert (found.outcome, found.stuck, found.fewest, found.most) == (Outcome.UNKNOWN, 1.0, None, None)
     assert len(found.witness) == sum(found.placed)
     assert simulate(redis(1), Effort(states=1, orders=0)).stuck is None
@@ -185,8 +186,8 @@ def test_of_orders_that_can_only_get_stuck_the_numbers_are_known():
     """All of them: `closed_forms.possible_ends`."""
     text, given = "a: a0=0 | b: b0=0 b1=0", (spread(ZONE), spread(HOSTNAME, 2))
     index = cluster(text)
-    every, party = simulated(text, 10, *given), Party(problem=take(index, pod(constraints=given)), pods=10)
-    some = simulate(game_of([party], index), BY_HAND)
+    every, batch = simulated(text, 10, *given), PodBatch(problem=take(index, pod(constraints=given)), pods=10)
+    some = simulate(game_of([batch], index), BY_HAND)
     assert (some.outcome, some.fewest, some.most) == (Outcome.NO_FIT, every.fewest, every.most)
     assert (some.sampled, every.sampled) == (BY_HAND.orders, 0)
 
@@ -196,5 +197,5 @@ def test_nodes_without_the_key_keep_nobody_apart():
     index.apply("MODIFIED", replace(index.node("a0"), metadata=ObjectMeta(name="a0", labels={ZONE: "a"})))
     term = PodAffinityTerm(label_selector=LabelSelector(match_labels={"app": "web"}), topology_key=HOSTNAME)
     one = pod(affinity=Affinity(pod_anti_affinity=PodAffinity(required=(term,))))
-    found = simulate(game_of([Party(problem=take(index, one), pods=3)], index))
+    found = simulate(game_of([PodBatch(problem=take(index, one), pods=3)], index))
     assert (found.outcome, found.most) == (Outcome.FITS, 3)

@@ -8,14 +8,14 @@ import pytest
 from build import cluster, index
 from core.groups.grouped import cap, written, zones
 from core.groups.grouped import redis as asked
-from core.groups.standing.stands import SIX, members, told
-from core.groups.standing.test_assess import REFUSED
+from core.groups.status.stands import SIX, members, told
+from core.groups.status.test_assess import REFUSED
 from manifest import request
 
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.context import Context
-from webhook.core.groups.standing.forms import as_json
+from webhook.core.groups.status.forms import as_json
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import mutate
 

@@ -21,7 +21,7 @@ from webhook.core.defaulting.injection import Injection, InjectionRecord
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.actual_skew import actual_skews, workload_skews
 from webhook.core.scan.domain_text import domain_text
-from webhook.core.scan.surroundings import surroundings
+from webhook.core.scan.scan_context import surroundings
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import Template
 

@@ -16,8 +16,8 @@ from webhook.core.policy.policy import Mode
 from webhook.core.scan import smallest_fix, waiting_pods, workload_scan
 from webhook.core.scan.as_values import cluster_values
 from webhook.core.scan.cluster_scan import cluster_scan
+from webhook.core.scan.scan_context import surroundings
 from webhook.core.scan.scanned import PendingCause, PendingPod
-from webhook.core.scan.surroundings import surroundings
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.scheduler.profile import SchedulerProfile
 from webhook.core.workloads.custom_kinds import CONSTRAINTS, EmbeddedKind

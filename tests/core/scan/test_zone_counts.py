@@ -9,7 +9,7 @@ from manifest import PLAIN, TODAY, workload
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.scan.as_values import workload_values
-from webhook.core.scan.surroundings import surroundings
+from webhook.core.scan.scan_context import surroundings
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.snapshot.open_file import load_snapshot
 

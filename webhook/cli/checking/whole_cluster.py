@@ -18,8 +18,8 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import readable
 from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.representatives import Representatives
+from webhook.core.scan.scan_context import ObjectKey, ScanContext, key_of, surroundings
 from webhook.core.scan.scanned import ScannedWorkload
-from webhook.core.scan.surroundings import ObjectKey, Surroundings, key_of, surroundings
 from webhook.core.scan.workload_scan import REVIEW, scan_object
 from webhook.core.workloads.reading import has_template
 from webhook.manifests.reading.documents import InputFault
@@ -74,7 +74,7 @@ def examine_cluster(
     return structs.replace(seen.result(), scan=scan, index=index, whole=header is not None, rules=frame.rules)
 
 
-def _scanned(manifest: Manifest, frame: Frame, within: Surroundings, seen: CheckRun) -> ScannedWorkload | None:
+def _scanned(manifest: Manifest, frame: Frame, within: ScanContext, seen: CheckRun) -> ScannedWorkload | None:
     """Scan one object, and collect what was said of it; None for an object without pods."""
     seen.leave_out(manifest)
     examined, workload = scan_object(manifest.value, within, as_written=lambda path: as_written(manifest, path))

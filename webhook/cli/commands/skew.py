@@ -33,8 +33,8 @@ from webhook.core.scan.actual_skew import workload_skews
 from webhook.core.scan.as_values import skew_values
 from webhook.core.scan.domain_text import domain_text
 from webhook.core.scan.representatives import Representatives
+from webhook.core.scan.scan_context import ScanContext, key_of, stands_for, surroundings
 from webhook.core.scan.scanned import ActualSkew, Origin
-from webhook.core.scan.surroundings import Surroundings, key_of, stands_for, surroundings
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import POD, group_kind
@@ -148,7 +148,7 @@ def _type(item: Item) -> tuple[str, str]:
     return item.of.api_version or "", item.of.kind or ""
 
 
-def _of_item(item: Item, meta: ObjectMeta, within: Surroundings, source: str) -> Iterable[_Standing]:
+def _of_item(item: Item, meta: ObjectMeta, within: ScanContext, source: str) -> Iterable[_Standing]:
     (api_version, kind), embedded = _type(item), within.context.policy.workloads
     stand_in = stands_for(group_kind(api_version, kind), api_version, meta, embedded) is not None
     try:

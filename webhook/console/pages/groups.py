@@ -14,7 +14,7 @@ from webhook.core.api.spread_group import CANNOT_GET_STUCK, CAPS_HELD, DELIVERED
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.groups.caps import fullest
 from webhook.core.groups.derive import on, place
-from webhook.core.groups.standing.forms import Dated, Distribution, Found
+from webhook.core.groups.status.forms import Dated, Distribution, Found
 from webhook.core.text import one_line, plural
 from webhook.core.yaml_block import block
 

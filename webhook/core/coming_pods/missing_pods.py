@@ -23,8 +23,8 @@ from webhook.core.context import Context
 from webhook.core.index.lost_nodes import terminated, unreachable_nodes
 from webhook.core.index.overlay import with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.crowds import ClusterGame, Party, game_of, small_game_of
 from webhook.core.placement.game import Rollout, Turn
+from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of, small_game_of
 from webhook.core.placement.proofs.pinned_claims import Ordinal, ordinals
 from webhook.core.workloads.rolling_update import surge_of, unavailable_of, unavailable_ordinals
 from webhook.core.workloads.workload import ClaimTemplates, Strategy, Workload
@@ -37,24 +37,24 @@ _UNKNOWN_STEPS = "in which steps its controller replaces pods"
 class ToCome(Struct, frozen=True, kw_only=True):
     """Pods that look for a node, and the cluster in which they do.
 
-    Shape: ``staying`` of the workload's pods keep theirs. ``names`` are those of the pods of each party in turn, empty
+    Shape: ``staying`` of the workload's pods keep theirs. ``names`` are those of the pods of each batch in turn, empty
     where only their controller knows. ``unknown`` says in words why nothing can be said; empty where something can.
     """
 
     index: ReadOnlyIndex
-    parties: tuple[Party, ...] = ()
+    batches: tuple[PodBatch, ...] = ()
     staying: int = 0
     names: tuple[tuple[str, ...], ...] = ()
     rollout: Rollout | None = None
     unknown: str = ""
 
     def game(self) -> ClusterGame:
-        """The game of these pods alone; several may be played as one, of the parties of all."""
-        return game_of(self.parties, self.index, rollout=self.rollout)
+        """The game of these pods alone; several may be played as one, of the batches of all."""
+        return game_of(self.batches, self.index, rollout=self.rollout)
 
     def small_game(self) -> ClusterGame | None:
         """As `game`; None where others would wait for it."""
-        return small_game_of(self.parties, self.index, rollout=self.rollout)
+        return small_game_of(self.batches, self.index, rollout=self.rollout)
 
 
 def to_come(source: PodSource, replicas: int, within: Context) -> ToCome:
@@ -65,8 +65,8 @@ def to_come(source: PodSource, replicas: int, within: Context) -> ToCome:
         return _ordinals(source, pod, replicas, within)
     index, own = within.cluster, source.own
     staying = sum(index.count(source.namespace, own).values()) if own is not None else 0
-    party = Party(problem=problem_of(pod, within), pods=max(0, replicas - staying))
-    return ToCome(index=index, parties=(party,) if party.pods else (), staying=staying)
+    batch = PodBatch(problem=problem_of(pod, within), pods=max(0, replicas - staying))
+    return ToCome(index=index, batches=(batch,) if batch.pods else (), staying=staying)
 
 
 def all_anew(source: PodSource, replicas: int, within: Context) -> ToCome:
@@ -100,14 +100,14 @@ def in_a_rollout(source: PodSource, replicas: int, within: Context) -> ToCome:
     running = index.count(source.namespace, own)
     below = within.beside(without_pods(index, new, own, running))
     old = replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
-    parties = (
-        Party(problem=problem_of(old, below), pods=0, leaving={} if workload.recreates else running),
-        Party(problem=problem_of(new, below), pods=replicas),
+    batches = (
+        PodBatch(problem=problem_of(old, below), pods=0, leaving={} if workload.recreates else running),
+        PodBatch(problem=problem_of(new, below), pods=replicas),
     )
     allowed = Rollout(
         0, 1, replicas, surge_of(workload.strategy, replicas), unavailable_of(workload.strategy, replicas)
     )
-    return ToCome(index=below.cluster, parties=parties, rollout=allowed)
+    return ToCome(index=below.cluster, batches=batches, rollout=allowed)
 
 
 def _terminated(source: PodSource, within: Context) -> Context:
@@ -137,8 +137,8 @@ def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> To
     problem, in_turn = problem_of(pod, within), not workload.parallel
     room = known.room if claims.names else {}
     groups = _runs(missing) if in_turn else _alike(missing)
-    parties = tuple(
-        Party(
+    batches = tuple(
+        PodBatch(
             problem=problem,
             pods=len(names),
             nodes=nodes,
@@ -150,7 +150,7 @@ def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> To
     )
     return ToCome(
         index=index,
-        parties=parties,
+        batches=batches,
         staying=replicas - len(missing),
         names=tuple(tuple(names) for _, names in groups),
     )
@@ -193,12 +193,12 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
     problems = {of_old: problem_of(old if of_old else new, within.beside(below)) for of_old in (False, True)}
     room = {slot: pods + leaving[slot] for slot, pods in known.room.items()} if workload.claims else {}
     news = (
-        Party(problem=problems[of_old], pods=len(group), nodes=nodes, room=room)
+        PodBatch(problem=problems[of_old], pods=len(group), nodes=nodes, room=room)
         for (nodes, of_old), group in groups.items()
     )
     return ToCome(
         index=below,
-        parties=(Party(problem=problems[True], pods=0, leaving=leaving), *news),
+        batches=(PodBatch(problem=problems[True], pods=0, leaving=leaving), *news),
         staying=len(kept),
         names=((), *(tuple(f"{name}-{number}" for number in group) for group in groups.values())),
         rollout=_in_turn(workload, replicas, [Turn(crowd[number], on[number]) for number in turns], within.version),

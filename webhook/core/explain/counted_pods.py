@@ -20,7 +20,7 @@ from webhook.core.workloads.kinds import REPLICA_SET, REVISIONED, group_kind
 _MAX_COMPARED_WORKLOADS = 16  # how many workloads are compared in search of those that are counted
 
 
-class Company(Struct, frozen=True):
+class CountedPods(Struct, frozen=True):
     """The pods that a constraint counts, on nodes that count.
 
     Shape: ``foreign`` are those that the workload's own selector does not match; ``names`` are the other workloads
@@ -37,7 +37,7 @@ class Company(Struct, frozen=True):
     agreed: bool = False
 
 
-def company(pod: Pod, written: SpreadConstraint, domains: Domains, index: ReadOnlyIndex) -> Company | None:
+def company(pod: Pod, written: SpreadConstraint, domains: Domains, index: ReadOnlyIndex) -> CountedPods | None:
     """Whose pods are counted; None if the workload's own pods cannot be told from others."""
     own, can_say = _workload_selector(pod, index)
     if own is None or written.selector is None:
@@ -51,9 +51,9 @@ def company(pod: Pod, written: SpreadConstraint, domains: Domains, index: ReadOn
     counted = sum(domains.match_num.values())
     foreign = counted - pods(selector.joined(compile_selector(own).requirements)) if counted else 0
     if foreign <= 0:
-        return Company(counted, 0)
+        return CountedPods(counted, 0)
     others = [*_others(pod, selector, index)]
-    return Company(
+    return CountedPods(
         counted=counted,
         foreign=foreign,
         names=tuple(dict.fromkeys(f"{each.kind} {each.meta.name}" for each in others)),

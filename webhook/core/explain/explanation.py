@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
 from webhook.core.changes.one_pod import Narrowing, PodFix, changed, fixes, meant_on
 from webhook.core.changes.wording import in_words
-from webhook.core.explain.counted_pods import Company, company
+from webhook.core.explain.counted_pods import CountedPods, company
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, FILTER_WORDS
 from webhook.core.explain.obstacles import Obstacle, grouped, obstacles
 from webhook.core.explain.reliefs import Relief, Way, reliefs, ways, without_limits
@@ -66,7 +66,7 @@ class Balance(Struct, frozen=True):
     written: SpreadConstraint
     domains: Domains
     meant: str | None = None
-    company: Company | None = None
+    company: CountedPods | None = None
 
     @property
     def name(self) -> str:

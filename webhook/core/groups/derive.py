@@ -11,7 +11,7 @@ from webhook.core.groups.caps import Cap
 from webhook.core.groups.fields import only_labelled, unpinned
 from webhook.core.groups.group import Group, Shard, Standing
 from webhook.core.groups.plan import Plan, Setting, as_it_stands, plan
-from webhook.core.groups.rooms import Rooms, rooms
+from webhook.core.groups.zone_capacity import Rooms, rooms
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.capacity import has_karpenter

@@ -12,8 +12,8 @@ from msgspec import Struct
 from webhook.core.index import node_sets
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.label_column import Column
-from webhook.core.placement.crowds import ClusterGame, Party, game_of
 from webhook.core.placement.game import Move, State
+from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import Effort, Outcome, Step, simulate
 
@@ -53,9 +53,9 @@ class Outlook(Struct, frozen=True, kw_only=True):
         return bool(self.witness) or self.outcome in {Outcome.STUCK, Outcome.NO_FIT}
 
 
-def outlook(parties: Sequence[Party], index: ReadOnlyIndex, keys: Iterable[str], effort: Effort = EFFORT) -> Outlook:
+def outlook(batches: Sequence[PodBatch], index: ReadOnlyIndex, keys: Iterable[str], effort: Effort = EFFORT) -> Outlook:
     """What becomes of these pods, and how full domains of the keys get."""
-    of = game_of(parties, index)
+    of = game_of(batches, index)
     found = search(of.game, effort.states)
     columns = {key: of.nodes.view.column(key) for key in keys}
     if found.exact:
@@ -64,7 +64,7 @@ def outlook(parties: Sequence[Party], index: ReadOnlyIndex, keys: Iterable[str],
         fits = any(end.done for end in found.ends)
         return Outlook(
             outcome=Outcome.FITS if bad is None else Outcome.STUCK if fits else Outcome.NO_FIT,
-            wanted=sum(each.pods for each in parties),
+            wanted=sum(each.pods for each in batches),
             fewest=min(sum(end.placed) for end in found.ends),
             stuck=found.stuck,
             sampled=0,

@@ -25,9 +25,9 @@ from webhook.core.groups.fields import derived, exact_cap, max_skew, only_labell
 from webhook.core.groups.group import Fields, Group, Loads, Shard, Standing
 from webhook.core.groups.outlook import EFFORT, Outlook, outlook
 from webhook.core.groups.pins import pin, staying
-from webhook.core.groups.rooms import Rooms
+from webhook.core.groups.zone_capacity import Rooms
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.crowds import Party
+from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Defaults, Policy, profile_for
 from webhook.core.scheduler.problem import take
@@ -139,10 +139,10 @@ def as_it_stands(group: Group, shards: Sequence[Shard], before: Standing, within
     return _played(judged, within)
 
 
-def parties(group: Group, shards: Sequence[Shard], fields: Mapping[str, Fields], within: Setting) -> list[Party]:
-    """The pods of the shards with these fields; of shards that nothing tells apart, one party."""
+def batches(group: Group, shards: Sequence[Shard], fields: Mapping[str, Fields], within: Setting) -> list[PodBatch]:
+    """The pods of the shards with these fields; of shards that nothing tells apart, one batch."""
     found = [
-        Party(
+        PodBatch(
             problem=take(
                 within.index,
                 with_fields(each.pod, fields[each.name]),
@@ -373,7 +373,7 @@ def _played(of: Plan, within: Setting) -> Plan:
     if of.outlook is not None or not within.searches:
         return of
     effort = EFFORT if len(of.shards) <= _MOST_SEARCHED or not of.group.never_share else replace(EFFORT, states=1)
-    seen = outlook(parties(of.group, of.shards, of.fields, within), within.index, of.keeping, effort)
+    seen = outlook(batches(of.group, of.shards, of.fields, within), within.index, of.keeping, effort)
     verdict = Outcome.UNKNOWN if seen.outcome is Outcome.FITS and _is_unseen(of.shards) else seen.outcome
     proof = Proof.SEARCH if verdict is Outcome.FITS else Proof.NONE
     return replace(of, verdict=verdict, proof=proof, outlook=seen)

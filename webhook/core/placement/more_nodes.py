@@ -15,7 +15,7 @@ from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index import node_sets
 from webhook.core.index.overlay import More, with_nodes
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.crowds import Party
+from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
 from webhook.core.scheduler.problem import Problem
 
@@ -37,20 +37,20 @@ class Added(Struct, frozen=True):
 
 
 def nodes_to_add(
-    parties: Sequence[Party], index: ReadOnlyIndex, fits: Fits, others: Mapping[str, Sequence[str]] | None = None
+    batches: Sequence[PodBatch], index: ReadOnlyIndex, fits: Fits, others: Mapping[str, Sequence[str]] | None = None
 ) -> tuple[Added, ...]:
     """The fewest nodes with which all pods fit in every order; none where that is not found.
 
     Shape: ``fits`` says whether they do in another cluster. ``others`` are domains by key that may have no node yet.
     """
-    problem, found = parties[0].problem, list[More]()
+    problem, found = batches[0].problem, list[More]()
     domains, classes = _domains(problem, others or {}), _classes(problem, index)
 
     def helps(shape: Sequence[int], models: int) -> bool:
         found[:] = [_more(problem, models, domains[each], nodes) for each, nodes in Counter(shape).items()]
         return fits(with_nodes(index, found))
 
-    most = 2 * sum(each.pods for each in parties)
+    most = 2 * sum(each.pods for each in batches)
     for (family, nodes, fewer), models in product(_sizes(len(domains), most), classes):
         if helps(family * nodes, models):
             _fewest(lambda many: helps(family * many, models), fewer, nodes)  # noqa: B023 called at once

@@ -12,8 +12,8 @@ from webhook.core.api.resources import PODS, PodRequest
 from webhook.core.index import node_sets
 from webhook.core.index.overlay import with_room
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.crowds import ClusterGame, Party, game_of
 from webhook.core.placement.game import Move, Pods, State, more
+from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.simulation import Effort, Simulation, always_fits, one_order
 from webhook.core.scheduler.plugins.node_resources_fit import room_for
 from webhook.core.scheduler.problem import may_preempt
@@ -21,30 +21,30 @@ from webhook.core.scheduler.problem import may_preempt
 _Lower = Mapping[int, Sequence[tuple[int, PodRequest]]]
 
 
-def preempted(parties: Sequence[Party], index: ReadOnlyIndex, found: Simulation, effort: Effort) -> int | None:
+def preempted(batches: Sequence[PodBatch], index: ReadOnlyIndex, found: Simulation, effort: Effort) -> int | None:
     """How many pods of lower priority have to go for all of these pods; None where that does not help them all.
 
-    Shape: the parties and the index are those of ``found``, in which not all pods fit. All fit in every order then; the
+    Shape: the batches and the index are those of ``found``, in which not all pods fit. All fit in every order then; the
     number is that of one order: as in ``found`` until no node admits a pod, then to where the fewest have to go.
     Source: defaultpreemption/default_preemption.go ``PodEligibleToPreemptOthers``, ``SelectVictimsOnNode``.
     """
-    if not all(may_preempt(each.problem.pod) for each in parties):
+    if not all(may_preempt(each.problem.pod) for each in batches):
         return None
-    lower = index.lower_pods(min(each.problem.pod.pod_spec.priority or 0 for each in parties))
+    lower = index.lower_pods(min(each.problem.pod.pod_spec.priority or 0 for each in batches))
     if not lower:
         return None
     roomy = with_room(index, {slot: _sum([request for _, request in pods]) for slot, pods in lower.items()})
     able = [
-        replace(each, problem=replace(each.problem, room=room_for(each.problem.request, roomy))) for each in parties
+        replace(each, problem=replace(each.problem, room=room_for(each.problem.request, roomy))) for each in batches
     ]
     game = game_of(able, roomy)
     if not always_fits(game, effort):
         return None
-    steps = found.witness or one_order(game_of(parties, index))
-    placed = _Placed(game, [_held(each.problem.request) for each in parties], index, lower)
+    steps = found.witness or one_order(game_of(batches, index))
+    placed = _Placed(game, [_held(each.problem.request) for each in batches], index, lower)
     slots = index.view().slots
     for step in steps:
-        placed.put(step.party, slots[step.node])
+        placed.put(step.batch, slots[step.node])
     placed.rest()
     return sum(placed.victims(slot, pods) for slot, pods in placed.pods.items())
 

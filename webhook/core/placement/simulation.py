@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from webhook.core.placement.closed_forms import possible_ends, same_in_every_order
 from webhook.core.placement.crossing_orders import CrossingEnds, crossing_ends, never_stuck
-from webhook.core.placement.crowds import ClusterGame
 from webhook.core.placement.game import Game, Move, Pods, State
+from webhook.core.placement.game_from_cluster import ClusterGame
 from webhook.core.placement.rollout import worst_skew
 from webhook.core.placement.search import End, Found, search
 from webhook.core.placement.symmetry import orders_of_crowds
@@ -67,9 +67,9 @@ _64_BITS = 2**64 - 1
 
 
 class Step(Struct, frozen=True):
-    """One pod of a party placed on a node, or with ``gone`` deleted there."""
+    """One pod of a batch placed on a node, or with ``gone`` deleted there."""
 
-    party: int
+    batch: int
     node: str
     gone: bool = False
 
@@ -81,7 +81,7 @@ class Simulation(Struct, frozen=True):
     that were ``sampled``, bounds that none exceeds. ``stuck`` is the probability of an end with pods that no node
     admits, if each step takes one of the waiting pods and one of its nodes with the same probability. It is None where
     nobody knows; of ``sampled`` orders, it is the share. ``witness`` is the shortest order found that ends with a pod
-    missing, ``placed`` the pods of each party at its end. ``ends`` are the different numbers of pods of each party at
+    missing, ``placed`` the pods of each batch at its end. ``ends`` are the different numbers of pods of each batch at
     the ends of all orders, none where not all are known. ``skew`` is as in `worst_skew`, None too for anything but a
     rolling update of pods without names.
     """

@@ -43,13 +43,13 @@ from webhook.core.review.judging import (
 from webhook.core.review.messages import denial, not_read, warnings_of
 from webhook.core.review.revisions import as_stateful_set, is_revision
 from webhook.core.review.scaling import as_update, warned
-from webhook.core.review.unexamined import is_controller, why_unexamined
+from webhook.core.review.skip_reasons import is_controller, why_unexamined
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
+from webhook.core.rules.frame.as_written import Written
 from webhook.core.rules.frame.rule import FAILED, SEARCH, Finding, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
-from webhook.core.rules.frame.written import Written
 from webhook.core.rules.limits.cost import is_costly, weigh
 from webhook.core.rules.limits.size import CROWDED, MAX_TEMPLATES, MAX_VALUES, TOO_COSTLY
 from webhook.core.rules.placement.group_caps import has_many_caps

@@ -25,6 +25,7 @@ from webhook.core.rules.constraint import (
     unknown_fields,
     unread_constraints,
 )
+from webhook.core.rules.frame.as_written import Written
 from webhook.core.rules.frame.rule import (
     AskedAgain,
     Finding,
@@ -38,7 +39,6 @@ from webhook.core.rules.frame.rule import (
 )
 from webhook.core.rules.frame.subject import NO_TIME, Subject
 from webhook.core.rules.frame.trials import Tried, tried_in_templates
-from webhook.core.rules.frame.written import Written
 from webhook.core.rules.placement import (
     affinity_conflicts,
     getting_stuck,

@@ -20,8 +20,8 @@ from webhook.core.index.owners import owner_selector
 from webhook.core.index.tables.label_column import Column
 from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.scan.next_pods import next_pods
+from webhook.core.scan.scan_context import ScanContext, stands_for
 from webhook.core.scan.scanned import ActualSkew, Origin
-from webhook.core.scan.surroundings import Surroundings, stands_for
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Domains
 from webhook.core.workloads.own_selector import compiled, selector_of
@@ -50,7 +50,7 @@ def has_standing_pods(workload: Workload, *, stand_in: bool) -> bool:
     return workload.whole and own is not None and not (traits.on_every_node or traits.completes or workload.suspended)
 
 
-def own_pods(workload: Workload, within: Surroundings) -> Selector | None:
+def own_pods(workload: Workload, within: ScanContext) -> Selector | None:
     """The selector of the workload's own pods. For a pod that represents a controller, of that controller's pods.
 
     Returns: None where they cannot be told from other pods.
@@ -66,7 +66,7 @@ def own_pods(workload: Workload, within: Surroundings) -> Selector | None:
     return compiled(owner_selector(workload.templates[0].template, owner))
 
 
-def workload_skews(workload: Workload, within: Surroundings, *, stand_in: bool) -> Iterator[ActualSkew]:
+def workload_skews(workload: Workload, within: ScanContext, *, stand_in: bool) -> Iterator[ActualSkew]:
     """The skew of each constraint of each template's next pod; ``stand_in`` as in `has_standing_pods`."""
     if has_standing_pods(workload, stand_in=stand_in):
         own = own_pods(workload, within)

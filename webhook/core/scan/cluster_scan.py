@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from webhook.core.api.selectors import EVERYTHING
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.frame.rule import Severity
+from webhook.core.scan.scan_context import ScanContext
 from webhook.core.scan.scanned import ClusterScan, PendingCause, ScanGap, ScannedWorkload
-from webhook.core.scan.surroundings import Surroundings
 from webhook.core.scan.zone_losses import totals
 
 
 def cluster_scan(
-    workloads: Iterable[ScannedWorkload], within: Surroundings, *, started: str = "", ended: str = ""
+    workloads: Iterable[ScannedWorkload], within: ScanContext, *, started: str = "", ended: str = ""
 ) -> ClusterScan:
     """Sum up what was said of the workloads. Shape: both times are ISO times."""
     found = sorted(workloads, key=worst_first)

@@ -12,9 +12,9 @@ from webhook.core.coming_pods.next_pod import PodSource, coming_pod
 from webhook.core.context import Context
 from webhook.core.groups.group import Group
 from webhook.core.groups.reading import GroupError, group_of
-from webhook.core.groups.standing.assess import Seen, assess, unreadable
-from webhook.core.groups.standing.forms import Status
-from webhook.core.groups.standing.members import Member
+from webhook.core.groups.status.assess import Seen, assess, unreadable
+from webhook.core.groups.status.forms import Status
+from webhook.core.groups.status.members import Member
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import as_json
 from webhook.core.index.read_only import ReadOnlyIndex

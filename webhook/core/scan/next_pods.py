@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from webhook.core.coming_pods.next_pod import ComingPod, PodSource, coming_pod
 from webhook.core.defaulting.injection import Injection, inject
-from webhook.core.scan.surroundings import Surroundings
+from webhook.core.scan.scan_context import ScanContext
 from webhook.core.workloads.workload import Workload, namespace_of
 
 
-def next_pods(workload: Workload, within: Surroundings) -> Iterator[ComingPod]:
+def next_pods(workload: Workload, within: ScanContext) -> Iterator[ComingPod]:
     """The next pod of each template; a pod that exists is its own.
 
     Shape: nothing where nodes or pods are not known, and for objects that do not have whole pods.

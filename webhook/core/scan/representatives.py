@@ -6,7 +6,7 @@ ReplicaSets of a Deployment and their pods repeat its template; they are skipped
 from collections.abc import Collection
 
 from webhook.core.api.types import ObjectMeta
-from webhook.core.scan.surroundings import ObjectKey, key_of, stands_for
+from webhook.core.scan.scan_context import ObjectKey, key_of, stands_for
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import group_kind
 

@@ -14,8 +14,8 @@ from webhook.core.json_edits import Edit, applied, value_at
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
+from webhook.core.scan.scan_context import ObjectKey, key_of
 from webhook.core.scan.scanned import SmallestFix
-from webhook.core.scan.surroundings import ObjectKey, key_of
 from webhook.core.text import one_line
 from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_block import block_lines

@@ -21,9 +21,9 @@ from webhook.core.review.judging import Judged
 from webhook.core.review.review import examine
 from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods
 from webhook.core.scan.next_pods import next_pods, to_inject
+from webhook.core.scan.scan_context import ObjectKey, ScanContext, key_of, stands_for
 from webhook.core.scan.scanned import ActualSkew, ScanFailure, ScannedWorkload, SmallestFix, ZoneLoss
 from webhook.core.scan.smallest_fix import of_defaults, of_findings, of_waiting
-from webhook.core.scan.surroundings import ObjectKey, Surroundings, key_of, stands_for
 from webhook.core.scan.waiting_pods import Waiting, waiting
 from webhook.core.scan.zone_losses import zone_losses
 from webhook.core.workloads.kinds import group_kind
@@ -38,7 +38,7 @@ _NO_SKEWS: tuple[ActualSkew, ...] = ()
 _NO_LOSSES: tuple[ZoneLoss, ...] = ()
 
 
-def scan_workload(raw: bytes | Mapping[str, object], within: Surroundings) -> ScannedWorkload | None:
+def scan_workload(raw: bytes | Mapping[str, object], within: ScanContext) -> ScannedWorkload | None:
     """What there is to say of one workload; None for an object without pods.
 
     Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
@@ -47,7 +47,7 @@ def scan_workload(raw: bytes | Mapping[str, object], within: Surroundings) -> Sc
 
 
 def scan_object(
-    raw: bytes | Mapping[str, object], within: Surroundings, *, as_written: Callable[[str], str] = lambda _path: ""
+    raw: bytes | Mapping[str, object], within: ScanContext, *, as_written: Callable[[str], str] = lambda _path: ""
 ) -> tuple[Examination, ScannedWorkload | None]:
     """The answers of the rules, empty after an exception, and the scan of an object with pods.
 
@@ -76,7 +76,7 @@ def _asked(part: str, ask: Callable[[], _Answer], otherwise: _Answer, failures: 
         return otherwise
 
 
-def _named(stated: TypeMeta, meta: ObjectMeta, examined: Examination, within: Surroundings) -> ScannedWorkload:
+def _named(stated: TypeMeta, meta: ObjectMeta, examined: Examination, within: ScanContext) -> ScannedWorkload:
     """The workload as far as its object and the rules say."""
     api_version, kind = stated.api_version or "", stated.kind or ""
     namespace = namespace_of(meta.namespace, within.context.namespace)
@@ -96,7 +96,7 @@ def _named(stated: TypeMeta, meta: ObjectMeta, examined: Examination, within: Su
     )
 
 
-def _controller(api_version: str, kind: str, meta: ObjectMeta, within: Surroundings) -> OwnerReference | None:
+def _controller(api_version: str, kind: str, meta: ObjectMeta, within: ScanContext) -> OwnerReference | None:
     embedded = within.context.policy.workloads
     return stands_for(group_kind(api_version, kind), api_version, meta, embedded)
 
@@ -126,7 +126,7 @@ class _Standing:
         raw: _RawObject,
         named: ScannedWorkload,
         *,
-        within: Surroundings,
+        within: ScanContext,
         index: ReadOnlyIndex,
     ) -> None:
         self._workload, self._raw, self._named = workload, raw, named

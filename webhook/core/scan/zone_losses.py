@@ -20,8 +20,8 @@ from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Effort, simulate
+from webhook.core.scan.scan_context import FailingZone, ScanContext
 from webhook.core.scan.scanned import Stranded, ZoneLoss
-from webhook.core.scan.surroundings import FailingZone, Surroundings
 from webhook.core.scheduler.cycle import decide
 from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.workload import Template, Workload
@@ -30,7 +30,7 @@ _EFFORT = Effort(states=2_000, orders=0)  # for each workload, zone and truth
 _NONE = Stranded(0, 0)
 
 
-def zone_losses(workload: Workload, made: Sequence[ComingPod], within: Surroundings) -> tuple[ZoneLoss, ...]:
+def zone_losses(workload: Workload, made: Sequence[ComingPod], within: ScanContext) -> tuple[ZoneLoss, ...]:
     """What each zone's failure costs the workload, in the order of the zones; ``made`` are its next pods.
 
     Shape: nothing for a workload whose pods are not made anew, or cannot be told from others.
@@ -65,7 +65,7 @@ class _Asked:
     """One workload with one template, and how it is asked about."""
 
     def __init__(
-        self, workload: Workload, own: Selector, within: Surroundings, index: ReadOnlyIndex, made: ComingPod
+        self, workload: Workload, own: Selector, within: ScanContext, index: ReadOnlyIndex, made: ComingPod
     ) -> None:
         self._workload, self._own, self._within, self._index = workload, own, within, index
         (self._template,), self._made = workload.templates, made
@@ -105,9 +105,9 @@ class _Asked:
         came = to_come(self._source, self.wanted, self._within.context.beside(index))
         if came.unknown:
             return Stranded(None, None)
-        if not came.parties:
+        if not came.batches:
             return _NONE
-        found, pods = simulate(came.game(), _EFFORT), sum(each.pods for each in came.parties)
+        found, pods = simulate(came.game(), _EFFORT), sum(each.pods for each in came.batches)
         return Stranded(
             None if found.most is None else pods - found.most, None if found.fewest is None else pods - found.fewest
         )

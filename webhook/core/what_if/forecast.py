@@ -15,7 +15,7 @@ from webhook.core.coming_pods.next_pod import problem_of
 from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.placement.crowds import Party
+from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.placement.simulation import Outcome
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.scoring.node_scores import best_nodes, take_scoring
@@ -28,9 +28,9 @@ _SEED = 1  # any: equal questions get equal answers
 
 
 class Likely(Struct, frozen=True):
-    """A pod's most likely node; ``best`` is how many nodes were as good. Shape: ``party`` counts over all players."""
+    """A pod's most likely node; ``best`` is how many nodes were as good. Shape: ``batch`` counts over all players."""
 
-    party: int
+    batch: int
     node: str
     best: int
 
@@ -53,55 +53,57 @@ def forecast(of: Outcomes, index: ClusterIndex, within: Context) -> Forecast | N
 
     Shape: the index is as before in the end.
     """
-    parties = [party for each in of.players for party in each.parties]
-    pods, nodes = sum(each.pods for each in parties), max(1, len(index.view()))
+    batches = [batch for each in of.players for batch in each.batches]
+    pods, nodes = sum(each.pods for each in batches), max(1, len(index.view()))
     affordable = _MOST_SCORED // (max(1, pods) * nodes)
     if of.unknown or not pods or not affordable or any(each.rollout for each in of.players):
         return None
-    first = _run(parties, index, within, None)
+    first = _run(batches, index, within, None)
     if of.whole.outcome is not Outcome.STUCK:
         return first
     runs, chance = min(_RUNS, affordable), Random(_SEED)  # noqa: S311 no secret
-    stuck = sum(bool(_run(parties, index, within, chance).waiting) for _ in range(runs))
+    stuck = sum(bool(_run(batches, index, within, chance).waiting) for _ in range(runs))
     return replace(first, stuck=stuck, runs=runs)
 
 
-def _run(parties: Sequence[Party], index: ClusterIndex, within: Context, chance: Random | None) -> Forecast:
-    """One pod after the other; without ``chance`` in the order of the parties, each on the first of its best nodes."""
-    left, placed, made = [each.pods for each in parties], list[Likely](), list[Pod]()
-    tried = [*range(len(parties))]
-    while ready := [number for number in tried if left[number] and not _waits_for(number, parties, left)]:
+def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chance: Random | None) -> Forecast:
+    """One pod after the other; without ``chance`` in the order of the batches, each on the first of its best nodes."""
+    left, placed, made = [each.pods for each in batches], list[Likely](), list[Pod]()
+    tried = [*range(len(batches))]
+    while ready := [number for number in tried if left[number] and not _waits_for(number, batches, left)]:
         number = ready[0] if chance is None else chance.choices(ready, [left[each] for each in ready])[0]
-        best = _best(parties[number], number, placed, index, within)
+        best = _best(batches[number], number, placed, index, within)
         if not best:
             tried.remove(number)  # until another pod found its place
             continue
         node = best[0] if chance is None else chance.choice(best)
         left[number] -= 1
         placed.append(Likely(number, node, len(best)))
-        made.append(_on(parties[number].problem.pod, node, len(made)))
+        made.append(_on(batches[number].problem.pod, node, len(made)))
         index.change("ADDED", made[-1])
-        tried = [*range(len(parties))]
+        tried = [*range(len(batches))]
     for each in made:
         index.change("DELETED", each)
     return Forecast(tuple(placed), sum(left))
 
 
-def _waits_for(number: int, parties: Sequence[Party], left: Sequence[int]) -> bool:
-    """Whether the pods come only after those of another party."""
-    behind = parties[number].behind
+def _waits_for(number: int, batches: Sequence[PodBatch], left: Sequence[int]) -> bool:
+    """Whether the pods come only after those of another batch."""
+    behind = batches[number].behind
     return behind is not None and left[behind] > 0
 
 
-def _best(party: Party, number: int, placed: Sequence[Likely], index: ClusterIndex, within: Context) -> tuple[str, ...]:
+def _best(
+    batch: PodBatch, number: int, placed: Sequence[Likely], index: ClusterIndex, within: Context
+) -> tuple[str, ...]:
     """The names of the best nodes for the next pod."""
-    pod = party.problem.pod
+    pod = batch.problem.pod
     problem = problem_of(pod, within.beside(index))
     cycle, scoring = Cycle(problem), take_scoring(index, problem)
-    feasible = cycle.verdict().feasible if party.nodes is None else cycle.verdict().feasible & party.nodes
-    for slot, room in party.room.items():
+    feasible = cycle.verdict().feasible if batch.nodes is None else cycle.verdict().feasible & batch.nodes
+    for slot, room in batch.room.items():
         name = problem.nodes.names[slot]
-        if sum(each.party == number and each.node == name for each in placed) >= room:
+        if sum(each.batch == number and each.node == name for each in placed) >= room:
             feasible &= ~(1 << slot)
     best = feasible if scoring is None else best_nodes(scoring, cycle, feasible)
     return tuple(problem.nodes.names[slot] for slot in node_sets.to_slots(best))

@@ -17,10 +17,10 @@ from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.overlay import with_pods
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.crowds import ClusterGame, Party, game_of
+from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, Step, always_fits, one_order, simulate
 from webhook.core.scheduler.problem import Problem
-from webhook.core.what_if.workloads import Player
+from webhook.core.what_if.workloads import SimulatedWorkload
 
 _FEWEST_TRIALS, _NODES_TRIED = 10, 4_000
 
@@ -46,7 +46,7 @@ class Outcomes(Struct, frozen=True, kw_only=True):
     wait.
     """
 
-    players: tuple[Player, ...]
+    players: tuple[SimulatedWorkload, ...]
     whole: Verdict
     each: tuple[Verdict, ...]
     simulation: Simulation | None = None
@@ -77,21 +77,23 @@ class Ending(Struct, frozen=True, kw_only=True):
     """
 
     moves: tuple[Moved, ...]
-    player: Player
+    player: SimulatedWorkload
     before: Explanation
     after: Explanation
     waiting: str = ""
     pinned: tuple[str, ...] = ()
 
 
-def play(players: Sequence[Player], index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]) -> Outcomes:
+def play(
+    players: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]
+) -> Outcomes:
     """The verdict on players whose problems are of the index as it is."""
     unknown = "; ".join(f"{each.title}: {each.unknown}" for each in players if each.unknown)
-    parties = parties_of(players)
-    if unknown or not parties:
+    batches = batches_of(players)
+    if unknown or not batches:
         return replace(undecided(players), unknown=unknown)
     rollout = players[0].rollout
-    game = game_of(parties, players[0].index if rollout else index, rollout=rollout)
+    game = game_of(batches, players[0].index if rollout else index, rollout=rollout)
     met = [0]
 
     def count(states: int) -> None:
@@ -101,7 +103,7 @@ def play(players: Sequence[Player], index: ReadOnlyIndex, effort: Effort, tick: 
     try:
         found, interrupted = simulate(game, effort, tick=count), False
     except KeyboardInterrupt:
-        wanted = sum(each.pods for each in parties)
+        wanted = sum(each.pods for each in batches)
         found, interrupted = Simulation(Outcome.UNKNOWN, wanted, states=met[-1]), True
     return Outcomes(
         players=tuple(players),
@@ -118,12 +120,12 @@ def trials_in(most: int, index: ReadOnlyIndex) -> int:
     return max(_FEWEST_TRIALS, min(most, _NODES_TRIED // max(1, len(index.view()))))
 
 
-def all_fit(players: Sequence[Player], index: ReadOnlyIndex, effort: Effort) -> bool:
+def all_fit(players: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort) -> bool:
     """Whether every order places all pods of the players; False also where that is not known. Quicker than `play`."""
-    parties, rollout = parties_of(players), players[0].rollout
-    if not parties or any(each.unknown for each in players):
+    batches, rollout = batches_of(players), players[0].rollout
+    if not batches or any(each.unknown for each in players):
         return undecided(players).whole.outcome is Outcome.FITS
-    return always_fits(game_of(parties, players[0].index if rollout else index, rollout=rollout), effort)
+    return always_fits(game_of(batches, players[0].index if rollout else index, rollout=rollout), effort)
 
 
 def alone(of: Outcomes, index: ClusterIndex, effort: Effort, tick: Callable[[int], None]) -> Outcomes:
@@ -147,26 +149,26 @@ def alone(of: Outcomes, index: ClusterIndex, effort: Effort, tick: Callable[[int
     )
 
 
-def undecided(players: Sequence[Player]) -> Outcomes:
+def undecided(players: Sequence[SimulatedWorkload]) -> Outcomes:
     """Players that were not looked at."""
     verdicts = tuple(_unplayed(each) for each in players)
     return Outcomes(players=tuple(players), whole=_sum(verdicts), each=verdicts)
 
 
-def parties_of(players: Sequence[Player]) -> list[Party]:
-    """The parties of all players; those that stand behind another still stand behind it."""
-    parties: list[Party] = []
+def batches_of(players: Sequence[SimulatedWorkload]) -> list[PodBatch]:
+    """The batches of all players; those that stand behind another still stand behind it."""
+    batches: list[PodBatch] = []
     for each in players:
-        first = len(parties)
-        parties += [
-            party if party.behind is None else replace(party, behind=party.behind + first) for party in each.parties
+        first = len(batches)
+        batches += [
+            batch if batch.behind is None else replace(batch, behind=batch.behind + first) for batch in each.batches
         ]
-    return parties
+    return batches
 
 
-def _unplayed(player: Player) -> Verdict:
+def _unplayed(player: SimulatedWorkload) -> Verdict:
     """Of a player that was not looked at: nothing is known, unless it has nothing to do."""
-    if player.unknown or player.parties:
+    if player.unknown or player.batches:
         return Verdict(outcome=Outcome.UNKNOWN, wanted=player.wanted)
     return Verdict(outcome=Outcome.FITS, wanted=player.wanted, fewest=player.wanted, most=player.wanted)
 
@@ -187,7 +189,7 @@ def _sum(verdicts: Sequence[Verdict]) -> Verdict:
     )
 
 
-def _verdict(players: Sequence[Player], found: Simulation) -> Verdict:
+def _verdict(players: Sequence[SimulatedWorkload], found: Simulation) -> Verdict:
     staying = sum(each.staying for each in players)
     return Verdict(
         outcome=found.outcome,
@@ -197,17 +199,17 @@ def _verdict(players: Sequence[Player], found: Simulation) -> Verdict:
     )
 
 
-def _of_each(players: Sequence[Player], found: Simulation) -> Iterator[Verdict]:
+def _of_each(players: Sequence[SimulatedWorkload], found: Simulation) -> Iterator[Verdict]:
     if len(players) == 1:
         yield _verdict(players, found)
         return
     first = 0
     for player in players:
-        own = range(first, first := first + len(player.parties))
+        own = range(first, first := first + len(player.batches))
         if not own:
             yield _unplayed(player)
             continue
-        pods = sum(player.parties[number - own.start].pods for number in own)
+        pods = sum(player.batches[number - own.start].pods for number in own)
         placed = [sum(end[number] for number in own) for end in found.ends]
         if not placed:
             yield Verdict(outcome=Outcome.UNKNOWN, wanted=player.wanted)
@@ -227,19 +229,19 @@ def ending(of: Outcomes, number: int, index: ClusterIndex, within: Context) -> E
     Shape: None for a player without a pod that looks for a node. The index is as before in the end.
     """
     player = of.players[number]
-    if of.game is None or of.simulation is None or not player.parties:
+    if of.game is None or of.simulation is None or not player.batches:
         return None
     steps = of.simulation.witness or one_order(of.game)
-    owners = [(each, own) for each in of.players for own in range(len(each.parties))]
-    placed = Counter(step.party for step in steps if not step.gone)
+    owners = [(each, own) for each in of.players for own in range(len(each.batches))]
+    placed = Counter(step.batch for step in steps if not step.gone)
     mine = [(place, own) for place, (each, own) in enumerate(owners) if each is player and not _is_old(each, own)]
-    lacking = [(place, own) for place, own in mine if placed[place] < player.parties[own].pods]
+    lacking = [(place, own) for place, own in mine if placed[place] < player.batches[own].pods]
     place, own = (lacking or mine)[0]
-    party = player.parties[own]
-    before = _explained(party.problem.pod, index, within)
+    batch = player.batches[own]
+    before = _explained(batch.problem.pod, index, within)
     moves = _moved(steps, owners, index)
     if player.rollout is None:
-        after = _after(steps, moves, owners, party.problem.pod, index, within)
+        after = _after(steps, moves, owners, batch.problem.pod, index, within)
     else:
         after = explain_pod(*_in_the_rollout(player, steps, within))
     view = index.view()
@@ -249,19 +251,19 @@ def ending(of: Outcomes, number: int, index: ClusterIndex, within: Context) -> E
         before=before,
         after=after,
         waiting=_name(player, own, placed[place], sum(placed[each] for each, _ in mine)) if lacking else "",
-        pinned=() if party.nodes is None else tuple(view.names_of(party.nodes & view.live)),
+        pinned=() if batch.nodes is None else tuple(view.names_of(batch.nodes & view.live)),
     )
 
 
-def _is_old(player: Player, own: int) -> bool:
-    """Whether the party are the pods that a rolling update replaces."""
+def _is_old(player: SimulatedWorkload, own: int) -> bool:
+    """Whether the batch are the pods that a rolling update replaces."""
     return player.rollout is not None and own == player.rollout.old
 
 
 def _after(  # noqa: PLR0913, PLR0917 each a fact of its own
     steps: Sequence[Step],
     moves: Sequence[Moved],
-    owners: Sequence[tuple[Player, int]],
+    owners: Sequence[tuple[SimulatedWorkload, int]],
     pod: Pod,
     index: ClusterIndex,
     within: Context,
@@ -272,8 +274,8 @@ def _after(  # noqa: PLR0913, PLR0917 each a fact of its own
     ]
     made: list[Pod] = []
     for number, (step, move) in enumerate(zip(steps, moves, strict=True)):
-        player, own = owners[step.party]
-        like = player.parties[own].problem.pod
+        player, own = owners[step.batch]
+        like = player.batches[own].problem.pod
         meta = replace(like.meta, name=move.pod, uid=f"simulated-{number}")
         made.append(replace(like, metadata=meta, spec=replace(like.pod_spec, node_name=step.node)))
         index.change("ADDED", made[-1])
@@ -285,13 +287,13 @@ def _after(  # noqa: PLR0913, PLR0917 each a fact of its own
     return after
 
 
-def _in_the_rollout(player: Player, steps: Sequence[Step], within: Context) -> tuple[Problem, ReadOnlyIndex]:
+def _in_the_rollout(player: SimulatedWorkload, steps: Sequence[Step], within: Context) -> tuple[Problem, ReadOnlyIndex]:
     """The problem of a new pod after the steps of a rolling update, and the cluster then: old pods are as new ones."""
-    there, pods = player.index, [each.problem.pod for each in player.parties]
+    there, pods = player.index, [each.problem.pod for each in player.batches]
     slots = there.view().slots
-    held = [Counter(each.leaving) for each in player.parties]
+    held = [Counter(each.leaving) for each in player.batches]
     for step in steps:
-        held[step.party][slots[step.node]] += -1 if step.gone else 1
+        held[step.batch][slots[step.node]] += -1 if step.gone else 1
     for node, slot in slots.items():
         on_node = [pod for pod, each in zip(pods, held, strict=True) for _ in range(each[slot])]
         if on_node:
@@ -303,7 +305,7 @@ def _explained(pod: Pod, index: ClusterIndex, within: Context) -> Explanation:
     return explain_pod(problem_of(pod, within.beside(index)), index)
 
 
-def _moved(steps: Sequence[Step], owners: Sequence[tuple[Player, int]], index: ClusterIndex) -> list[Moved]:
+def _moved(steps: Sequence[Step], owners: Sequence[tuple[SimulatedWorkload, int]], index: ClusterIndex) -> list[Moved]:
     """The steps with the names of pods, as far as they are known; others are numbered."""
     done: Counter[int] = Counter()
     numbers: Counter[str] = Counter()
@@ -316,20 +318,20 @@ def _moved(steps: Sequence[Step], owners: Sequence[tuple[Player, int]], index: C
                 running.setdefault((player.title, names[slot]), []).append(name)
     found = []
     for step in steps:
-        player, own = owners[step.party]
+        player, own = owners[step.batch]
         if step.gone:
             found.append(Moved(running[player.title, step.node].pop(), step.node, gone=True))
             continue
-        found.append(Moved(_name(player, own, done[step.party], numbers[player.title]), step.node))
-        done[step.party] += 1
+        found.append(Moved(_name(player, own, done[step.batch], numbers[player.title]), step.node))
+        done[step.batch] += 1
         numbers[player.title] += 1
     return found
 
 
-def _name(player: Player, party: int, of_party: int, of_player: int) -> str:
+def _name(player: SimulatedWorkload, batch: int, of_party: int, of_player: int) -> str:
     """The name of the next pod after so many; a number where only its controller will know."""
     if player.names:
-        return player.names[party][of_party]
+        return player.names[batch][of_party]
     if player.wanted == 1 and player.maker is not None and player.maker.workload.is_pod:
         return player.stem
     staying = 0 if player.rollout else player.staying

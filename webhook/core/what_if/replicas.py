@@ -65,7 +65,7 @@ def _pods(source: PodSource, wanted: int, within: Context) -> Iterator[ToCome]:
     """Those that are missing, and all of them where some run; nothing where none looks for a node."""
     for pods in (to_come, all_anew):
         came = pods(source, wanted, within)
-        if came.parties or came.unknown:
+        if came.batches or came.unknown:
             yield came
 
 

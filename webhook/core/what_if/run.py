@@ -11,19 +11,19 @@ from webhook.core.coming_pods.next_pod import coming_pod
 from webhook.core.context import Context
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.placement.crowds import are_attracted
+from webhook.core.placement.game_from_cluster import are_attracted
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.policy.capacity import grows
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, plural
+from webhook.core.what_if.capacity_hints import Room, room
 from webhook.core.what_if.events import Event, WhatIf, happen, is_made_anew, settle
 from webhook.core.what_if.forecast import Forecast, forecast
 from webhook.core.what_if.play import Ending, Outcomes, Verdict, alone, ending, play, undecided
-from webhook.core.what_if.room import Room, room
 from webhook.core.what_if.suggestions import SuggestedChange, suggested_changes
-from webhook.core.what_if.workloads import Loose, Maker, Player, loose_player, loose_pods, player
+from webhook.core.what_if.workloads import Maker, SimulatedWorkload, UnownedPods, player, unowned_pods, unowned_workload
 
-_TOGETHER = 12  # parties of pods that are looked at together: the states of more are as good as endless
+_TOGETHER = 12  # batches of pods that are looked at together: the states of more are as good as endless
 _HELPING = Effort(states=5_000, orders=0)  # for each change that is tried
 _NAMES = 3
 _TIMING = "whether terminating pods, which its affinity asks for, are gone before its pods look for a node"
@@ -82,8 +82,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 class _Moment(NamedTuple):
     """The pods to place after an event. ``others`` have no maker; ``gone`` have terminated."""
 
-    players: Sequence[Player]
-    others: Sequence[Loose]
+    players: Sequence[SimulatedWorkload]
+    others: Sequence[UnownedPods]
     gone: Sequence[Pod]
 
 
@@ -137,7 +137,7 @@ class Run(Struct, frozen=True, kw_only=True):
         for event in happen(what_if, self.index, self.asked.pods):
             gone += settle(self.index, [pod for pods in self.asked.pods.values() for pod in pods])
             controlled = [pod for pod in (*event.evicted, *filter(is_made_anew, gone)) if pod.meta.controller]
-            others = loose_pods([*waiting, *controlled], self.asked.makers, self.index)
+            others = unowned_pods([*waiting, *controlled], self.asked.makers, self.index)
             yield event, _Moment(self._players(others, gone), others, tuple(gone))
 
     def _explained(self, maker: Maker) -> Explanation:
@@ -147,14 +147,14 @@ class Run(Struct, frozen=True, kw_only=True):
         named = self.asked.namespace if self.asked.everything else ""
         return (named,) if named else self.index.namespaces()
 
-    def _players(self, others: Sequence[Loose], gone: Sequence[Pod]) -> list[Player]:
+    def _players(self, others: Sequence[UnownedPods], gone: Sequence[Pod]) -> list[SimulatedWorkload]:
         players = [
             player(each, self.within, rollout=self.rollout) for each in self.asked.makers if not self._is_complete(each)
         ]
         if self.asked.everything:
-            players += [loose_player(each, self.within) for each in others]
-            players = [each for each in players if each.parties or each.unknown]
-        return [replace(each, unknown=_TIMING) if are_attracted(each.parties, gone) else each for each in players]
+            players += [unowned_workload(each, self.within) for each in others]
+            players = [each for each in players if each.batches or each.unknown]
+        return [replace(each, unknown=_TIMING) if are_attracted(each.batches, gone) else each for each in players]
 
     def _answer(
         self,
@@ -177,7 +177,7 @@ class Run(Struct, frozen=True, kw_only=True):
             grows=grows(self.within.policy, self.index.view()),
         )
 
-    def _scaled(self, players: Sequence[Player]) -> Verdict | None:
+    def _scaled(self, players: Sequence[SimulatedWorkload]) -> Verdict | None:
         """The verdict with each workload at its autoscaler's maximum; None where none may ask for more."""
         makers = [each.maker for each in players if each.maker is not None]
         if self.asked.everything or self.rollout or all(each.most <= each.replicas for each in makers):
@@ -186,10 +186,10 @@ class Run(Struct, frozen=True, kw_only=True):
         again = [player(each, self.within) for each in most]
         return play(again, self.index, self.effort, self.tick).whole
 
-    def _played(self, players: Sequence[Player]) -> Outcomes:
+    def _played(self, players: Sequence[SimulatedWorkload]) -> Outcomes:
         """All together; of many, or where that is not decided, each alone too."""
-        parties = sum(len(each.parties) for each in players)
-        if parties > _TOGETHER and self.asked.everything:
+        batches = sum(len(each.batches) for each in players)
+        if batches > _TOGETHER and self.asked.everything:
             return alone(undecided(players), self.index, self.effort, self.tick)
         found = play(players, self.index, self.effort, self.tick)
         if found.whole.outcome is not Outcome.UNKNOWN or len(players) < 2 or found.interrupted or found.unknown:
@@ -218,7 +218,7 @@ class Run(Struct, frozen=True, kw_only=True):
             return False
         return sum(self.index.count(maker.source.namespace, maker.source.own).values()) >= maker.replicas
 
-    def _notes(self, event: Event, players: Sequence[Player], gone: Sequence[Pod]) -> Iterator[str]:
+    def _notes(self, event: Event, players: Sequence[SimulatedWorkload], gone: Sequence[Pod]) -> Iterator[str]:
         if gone:
             named = listed([f"{pod.meta.namespace}/{pod.meta.name}" for pod in gone], _NAMES)
             yield f"{plural(len(gone), 'terminating pod')} count{'s' * (len(gone) == 1)} as gone: {named}"
@@ -252,7 +252,7 @@ class Run(Struct, frozen=True, kw_only=True):
         every = self.index.count(maker.source.namespace, maker.source.own, leaving=True)
         return sum(every.values()) - sum(self.index.count(maker.source.namespace, maker.source.own).values())
 
-    def _unseen(self, others: Sequence[Loose]) -> Iterator[str]:
+    def _unseen(self, others: Sequence[UnownedPods]) -> Iterator[str]:
         pods = sum(len(each.names) for each in others)
         if pods and not self.asked.everything:
             yield f"OtherPods: {plural(pods, 'pod')} of other workloads that look{'s' * (pods == 1)} for a node too"

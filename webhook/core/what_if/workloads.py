@@ -18,8 +18,8 @@ from webhook.core.explain.edit_target import object_title
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.crowds import Party
 from webhook.core.placement.game import Rollout
+from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.text import one_line
 from webhook.core.what_if.refused import refused
 from webhook.core.workloads.kinds import TEMPLATED, group_kind
@@ -45,7 +45,7 @@ class Maker(Struct, frozen=True, kw_only=True):
         return self.source.workload
 
 
-class Loose(Struct, frozen=True, kw_only=True):
+class UnownedPods(Struct, frozen=True, kw_only=True):
     """Pods that wait or were evicted, and that no `Maker` makes: equal ones of one controller, or one without."""
 
     title: str
@@ -53,10 +53,10 @@ class Loose(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
-class Player(Struct, frozen=True, kw_only=True):
+class SimulatedWorkload(Struct, frozen=True, kw_only=True):
     """Pods of one maker that look for a node.
 
-    Shape: ``wanted`` are all that there are to be, ``staying`` of them have their node. ``names`` are by party, empty
+    Shape: ``wanted`` are all that there are to be, ``staying`` of them have their node. ``names`` are by batch, empty
     where only the controller will know; then ``stem`` is what they begin with. ``unknown`` says why nothing can be
     said, ``rollout`` what a rolling update allows. ``unadmitted`` as in `AdmissionFacts`.
     """
@@ -66,7 +66,7 @@ class Player(Struct, frozen=True, kw_only=True):
     namespace: str
     wanted: int
     staying: int = 0
-    parties: tuple[Party, ...] = ()
+    batches: tuple[PodBatch, ...] = ()
     names: tuple[tuple[str, ...], ...] = ()
     index: ReadOnlyIndex
     rollout: Rollout | None = None
@@ -117,10 +117,10 @@ def introduce(source: PodSource, index: ClusterIndex) -> None:
             index.change("ADDED", owner)
 
 
-def player(maker: Maker, within: Context, *, rollout: bool = False) -> Player:
+def player(maker: Maker, within: Context, *, rollout: bool = False) -> SimulatedWorkload:
     """The pods of a maker that look for a node now; with ``rollout`` all of them, step by step."""
     coming = (in_a_rollout if rollout else to_come)(maker.source, maker.replicas, within)
-    found = Player(
+    found = SimulatedWorkload(
         title=maker.title,
         stem=maker.workload.meta.name or maker.workload.kind.lower(),
         namespace=maker.source.namespace,
@@ -137,33 +137,33 @@ def player(maker: Maker, within: Context, *, rollout: bool = False) -> Player:
         found,
         # More may run than are wanted.
         staying=min(coming.staying, maker.replicas),
-        parties=coming.parties,
+        batches=coming.batches,
         names=coming.names,
         rollout=coming.rollout,
         unadmitted=following.unknown,
     )
 
 
-def loose_player(loose: Loose, within: Context) -> Player:
+def unowned_workload(loose: UnownedPods, within: Context) -> SimulatedWorkload:
     """Pods as they are, which look for a node."""
-    party = Party(problem=problem_of(loose.pod, within), pods=len(loose.names))
-    return Player(
+    batch = PodBatch(problem=problem_of(loose.pod, within), pods=len(loose.names))
+    return SimulatedWorkload(
         title=loose.title,
         stem=loose.pod.meta.name,
         namespace=loose.pod.meta.namespace,
         wanted=len(loose.names),
-        parties=(party,),
+        batches=(batch,),
         names=(loose.names,),
         index=within.cluster,
     )
 
 
-def again(of: Player, within: Context) -> Player:
+def again(of: SimulatedWorkload, within: Context) -> SimulatedWorkload:
     """The player in another cluster."""
     if of.maker is not None:
         return player(of.maker, within, rollout=of.rollout is not None)
-    parties = tuple(replace(each, problem=problem_of(each.problem.pod, within)) for each in of.parties)
-    return replace(of, parties=parties, index=within.cluster)
+    batches = tuple(replace(each, problem=problem_of(each.problem.pod, within)) for each in of.batches)
+    return replace(of, batches=batches, index=within.cluster)
 
 
 def of_cluster(of: TypeMeta, raw: Raw, within: Context) -> Iterator[Maker]:
@@ -180,13 +180,13 @@ def of_cluster(of: TypeMeta, raw: Raw, within: Context) -> Iterator[Maker]:
             yield maker
 
 
-def loose_pods(pods: Iterable[Pod], every: Sequence[Maker], index: ReadOnlyIndex) -> list[Loose]:
+def unowned_pods(pods: Iterable[Pod], every: Sequence[Maker], index: ReadOnlyIndex) -> list[UnownedPods]:
     """Pods that none of the makers makes, equal ones of one controller together; a pod without controller only waits.
 
     Shape: a pod that is being deleted looks for no node.
     """
     known = {(each.workload.kind, each.source.namespace, each.workload.meta.name) for each in every}
-    found: dict[object, Loose] = {}
+    found: dict[object, UnownedPods] = {}
     for pod in pods:
         chain, meta = controllers(pod, index), pod.meta
         if any((each.kind, meta.namespace, each.name) in known for each in chain):
@@ -200,5 +200,5 @@ def loose_pods(pods: Iterable[Pod], every: Sequence[Maker], index: ReadOnlyIndex
         key = (title, msgspec.json.encode((ready.pod_spec, ready.labels))) if chain else title
         before = found.get(key)
         names = (*(before.names if before else ()), meta.name)
-        found[key] = Loose(title=one_line(title), pod=before.pod if before else ready, names=names)
+        found[key] = UnownedPods(title=one_line(title), pod=before.pod if before else ready, names=names)
     return [*found.values()]

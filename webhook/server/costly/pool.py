@@ -52,7 +52,7 @@ _GONE_SECONDS = 0.2  # what the kernel takes at most to end a killed process; th
 _OUTCOMES = {BUSY: "busy", CROWDED: "crowded", TOO_COSTLY: "too-costly"}
 
 
-class Judges:
+class ReviewerPool:
     """See the module; for one event loop."""
 
     def __init__(self, metrics: Metrics, cluster: ReadOnlyIndex) -> None:

@@ -6,7 +6,7 @@ from manifest import DENY, FIXED, GROWING, PLAIN, decide, examined, said, worklo
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
-from webhook.core.index.meant_keys import near
+from webhook.core.index.key_suggestions import near
 from webhook.core.policy.policy import Mode
 from webhook.core.review.messages import WARNING_CHARS
 

@@ -4,7 +4,7 @@ import pytest
 from build import index, node
 from manifest import decide, examined, findings, said, workload
 
-from webhook.core.index.meant_keys import meant_by
+from webhook.core.index.key_suggestions import meant_by
 from webhook.core.text import did_you_mean, nearest
 
 

@@ -105,7 +105,7 @@ def _share(of: float) -> str:
 
 def _left(of: Answer, witness: Sequence[Step]) -> list[str]:
     """The next pod of each shard that has not all of its pods, as far as shards are told apart."""
-    made = Counter(step.party for step in witness)
+    made = Counter(step.batch for step in witness)
     shards = of.asked.known.shards[: of.group.shards] if of.group.never_share else ()
     left = [
         f"{one_line(shard.name, _NAME)}-{made[number]}"

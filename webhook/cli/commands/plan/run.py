@@ -11,8 +11,8 @@ from webhook.core.groups.derive import Derived
 from webhook.core.groups.fields import has_fields, naive
 from webhook.core.groups.group import Fields, Group
 from webhook.core.groups.outlook import EFFORT, Outlook, outlook
-from webhook.core.groups.plan import Plan, parties
-from webhook.core.groups.standing.stored import anew, kept
+from webhook.core.groups.plan import Plan, batches
+from webhook.core.groups.status.stored import anew, kept
 from webhook.core.placement.simulation import Effort, Step
 from webhook.core.policy.policy import Policy
 
@@ -61,9 +61,9 @@ class Answer(Struct, frozen=True, kw_only=True):
         of, made, shards = self.group, Counter[int](), self.asked.known.shards
         found = []
         for step in steps:
-            number = made[step.party]
-            made[step.party] += 1
-            shard = shards[step.party + number // of.pods_per_shard]
+            number = made[step.batch]
+            made[step.batch] += 1
+            shard = shards[step.batch + number // of.pods_per_shard]
             found.append((f"{shard.name}-{number % of.pods_per_shard}", step.node))
         return found
 
@@ -85,5 +85,5 @@ def answer(asked: Asked, policy: Policy) -> Answer:
         stands=derived is stands,
         naive=first,
         own=bool(own) and first.constraints == own,
-        seen=outlook(parties(group, shards, before, derived.setting), known.index, keys, effort) if keys else None,
+        seen=outlook(batches(group, shards, before, derived.setting), known.index, keys, effort) if keys else None,
     )

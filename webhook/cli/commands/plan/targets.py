@@ -27,8 +27,8 @@ from webhook.core.coming_pods.next_pod import coming_pod
 from webhook.core.groups.fields import missing_terms, ours, unpinned
 from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
-from webhook.core.groups.standing.members import Gathered, Member, gathered, not_told_apart
-from webhook.core.groups.standing.stored import Stored, stored_of
+from webhook.core.groups.status.members import Gathered, Member, gathered, not_told_apart
+from webhook.core.groups.status.stored import Stored, stored_of
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import one_line

@@ -64,8 +64,8 @@ def _scored(answer: Answer) -> float | None:
 
 
 def _likely(each: Likely, of: Outcomes) -> Json:
-    owners = [player for player in of.players for _ in player.parties]
-    return {"workload": owners[each.party].title, "node": each.node, "best": each.best}
+    owners = [player for player in of.players for _ in player.batches]
+    return {"workload": owners[each.batch].title, "node": each.node, "best": each.best}
 
 
 def _verdict(found: Verdict) -> Json:

@@ -19,11 +19,11 @@ from webhook.core.explain.cause_text import cause_summary, in_the_way
 from webhook.core.explain.explanation import Balance, Explanation
 from webhook.core.placement.simulation import Outcome
 from webhook.core.text import listed, one_line, plural, segment_of
-from webhook.core.what_if import room
+from webhook.core.what_if import capacity_hints
 from webhook.core.what_if.play import Ending, Moved, Outcomes
 from webhook.core.what_if.run import Answer
 from webhook.core.what_if.suggestions import SuggestedChange
-from webhook.core.what_if.workloads import Player
+from webhook.core.what_if.workloads import SimulatedWorkload
 
 _MAX_WORKLOADS = 12  # named one by one
 _MAX_MOVES = 12
@@ -49,7 +49,7 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
     for end, found in answer.ends if len(answer.ends) == 1 and not of.alone else ():
         yield from ["\n"] * (len(of.players) > 1 and bool(end.waiting))
         yield from _ending(end, found, answer, paint)
-    for line in room.told(answer.room, grows=answer.grows):
+    for line in capacity_hints.told(answer.room, grows=answer.grows):
         yield "\n"
         yield from wrapped(f"or {line}", paint, GREEN)
     lines = not_evaluated(answer)
@@ -171,7 +171,7 @@ def _row(value: str, before: int | None, after: int | None, width: int, scale: i
     return f"{one_line(value, _NAME):{width}} {numbers}  {'#' * old}{'+' * (new - old)}"
 
 
-def _help(found: Sequence[SuggestedChange], player: Player, paint: Paint) -> Iterator[str]:
+def _help(found: Sequence[SuggestedChange], player: SimulatedWorkload, paint: Paint) -> Iterator[str]:
     if not found:
         return
     fit = "all its pods fit, in every order" if player.wanted > 1 else "it fits"

@@ -9,7 +9,7 @@ from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.changes.fix import Fix
-from webhook.core.index.meant_keys import ON_EVERY_NODE, intended
+from webhook.core.index.key_suggestions import ON_EVERY_NODE, intended
 from webhook.core.json_edits import Edit
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode

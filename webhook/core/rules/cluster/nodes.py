@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from webhook.core.api.well_known import SUCCESSORS
 from webhook.core.changes.fix import Fix
-from webhook.core.index.meant_keys import ON_EVERY_NODE, PLACES, meant_by, near
+from webhook.core.index.key_suggestions import ON_EVERY_NODE, PLACES, meant_by, near
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode

@@ -18,8 +18,8 @@ from webhook.core.rules.constraint.frame.field_names import (
     meant,
     meant_with,
 )
+from webhook.core.rules.frame.as_written import Written
 from webhook.core.rules.frame.rule import Finding, Rule, Severity
-from webhook.core.rules.frame.written import Written
 from webhook.core.text import together
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.core.workloads.workload import Template, Workload

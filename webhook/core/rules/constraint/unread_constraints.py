@@ -15,8 +15,8 @@ from webhook.core.api.types import ObjectMeta
 from webhook.core.json_edits import Edit, written_path
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.frame.field_names import meant
+from webhook.core.rules.frame.as_written import Written
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, Rule, RuleAnswer, Severity
-from webhook.core.rules.frame.written import Written
 from webhook.core.text import nearest, one_line, quoted, with_article
 from webhook.core.workloads.custom_kinds import (
     CONSTRAINTS,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from webhook.core.api.selectors import valid_selector
 from webhook.core.api.types import IGNORE, LabelSelector, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.index.meant_keys import intended, meant_by_bare
+from webhook.core.index.key_suggestions import intended, meant_by_bare
 from webhook.core.rules.frame.counting import counts_itself
 from webhook.core.rules.frame.own_pods import counts_own_pods_only
 from webhook.core.rules.frame.rule import Finding, short_enough

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.as_written import Written
 from webhook.core.rules.frame.subject import Subject
-from webhook.core.rules.frame.written import Written
 
 # Kinds that keep no number of pods running, or one on each node.
 NO_REPLICAS = frozenset({0, 1})

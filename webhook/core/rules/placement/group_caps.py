@@ -16,7 +16,7 @@ from webhook.core.groups.membership import Membership, memberships
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.label_column import Column
 from webhook.core.index.tables.pod_groups import Counts
-from webhook.core.placement.crowds import ClusterGame, Party, game_of, small_game_of
+from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of, small_game_of
 from webhook.core.placement.simulation import one_order
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.own_pods import own_selector
@@ -212,7 +212,7 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
     for name in names:
         game, held = _game_in(nodes[name], coming, (), subject), there.get(name, 0)
         yield SEARCH if game is None else _Fullest(name, held, held + len(one_order(game)))
-    together = sum(each.pods for each in coming.parties) + sum(each.pods for each in others)
+    together = sum(each.pods for each in coming.batches) + sum(each.pods for each in others)
     doubts = list[str]()
     for name in names if others else ():
         if there.get(name, 0) + together > limit.most:
@@ -228,11 +228,11 @@ def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
     coming: ToCome, others: Sequence[Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
 ) -> Iterator[_Fullest | str]:
     """The domain with pods that others lack, up to the cap, and after them the workload's own."""
-    before = min(most - held, sum(one.pods for each in others for one in each.parties))
+    before = min(most - held, sum(one.pods for each in others for one in each.batches))
     if before > _MOST_LED:
         yield f"unknown: {before} of the pods that other workloads lack are too many to place one after the other"
-    elif game := _game_in(nodes, coming, _following(coming.parties, others), subject):
-        before, own = _after_others(game, len(coming.parties), most - held)
+    elif game := _game_in(nodes, coming, _following(coming.batches, others), subject):
+        before, own = _after_others(game, len(coming.batches), most - held)
         unplanned = tuple(sorted(each.unplanned for each in others if each.unplanned))
         yield _Fullest(name, held, held + before + own if own else held, before, unplanned)
         unknown = next((each.unknown for each in others if each.unknown), "")
@@ -255,22 +255,22 @@ def _after_others(of: ClusterGame, own: int, room: int) -> tuple[int, int]:
     return placed[0], placed[1]
 
 
-def _following(own: Sequence[Party], others: Sequence[Lacking]) -> list[Party]:
-    """The parties of the others, as they are numbered after the workload's own."""
-    found = list[Party]()
+def _following(own: Sequence[PodBatch], others: Sequence[Lacking]) -> list[PodBatch]:
+    """The batches of the others, as they are numbered after the workload's own."""
+    found = list[PodBatch]()
     for each in others:
         first = len(own) + len(found)
-        found += [replace(one, behind=None if one.behind is None else one.behind + first) for one in each.parties]
+        found += [replace(one, behind=None if one.behind is None else one.behind + first) for one in each.batches]
     return found
 
 
-def _game_in(nodes: int, coming: ToCome, others: Sequence[Party], subject: Subject) -> ClusterGame | None:
+def _game_in(nodes: int, coming: ToCome, others: Sequence[PodBatch], subject: Subject) -> ClusterGame | None:
     """The game of these pods on some nodes alone; None where other reviews would wait for it."""
-    parties = [
-        replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*coming.parties, *others)
+    batches = [
+        replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*coming.batches, *others)
     ]
     make = small_game_of if subject.context.elsewhere else game_of
-    return make(parties, coming.index)
+    return make(batches, coming.index)
 
 
 def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex) -> bool:
@@ -297,9 +297,9 @@ def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> ToCom
     )
     replicas = 1 if template.replicas is None else template.replicas
     found = to_come(source, replicas, subject.context.beside(index))
-    if found.unknown or not found.parties:
+    if found.unknown or not found.batches:
         return f"unknown: {found.unknown}" if found.unknown else None
-    pods = sum(each.pods for each in found.parties)
+    pods = sum(each.pods for each in found.batches)
     if pods > _MOST_LED:
         return f"unknown: {plural(pods, 'pod')} to come are too many to place one after the other"
     return found

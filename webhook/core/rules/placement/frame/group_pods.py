@@ -11,7 +11,7 @@ from webhook.core.groups.membership import Membership
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import as_json
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.crowds import Party
+from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.workloads.kinds import group_kind
@@ -32,7 +32,7 @@ class Lacking(Struct, frozen=True):
     """
 
     pods: int
-    parties: tuple[Party, ...] = ()
+    batches: tuple[PodBatch, ...] = ()
     unplanned: str = ""
     unknown: str = ""
 
@@ -83,4 +83,4 @@ def _of(owner: Owner, pods: int, of: Membership, subject: Subject, index: ReadOn
         found = to_come(source, template.replicas or 0, subject.context.beside(index))
         why = f"unknown: of another workload of the group, {found.unknown}" if found.unknown else ""
         planned = has_stored_plan(of, template.template, (owner.kind, owner.meta.name))
-        yield Lacking(pods, found.parties, "" if planned else owner.meta.name, why)
+        yield Lacking(pods, found.batches, "" if planned else owner.meta.name, why)

@@ -118,14 +118,14 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
     came = _coming(case, question, case.placed[0].template, replicas)
     if came.unknown:
         return f"unknown: {came.unknown}"
-    found = _played(case, came) if came.parties else None
+    found = _played(case, came) if came.batches else None
     if found is None or isinstance(found, str):
         return found
     effort = _effort(case)
-    why = cause(came.parties, came.index, came.rollout, effort)
+    why = cause(came.batches, came.index, came.rollout, effort)
     rolling = came.rollout is not None
-    victims = None if rolling else preempted(came.parties, came.index, found, effort)
-    pods = [each.problem.pod for each in came.parties]
+    victims = None if rolling else preempted(came.batches, came.index, found, effort)
+    pods = [each.problem.pod for each in came.batches]
     devices = any(each.pod_spec.resource_claims for each in pods)
     makes_room = victims is not None or (rolling and any(map(may_preempt, pods)))
     # What is stuck of a Job goes on when one of its pods completes.
@@ -257,7 +257,7 @@ def _always_fit(short: Shortfall, template: Template) -> bool:
     anew = (Question.ANEW,) if case.running else ()
     for question in dict.fromkeys((Question.MISSING, short.question, *anew)):
         came = _coming(case, question, template, short.replicas)
-        if came.parties and not always_fits(came.game(), effort):
+        if came.batches and not always_fits(came.game(), effort):
             return False
     return True
 

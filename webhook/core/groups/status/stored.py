@@ -11,7 +11,7 @@ from webhook.core.groups.derive import Derived, derive, derive_standing
 from webhook.core.groups.fields import ours
 from webhook.core.groups.group import Group, Standing
 from webhook.core.groups.plan import Plan
-from webhook.core.groups.standing.members import Gathered
+from webhook.core.groups.status.members import Gathered
 from webhook.core.policy.policy import Policy
 
 

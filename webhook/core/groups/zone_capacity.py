@@ -13,7 +13,7 @@ from webhook.core.api.well_known import HOSTNAME
 from webhook.core.groups.fields import alone, exact_cap, is_ours
 from webhook.core.groups.group import Group, Shard
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.crowds import Party, game_of
+from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.simulation import simulate
 from webhook.core.policy.policy import Policy, profile_for
 from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
@@ -98,7 +98,7 @@ def _room(  # noqa: PLR0913, PLR0917 each a fact of its own
         # Defaults are for pods without constraints, and a plan has one wherever they would be in the way.
         profile = replace(profile, defaulting_type="List", default_constraints=())
     problem = take(index, given, profile=profile)
-    found = simulate(game_of([Party(problem=problem, pods=pods, nodes=nodes)], index))
+    found = simulate(game_of([PodBatch(problem=problem, pods=pods, nodes=nodes)], index))
     return found.fewest or 0
 
 

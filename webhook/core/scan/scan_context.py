@@ -36,7 +36,7 @@ class FailingZone(Struct, frozen=True, kw_only=True):
     gone: ReadOnlyIndex
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class ScanContext(Struct, frozen=True, kw_only=True):
     """What workloads are scanned in, at one moment.
 
     Shape: ``waiting`` has the pods without a node that nobody deletes, oldest first, under each of their controllers,
@@ -54,17 +54,17 @@ class Surroundings(Struct, frozen=True, kw_only=True):
         return None if index is None or index.lacks("nodes", "pods") else index
 
 
-def surroundings(context: Context) -> Surroundings:
+def surroundings(context: Context) -> ScanContext:
     """The surroundings in these context.
 
     Shape: costs a look at every node and at every pod that waits, so one is made for many workloads; it knows nothing
     of pods that came later.
     """
     index = context.index
-    found = Surroundings(context=context)
+    found = ScanContext(context=context)
     if found.index is None or index is None:
         return found
-    return Surroundings(context=context, waiting=_waiting(index), zones=tuple(_zones(index)))
+    return ScanContext(context=context, waiting=_waiting(index), zones=tuple(_zones(index)))
 
 
 def stands_for(

@@ -15,12 +15,12 @@ from webhook.cluster.connection import ApiServer, RefusedError
 from webhook.cluster.discovery import with_workloads
 from webhook.cluster.listing import NotListedError, Pause, list_pages
 from webhook.cluster.resources import Resource
-from webhook.cluster.strays import Stray
+from webhook.cluster.unowned_pods import Stray
 from webhook.core.api.types import Named, TypeMeta
 from webhook.core.decoders import decoder_of
 from webhook.core.nesting import read_nested
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.surroundings import stands_for
+from webhook.core.scan.scan_context import stands_for
 from webhook.core.workloads.kinds import POD, GroupKind, group_kind
 from webhook.core.workloads.reading import constraint_paths, has_template
 from webhook.logs import bounded

@@ -8,7 +8,7 @@ from webhook.core.placement.more_nodes import Added, nodes_to_add
 from webhook.core.placement.preemption import preempted
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.text import one_line, plural, segment_of, together
-from webhook.core.what_if.play import Outcomes, all_fit, parties_of, trials_in
+from webhook.core.what_if.play import Outcomes, all_fit, batches_of, trials_in
 from webhook.core.what_if.workloads import again
 
 _EFFORT = Effort(states=2_000)  # for each number of nodes that is tried
@@ -38,11 +38,11 @@ def room(of: Outcomes, within: Context) -> Room:
         left -= 1
         return left >= 0 and all_fit([again(each, within.beside(other)) for each in of.players], other, _EFFORT)
 
-    parties = parties_of(of.players)
+    batches = batches_of(of.players)
     rolling = any(each.rollout is not None for each in of.players)
     return Room(
-        added=nodes_to_add(parties, within.cluster, fits, within.policy.domains),
-        preempts=None if rolling else preempted(parties, within.cluster, of.simulation, _EFFORT),
+        added=nodes_to_add(batches, within.cluster, fits, within.policy.domains),
+        preempts=None if rolling else preempted(batches, within.cluster, of.simulation, _EFFORT),
     )
 
 

@@ -3,7 +3,7 @@
 import pytest
 from build import cluster, node, pod, selector
 from core.groups.grouped import cap, redis, zones
-from core.groups.standing.stands import (
+from core.groups.status.stands import (
     LATER,
     NOON,
     SIX,
@@ -22,8 +22,8 @@ from msgspec import structs
 from webhook.core.api.types import Affinity, PodAffinity, PodAffinityTerm
 from webhook.core.api.well_known import HOSTNAME, NODE_POOL, ZONE
 from webhook.core.groups.group import Fields
-from webhook.core.groups.standing.assess import MOST_PODS_PLANNED, unreadable
-from webhook.core.groups.standing.forms import Status, as_json, read_status
+from webhook.core.groups.status.assess import MOST_PODS_PLANNED, unreadable
+from webhook.core.groups.status.forms import Status, as_json, read_status
 
 PROVEN = {
     "Planned": ("True", "Planned"),

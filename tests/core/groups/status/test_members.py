@@ -3,11 +3,11 @@
 import pytest
 from build import cluster, node, running
 from core.groups.grouped import redis, zones
-from core.groups.standing.stands import SIX, THREE, conditions, member, members, pins, placed, told
+from core.groups.status.stands import SIX, THREE, conditions, member, members, pins, placed, told
 from core.scheduler.plugins.test_volume_filters import claim, in_zone, volume
 
-from webhook.core.groups.standing.forms import Status
-from webhook.core.groups.standing.members import gathered
+from webhook.core.groups.status.forms import Status
+from webhook.core.groups.status.members import gathered
 
 
 def settled(found):

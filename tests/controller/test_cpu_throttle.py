@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from webhook.controller.share import Share
+from webhook.controller.cpu_throttle import Share
 
 
 class Clocks:

@@ -7,7 +7,7 @@ from msgspec import convert
 
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.policy.policy import Mode, Policy
-from webhook.core.review.unexamined import is_controller
+from webhook.core.review.skip_reasons import is_controller
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 NOT_SELF = Policy(ceiling=Mode.DENY, rules={"selector-not-self": Mode.DENY})

@@ -7,9 +7,9 @@ from msgspec import structs
 from webhook.core.api.types import PodStatus
 from webhook.core.groups.fields import with_fields
 from webhook.core.groups.group import Fields
-from webhook.core.groups.standing.assess import Seen, assess
-from webhook.core.groups.standing.forms import Status
-from webhook.core.groups.standing.members import Member
+from webhook.core.groups.status.assess import Seen, assess
+from webhook.core.groups.status.forms import Status
+from webhook.core.groups.status.members import Member
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.reading import read_workload
 

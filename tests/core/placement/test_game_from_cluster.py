@@ -15,8 +15,8 @@ from webhook.core.api.types import (
     ResourceRequirements,
 )
 from webhook.core.api.well_known import ZONE
-from webhook.core.placement.crowds import Party, game_of
 from webhook.core.placement.game import Rollout
+from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import simulate
 from webhook.core.scheduler.problem import take
@@ -38,45 +38,45 @@ def only(name):
     return Affinity(node_affinity=NodeAffinity(required=NodeSelector((NodeSelectorTerm(match_fields=(field,)),))))
 
 
-def numbers(index, *parties):
-    found = search(game_of(parties, index).game, 2_000)
+def numbers(index, *batches):
+    found = search(game_of(batches, index).game, 2_000)
     assert found.exact
     return sorted({end.placed for end in found.ends})
 
 
-def party(index, incoming, pods, **more):
-    return Party(problem=take(index, incoming), pods=pods, **more)
+def batch(index, incoming, pods, **more):
+    return PodBatch(problem=take(index, incoming), pods=pods, **more)
 
 
 def test_a_pod_that_names_its_node():
     index = cluster("a: a0=0 a1=0", resources=SMALL)
-    assert numbers(index, party(index, pod(affinity=only("a1"), **needs(cpu="1")), 5)) == [(2,)]
-    assert numbers(index, party(index, pod(affinity=only("elsewhere"), **needs(cpu="1")), 5)) == [(0,)]
+    assert numbers(index, batch(index, pod(affinity=only("a1"), **needs(cpu="1")), 5)) == [(2,)]
+    assert numbers(index, batch(index, pod(affinity=only("elsewhere"), **needs(cpu="1")), 5)) == [(0,)]
 
 
 def test_workloads_that_need_different_things_of_one_node():
     index = cluster("a: a0=0", resources=SMALL)
     cpu, memory = pod(**needs(cpu="1")), pod(**needs(memory="1Gi"))
-    assert numbers(index, party(index, cpu, 5), party(index, memory, 5)) == [(2, 2)]
+    assert numbers(index, batch(index, cpu, 5), batch(index, memory, 5)) == [(2, 2)]
 
 
 def test_workloads_of_which_one_needs_more():
     index = cluster("a: a0=0 a1=0", resources=SMALL)
     small, large = pod(**needs(cpu="1")), pod(**needs(cpu="2"))
-    assert numbers(index, party(index, small, 2), party(index, large, 1)) == [(2, 0), (2, 1)]
+    assert numbers(index, batch(index, small, 2), batch(index, large, 1)) == [(2, 0), (2, 1)]
 
 
 def test_nodes_with_a_number_of_attachments():
     index = cluster("a: a0=0 a1=0 a2=0")
     slots = index.view().slots
     room = {slots["a0"]: 1, slots["a1"]: 0}
-    assert numbers(index, party(index, pod(), 1), party(index, pod(), 9, room=room, nodes=0b11)) == [(1, 1)]
+    assert numbers(index, batch(index, pod(), 1), batch(index, pod(), 9, room=room, nodes=0b11)) == [(1, 1)]
 
 
 def test_an_empty_selector_counts_no_pods_before_1_38():
     index = cluster("a: a0=1 | b: b0=0")
     one = pod(constraints=(constraint(ZONE, select="{}"),))
-    assert numbers(index, party(index, one, 3)) == [(3,)]
+    assert numbers(index, batch(index, one, 3)) == [(3,)]
 
 
 def test_anti_affinity_in_a_key_that_some_nodes_lack():
@@ -84,7 +84,7 @@ def test_anti_affinity_in_a_key_that_some_nodes_lack():
     incoming = pod(affinity=apart(ZONE, {"app": "web"}))
     for text, most in (("a: a0=0 a1=0 | b: b0=0 b1=0", 2), ("bare=0 | a: a0=0 a1=0 | b: b0=0 b1=0", 3)):
         index = cluster(text)
-        assert numbers(index, party(index, incoming, 3))[-1] == (most,)
+        assert numbers(index, batch(index, incoming, 3))[-1] == (most,)
 
 
 def test_pods_that_overfill_their_node_leave_no_place():
@@ -93,5 +93,5 @@ def test_pods_that_overfill_their_node_leave_no_place():
         index = cluster("a: a0=0 a1=0", resources=SMALL | {"pods": room})
         slots = index.view().slots
         full, leaving = 1 << slots["a0"], {slots["a0"]: 2}
-        parties = [party(index, pod(), 0, leaving=leaving), party(index, pod(), 2, nodes=full)]
-        assert simulate(game_of(parties, index, rollout=Rollout(0, 1, 2, 0, 1))).most == most
+        batches = [batch(index, pod(), 0, leaving=leaving), batch(index, pod(), 2, nodes=full)]
+        assert simulate(game_of(batches, index, rollout=Rollout(0, 1, 2, 0, 1))).most == most

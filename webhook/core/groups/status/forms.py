@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.core.api.spread_group import Condition, PlannedWorkload, SpreadGroup
 from webhook.core.api.types import LabelSelector
 from webhook.core.decoders import converted
-from webhook.core.groups.standing.distribution import Move, Spread
+from webhook.core.groups.status.distribution import Move, Spread
 
 
 class _Written(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

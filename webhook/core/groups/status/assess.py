@@ -28,10 +28,10 @@ from webhook.core.groups.derive import Derived, on
 from webhook.core.groups.fields import has_fields
 from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.plan import Plan, Proof, Way
-from webhook.core.groups.standing.distribution import Spread, moves, spreads
-from webhook.core.groups.standing.forms import Dated, Status, Unguarded, dated, distribution_of, move_of
-from webhook.core.groups.standing.members import Gathered, Member, gathered, not_told_apart
-from webhook.core.groups.standing.stored import Stored, anew, keeps_pins, kept, stored_of
+from webhook.core.groups.status.distribution import Spread, moves, spreads
+from webhook.core.groups.status.forms import Dated, Status, Unguarded, dated, distribution_of, move_of
+from webhook.core.groups.status.members import Gathered, Member, gathered, not_told_apart
+from webhook.core.groups.status.stored import Stored, anew, keeps_pins, kept, stored_of
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Policy

@@ -41,11 +41,11 @@ from webhook.core.scheduler.problem import Problem
 _FEW_UNLIKE = 200
 
 
-class Party(Struct, frozen=True):
+class PodBatch(Struct, frozen=True):
     """Pods that nothing tells apart, and what their controller does.
 
     Shape: ``problem`` is of one of them, in a cluster without those that are ``leaving``: by slot, pods like these that
-    run and may be deleted. ``pods`` look for a node, with ``in_turn`` one after the other, and after all of the party
+    run and may be deleted. ``pods`` look for a node, with ``in_turn`` one after the other, and after all of the batch
     ``behind``. They may use ``nodes`` only, None for every node; ``room`` is the most that a node takes, by slot, for
     nodes with such a limit.
     """
@@ -59,18 +59,18 @@ class Party(Struct, frozen=True):
     leaving: Counts = {}
 
 
-def are_attracted(parties: Sequence[Party], gone: Sequence[Pod]) -> bool:
-    """Whether pods of these parties may find nodes only as long as pods are there that are gone in its problem.
+def are_attracted(batches: Sequence[PodBatch], gone: Sequence[Pod]) -> bool:
+    """Whether pods of these batches may find nodes only as long as pods are there that are gone in its problem.
 
     Of all that pods on a node do to others only this lets more pods in: a required affinity that they alone satisfy.
     Source: interpodaffinity/filtering.go ``satisfyPodAffinity``.
     """
-    replacing = any(each.leaving for each in parties)
-    return any(_is_attracted(each, gone, replacing=replacing) for each in parties)
+    replacing = any(each.leaving for each in batches)
+    return any(_is_attracted(each, gone, replacing=replacing) for each in batches)
 
 
-def _is_attracted(party: Party, gone: Sequence[Pod], *, replacing: bool) -> bool:
-    neighbours, view = party.problem.neighbours, party.problem.nodes
+def _is_attracted(batch: PodBatch, gone: Sequence[Pod], *, replacing: bool) -> bool:
+    neighbours, view = batch.problem.neighbours, batch.problem.nodes
     matching = [
         pod
         for pod in (gone if neighbours.wanted else ())
@@ -124,20 +124,20 @@ class ClusterGame(Struct, frozen=True):
         return all(sum(map(mul, gate.weights, pods)) <= gate.bound for gate in slot_gates)
 
 
-def game_of(parties: Sequence[Party], index: ReadOnlyIndex, *, rollout: Rollout | None = None) -> ClusterGame:
-    """The pods of these parties beside what is in the index, which holds none of those that are leaving.
+def game_of(batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: Rollout | None = None) -> ClusterGame:
+    """The pods of these batches beside what is in the index, which holds none of those that are leaving.
 
-    Shape: problems are of the same moment as the index; the parties' numbers are those of the game's crowds. The
+    Shape: problems are of the same moment as the index; the batches' numbers are those of the game's crowds. The
     places of a rollout's turns are slots.
     """
-    return _game(_board(parties, index, rollout), rollout)
+    return _game(_board(batches, index, rollout), rollout)
 
 
 def small_game_of(
-    parties: Sequence[Party], index: ReadOnlyIndex, *, rollout: Rollout | None = None
+    batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: Rollout | None = None
 ) -> ClusterGame | None:
     """As `game_of`; None where so many nodes differ that others would wait for it."""
-    board = _board(parties, index, rollout)
+    board = _board(batches, index, rollout)
     return None if unlike(board.nodes, board.gates) > _FEW_UNLIKE else _game(board, rollout)
 
 
@@ -147,18 +147,18 @@ class _Board(NamedTuple):
     crowds: list[Crowd]
 
 
-def _board(parties: Sequence[Party], index: ReadOnlyIndex, rollout: Rollout | None) -> _Board:
-    view, cycles = parties[0].problem.nodes, [Cycle(each.problem) for each in parties]
-    together = _Together(tuple(parties))
+def _board(batches: Sequence[PodBatch], index: ReadOnlyIndex, rollout: Rollout | None) -> _Board:
+    view, cycles = batches[0].problem.nodes, [Cycle(each.problem) for each in batches]
+    together = _Together(tuple(batches))
     nodes = Nodes(
         view,
-        [_open(each, cycle) for each, cycle in zip(parties, cycles, strict=True)],
-        [each.leaving for each in parties],
+        [_open(each, cycle) for each, cycle in zip(batches, cycles, strict=True)],
+        [each.leaving for each in batches],
         together.most,
         singled=rollout is not None and bool(rollout.turns),
     )
     gates = [*_rooms_and_ports(together)]
-    apart: list[list[Apart]] = [[] for _ in parties]
+    apart: list[list[Apart]] = [[] for _ in batches]
     for crowd, key, weights in together.kept_apart():
         column = view.column(key)
         # A node without the key keeps nobody away.
@@ -171,15 +171,15 @@ def _board(parties: Sequence[Party], index: ReadOnlyIndex, rollout: Rollout | No
     gates += _resources(together, nodes.changing, on_one, index)
     crowds = [
         Crowd(
-            pods=party.pods,
-            in_turn=party.in_turn,
-            behind=party.behind,
+            pods=batch.pods,
+            in_turn=batch.in_turn,
+            behind=batch.behind,
             on_nodes=on_nodes,
             on_domains=on_domains,
             apart=tuple(apart[number]),
             near=together.near(number, nodes),
         )
-        for number, (party, (on_nodes, on_domains)) in enumerate(zip(parties, limits, strict=True))
+        for number, (batch, (on_nodes, on_domains)) in enumerate(zip(batches, limits, strict=True))
     ]
     return _Board(nodes, gates, crowds)
 
@@ -211,10 +211,10 @@ def _in_classes(rollout: Rollout, classes: Sequence[NodeClass]) -> Rollout:
     return rollout._replace(turns=turns)
 
 
-def _open(party: Party, cycle: Cycle) -> int:
+def _open(batch: PodBatch, cycle: Cycle) -> int:
     """The nodes that admit one of the pods, if neither spread constraints nor missing neighbours are in the way."""
-    problem = party.problem
-    nodes = problem.nodes.live if party.nodes is None else problem.nodes.live & party.nodes
+    problem = batch.problem
+    nodes = problem.nodes.live if batch.nodes is None else problem.nodes.live & batch.nodes
     for plugin in problem.filters:
         ran = cycle.ran(plugin)
         if ran.before.code not in (SUCCESS, SKIP):
@@ -231,39 +231,39 @@ def _open(party: Party, cycle: Cycle) -> int:
 
 
 class _Together(Struct, frozen=True):
-    """The parties, and which of their pods matter to which."""
+    """The batches, and which of their pods matter to which."""
 
-    parties: tuple[Party, ...]
+    batches: tuple[PodBatch, ...]
 
     @property
     def most(self) -> Pods:
         """How many pods of each there can be."""
-        return tuple(each.pods + sum(each.leaving.values()) for each in self.parties)
+        return tuple(each.pods + sum(each.leaving.values()) for each in self.batches)
 
     def only(self, number: int) -> Pods:
-        """1 for that party."""
-        return tuple(int(each == number) for each in range(len(self.parties)))
+        """1 for that batch."""
+        return tuple(int(each == number) for each in range(len(self.batches)))
 
     def meeting(self, *terms: Term) -> Pods:
-        """1 for the parties whose pods match all of the affinity terms."""
-        return tuple(int(all(self._meets(each, number) for each in terms)) for number in range(len(self.parties)))
+        """1 for the batches whose pods match all of the affinity terms."""
+        return tuple(int(all(self._meets(each, number) for each in terms)) for number in range(len(self.batches)))
 
     def _meets(self, term: Term, number: int) -> bool:
-        pod = self.parties[number].problem.pod
+        pod = self.batches[number].problem.pod
         return term.in_namespace(pod.meta.namespace, {}) and term.selector.matches(pod.labels)
 
-    def counted(self, domains: Domains, party: Party) -> Pods:
-        """The parties whose pods a constraint of one of them counts."""
-        selector, namespace = domains.constraint.selector, party.problem.pod.meta.namespace
-        if selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(party.problem.version):
-            return (0,) * len(self.parties)
-        pods = [each.problem.pod for each in self.parties]
+    def counted(self, domains: Domains, batch: PodBatch) -> Pods:
+        """The batches whose pods a constraint of one of them counts."""
+        selector, namespace = domains.constraint.selector, batch.problem.pod.meta.namespace
+        if selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(batch.problem.version):
+            return (0,) * len(self.batches)
+        pods = [each.problem.pod for each in self.batches]
         return tuple(int(each.meta.namespace == namespace and selector.matches(each.labels)) for each in pods)
 
     def kept_apart(self) -> Iterator[tuple[int, str, Pods]]:
-        """The parties whom anti-affinity terms, in either direction, keep from others: the key, and those others."""
-        for number, party in enumerate(self.parties):
-            for term in party.problem.neighbours.own:
+        """The batches whom anti-affinity terms, in either direction, keep from others: the key, and those others."""
+        for number, batch in enumerate(self.batches):
+            for term in batch.problem.neighbours.own:
                 met = self.meeting(term)
                 if any(met):
                     yield number, term.topology_key, met
@@ -272,8 +272,8 @@ class _Together(Struct, frozen=True):
                         yield other, term.topology_key, self.only(number)
 
     def near(self, number: int, nodes: Nodes) -> Near | None:
-        """The pods that those of a party want to be near."""
-        neighbours = self.parties[number].problem.neighbours
+        """The pods that those of a batch want to be near."""
+        neighbours = self.batches[number].problem.neighbours
         if not neighbours.wanted:
             return None
         columns = [nodes.view.column(term.topology_key) for term in neighbours.wanted]
@@ -288,13 +288,13 @@ class _Together(Struct, frozen=True):
 def _most_on_one(
     together: _Together, nodes: Nodes, gates: Sequence[NodeGate], limits: Sequence[Sequence[Limit]]
 ) -> Pods:
-    """An upper bound of each party's pods on any one node, before resources are asked: of few, most nodes have enough.
+    """An upper bound of each batch's pods on any one node, before resources are asked: of few, most nodes have enough.
 
-    Shape: ``limits`` are those on nodes, of each party.
+    Shape: ``limits`` are those on nodes, of each batch.
     """
     found = []
-    for number, (party, open_) in enumerate(zip(together.parties, nodes.open, strict=True)):
-        there = max(party.leaving.values(), default=0)
+    for number, (batch, open_) in enumerate(zip(together.batches, nodes.open, strict=True)):
+        there = max(batch.leaving.values(), default=0)
         most = [
             each.base // each.weights[number] + 1
             for each in gates
@@ -304,7 +304,7 @@ def _most_on_one(
             counting = nodes.by_node[limit.spread]
             if counting.weights[number] and open_ and not open_ & ~counting.nodes:
                 most.append(counting.highest_minimum(sum(map(mul, counting.weights, together.most))) + limit.over + 1)
-        found.append(max(there, min([there + party.pods, *most])))
+        found.append(max(there, min([there + batch.pods, *most])))
     return tuple(found)
 
 
@@ -312,7 +312,7 @@ def _resources(together: _Together, relevant: int, on_one: Pods, index: ReadOnly
     """The gates of resources that some node is too short of for as many pods as it may get."""
     amounts = [
         {PODS: 1, **dict(each.problem.request.amounts)} if NODE_RESOURCES_FIT in each.problem.filters else {}
-        for each in together.parties
+        for each in together.batches
     ]
     names = dict.fromkeys(name for each in amounts for name in each)
     weights = {name: tuple(each.get(name, 0) for each in amounts) for name in names}
@@ -329,11 +329,11 @@ def _resources(together: _Together, relevant: int, on_one: Pods, index: ReadOnly
 
 def _rooms_and_ports(together: _Together) -> Iterator[NodeGate]:
     """The gates of attach limits and host ports."""
-    for number, party in enumerate(together.parties):
-        if party.room:
-            yield NodeGate(number, together.only(number), -1, 1, party.room)
-        if wanted := party.problem.ports:
-            ports = [each.problem.ports for each in together.parties]
+    for number, batch in enumerate(together.batches):
+        if batch.room:
+            yield NodeGate(number, together.only(number), -1, 1, batch.room)
+        if wanted := batch.problem.ports:
+            ports = [each.problem.ports for each in together.batches]
             clashes = [any(ports_conflict(one, each) for one in wanted for each in taken) for taken in ports]
             yield NodeGate(number, tuple(map(int, clashes)), 0)
 
@@ -346,13 +346,13 @@ def _limits(
     Those on nodes whose global minimum cannot change are a number for each node, and become a gate.
     """
     on_nodes, on_domains = [], []
-    party = together.parties[crowd]
-    for domains, counts in zip(cycle.domains, party.problem.hard.counts, strict=True):
+    batch = together.batches[crowd]
+    for domains, counts in zip(cycle.domains, batch.problem.hard.counts, strict=True):
         counting = Counting(
             column=domains.column,
             nodes=domains.counting,
             counts=_on(domains.counting, counts),
-            weights=together.counted(domains, party),
+            weights=together.counted(domains, batch),
             enough=domains.column.domain_count(domains.counting) >= domains.constraint.min_domains,
         )
         over = domains.constraint.max_skew - domains.self_match
