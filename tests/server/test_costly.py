@@ -203,7 +203,7 @@ def test_one_that_had_no_time_left_when_its_turn_came_is_not_too_costly():
         other = [asyncio.create_task(decide(judges, job(namespace=n), until, "127.0.0.2")) for n in "ab"]
         await asyncio.sleep(0.1)
         waiting = asyncio.create_task(decide(judges, job(), until))
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(0.8)  # too little is left for a new process to start
         os.kill(first._process.pid, signal.SIGKILL)
         os.kill(second._process.pid, signal.SIGKILL)
         made = await waiting

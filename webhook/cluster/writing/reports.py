@@ -17,6 +17,7 @@ from webhook.cluster.connection import Answer, ApiServer, ClusterError, RefusedE
 from webhook.cluster.resources import group_path
 from webhook.cluster.wire import read_plurals, read_raw_page
 from webhook.core.api.well_known import APP_MANAGED_BY
+from webhook.core.decoders import decoder_of
 from webhook.core.nesting import read_nested
 
 FIELD_MANAGER = "evenspread"
@@ -134,7 +135,7 @@ def accepted(answer: Answer) -> None:
 
 def _decoded(raw: Raw) -> Mapping[str, Any]:
     try:
-        value = read_nested(msgspec.json.decode, bytes(raw))
+        value = read_nested(decoder_of(object).decode, bytes(raw))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ClusterError("a report that cannot be read") from error
     return value if isinstance(value, dict) else {}
