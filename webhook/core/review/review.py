@@ -101,10 +101,12 @@ def review(request: AdmissionRequest, context: Context, *, waited: bool = True) 
         asked = as_update(request, context.index) if request.sub_resource else request
         if asked is None or asked.object is None or asked.operation not in _REVIEWED:
             return Decision(reason="nothing to review")
-        revised = as_stateful_set(asked, context.policy, context.index) if is_revision(asked) else None
-        if revised is None and is_revision(asked):
+        if not is_revision(asked):
+            given = read_in_time(asked.object, asked.stated, context.policy)
+        elif revised := as_stateful_set(asked, context.policy, context.index):
+            asked, given = revised
+        else:
             return Decision(reason="its owner is reviewed")
-        asked, given = revised or (asked, read_in_time(asked.object, asked.stated, context.policy))
         if reason := why_unexamined(asked, given, context):
             return Decision(reason=reason)
         here = replace(
@@ -167,7 +169,7 @@ def _denied_unanswered(request: AdmissionRequest, here: Context, found: Evaluati
 
 def _judged(request: AdmissionRequest, here: Context, found: Evaluation, meta: ObjectMeta) -> tuple[Judged, ...]:
     """Each finding with the mode that the policy, and the kind of request, allow."""
-    judged = judge(found, here, target_of(meta, request.kind, request.namespace, request.name, here.index), meta)
+    judged = _by_policy(request, here, found, meta)
     if request.sub_resource:
         judged = warned(judged)
     if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
@@ -203,19 +205,22 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Context, *, wa
     old = None if before is None else new if _are_alike(before, given) else _looked_at(before, here)
     if before is not None and old is None:
         return _COSTLY
-    judged = _judged(request, here, new, new.workload.meta if new.workload else _NO_META)
+    judged = _judged(request, here, new, _meta_of(new))
     if before is not None and old is not None:
         unchanged = new.workload is not None and old.workload is not None and _says(new.workload) == _says(old.workload)
         blindly = unchanged or _had_time(before, old, given, here)
-        had = judged if old is new else _by_policy(old, request, here)
+        had = judged if old is new else _by_policy(request, here, old, _meta_of(old))
         judged = subtract(judged, old, had, blindly=blindly, unchanged=unchanged)
     new, judged = _with_fixes(new, only_denied_unanswered(judged), here)
     return _decide(request, here.policy, new, judged, told=_is_read(new, old))
 
 
-def _by_policy(found: Evaluation, request: AdmissionRequest, here: Context) -> tuple[Judged, ...]:
-    meta = found.workload.meta if found.workload else _NO_META
+def _by_policy(request: AdmissionRequest, here: Context, found: Evaluation, meta: ObjectMeta) -> tuple[Judged, ...]:
     return judge(found, here, target_of(meta, request.kind, request.namespace, request.name, here.index), meta)
+
+
+def _meta_of(found: Evaluation) -> ObjectMeta:
+    return found.workload.meta if found.workload else _NO_META
 
 
 def _looked_at(given: ReadObject, context: Context) -> Evaluation | None:

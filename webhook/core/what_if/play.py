@@ -92,8 +92,7 @@ def play(
     batches = batches_of(players)
     if unknown or not batches:
         return replace(undecided(players), unknown=unknown)
-    rollout = players[0].rollout
-    game = game_of(batches, players[0].index if rollout else index, rollout=rollout)
+    game = _game(players, batches, index)
     met = [0]
 
     def count(states: int) -> None:
@@ -122,10 +121,16 @@ def trials_in(most: int, index: ReadOnlyIndex) -> int:
 
 def all_fit(players: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort) -> bool:
     """Whether every order places all pods of the players; False also where that is not known. Quicker than `play`."""
-    batches, rollout = batches_of(players), players[0].rollout
+    batches = batches_of(players)
     if not batches or any(each.unknown for each in players):
         return undecided(players).whole.outcome is Outcome.FITS
-    return always_fits(game_of(batches, players[0].index if rollout else index, rollout=rollout), effort)
+    return always_fits(_game(players, batches, index), effort)
+
+
+def _game(players: Sequence[SimulatedWorkload], batches: Sequence[PodBatch], index: ReadOnlyIndex) -> ClusterGame:
+    """The game of all players. A rolling update is played alone, in the cluster without its old pods."""
+    rollout = players[0].rollout
+    return game_of(batches, players[0].index if rollout else index, rollout=rollout)
 
 
 def alone(of: Outcomes, index: ClusterIndex, effort: Effort, tick: Callable[[int], None]) -> Outcomes:
