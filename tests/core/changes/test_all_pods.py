@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.changes.all_pods import Loosenings
+from webhook.core.changes.candidates import Candidates
 from webhook.core.changes.change import Change, value_of, with_changes
 
 HARD, HOST = constraint(ZONE, select="app=web"), constraint(HOSTNAME, select="app=web")
@@ -25,7 +25,7 @@ def tried(*constraints, helping=(), **known):
         asked.append(told(changes))
         return any(each in asked[-1] for each in helping)
 
-    found = [told(each) for each in Loosenings(constraints=constraints, **known).that_help(fits)]
+    found = [told(each) for each in Candidates(constraints=constraints, **known).that_help(fits)]
     return asked, found
 
 

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, PodStatus
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.changes.candidates import PodFix, pod_fixes
 from webhook.core.changes.change import Change
-from webhook.core.changes.one_pod import PodFix, fixes
 from webhook.core.scheduler.plugins.pod_topology_spread import SpreadDefaults
 from webhook.core.scheduler.problem import take
 
@@ -26,7 +26,7 @@ def host(skew=1, **more):
 
 def offered(index, *constraints, **spec):
     """Each fix as (changes..., nodes); a change of the first constraint as (field, value)."""
-    found = [*fixes(take(index, pod(WEB, constraints=constraints or None, **spec)))]
+    found = [*pod_fixes(take(index, pod(WEB, constraints=constraints or None, **spec)))]
     return [(*((each.index, each.field, each.value) for each in fix.changes), fix.nodes) for fix in found]
 
 
@@ -100,7 +100,7 @@ def test_affinity_may_be_ignored_and_should_not():
 
 def test_a_pod_that_does_not_count_itself_needs_less():
     index = cluster("z1: a=2 | z2: ~b=0")
-    assert tuple(fixes(take(index, pod("app=db", constraints=(zone(),))))) == (
+    assert tuple(pod_fixes(take(index, pod("app=db", constraints=(zone(),))))) == (
         PodFix((Change(0, *HONOR),), 1),
         PodFix((Change(0, "maxSkew", 2),), 1),
         PodFix((Change(0, *SOFT),), 1),
@@ -112,7 +112,7 @@ def test_the_clusters_own_constraints_are_nothing_to_change():
     index.apply("ADDED", running("other", "a"))
     defaults = SpreadDefaults((zone(),))
     problem = take(index, pod(WEB), defaults)
-    assert [*fixes(problem)] == []
+    assert [*pod_fixes(problem)] == []
 
 
 def test_what_is_offered_holds_beside_nominated_pods():

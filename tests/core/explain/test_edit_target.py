@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector, OwnerReference
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.changes.candidates import PodFix
 from webhook.core.changes.change import Change
-from webhook.core.changes.one_pod import PodFix
 from webhook.core.explain.edit_target import command, patch, target
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.scheduler.problem import take

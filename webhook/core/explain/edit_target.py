@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import OwnerReference, Pod
+from webhook.core.changes.candidates import PodFix
 from webhook.core.changes.change import Changes
-from webhook.core.changes.one_pod import PodFix
 from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, CRON_JOB, JOB, KINDS, TEMPLATED, GroupKind, group_kind, traits

@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
-from webhook.core.changes.one_pod import Narrowing, PodFix, changed, fixes, meant_on
-from webhook.core.changes.wording import in_words
+from webhook.core.changes.candidates import Narrowing, PodFix, changed, meant_on, pod_fixes
+from webhook.core.changes.change import in_words
 from webhook.core.explain.counted_pods import CountedPods, company
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, FILTER_WORDS
 from webhook.core.explain.obstacles import Obstacle, grouped, obstacles
@@ -142,7 +142,7 @@ def explain_pod(
     balances = tuple(balances_of(cycle))
     if brief:
         # Fixes are tried one by one as they are taken, so a review pays for the first alone.
-        smallest = islice(fixes(problem, well_known=well_known), 1) if why is Cause.SPREAD else ()
+        smallest = islice(pod_fixes(problem, well_known=well_known), 1) if why is Cause.SPREAD else ()
         left_out = not_evaluated(problem)
         return Explanation(problem, verdict, why, otherwise, balances, tuple(smallest), (), left_out)
     if why is Cause.OTHER:
@@ -155,7 +155,7 @@ def explain_pod(
         cause=why,
         otherwise=otherwise,
         balances=balances,
-        fixes=tuple(fixes(problem, _narrowing(problem, balances, index), well_known=well_known))
+        fixes=tuple(pod_fixes(problem, _narrowing(problem, balances, index), well_known=well_known))
         if why is Cause.SPREAD
         else (),
         reliefs=() if why is None else tuple(reliefs(problem, verdict)),

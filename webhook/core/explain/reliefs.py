@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from webhook.core.api.resources import PODS
 from webhook.core.api.types import HONOR, Toleration
 from webhook.core.api.well_known import NODE_STATES, TAINT_UNSCHEDULABLE
-from webhook.core.changes.one_pod import changed
+from webhook.core.changes.candidates import changed
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, PARTS
 from webhook.core.explain.obstacles import toleration_for, untolerated
 from webhook.core.index import node_sets

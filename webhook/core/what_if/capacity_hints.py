@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from webhook.core.changes.candidates import at_most
 from webhook.core.context import Context
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.more_nodes import Added, nodes_to_add
@@ -31,17 +32,15 @@ def room(of: Outcomes, within: Context) -> Room:
     if of.alone or of.simulation is None or of.whole.outcome not in (Outcome.NO_FIT, Outcome.STUCK):
         return Room()
 
-    left = trials_in(_TRIALS, within.cluster)
-
     def fits(other: ReadOnlyIndex) -> bool:
-        nonlocal left
-        left -= 1
-        return left >= 0 and all_fit([again(each, within.beside(other)) for each in of.players], other, _EFFORT)
+        return all_fit([again(each, within.beside(other)) for each in of.players], other, _EFFORT)
 
     batches = batches_of(of.players)
     rolling = any(each.rollout is not None for each in of.players)
     return Room(
-        added=nodes_to_add(batches, within.cluster, fits, within.policy.domains),
+        added=nodes_to_add(
+            batches, within.cluster, at_most(trials_in(_TRIALS, within.cluster), fits), within.policy.domains
+        ),
         preempts=None if rolling else preempted(batches, within.cluster, of.simulation, _EFFORT),
     )
 

@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import Pod
+from webhook.core.changes.candidates import PodFix
 from webhook.core.changes.change import template_with
-from webhook.core.changes.one_pod import PodFix
 from webhook.core.coming_pods.missing_pods import ToCome, all_anew, to_come
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context

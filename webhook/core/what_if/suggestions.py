@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES, TAINT_UNSCHEDULABLE
-from webhook.core.changes.all_pods import Loosenings
-from webhook.core.changes.change import Changes, template_with, value_of
-from webhook.core.changes.wording import in_words, trade_off
+from webhook.core.changes.candidates import Candidates
+from webhook.core.changes.change import Changes, in_words, template_with, trade_off, value_of
 from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.overlay import with_nodes
@@ -103,7 +102,7 @@ def _of_constraints(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Sugg
     if len(written) != len(end.after.problem.pod.pod_spec.constraints):
         return  # those of the pod were injected
     found = [each.changes for each in end.after.fixes]
-    choices = Loosenings(
+    choices = Candidates(
         constraints=written,
         domains={
             each.index: each.domains.column.domain_count(each.domains.counting)

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from webhook.core.changes.one_pod import PodFix
+from webhook.core.changes.candidates import PodFix
 from webhook.core.explain.cause_text import not_evaluated_lines
 from webhook.core.explain.edit_target import command, patch
 from webhook.core.explain.explanation import Explanation

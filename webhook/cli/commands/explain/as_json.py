@@ -6,7 +6,7 @@ import msgspec
 
 from webhook.cli.commands.explain.answer import AnsweredQuestion
 from webhook.cli.terminal import Json
-from webhook.core.changes.one_pod import PodFix
+from webhook.core.changes.candidates import PodFix
 from webhook.core.explain.cause_text import relief_text
 from webhook.core.explain.edit_target import EditTarget
 from webhook.core.explain.explanation import Balance

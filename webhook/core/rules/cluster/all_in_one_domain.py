@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import ClaimSource, Pod, SpreadConstraint, Volume
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.changes.one_pod import changed
+from webhook.core.changes.candidates import changed
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
 from webhook.core.explain.explanation import without_spread
 from webhook.core.index.read_only import ReadOnlyIndex

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator
 
 from webhook.core.api import gates
 from webhook.core.api.written_selector import has_conditions
-from webhook.core.changes.fix import Fix
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.cluster.frame.karpenter import Difference, differences
-from webhook.core.rules.frame.edits import softening
+from webhook.core.rules.frame.fixes import Fix, softening
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes

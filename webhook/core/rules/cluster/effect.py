@@ -8,13 +8,12 @@ from msgspec.structs import replace
 from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
-from webhook.core.changes.fix import Fix
 from webhook.core.index.key_suggestions import ON_EVERY_NODE, intended
 from webhook.core.json_edits import Edit
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counting import counts_itself
-from webhook.core.rules.frame.edits import removal
+from webhook.core.rules.frame.fixes import Fix, removal
 from webhook.core.rules.frame.own_pods import counts_own_pods_only, own_selector
 from webhook.core.rules.frame.pins import are_held, is_in_one_domain, nothing_to_balance
 from webhook.core.rules.frame.rule import Finding, Need, Rule, RuleAnswer, Severity, guarded

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Iterator
 
 from webhook.core.api.well_known import SUCCESSORS
-from webhook.core.changes.fix import Fix
 from webhook.core.index.key_suggestions import ON_EVERY_NODE, PLACES, meant_by, near
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import over_another_key
+from webhook.core.rules.frame.fixes import Fix, over_another_key
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import EQUALS, Selector, selector_from_labels
 from webhook.core.api.types import LabelSelector, Pod
 from webhook.core.api.written_selector import pairs_text
-from webhook.core.changes.fix import Fix
-from webhook.core.changes.one_pod import changed
+from webhook.core.changes.candidates import changed
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod
 from webhook.core.groups.membership import memberships
 from webhook.core.index import node_sets
@@ -27,7 +26,7 @@ from webhook.core.rules.frame.counting import (
     late_keys,
     selects,
 )
-from webhook.core.rules.frame.edits import changes, changes_in
+from webhook.core.rules.frame.fixes import Fix, changes, changes_in
 from webhook.core.rules.frame.own_pods import (
     NO_SELECTOR,
     called,

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import are_plainly_right, validate_constraints
-from webhook.core.changes.fix import Fix
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.frame.api_errors import (
     UNREAD_TEMPLATE,
@@ -18,6 +17,7 @@ from webhook.core.rules.constraint.frame.api_errors import (
     fix_of,
     plainly_right,
 )
+from webhook.core.rules.frame.fixes import Fix
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.workloads.reading import reaches_template, takes_any_template

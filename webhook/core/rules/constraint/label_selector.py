@@ -18,11 +18,10 @@ from webhook.core.api.written_selector import (
     requirements,
     short_text,
 )
-from webhook.core.changes.fix import Fix
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counting import LATE_LABELS
-from webhook.core.rules.frame.edits import changes
+from webhook.core.rules.frame.fixes import Fix, changes
 from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.rule import (
     AskedAgain,

@@ -13,12 +13,11 @@ from webhook.core.api.types import LabelSelector, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.written_selector import is_refused, requirements, selected_keys, selector_as_json, without_key
 from webhook.core.apiserver.validation import are_plainly_right
-from webhook.core.changes.fix import Fix, all_of
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.frame.api_errors import UNREAD_TEMPLATE, broken_at, fix_of, plainly_right
 from webhook.core.rules.frame.counting import LATE_LABELS
-from webhook.core.rules.frame.edits import changes
+from webhook.core.rules.frame.fixes import Fix, all_of, changes
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 from webhook.core.api.well_known import HOSTNAME, SUCCESSORS, ZONE
-from webhook.core.changes.fix import Fix
 from webhook.core.index.key_suggestions import meant_by, meant_by_bare
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import over_another_key
+from webhook.core.rules.frame.fixes import Fix, over_another_key
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import quoted

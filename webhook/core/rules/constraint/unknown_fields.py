@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from webhook.core.changes.fix import Fix
 from webhook.core.json_edits import Edit, value_at
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.frame.field_names import (
@@ -19,6 +18,7 @@ from webhook.core.rules.constraint.frame.field_names import (
     meant_with,
 )
 from webhook.core.rules.frame.as_written import Written
+from webhook.core.rules.frame.fixes import Fix
 from webhook.core.rules.frame.rule import Finding, Rule, Severity
 from webhook.core.text import together
 from webhook.core.workloads.custom_kinds import CONSTRAINTS

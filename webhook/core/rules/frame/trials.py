@@ -18,9 +18,9 @@ from msgspec import structs
 
 from webhook.core.api.types import PodTemplate, SpreadConstraint
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.changes.fix import Fix, all_of, without_edits
 from webhook.core.decoders import converted
 from webhook.core.json_edits import Edit, applied
+from webhook.core.rules.frame.fixes import Fix, all_of, without_edits
 from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, RuleAnswer
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.limits.size import keys_in

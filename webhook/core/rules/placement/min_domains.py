@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from webhook.core.changes.change import Change
-from webhook.core.changes.fix import Fix
 from webhook.core.defaulting.injection import injected_into
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.fixes import Fix
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS

@@ -12,10 +12,10 @@ from manifest import DENY, RECENT, constraint, examined, workload
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver import field_errors, validation
 from webhook.core.apiserver.field_errors import ErrorType, FieldError
-from webhook.core.changes.fix import Fix
 from webhook.core.context import Context
 from webhook.core.json_edits import applied
 from webhook.core.rules.constraint.frame.api_errors import broken_at, fix_of
+from webhook.core.rules.frame.fixes import Fix
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.rule_set import API_RULES, BY_ID
 

@@ -13,10 +13,9 @@ from webhook.core.api.selectors import compile_required_nodes, first_untolerated
 from webhook.core.api.types import HONOR, IGNORE, Affinity, NodeSelectorTerm
 from webhook.core.api.well_known import HOSTNAME, PREFER_NO_SCHEDULE
 from webhook.core.api.written_selector import has_conditions
-from webhook.core.changes.fix import Fix
 from webhook.core.index.node_sets import to_slots
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.rules.frame.edits import changes
+from webhook.core.rules.frame.fixes import Fix, changes
 from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes

@@ -14,9 +14,8 @@ from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelectorRequirement
 from webhook.core.apiserver.field_errors import ErrorType, FieldError
 from webhook.core.apiserver.validation import are_plainly_right
-from webhook.core.changes.fix import Fix
 from webhook.core.json_edits import Edit, value_at
-from webhook.core.rules.frame.edits import changes, redundant
+from webhook.core.rules.frame.fixes import Fix, changes, redundant
 from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import nearest, one_line, together

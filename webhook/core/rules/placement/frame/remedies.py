@@ -16,10 +16,9 @@ from webhook.core.changes.change import (
     honored,
     softened,
 )
-from webhook.core.changes.fix import Fix, all_of, without_edits
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.proofs.workload_problem import CountedConstraint
-from webhook.core.rules.frame.edits import changes, changes_in, removal, softening
+from webhook.core.rules.frame.fixes import Fix, all_of, changes, changes_in, removal, softening, without_edits
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
 

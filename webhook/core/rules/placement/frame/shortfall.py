@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.well_known import HOSTNAME, JOB_NAME
-from webhook.core.changes.all_pods import Loosenings
+from webhook.core.changes.candidates import Candidates, at_most
 from webhook.core.changes.change import WHEN_UNSATISFIABLE, Changes, template_with
 from webhook.core.coming_pods.missing_pods import ToCome, all_anew, in_a_rollout, to_come
 from webhook.core.coming_pods.next_pod import PodSource
@@ -231,7 +231,7 @@ def suggested(short: Shortfall) -> tuple[str, Remedy]:
 
 def _that_helps(short: Shortfall, template: Template) -> Changes | None:
     case = short.case
-    choices = Loosenings(
+    choices = Candidates(
         constraints=template.template.pod_spec.constraints,
         domains={
             placed.index: room.column.domain_count(room.domains.counting)
@@ -240,14 +240,12 @@ def _that_helps(short: Shortfall, template: Template) -> Changes | None:
         revision=case.subject.workload.traits.revision or "" if short.question is Question.ROLLOUT else "",
         pairs=case.subject.offline,
     )
-    left = _MAX_FIXES_TRIED_OFFLINE if case.subject.offline else _MAX_FIXES_TRIED
+    most = _MAX_FIXES_TRIED_OFFLINE if case.subject.offline else _MAX_FIXES_TRIED
 
     def fits(changes: Changes) -> bool:
-        nonlocal left
-        left -= 1
-        return left >= 0 and not case.subject.late and _always_fit(short, template_with(template, changes))
+        return not case.subject.late and _always_fit(short, template_with(template, changes))
 
-    return next(choices.that_help(fits), None)
+    return next(choices.that_help(at_most(most, fits)), None)
 
 
 def _always_fit(short: Shortfall, template: Template) -> bool:

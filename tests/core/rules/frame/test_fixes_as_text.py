@@ -3,9 +3,8 @@
 import pytest
 
 from webhook.core.api.types import LabelSelector, PodTemplate, SpreadConstraint
-from webhook.core.changes.fix import Fix, all_of
 from webhook.core.json_edits import Edit, applied, value_at
-from webhook.core.rules.frame.edits import changes, changes_in, removal, softening
+from webhook.core.rules.frame.fixes import Fix, all_of, changes, changes_in, removal, softening
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.workloads.workload import Template
 from webhook.core.yaml_flow import flow

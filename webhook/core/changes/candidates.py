@@ -1,16 +1,18 @@
-"""The smallest changes to a pod's own hard constraints after which some node admits it.
+"""The changes of constraints that may help pods that do not fit, smallest first, each tried before it is offered.
 
-Each was evaluated: the same filters, run again with the changed constraints, leave a node. This is about one pod;
-whether the pods after it fit too is not evaluated.
+- For one pod (`pod_fixes`): its filters run again with the change, and leave a node. The pods after it may still wait.
+- For all pods of a workload (`Candidates`): the caller tries each change with all pods, since what helps one pod need
+  not help all. Nor is looser always better: a larger maxSkew can open a new way to get stuck.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations, cycle
+from typing import ParamSpec, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.types import LabelSelector, Pod
+from webhook.core.api.types import LabelSelector, Pod, SpreadConstraint
 from webhook.core.changes.change import (
     NODE_AFFINITY_POLICY,
     NODE_TAINTS_POLICY,
@@ -29,6 +31,92 @@ from webhook.core.scheduler.problem import Problem
 
 # The largest maxSkew that the API accepts stands for no limit.
 _NO_LIMIT = 2**31 - 1
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def at_most(most: int, helps: Callable[_P, bool]) -> Callable[_P, bool]:
+    """The same trial, which fails without being made once `most` were made."""
+    left = iter(range(most))
+    return lambda *args, **kwargs: next(left, None) is not None and helps(*args, **kwargs)
+
+
+def first_stage(*stages: Iterable[_T | None]) -> Iterator[_T]:
+    """What helped of the first stage in which anything did; later stages give up more, and are not tried then."""
+    for stage in stages:
+        helped = False
+        for found in stage:
+            if found is not None:
+                helped = True
+                yield found
+        if helped:
+            return
+
+
+class Candidates(Struct, frozen=True, kw_only=True):
+    """The constraints of a workload, and what is known of them.
+
+    Args:
+        constraints: All of its template.
+        domains: How many domains count, by index in ``constraints``.
+        skews: The lowest maxSkew that can help, by index, where that is known.
+        revision: The label that differs between revisions, during a rolling update.
+        further: How many values of maxSkew are tried.
+        pairs: Whether two of the changes are tried together.
+        first: Changes to try before all others.
+    """
+
+    constraints: Sequence[SpreadConstraint]
+    domains: Mapping[int, int] = {}
+    skews: Mapping[int, int] = {}
+    revision: str = ""
+    further: int = 2
+    pairs: bool = True
+    first: Sequence[Changes] = ()
+
+    def that_help(self, fits: Callable[[Changes], bool]) -> Iterator[Changes]:
+        """The changes with which all pods fit: those that keep the pods spread, and then those that do not.
+
+        Of a field only the first value that helps. Two together, or all constraints at once, only where one alone does
+        not help.
+        """
+        small = [*self._small()]
+        pairs = (pair for pair in combinations(small, 2) if self.pairs and pair[0].at != pair[1].at)
+        yield from first_stage(_of_each_field((*self.first, *((each,) for each in small)), fits), _first(pairs, fits))
+        soft = [softened(self.constraints, index) for index, each in enumerate(self.constraints) if each.hard]
+        all_soft = [_joined(soft)] * (len(soft) > 1)
+        yield from first_stage(_of_each_field(soft, fits), _first(all_soft, fits))
+
+    def _small(self) -> Iterator[Change]:
+        """One field of one constraint, after which pods are spread still."""
+        hard = [(index, each) for index, each in enumerate(self.constraints) if each.hard]
+        for field in (NODE_TAINTS_POLICY, NODE_AFFINITY_POLICY):
+            for index, _ in hard:
+                yield from honored(self.constraints, index, field)
+        for index, each in hard:
+            there = self.domains.get(index, 0)
+            if (each.min_domains or 1) > max(1, there):
+                yield Change(index, "minDomains", there if there > 1 else None)
+        for index, each in hard:
+            keys = each.match_label_keys or ()
+            if self.revision and self.revision not in keys and each.label_selector is not None:
+                yield Change(index, "matchLabelKeys", (*keys, self.revision))
+        for more in range(self.further):
+            for index, each in hard:
+                least = max(self.skews.get(index, 0), (each.max_skew or 0) + 1)
+                yield Change(index, "maxSkew", least + more)
+
+
+def _of_each_field(several: Iterable[Changes], fits: Callable[[Changes], bool]) -> Iterator[Changes]:
+    solved: set[str] = set()
+    for changes in several:
+        if changes[0].at not in solved and fits(changes):
+            solved.add(changes[0].at)
+            yield changes
+
+
+def _first(several: Iterable[Changes], fits: Callable[[Changes], bool]) -> Iterator[Changes | None]:
+    yield next(filter(fits, several), None)
 
 
 class PodFix(Struct, frozen=True):
@@ -44,10 +132,12 @@ class PodFix(Struct, frozen=True):
 
 
 class Narrowing(Struct, frozen=True, kw_only=True):
-    """Constraints that count pods of other workloads, and selectors with which they count only the pod's own workload.
+    """Selectors with which constraints count only the pod's own workload.
 
-    Shape: by the constraint's index in the pod. For ``agreed`` ones the other workloads are spread over the same key,
-    so that counting them may be intended. ``take`` makes the problem of a pod with other selectors.
+    Args:
+        selectors: By the constraint's index in the pod.
+        agreed: Constraints whose other workloads are spread over the same key: counting them may be intended.
+        take: Makes the problem of a pod with other selectors.
     """
 
     selectors: Mapping[int, LabelSelector]
@@ -61,12 +151,16 @@ def changed(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
     return replace(change(problem), nominated=nominated)
 
 
-def fixes(problem: Problem, narrowing: Narrowing | None = None, *, well_known: bool = False) -> Iterator[PodFix]:
+def pod_fixes(problem: Problem, narrowing: Narrowing | None = None, *, well_known: bool = False) -> Iterator[PodFix]:
     """Fixes for a pod that no node admits, smallest first; none if only a change of the cluster helps.
 
-    Shape: first the correction of misspelt keys, with one of the other changes if need be. Then changes of one
-    constraint; if none of these helps, the same change of all constraints. Each is evaluated when it is taken from the
-    iterator. ``well_known`` as in `near`.
+    First the correction of misspelt keys, with one of the other changes if need be. Then changes of one constraint; if
+    none of these helps, the same change of all constraints. Each is tried when it is taken from the iterator.
+
+    Args:
+        problem: The pod and the cluster.
+        narrowing: Selectors to offer.
+        well_known: As in `near`.
     """
     declared = [index for index, each in enumerate(problem.pod.pod_spec.constraints) if each.hard]
     if len(declared) != len(problem.hard.constraints):
@@ -83,18 +177,15 @@ def fixes(problem: Problem, narrowing: Narrowing | None = None, *, well_known: b
 
 def _loosened(problem: Problem, declared: Sequence[int]) -> Iterator[PodFix]:
     domains = dict(zip(declared, Cycle(problem).domains, strict=True))
-    alone = [[index] for index in declared]
+
+    def tried(groups: Sequence[Sequence[int]]) -> Iterator[PodFix | None]:
+        for candidates in cycle([_candidates(problem, domains, group) for group in groups]):
+            if (changes := next(candidates, None)) is None:
+                return
+            yield _proven(problem, declared, changes) if changes else None
+
     # One constraint at a time, since a change of all gives up more than most pods need.
-    for groups in (alone, [declared] if len(declared) > 1 else []):
-        helped = False
-        for candidates, group in product(_CANDIDATES, groups):
-            changes = candidates(problem, domains, group)
-            fix = _proven(problem, declared, changes) if changes else None
-            if fix is not None:
-                helped = True
-                yield fix
-        if helped:
-            return
+    yield from first_stage(tried([[index] for index in declared]), tried([declared] if len(declared) > 1 else []))
 
 
 def meant_on(key: str, nodes: NodeView, *, well_known: bool = False) -> str | None:
@@ -129,16 +220,14 @@ def _respelt(problem: Problem, declared: Sequence[int], *, well_known: bool) -> 
 
 def _narrowed(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Iterator[PodFix]:
     """Narrow the selector of one constraint; if that is not enough, of all that count other workloads."""
-    helping = [fix for index in places if (fix := _with_selectors(pod, narrowing, [index]))]
-    if not helping and len(places) > 1:
-        helping = [fix for fix in [_with_selectors(pod, narrowing, places)] if fix]
-    yield from helping
 
+    def tried(groups: Iterable[Sequence[int]]) -> Iterator[PodFix | None]:
+        for group in groups:
+            changes = tuple(Change(index, "labelSelector", narrowing.selectors[index]) for index in group)
+            feasible = decide(narrowing.take(_with(pod, changes))).feasible
+            yield PodFix(changes, feasible) if feasible else None
 
-def _with_selectors(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> PodFix | None:
-    changes = tuple(Change(index, "labelSelector", narrowing.selectors[index]) for index in places)
-    feasible = decide(narrowing.take(_with(pod, changes))).feasible
-    return PodFix(changes, feasible) if feasible else None
+    yield from first_stage(tried([index] for index in places), tried([places] if len(places) > 1 else []))
 
 
 def _with(pod: Pod, changes: Changes) -> Pod:
@@ -150,22 +239,23 @@ def _with(pod: Pod, changes: Changes) -> Pod:
 _Domains = Mapping[int, Domains]
 
 
-def _honored(field: str) -> Callable[..., Changes]:
-    def changes(problem: Problem, _: _Domains, group: Sequence[int]) -> Changes:
-        constraints = problem.pod.pod_spec.constraints
-        return tuple(each for index in group for each in honored(constraints, index, field))
-
-    return changes
-
-
-def _fewer(_: Problem, domains: _Domains, group: Sequence[int]) -> Changes:
-    """Lower minDomains to the number of eligible domains."""
+def _candidates(problem: Problem, domains: _Domains, group: Sequence[int]) -> Iterator[Changes]:
+    """The same change of these constraints, from what still spreads the pods to what gives up the guarantee."""
+    constraints = problem.pod.pod_spec.constraints
+    for field in (NODE_TAINTS_POLICY, NODE_AFFINITY_POLICY):
+        yield _joined(honored(constraints, index, field) for index in group)
     eligible = {index: domains[index].column.domain_count(domains[index].counting) for index in group}
-    return tuple(
+    yield tuple(
         Change(index, "minDomains", there)
         for index, there in eligible.items()
         if 0 < there < domains[index].constraint.min_domains
     )
+    yield _widened(problem, domains, group)
+    yield _joined(softened(constraints, index) for index in group)
+
+
+def _joined(several: Iterable[Changes]) -> Changes:
+    return tuple(chain.from_iterable(several))
 
 
 def _widened(problem: Problem, domains: _Domains, group: Sequence[int]) -> Changes:
@@ -217,21 +307,6 @@ def _skews(domains: Domains) -> Iterator[tuple[int, int]]:
         rest &= ~nodes
     yield max(least, domains.self_match - domains.global_minimum), rest
     yield from crowded.items()
-
-
-def _softened(problem: Problem, _: _Domains, group: Sequence[int]) -> Changes:
-    constraints = problem.pod.pod_spec.constraints
-    return tuple(each for index in group for each in softened(constraints, index))
-
-
-# From changes that still spread the pods over the nodes they can use to the one that gives up the guarantee.
-_CANDIDATES: Sequence[Callable[[Problem, _Domains, Sequence[int]], Changes]] = (
-    _honored(NODE_TAINTS_POLICY),
-    _honored(NODE_AFFINITY_POLICY),
-    _fewer,
-    _widened,
-    _softened,
-)
 
 
 def _proven(problem: Problem, declared: Sequence[int], changes: Changes) -> PodFix | None:
