@@ -51,7 +51,7 @@ BREAKS = {
         "import webhook.core.groups.status.distribution",
     ),
     "inside explanations": ("webhook/cli/commands/version.py", "import webhook.core.explain.counted_pods"),
-    "inside the rules": ("webhook/cli/commands/version.py", "import webhook.core.rules.frame.counting"),
+    "inside the rules": ("webhook/cli/commands/version.py", "import webhook.core.rules.frame.counted_workloads"),
     "inside the rules about constraints": (
         "webhook/cli/commands/version.py",
         "import webhook.core.rules.constraint.frame.field_names",

@@ -15,8 +15,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.label_column import Column
 from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counting import OWN_LABELS, foreign_pods, readable_selector, selects
-from webhook.core.rules.frame.own_pods import NO_SELECTOR, own_selector
+from webhook.core.rules.frame.counted_workloads import NO_SELECTOR, OWN_LABELS, foreign_pods, selects
 from webhook.core.rules.frame.rule import (
     NO_REPLICAS,
     Finding,
@@ -58,7 +57,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     if not workload.traits.replicated or workload.replicas in NO_REPLICAS or not workload.templates:
         return ()
     missing = subject.lacks("nodes", "pods")
-    own = None if missing else own_selector(subject)
+    own = None if missing else subject.own_selector
     if index is None or own is None:
         return (NotEvaluated(ALL_IN_ONE.id, missing or NO_SELECTOR),)
     counts = index.count(workload.meta.namespace, own)

@@ -11,8 +11,17 @@ from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.index.objects import Declared, Owner
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counting import OWN_LABELS, late_keys, readable_selector, selects
-from webhook.core.rules.frame.own_pods import called, counted_workloads, groups_of, have_one_controller, is_member
+from webhook.core.rules.frame.counted_workloads import (
+    OWN_LABELS,
+    called,
+    counted_workloads,
+    groups_of,
+    have_one_controller,
+    is_member,
+    late_keys,
+    readable_selector,
+    selects,
+)
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import quoted

@@ -12,9 +12,8 @@ from webhook.core.index.key_suggestions import ON_EVERY_NODE, intended
 from webhook.core.json_edits import Edit
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counting import counts_itself
+from webhook.core.rules.frame.counted_workloads import counts_itself, counts_own_pods_only
 from webhook.core.rules.frame.fixes import Fix, removal
-from webhook.core.rules.frame.own_pods import counts_own_pods_only, own_selector
 from webhook.core.rules.frame.pins import are_held, is_in_one_domain, nothing_to_balance
 from webhook.core.rules.frame.rule import Finding, Need, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject, place
@@ -448,7 +447,7 @@ def _too_few(placed: Placed, subject: Subject) -> _Why | None:
 
 def _running(subject: Subject) -> int:
     """How many pods the workload's own selector matches, as far as that is known."""
-    own = None if subject.index is None or subject.lacks("pods") else own_selector(subject)
+    own = None if subject.index is None or subject.lacks("pods") else subject.own_selector
     if own is None or subject.index is None:
         return 0
     return sum(subject.index.count(subject.workload.meta.namespace, own).values())

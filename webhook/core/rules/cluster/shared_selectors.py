@@ -18,24 +18,21 @@ from webhook.core.index.objects import Owner
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.policy.policy import Mode, profile_for
-from webhook.core.rules.frame.counting import (
+from webhook.core.rules.frame.counted_workloads import (
     LATE_LABELS,
+    NO_SELECTOR,
     OWN_LABELS,
+    called,
+    counted_workloads,
     counts_without,
     foreign_pods,
+    groups_of,
+    have_one_controller,
+    is_member,
     late_keys,
     selects,
 )
 from webhook.core.rules.frame.fixes import Fix, changes, changes_in
-from webhook.core.rules.frame.own_pods import (
-    NO_SELECTOR,
-    called,
-    counted_workloads,
-    groups_of,
-    have_one_controller,
-    is_member,
-    own_selector,
-)
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import usable_nodes_of
@@ -81,7 +78,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
 
 
 def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
-    own, namespace = own_selector(subject), subject.workload.meta.namespace
+    own, namespace = subject.own_selector, subject.workload.meta.namespace
     counting = [placed for placed in subject.placed if selects(placed.constraint)]
     for (_, late, selector), alike in subject.timely(_by_selector(counting, subject.workload).items()):
         if not (late or own is None):
@@ -125,7 +122,7 @@ TOO_WIDE = Rule(
 
 def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
     """One finding for each selector that matches pod templates in the same file, of workloads without pods."""
-    workload, own = subject.workload, own_selector(subject)
+    workload, own = subject.workload, subject.own_selector
     if own is None or workload.meta.controller is not None:
         return
     counting = [placed for placed in subject.placed if selects(placed.constraint)]
@@ -367,7 +364,7 @@ def _numbers(
 
     Shape: None too where nothing is proven. They are taken from all constraints that count them.
     """
-    own, profile = own_selector(subject), profile_for(subject.policy, pod.pod_spec.scheduler_name)
+    own, profile = subject.own_selector, profile_for(subject.policy, pod.pod_spec.scheduler_name)
     problem = take(index, pod, profile=profile)
     number = sum(each.hard for each in placed.template.template.pod_spec.constraints[: placed.index])
     if own is None or problem.hard.error or number >= len(problem.hard.constraints) or _overlap(lacking, pod, index):

@@ -15,7 +15,6 @@ from webhook.core.rules.constraint.frame.api_errors import (
     broken_at,
     fitting,
     fix_of,
-    plainly_right,
 )
 from webhook.core.rules.frame.fixes import Fix
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity
@@ -27,7 +26,7 @@ _UNMARSHAL = re.compile(r"json: cannot unmarshal (.+) into Go .+ of type (.+)", 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """Every error of every template, in upstream's order; what only the pods will be told is `refused`'s."""
-    plain = subject.once(plainly_right) or takes_any_template(subject.workload, subject.version)
+    plain = subject.plainly_right or takes_any_template(subject.workload, subject.version)
     return () if plain else _errors(subject)
 
 

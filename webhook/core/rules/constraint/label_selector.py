@@ -20,9 +20,8 @@ from webhook.core.api.written_selector import (
 )
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counting import LATE_LABELS
+from webhook.core.rules.frame.counted_workloads import LATE_LABELS, own_labels
 from webhook.core.rules.frame.fixes import Fix, changes
-from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.rule import (
     AskedAgain,
     Finding,

@@ -23,8 +23,8 @@ from webhook.core.api.well_known import (
 from webhook.core.api.written_selector import has_conditions, selected_keys
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.counted_workloads import counts_own_pods_only
 from webhook.core.rules.frame.fixes import changes
-from webhook.core.rules.frame.own_pods import counts_own_pods_only
 from webhook.core.rules.frame.rule import (
     AskedAgain,
     Finding,

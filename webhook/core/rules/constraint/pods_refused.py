@@ -15,8 +15,8 @@ from webhook.core.api.written_selector import is_refused, requirements, selected
 from webhook.core.apiserver.validation import are_plainly_right
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.constraint.frame.api_errors import UNREAD_TEMPLATE, broken_at, fix_of, plainly_right
-from webhook.core.rules.frame.counting import LATE_LABELS
+from webhook.core.rules.constraint.frame.api_errors import UNREAD_TEMPLATE, broken_at, fix_of
+from webhook.core.rules.frame.counted_workloads import LATE_LABELS
 from webhook.core.rules.frame.fixes import Fix, all_of, changes
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
@@ -46,7 +46,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
 def _are_plain(subject: Subject) -> bool:
     """Whether a first look shows that nothing is refused of the pods; of most workloads it does."""
     workload = subject.workload
-    if not workload.built_in or _is_long(workload) or not subject.once(plainly_right):
+    if not workload.built_in or _is_long(workload) or not subject.plainly_right:
         return False
     return all(each.template.pod_spec.affinity is None for each in workload.templates)
 

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterable
 from enum import Enum, StrEnum, auto
-from typing import ParamSpec
+from typing import ParamSpec, TypedDict, Unpack
 
 from msgspec import Struct
 
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.as_written import Written
-from webhook.core.rules.frame.subject import Subject
+from webhook.core.rules.frame.fixes import Fix
+from webhook.core.rules.frame.subject import Placed, Subject
 
 # Kinds that keep no number of pods running, or one on each node.
 NO_REPLICAS = frozenset({0, 1})
@@ -61,6 +62,18 @@ class Finding(Struct, frozen=True, kw_only=True):
     warns: bool | None = None
     at_most: Mode = Mode.DENY
     severity: Severity | None = None
+
+
+class _Texts(TypedDict, total=False):
+    """Other fields of a finding."""
+
+    remedy: str
+    warning: str
+    headline: str
+    detail: str
+    key: str
+    warns: bool | None
+    severity: Severity | None
 
 
 class NotEvaluated(Struct, frozen=True):
@@ -153,6 +166,12 @@ class Rule(Struct, frozen=True, kw_only=True):
     def slow(self) -> bool:
         """Whether it may run out of time unnoticed; a dry run reports that itself."""
         return bool(self.needs or self.uses) and Need.DRY_RUN not in self.needs
+
+    def finding(self, placed: Placed, field: str, fix: Fix, *, summary: str, **texts: Unpack[_Texts]) -> Finding:
+        """A finding about a field of a constraint, or all of it; the constraint's key is its key, unless given."""
+        path = f"{placed.path}.{field}" if field else placed.path
+        texts.setdefault("key", placed.key)
+        return Finding(rule=self.id, path=path, summary=summary, **fix.fields, **texts)
 
 
 def short_enough(rule: str, *lines: str) -> str:

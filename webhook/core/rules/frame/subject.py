@@ -1,23 +1,25 @@
 """What a rule is asked about: one object, its constraints, and the circumstances in which it is examined."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
 
-from webhook.core.api.selectors import Selector
+from webhook.core.api.selectors import Selector, SelectorError
 from webhook.core.api.types import ObjectMeta, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.apiserver.validation import are_plainly_right
 from webhook.core.cached_property import cached_property
 from webhook.core.context import Context
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.pod_admission import as_admitted
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.frame.counting import readable_selector
 from webhook.core.rules.limits.size import exceeded
+from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
 from webhook.core.text import constraint_name, quoted, segment_of
+from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.workload import Template, Workload, namespace_of
 
 NO_CLUSTER = "no cluster"
@@ -111,6 +113,16 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         known = None if self.index is None else self.index.autoscaler(*of, namespace, name)
         return next(beside, known)
 
+    @cached_property
+    def own_selector(self) -> Selector | None:
+        """The selector of the workload's pods in every revision; None if the kind has none, or if it is invalid."""
+        return selector_of(self.workload)
+
+    @cached_property
+    def plainly_right(self) -> bool:
+        """Whether a first look shows that kube-apiserver has nothing against the constraints, or that there are none."""
+        return all(are_plainly_right(each.template.pod_spec.constraints) for each in self.workload.templates)
+
     @property
     def pods(self) -> str:
         """The pods as subject of a sentence in messages: "the pods have"."""
@@ -184,6 +196,14 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
             if self.late:
                 return
             yield item
+
+
+def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
+    """The selector by which the constraint counts, for a pod with these labels; None if it is invalid."""
+    try:
+        return counting_selector(constraint, labels)
+    except SelectorError:
+        return None
 
 
 def noun_of(key: str) -> str:

@@ -19,7 +19,6 @@ from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of, small_game_of
 from webhook.core.placement.simulation import one_order
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.own_pods import own_selector
 from webhook.core.rules.frame.rule import (
     NO_REPLICAS,
     SEARCH,
@@ -275,7 +274,7 @@ def _game_in(nodes: int, coming: ToCome, others: Sequence[PodBatch], subject: Su
 
 def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex) -> bool:
     """Whether pods of the workload are in the domain; true where nobody knows."""
-    own = own_selector(subject)
+    own = subject.own_selector
     if own is None:
         return True
     return domain in _by_domain(index.count(namespace_of(subject.workload.meta.namespace), own), column, index)
@@ -292,7 +291,7 @@ def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> ToCom
         workload=workload,
         template=template,
         namespace=namespace_of(workload.meta.namespace),
-        own=None if workload.is_pod else own_selector(subject),
+        own=None if workload.is_pod else subject.own_selector,
         applied=True,
     )
     replicas = 1 if template.replicas is None else template.replicas

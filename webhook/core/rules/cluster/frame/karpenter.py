@@ -15,8 +15,8 @@ from webhook.core.api.well_known import HOSTNAME, PREFER_NO_SCHEDULE
 from webhook.core.api.written_selector import has_conditions
 from webhook.core.index.node_sets import to_slots
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.rules.frame.counted_workloads import own_labels
 from webhook.core.rules.frame.fixes import Fix, changes
-from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms, settled_nodes

@@ -13,10 +13,9 @@ from msgspec import Struct
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelectorRequirement
 from webhook.core.apiserver.field_errors import ErrorType, FieldError
-from webhook.core.apiserver.validation import are_plainly_right
 from webhook.core.json_edits import Edit, value_at
+from webhook.core.rules.frame.counted_workloads import own_labels
 from webhook.core.rules.frame.fixes import Fix, changes, redundant
-from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import nearest, one_line, together
 from webhook.core.yaml_flow import flow, flow_scalar, one_field
@@ -51,14 +50,6 @@ _YAML_TEXT = re.compile(r"^[ \t]*(?:-\s|[\w./\"'-]+:(?:\s|$)|\[|\{(?!\{))", re.M
 _LABEL_TEXTS = re.compile(r"\.(?:labels|matchLabels|nodeSelector)[.\[][^\[\]]+\]?|\.(?:values|matchLabelKeys)\[\d+\]")
 _POSITIVE = {"maxSkew", "minDomains"}
 _MAX_INT32 = 2**31 - 1  # maxSkew and minDomains are of this type
-
-
-def plainly_right(subject: Subject) -> bool:
-    """Whether a first look shows that kube-apiserver has nothing against the constraints; asked for by `Subject.once`.
-
-    Shape: also true of an object without any.
-    """
-    return all(are_plainly_right(each.template.pod_spec.constraints) for each in subject.workload.templates)
 
 
 class Broken(Struct, frozen=True):

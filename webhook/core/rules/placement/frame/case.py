@@ -29,7 +29,6 @@ from webhook.core.placement.proofs.workload_problem import (
 )
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.own_pods import own_selector
 from webhook.core.rules.frame.rule import NO_REPLICAS
 from webhook.core.rules.frame.subject import Placed, Subject, noun_of
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
@@ -204,7 +203,7 @@ def is_replicated(workload: Workload, *, jobs: bool = False) -> bool:
 
 def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[TemplateUnderRule]:
     """The templates of a workload that declare a hard constraint."""
-    own = own_selector(subject) if subject.workload.traits.ordered else None
+    own = subject.own_selector if subject.workload.traits.ordered else None
     if own is not None:
         index = terminated(index, namespace_of(subject.workload.meta.namespace), own)
     for template in subject.workload.templates:
@@ -268,7 +267,7 @@ def _places(
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
     pod = subject.admitted(template, index)
     now = index.taken_at or subject.context.now
-    places = survey(index, pod, own_selector(subject), 2 * most + _MORE_ON_A_NODE, now=now, late=late)
+    places = survey(index, pod, subject.own_selector, 2 * most + _MORE_ON_A_NODE, now=now, late=late)
     return None if places.problem.hard.error else places
 
 

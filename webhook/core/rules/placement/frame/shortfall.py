@@ -24,7 +24,7 @@ from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constr
 from webhook.core.placement.proofs.workload_problem import CandidateNodes, candidate_nodes
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, always_fits, simulate
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.own_pods import NO_SELECTOR, own_selector
+from webhook.core.rules.frame.counted_workloads import NO_SELECTOR
 from webhook.core.rules.frame.rule import SEARCH
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.frame.case import TemplateUnderRule, selected_by, staying
@@ -179,7 +179,7 @@ def _own_pods(case: TemplateUnderRule) -> Selector | None:
     Shape: a Job gets a selector when it is created; until then its name stands for it.
     """
     workload, labels = case.subject.workload, case.placed[0].template.template.labels
-    own = own_selector(case.subject)
+    own = case.subject.own_selector
     if own is None and workload.group_kind == JOB and workload.meta.name:
         return selector_from_labels({JOB_NAME: workload.meta.name})
     if own is not None or workload.traits.selects or not labels:

@@ -1,20 +1,25 @@
-"""Which pods are a workload's own, and other workloads whose pods a constraint counts."""
+"""Which pods a constraint counts, which of them are the workload's own, and whose the others are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.selectors import Selector
-from webhook.core.api.types import LabelSelector
-from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME
+from webhook.core.api.types import LabelSelector, SpreadConstraint
+from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME, JOB_LABELS
+from webhook.core.api.written_selector import has_conditions
 from webhook.core.groups.membership import Membership, memberships
 from webhook.core.index.objects import Owner
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.index.tables.pod_groups import Counts
+from webhook.core.rules.frame.subject import Placed, Subject, readable_selector
 from webhook.core.text import quoted
-from webhook.core.workloads.kinds import group_kind
-from webhook.core.workloads.own_selector import selector_of
+from webhook.core.workloads.kinds import REVISION_LABELS, group_kind
 from webhook.core.workloads.workload import Workload, namespace_of
 
+# Labels that no two workloads share: a constraint that matches on one counts one revision, or one Job.
+OWN_LABELS = REVISION_LABELS | {*JOB_LABELS}
+LATE_LABELS = "labels that are added after the template"
 NO_SELECTOR = "which pods are its own: the kind has no selector"
 # A constraint that counts more workloads than this counts half the namespace; each look takes time.
 _MAX_COMPARED_WORKLOADS = 16
@@ -24,13 +29,38 @@ _NAME_CHARS = 32  # of a workload's name within a warning of 120
 _IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
 
 
-def own_selector(subject: Subject) -> Selector | None:
-    """The selector of the workload's pods in every revision; None if the kind has none, or if it is invalid."""
-    return subject.once(_selector_of)
+def selects(constraint: SpreadConstraint) -> bool:
+    """Whether the constraint's selector has conditions; there are rules of their own for null and empty ones."""
+    return has_conditions(constraint.selector)
 
 
-def _selector_of(subject: Subject) -> Selector | None:
-    return selector_of(subject.workload)
+def counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
+    """Whether the constraint counts the pods that have it, and not by an empty selector."""
+    selector = readable_selector(constraint, labels)
+    return selector is not None and not selector.empty and selector.matches(labels)
+
+
+def late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: Callable[[str], bool]) -> Iterator[str]:
+    """The matchLabelKeys whose labels the pods may get later; one that nobody adds is passed over by Kubernetes."""
+    return (key for key in constraint.match_label_keys or () if key not in labels and late(key))
+
+
+def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Counts:
+    """The pods that the selector matches and the workload's own selector does not."""
+    pods = index.count(namespace, selector)
+    return counts_without(pods, index.count(namespace, selector.joined(own.requirements))) if pods else pods
+
+
+def counts_without(counts: Counts, *parts: Counts) -> Counts:
+    """The counts less those of the parts; a node without a pod is left out. Unit: pods by slot."""
+    if parts == (counts,):  # mostly a workload's pods are all that its selector counts
+        return {}
+    rest = dict(counts)
+    for slot, number in chain.from_iterable(part.items() for part in parts):
+        rest[slot] = rest.get(slot, 0) - number
+        if rest[slot] <= 0:
+            del rest[slot]
+    return rest
 
 
 def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | None) -> bool:
