@@ -56,10 +56,6 @@ BREAKS = {
         "webhook/cli/commands/version.py",
         "import webhook.core.rules.constraint.frame.field_names",
     ),
-    "inside the rules about the cluster": (
-        "webhook/cli/commands/version.py",
-        "import webhook.core.rules.cluster.frame.karpenter",
-    ),
     "inside the rules about places": (
         "webhook/cli/commands/version.py",
         "import webhook.core.rules.placement.frame.remedies",

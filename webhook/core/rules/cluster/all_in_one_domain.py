@@ -25,7 +25,7 @@ from webhook.core.rules.frame.rule import (
     RuleAnswer,
     Severity,
 )
-from webhook.core.rules.frame.subject import Subject
+from webhook.core.rules.frame.subject import Subject, readable_selector
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.node_selection import settled_nodes

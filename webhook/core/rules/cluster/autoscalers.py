@@ -1,29 +1,49 @@
 """The rule about constraints that Karpenter, the cluster autoscaler or the descheduler read unlike kube-scheduler.
 
-Source: descheduler v0.36.0 removepodsviolatingtopologyspreadconstraint; kubernetes/autoscaler#3879; of Karpenter see
-`karpenter`.
+Source: descheduler v0.36.0 removepodsviolatingtopologyspreadconstraint; kubernetes/autoscaler#3879; karpenter v1.15.0
+scheduling/topology.go, topologygroup.go, topologynodefilter.go, preferences.go, existingnode.go, taints.go,
+defaultconstraints.go.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from webhook.core.api import gates
+from webhook.core.api.selectors import compile_required_nodes, first_untolerated
+from webhook.core.api.types import HONOR, IGNORE, Affinity, NodeSelectorTerm
+from webhook.core.api.well_known import HOSTNAME, PREFER_NO_SCHEDULE
 from webhook.core.api.written_selector import has_conditions
+from webhook.core.index.node_sets import to_slots
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.cluster.frame.karpenter import Difference, differences
-from webhook.core.rules.frame.fixes import Fix, softening
+from webhook.core.rules.frame.counted_workloads import own_labels
+from webhook.core.rules.frame.fixes import Fix, changes, softening
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
+from webhook.core.scheduler.plugins.node_selection import nodes_of_terms, settled_nodes
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.kinds import DEPLOYMENT, native_version
+from webhook.core.workloads.workload import namespace_of
 
 # Deployments as the project's own manifests and charts name them. A CronJob of its is not watched.
 _DESCHEDULERS = (
     *(("kube-system", "descheduler"), ("descheduler", "descheduler")),
     ("openshift-kube-descheduler-operator", "descheduler"),
 )
+_SOFT = frozenset({PREFER_NO_SCHEDULE})
+
+
+class _Difference(NamedTuple):
+    """What is read differently, in the words of a finding."""
+
+    summary: str
+    remedy: str
+    detail: str
+    fix: Fix
+    field: str = ""
+    warns: bool | None = None
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
@@ -46,7 +66,7 @@ def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
         placed = [each for each in subject.placed if each.template is template]
         ground = UsableNodes(subject, template, index)
         for each in subject.timely(placed) if karpenter else ():
-            for difference in differences(each, placed, ground, subject, index):
+            for difference in _differences(each, placed, ground, subject, index):
                 yield _finding(each, difference)
         empty = [each for each in placed if _is_empty(each, subject)]
         apart = _over_two_keys(placed)
@@ -94,7 +114,7 @@ def _has_descheduler(index: ReadOnlyIndex) -> bool:
     return any(index.owner(native_version(DEPLOYMENT), DEPLOYMENT[1], *where) is not None for where in _DESCHEDULERS)
 
 
-def _finding(placed: Placed, difference: Difference) -> Finding:
+def _finding(placed: Placed, difference: _Difference) -> Finding:
     return Finding(
         rule=AUTOSCALER.id,
         path=placed.path + difference.field,
@@ -132,7 +152,7 @@ def _one_at_a_time(first: Placed, other: Placed, every: list[Placed], ground: Us
     fix = softening(other, every)
     return _finding(
         other,
-        Difference(
+        _Difference(
             f"the descheduler handles {keys} separately", "use ScheduleAnyway", detail, fix, ".whenUnsatisfiable"
         ),
     )
@@ -149,11 +169,253 @@ def _is_empty(placed: Placed, subject: Subject) -> bool:
 def _counting_all(placed: Placed) -> Finding:
     return _finding(
         placed,
-        Difference(
+        _Difference(
             f"{placed.name}: the descheduler counts every pod of the namespace",
             "set its labelSelector",
             "with labelSelector {} kube-scheduler counts no pod, and the descheduler every pod of the namespace: it"
             " may evict pods run after run, which kube-scheduler puts back",
             Fix("select the pods' own labels"),
         ),
+    )
+
+
+def _differences(
+    placed: Placed, all_placed: list[Placed], ground: UsableNodes, subject: Subject, index: ReadOnlyIndex
+) -> Iterator[_Difference]:
+    """What Karpenter reads differently in one constraint of a template.
+
+    Shape: ``all_placed`` are all constraints of the template, ``ground`` has its nodes.
+    """
+    found = (
+        _hosts(placed, ground, subject),
+        _full_hosts(placed, ground, subject, index),
+        _unselecting(placed, subject),
+        _alone(placed, ground),
+        _closed_domains(placed, ground),
+        _taken_for_one(placed, all_placed),
+        _narrowed(placed, ground),
+        _fields(placed),
+        # These two are about the pods: said once, of their first constraint.
+        *((_avoided_nodes(placed, ground), _terms(placed, ground)) if placed is all_placed[0] else ()),
+    )
+    yield from (each for each in found if each is not None)
+
+
+def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> _Difference | None:
+    """Nodes that Karpenter would make for pods that kube-scheduler puts on those of today."""
+    constraint, replicas = placed.constraint, placed.template.replicas
+    max_skew = constraint.max_skew or 0
+    if constraint.topology_key != HOSTNAME or max_skew < 1 or replicas is None or subject.workload.traits.on_every_node:
+        return None
+    # With a minimum of 0, no node takes more than maxSkew pods: so many nodes, rounded up.
+    asked, there = -(-replicas // max_skew), ground.open.bit_count()
+    if not 0 < there < asked:
+        return None
+    enough = -(-replicas // there)
+    asks, also = "asks for", ""
+    if not constraint.hard:
+        asks, also = "first wants", "treats ScheduleAnyway as DoNotSchedule until that fails, and "
+    said = f"{plural(asked, 'node')}, {there:,} exist{'s' if there == 1 else ''}"
+    return _Difference(
+        f"{placed.name}: Karpenter {asks} {said}",
+        f"use maxSkew: {enough}",
+        f"Karpenter {also}takes the fewest pods on a node to be 0: it puts no more than {max_skew} of"
+        f" {plural(replicas, 'pod')} on a node that it makes, while kube-scheduler spreads them over the"
+        f" {plural(there, 'node')} that they may use",
+        changes(placed, maxSkew=enough),
+        ".maxSkew",
+        warns=constraint.hard,
+    )
+
+
+def _full_hosts(placed: Placed, ground: UsableNodes, subject: Subject, index: ReadOnlyIndex) -> _Difference | None:
+    """Hosts that pods of others, or of another revision, have filled for Karpenter."""
+    constraint, replicas = placed.constraint, placed.template.replicas
+    max_skew = constraint.max_skew or 0
+    if constraint.topology_key != HOSTNAME or max_skew < 1 or replicas is None or constraint.match_label_keys:
+        return None
+    selector = placed.selector
+    if selector is None or subject.workload.traits.on_every_node:
+        return None
+    counts = index.count(namespace_of(subject.workload.meta.namespace), selector)
+    on_each = [counts.get(slot, 0) for slot in to_slots(ground.open)]
+    # As many pods as replicas are this workload's own, at rest; what Karpenter asks for these is said by `_hosts`.
+    if not on_each or min(on_each) < max_skew or not replicas <= len(on_each) * max_skew or sum(on_each) <= replicas:
+        return None
+    enough = sum(on_each) // len(on_each) + 1
+    return _Difference(
+        f"{placed.name}: Karpenter takes {plural(len(on_each), 'node')} to be full",
+        f"use maxSkew: {enough}",
+        f"the constraint counts {plural(sum(on_each), 'pod')} on the {plural(len(on_each), 'node')} that these pods may"
+        f" use, more than their {plural(replicas, 'replica')}; Karpenter takes the fewest pods on a node to be 0 and"
+        f" allows no more than {max_skew} on a node, while kube-scheduler puts more on those with the fewest",
+        changes(placed, maxSkew=enough),
+        ".maxSkew",
+    )
+
+
+def _avoided_nodes(placed: Placed, ground: UsableNodes) -> _Difference | None:
+    """Nodes that kube-scheduler avoids as long as it can, and Karpenter never takes."""
+    tolerations = ground.spec.tolerations
+    avoided = 0
+    for taints, members in ground.view.soft_taint_classes:
+        if first_untolerated(taints, tolerations, _SOFT) is not None:
+            avoided |= members
+    skipped = (avoided & ground.open).bit_count()
+    if not skipped:
+        return None
+    return _Difference(
+        f"{placed.name}: Karpenter skips {skipped:,} PreferNoSchedule node{'s' if skipped > 1 else ''}",
+        "tolerate the taint",
+        f"Karpenter puts no pod on {plural(skipped, 'node')} whose PreferNoSchedule taint the pods do not tolerate, and"
+        " with nodeTaintsPolicy Honor does not count them; to kube-scheduler they are as good as others when nothing"
+        " else is left, and count. Karpenter gives in last of all, if a NodePool has such a taint",
+        Fix("add a toleration with effect: PreferNoSchedule"),
+    )
+
+
+def _terms(placed: Placed, ground: UsableNodes) -> _Difference | None:
+    """Terms of a node affinity, which are alternatives."""
+    spec = ground.spec
+    terms = _required_terms(spec.affinity)
+    if len(terms) < 2:
+        return None
+    required = compile_required_nodes(None, spec.affinity).terms or ()
+    later = ground.open & ~nodes_of_terms(ground.view, required[:1])
+    if not later:
+        return None
+    return _Difference(
+        f"{placed.name}: Karpenter tries node affinity terms one by one",
+        "use one term",
+        "Karpenter looks for nodes by the first term of the required node affinity alone, on new nodes too, and goes on"
+        f" to the next when it finds none; {plural(later.bit_count(), 'node')} that kube-scheduler takes"
+        f" match{'es' if later.bit_count() == 1 else ''} only a later one",
+        Fix("write the terms of the required node affinity as one"),
+    )
+
+
+def _required_terms(affinity: Affinity | None) -> tuple[NodeSelectorTerm, ...]:
+    required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
+    return (required.node_selector_terms or ()) if required else ()
+
+
+def _narrowed(placed: Placed, ground: UsableNodes) -> _Difference | None:
+    """Domains that count although the pods choose others by the key itself."""
+    constraint = placed.constraint
+    key = constraint.topology_key or ""
+    if constraint.node_affinity_policy != IGNORE or key == HOSTNAME or not constraint.hard:
+        return None
+    spec = ground.spec
+    keys = {*(spec.node_selector or ())}
+    keys.update(each.key for term in _required_terms(spec.affinity) for each in term.match_expressions or ())
+    column = ground.view.column(key)
+    if key not in keys or column.domain_count(column.present) == column.domain_count(column.present & ground.usable):
+        return None
+    return _Difference(
+        f"{placed.name}: Karpenter leaves out excluded domains",
+        "use Honor",
+        f"the pods choose domains of {one_line(key, 60)} by that very label: Karpenter takes the minimum of these"
+        " alone, while kube-scheduler with nodeAffinityPolicy Ignore counts the others too",
+        changes(placed, nodeAffinityPolicy=HONOR),
+        ".nodeAffinityPolicy",
+    )
+
+
+def _closed_domains(placed: Placed, ground: UsableNodes) -> _Difference | None:
+    """Domains without an open node, for which Karpenter makes one where kube-scheduler does without."""
+    key = placed.constraint.topology_key or ""
+    if placed.constraint.hard or key == HOSTNAME:
+        return None
+    column, counting = ground.view.column(key), ground.counting(placed)
+    # A node that is starting or leaving is no reason to speak: its taints pass.
+    lasting = counting & ground.usable & (ground.tolerated | ~settled_nodes(ground.view))
+    closed = column.domain_count(counting) - column.domain_count(lasting)
+    if not closed or not lasting:
+        return None
+    noun = placed.noun
+    return _Difference(
+        f"{placed.name}: Karpenter first wants nodes in {plural(closed, f'closed {noun}')}",
+        "tolerate the taints",
+        f"Karpenter treats ScheduleAnyway as DoNotSchedule until that fails: {plural(closed, noun)} in which these pods"
+        f" may use no node hold{'s' if closed == 1 else ''} the minimum, so that it makes a node there where its"
+        " NodePools can; kube-scheduler uses the others",
+        Fix("tolerate the taints of the nodes there, or expect a new node"),
+        ".whenUnsatisfiable",
+    )
+
+
+def _unselecting(placed: Placed, subject: Subject) -> _Difference | None:
+    """A selector without conditions, which kube-scheduler takes to match no pod."""
+    constraint = placed.constraint
+    selector = constraint.selector
+    if constraint.match_label_keys or has_conditions(selector):
+        return None
+    if selector is not None and gates.COUNTS_EMPTY_SELECTOR.holds(subject.version):
+        return None
+    own = own_labels(placed, subject.workload)
+    fix = changes(placed, labelSelector={"matchLabels": own}) if own else Fix("select the pods' own labels")
+    written = "no labelSelector" if selector is None else "labelSelector {}"
+    return _Difference(
+        f"{placed.name}: Karpenter counts every pod of the namespace",
+        "set labelSelector",
+        f"with {written} kube-scheduler counts no pod, and Karpenter counts every pod of the namespace",
+        fix,
+        ".labelSelector",
+    )
+
+
+def _alone(placed: Placed, ground: UsableNodes) -> _Difference | None:
+    """Nodes that count for this constraint only as long as it is asked alone."""
+    if not placed.constraint.hard:
+        return None
+    present = ground.view.column(placed.constraint.topology_key or "").present
+    # Nodes with this key that lack another: kube-scheduler leaves them out, Karpenter counts them.
+    more = (present & ground.open & ~ground.with_hard_keys).bit_count()
+    if not more:
+        return None
+    nodes = plural(more, "node")
+    return _Difference(
+        f"{placed.name}: Karpenter also counts {nodes} that lack{'s' if more == 1 else ''} another key",
+        "label them" if more > 1 else "label it",
+        "kube-scheduler counts no node that lacks the key of any DoNotSchedule constraint; Karpenter looks at each"
+        f" constraint by itself, and here counts {nodes} more of those that the pods may use",
+        Fix("label all nodes with the keys of all DoNotSchedule constraints"),
+        ".topologyKey",
+    )
+
+
+def _taken_for_one(placed: Placed, all_placed: list[Placed]) -> _Difference | None:
+    """Two constraints that differ in minDomains: one group of pods to Karpenter, with the minDomains of the first."""
+    if not placed.constraint.min_domains:
+        return None
+    twins = [each.name for each in all_placed if each is not placed and _alike(each, placed)]
+    if not twins:
+        return None
+    return _Difference(
+        f"Karpenter treats {placed.name} and {twins[0]} as one constraint",
+        "use another maxSkew",
+        f"Karpenter takes constraints that differ only in minDomains or whenUnsatisfiable for the same one: it uses one"
+        f" of the two minDomains for both {placed.name} and {twins[0]}",
+        Fix(f"set another maxSkew in {twins[0]}"),
+        ".minDomains",
+    )
+
+
+def _alike(one: Placed, other: Placed) -> bool:
+    a, b = one.constraint, other.constraint
+    same = a.topology_key == b.topology_key and a.max_skew == b.max_skew and a.match_label_keys == b.match_label_keys
+    return same and a.selector == b.selector and a.min_domains != b.min_domains
+
+
+def _fields(placed: Placed) -> _Difference | None:
+    """Conditions on a node's name instead of its labels."""
+    terms = _required_terms(placed.template.template.pod_spec.affinity)
+    if placed.constraint.node_affinity_policy == IGNORE or not any(term.match_fields for term in terms):
+        return None
+    return _Difference(
+        f"{placed.name}: Karpenter ignores matchFields",
+        "use matchExpressions",
+        "Karpenter chooses the nodes to count by nodeSelector and matchExpressions, and ignores matchFields of the"
+        " node affinity",
+        Fix("use matchExpressions in the required node affinity"),
     )

@@ -120,7 +120,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def plainly_right(self) -> bool:
-        """Whether a first look shows that kube-apiserver has nothing against the constraints, or that there are none."""
+        """Whether a first look shows that kube-apiserver accepts the constraints, or that there are none."""
         return all(are_plainly_right(each.template.pod_spec.constraints) for each in self.workload.templates)
 
     @property
