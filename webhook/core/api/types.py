@@ -160,6 +160,12 @@ class PodAffinity(_Value, frozen=True):
         default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
     )
 
+    @property
+    def terms(self) -> tuple[PodAffinityTerm, ...]:
+        """All terms, required ones first."""
+        preferred = (each.pod_affinity_term for each in self.preferred or ())
+        return (*(self.required or ()), *(each for each in preferred if each is not None))
+
 
 class Affinity(_Value, frozen=True):
     node_affinity: NodeAffinity | None = None
@@ -308,7 +314,24 @@ class PodSpec(_Value, frozen=True):
         """The spread constraints; absent and empty are the same to Kubernetes."""
         return self.topology_spread_constraints or ()
 
+    @property
+    def pod_affinity(self) -> PodAffinity:
+        """Which pods to be near, empty where absent."""
+        return (self.affinity and self.affinity.pod_affinity) or _NO_PODS
 
+    @property
+    def pod_anti_affinity(self) -> PodAffinity:
+        """Which pods to be apart from, empty where absent."""
+        return (self.affinity and self.affinity.pod_anti_affinity) or _NO_PODS
+
+    @property
+    def node_terms(self) -> tuple[NodeSelectorTerm, ...] | None:
+        """The terms of the required node affinity, which are alternatives; None where there is none."""
+        nodes = self.affinity.node_affinity if self.affinity else None
+        return None if nodes is None or nodes.required is None else nodes.required.node_selector_terms or ()
+
+
+_NO_PODS = PodAffinity()
 _NO_META = ObjectMeta()
 _NO_SPEC = PodSpec()
 

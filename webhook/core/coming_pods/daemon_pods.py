@@ -78,9 +78,7 @@ def node_of(pod: Pod) -> str | None:
 
     Source: daemon/util/daemonset_util.go ``GetTargetNodeName``.
     """
-    node_affinity = pod.pod_spec.affinity.node_affinity if pod.pod_spec.affinity else None
-    required = node_affinity.required if node_affinity else None
-    for term in (required.node_selector_terms if required else None) or ():
+    for term in pod.pod_spec.node_terms or ():
         for field in term.match_fields or ():
             if (field.key, field.operator) == (NODE_NAME_FIELD, "In") and field.values:
                 return field.values[0]

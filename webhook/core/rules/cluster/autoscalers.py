@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from webhook.core.api import gates
 from webhook.core.api.selectors import compile_required_nodes, first_untolerated
-from webhook.core.api.types import HONOR, IGNORE, Affinity, NodeSelectorTerm
+from webhook.core.api.types import HONOR, IGNORE
 from webhook.core.api.well_known import HOSTNAME, PREFER_NO_SCHEDULE
 from webhook.core.api.written_selector import has_conditions
 from webhook.core.index.node_sets import to_slots
@@ -277,8 +277,7 @@ def _avoided_nodes(placed: Placed, ground: UsableNodes) -> _Difference | None:
 def _terms(placed: Placed, ground: UsableNodes) -> _Difference | None:
     """Terms of a node affinity, which are alternatives."""
     spec = ground.spec
-    terms = _required_terms(spec.affinity)
-    if len(terms) < 2:
+    if len(spec.node_terms or ()) < 2:
         return None
     required = compile_required_nodes(None, spec.affinity).terms or ()
     later = ground.open & ~nodes_of_terms(ground.view, required[:1])
@@ -294,11 +293,6 @@ def _terms(placed: Placed, ground: UsableNodes) -> _Difference | None:
     )
 
 
-def _required_terms(affinity: Affinity | None) -> tuple[NodeSelectorTerm, ...]:
-    required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
-    return (required.node_selector_terms or ()) if required else ()
-
-
 def _narrowed(placed: Placed, ground: UsableNodes) -> _Difference | None:
     """Domains that count although the pods choose others by the key itself."""
     constraint = placed.constraint
@@ -307,7 +301,7 @@ def _narrowed(placed: Placed, ground: UsableNodes) -> _Difference | None:
         return None
     spec = ground.spec
     keys = {*(spec.node_selector or ())}
-    keys.update(each.key for term in _required_terms(spec.affinity) for each in term.match_expressions or ())
+    keys.update(each.key for term in spec.node_terms or () for each in term.match_expressions or ())
     column = ground.view.column(key)
     if key not in keys or column.domain_count(column.present) == column.domain_count(column.present & ground.usable):
         return None
@@ -409,7 +403,7 @@ def _alike(one: Placed, other: Placed) -> bool:
 
 def _fields(placed: Placed) -> _Difference | None:
     """Conditions on a node's name instead of its labels."""
-    terms = _required_terms(placed.template.template.pod_spec.affinity)
+    terms = placed.template.template.pod_spec.node_terms or ()
     if placed.constraint.node_affinity_policy == IGNORE or not any(term.match_fields for term in terms):
         return None
     return _Difference(

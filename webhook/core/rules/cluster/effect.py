@@ -23,7 +23,7 @@ from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SYSTEM_CONSTRAINTS
 from webhook.core.text import constraint_name, plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.rolling_update import surge_of
-from webhook.core.workloads.workload import Template, Workload
+from webhook.core.workloads.workload import Template
 from webhook.core.yaml_flow import flow, plain
 
 _SPREAD_KEYS = {HOSTNAME: "hostname", ZONE: "zone"}
@@ -37,7 +37,7 @@ _REMOVED = "remove the constraint"
 
 
 class _Why(NamedTuple):
-    """Why a constraint has no effect, in short and in full, and what to do where nothing else would miss it."""
+    """Why a constraint has no effect, in short and in full, and what to do where removal has another effect."""
 
     summary: str
     detail: str
@@ -119,7 +119,8 @@ def _is_required(subject: Subject) -> bool:
 def _required(template: Template, subject: Subject) -> Iterator[Finding]:
     defaults = subject.policy.defaults
     injected = defaults.mode == "inject" and bool(defaults.default_constraints or defaults.overrides)
-    if (template.replicas or 1) < _REPLICATED or injected or _anti_affine(template):
+    apart = template.template.pod_spec.pod_anti_affinity
+    if (template.replicas or 1) < _REPLICATED or injected or apart.required or apart.preferred:
         return
     yield Finding(
         rule=SPREAD_REQUIRED.id,
@@ -132,14 +133,7 @@ def _required(template: Template, subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _anti_affine(template: Template) -> bool:
-    affinity = template.template.pod_spec.affinity
-    anti = affinity.pod_anti_affinity if affinity else None
-    return anti is not None and bool(anti.required or anti.preferred)
-
-
 def _is_spread_by_default(template: Template, subject: Subject) -> bool:
-    """Whether the scheduler would have spread these pods: by its own constraints, and by a selector that it deduces."""
     name = template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER
     for profile in subject.policy.scheduler_profiles:
         if profile.name == name and profile.defaulting_type == "List":
@@ -191,11 +185,11 @@ def _names_both(constraints: Sequence[SpreadConstraint]) -> bool:
 def _lost(template: Template, subject: Subject) -> list[str]:
     """The keys over which the scheduler would spread the pods if they had no constraint."""
     # Kubernetes runs one pod where replicas is left out, unless an autoscaler sets it.
-    if (template.replicas or 1) < _REPLICATED and not _is_scaled(subject):
+    spec = template.template.pod_spec
+    if ((template.replicas or 1) < _REPLICATED and subject.scaler is None) or _names_both(spec.constraints):
         return []
-    if _names_both(template.template.pod_spec.constraints):
-        return []
-    keys = _keys_kept_apart(template)
+    named = (*spec.constraints, *spec.pod_anti_affinity.terms)
+    keys = {intended(each.topology_key) for each in named if each.topology_key}
     return [key for key in _SPREAD_KEYS if key not in keys and _may_be_uneven(key, template, subject)]
 
 
@@ -209,69 +203,45 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
     selector = own if counts_itself(SpreadConstraint(label_selector=own), labels) else first.selector
     # kube-apiserver refuses a key in both places.
     asked = selected_keys(selector)
-    keys = [
+    keys = tuple(
         each
         for each in dict.fromkeys(first.match_label_keys or ())
         if each not in asked and (each in labels or may_be_added(subject.workload, each, in_template=False))
-    ]
-    added = tuple(
-        replace(_SYSTEM[key], label_selector=selector, match_label_keys=tuple(keys) or None) for key in missing
     )
+    added = [replace(_SYSTEM[key], label_selector=selector, match_label_keys=keys or None) for key in missing]
     if not counts_itself(added[0], labels):
-        keys_ = " and ".join(missing)
-        return Fix(f"add a ScheduleAnyway constraint over {keys_}, with a labelSelector that matches these pods")
+        over = " and ".join(missing)
+        return Fix(f"add a ScheduleAnyway constraint over {over}, with a labelSelector that matches these pods")
     text = " and ".join(f"add {flow(each)}" for each in added)
     if lacking := [key for key in missing if not _is_everywhere(key, subject)]:
         unknown = ", and no cluster is known" if subject.index is None else ""
         return Fix(text, by_hand=f"a node without {' and '.join(lacking)} would come last{unknown}")
     path = f"{template.path}spec.topologySpreadConstraints"
-    places = range(len(declared), len(declared) + len(added))
-    edits = tuple(Edit(f"{path}[{place}]", plain(each)) for place, each in zip(places, added, strict=True))
-    return Fix(text, edits)
-
-
-def _keys_kept_apart(template: Template) -> frozenset[str]:
-    """Topology keys over which something of the pod's own spreads it."""
-    spec = template.template.pod_spec
-    keys = {constraint.topology_key for constraint in spec.constraints}
-    anti = spec.affinity.pod_anti_affinity if spec.affinity else None
-    if anti is not None:
-        keys.update(term.topology_key for term in anti.required or ())
-        keys.update(term.pod_affinity_term.topology_key for term in anti.preferred or () if term.pod_affinity_term)
-    return frozenset(intended(key) for key in keys if key)
+    return Fix(text, tuple(Edit(f"{path}[{place}]", plain(each)) for place, each in enumerate(added, len(declared))))
 
 
 def _without_effect(subject: Subject) -> Iterator[Finding]:
     idle = _idle(subject)
     for placed, why in idle:
         fix = removal(placed) if _is_free_to_go(placed, subject, len(idle)) else Fix(why.fix)
-        yield Finding(
-            rule=NO_EFFECT.id,
-            path=placed.path,
-            summary=f"{placed.name} {why.summary}",
-            remedy="remove it" if fix.text == _REMOVED else fix.text.partition(",")[0],
-            detail=why.detail,
-            **fix.fields,
-            key=placed.key,
+        remedy = "remove it" if fix.text == _REMOVED else fix.text.partition(",")[0]
+        yield NO_EFFECT.finding(
+            placed, "", fix, summary=f"{placed.name} {why.summary}", remedy=remedy, detail=why.detail
         )
 
 
 def _idle(subject: Subject) -> list[tuple[Placed, _Why]]:
     """The constraints without an effect, each with why."""
+    reasons: list[tuple[Placed, _Why | None]]
     if subject.workload.traits.on_every_node:
         reasons = [(placed, _on_its_node(placed, subject)) for placed in subject.placed]
     else:
         single, held = _single_domains(subject), are_held(subject.workload)
-        reasons = [
-            (
-                placed,
-                single.get(number)
-                or (_pinned(placed, subject) if held else None)
-                or _too_few(placed, subject)
-                or _implied(placed, subject),
-            )
-            for number, placed in enumerate(subject.placed)
-        ]
+        reasons = []
+        for number, placed in enumerate(subject.placed):
+            pinned = nothing_to_balance(placed, subject) if held and number not in single else None
+            why = single.get(number) or (pinned and _Why(*pinned)) or _too_few(placed, subject)
+            reasons.append((placed, why or _implied(placed, subject)))
     return [(placed, why) for placed, why in reasons if why is not None]
 
 
@@ -304,12 +274,6 @@ def _counted(constraint: SpreadConstraint) -> tuple[object, ...]:
     """Which pods a constraint counts, and on which nodes."""
     policies = constraint.node_affinity_policy or HONOR, constraint.node_taints_policy or IGNORE
     return (constraint.selector, frozenset(constraint.match_label_keys or ()), *policies)
-
-
-def _pinned(placed: Placed, subject: Subject) -> _Why | None:
-    """What the template itself leaves nothing to spread over."""
-    why = nothing_to_balance(placed, subject)
-    return None if why is None else _Why(*why)
 
 
 def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
@@ -349,11 +313,10 @@ def _on_its_node(placed: Placed, subject: Subject) -> _Why | None:
     Source: daemon/util/daemonset_util.go ``ReplaceDaemonSetPodNodeNameNodeAffinity``; scoring is skipped for one node.
     """
     constraint = placed.constraint
-    if constraint.hard:
-        # Only the pod's own node counts then, so no other domain can be emptier, and one domain is enough.
-        alone = constraint.node_affinity_policy != IGNORE and (constraint.min_domains or 1) == 1
-        if not alone or (constraint.max_skew or 0) < 1 or not _has_the_key(placed, subject):
-            return None
+    # Only the pod's own node counts then, so no other domain can be emptier, and one domain is enough.
+    alone = constraint.node_affinity_policy != IGNORE and (constraint.min_domains or 1) == 1
+    if constraint.hard and (not alone or (constraint.max_skew or 0) < 1 or not _has_the_key(placed, subject)):
+        return None
     return _Why(
         "has no effect: a DaemonSet puts one pod on each node",
         "node affinity ties each pod of a DaemonSet to its node, so that no other node is considered or counted",
@@ -412,12 +375,13 @@ def _too_few(placed: Placed, subject: Subject) -> _Why | None:
         enough
         or min(replicas, max_skew) < 1
         or not workload.traits.serves
-        or _is_scaled(subject)
+        or subject.scaler is not None
         or not counts_own_pods_only(placed.constraint.selector, workload.selector)
     ):
         return None
-    # Old and new pods count together during a rollout.
-    most = replicas + _surge(workload, replicas)
+    # Old and new pods count together during a rollout; kinds with ways of their own may double their pods.
+    surges = workload.traits.surges
+    most = replicas + (surge_of(workload.strategy, replicas) if surges else replicas if surges is None else 0)
     # A soft constraint prefers another domain as soon as there is one pod, and be it one that is being replaced.
     if (max_skew < most) if placed.constraint.hard else most > 1:
         return None
@@ -427,8 +391,7 @@ def _too_few(placed: Placed, subject: Subject) -> _Why | None:
         if not everywhere or subject.lacks("horizontalpodautoscalers"):
             return None
         return _Why(
-            "has no effect on a single replica",
-            "a single pod cannot be spread, and no autoscaler adds replicas",
+            "has no effect on a single replica", "a single pod cannot be spread, and no autoscaler adds replicas"
         )
     if (placed.constraint.min_domains or 1) > 1 or _running(subject) > most:
         return None
@@ -447,20 +410,7 @@ def _too_few(placed: Placed, subject: Subject) -> _Why | None:
 
 def _running(subject: Subject) -> int:
     """How many pods the workload's own selector matches, as far as that is known."""
-    own = None if subject.index is None or subject.lacks("pods") else subject.own_selector
-    if own is None or subject.index is None:
+    own, index = subject.own_selector, subject.index
+    if own is None or index is None or subject.lacks("pods"):
         return 0
-    return sum(subject.index.count(subject.workload.meta.namespace, own).values())
-
-
-def _surge(workload: Workload, replicas: int) -> int:
-    """The most pods above ``replicas`` that the kind ever makes; as many again where it has ways of its own."""
-    surges = workload.traits.surges
-    if surges:
-        return surge_of(workload.strategy, replicas)
-    return replicas if surges is None else 0
-
-
-def _is_scaled(subject: Subject) -> bool:
-    """Whether an autoscaler is known that may add replicas."""
-    return subject.scaler is not None
+    return sum(index.count(subject.workload.meta.namespace, own).values())

@@ -104,10 +104,7 @@ def _labels_in_terms(affinity: Affinity | None) -> int:
 
 
 def _of_pod_terms(affinity: PodAffinity | None) -> int:
-    if affinity is None:
-        return 0
-    preferred = (each.pod_affinity_term for each in affinity.preferred or ())
-    terms = (each for each in (*(affinity.required or ()), *preferred) if each is not None)
+    terms = () if affinity is None else affinity.terms
     return sum(labels_in(each.label_selector) + labels_in(each.namespace_selector) for each in terms)
 
 

@@ -131,9 +131,7 @@ def resources(spec: PodSpec) -> int:
 
 
 def _expressions(spec: PodSpec) -> Iterator[int]:
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    required = affinity.required if affinity else None
-    for term in (required.node_selector_terms if required else None) or ():
+    for term in spec.node_terms or ():
         yield len(term.match_expressions or ()) + len(term.match_fields or ())
 
 

@@ -90,20 +90,16 @@ def _is_pinned(template: Template) -> bool:
 def _restrictions(template: Template, admitted: PodSpec | None = None) -> Iterator[tuple[Restriction, str]]:
     """Each restriction of the pods' nodes, with its name in messages. ``admitted`` includes the RuntimeClass."""
     spec = template.template.pod_spec
-    affinity = spec.affinity
-    node_affinity = affinity.node_affinity if affinity else None
-    near = affinity.pod_affinity if affinity else None
-    apart = affinity.pod_anti_affinity if affinity else None
-    if spec.node_selector or (node_affinity and node_affinity.required):
+    if spec.node_selector or spec.node_terms is not None:
         yield Restriction.AFFINITY, "node selector" if spec.node_selector else "node affinity"
     elif admitted is not None and admitted.node_selector:
         yield Restriction.AFFINITY, f"RuntimeClass {quoted(spec.runtime_class_name or '', 40)}"
     for name in named_claims(template.template.pod_spec.volumes):
         yield Restriction.VOLUMES, f"claim {quoted(name, 40)}"
         break
-    if near and near.required:
+    if spec.pod_affinity.required:
         yield Restriction.NEAR, "pod affinity"
-    if apart and apart.required:
+    if spec.pod_anti_affinity.required:
         yield Restriction.APART, "anti-affinity"
 
 
