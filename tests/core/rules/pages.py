@@ -29,6 +29,7 @@ from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "tests" / "testdata" / "rules"
 PAGES = ROOT / "docs" / "rules"
+SILENT = yaml.safe_load((PAGES / "silent.yaml").read_text())
 # Rules that say nothing, or not everything, without a cluster.
 NEED_CLUSTER = frozenset(rule.id for rule in RULES if rule.needs)
 # Every rule may speak, whatever its default mode.
@@ -108,7 +109,7 @@ def page(rule):
         if rule.id not in OFFLINE and not (rule.highest_on_pods is not Mode.DENY and named.startswith("Pod")):
             lines += ["As a denial:", "", "```", denial(named, findings, Messages()), "```", ""]
         lines += [*in_other_releases(shown, rule.id), "## Does not", "", "```yaml", shown.good.rstrip(), "```", ""]
-    lines += ["## When it is silent", "", sentence(rule.silent), ""]
+    lines += ["## When it is silent", "", sentence(SILENT[rule.id]), ""]
     return "\n".join(lines)
 
 

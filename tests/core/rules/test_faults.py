@@ -15,8 +15,7 @@ from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.rule_set import _FAMILIES, OFFLINE, RULES, _families, evaluate, noted
 
 ONE, OTHER = (
-    Rule(id=id_, title="", severity=Severity.LOW, mode=Mode.WARN, why="", silent="")
-    for id_ in ("selector-null", "selector-empty")
+    Rule(id=id_, title="", severity=Severity.LOW, mode=Mode.WARN, why="") for id_ in ("selector-null", "selector-empty")
 )
 BOOM = ValueError("boom")
 FIRST = Finding(rule="selector-null", path="spec", summary="first")

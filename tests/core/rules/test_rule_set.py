@@ -33,7 +33,7 @@ def evaluate(subject):
             raise ValueError("thirteen")
 
 MADE_UP = Rule(
-    id="made-up", title="", severity=Severity.LOW, mode=Mode.WARN, why="", silent="",
+    id="made-up", title="", severity=Severity.LOW, mode=Mode.WARN, why="",
     ask=evaluate, needs=(Need.NODES,), highest_on_pods=Mode.WARN,
 )
 """
@@ -46,7 +46,7 @@ def evaluate(case):
     yield Finding(rule=MADE_UP.id, path=case.placed[0].path, summary=f"{case.wanted} pods", key="")
 
 MADE_UP = PlacementRule(
-    id="made-up", title="", severity=Severity.LOW, mode=Mode.WARN, why="", silent="",
+    id="made-up", title="", severity=Severity.LOW, mode=Mode.WARN, why="",
     of_template=evaluate, concerns=lambda subject, _: subject.workload.kind == "Deployment", unless_warned=True,
 )
 """

@@ -74,14 +74,6 @@ ALL_IN_ONE = Rule(
         "The loss of that zone or node takes the whole workload down. It happens without constraints, with soft ones, "
         "and where a constraint came after the pods."
     ),
-    silent=(
-        "for fewer than two pods on nodes, ready or not, that are neither finished nor terminating; for workloads of "
-        "one replica; where no node of another zone, or no other node, would take one of the pods if it were made anew "
-        "now: for its node selector or affinity, taints, cordons, its volumes, room, or a hard constraint that no fix "
-        "named here opens; where pod affinity asks for one place, or one disk that a single node can have is mounted "
-        "by all; and for kinds that run to completion or on every node. It is not evaluated for kinds without a "
-        "selector."
-    ),
     ask=evaluate,
     needs=(Need.NODES, Need.PODS),
     uses=(Need.VOLUMES,),

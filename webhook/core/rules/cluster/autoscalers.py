@@ -95,15 +95,6 @@ AUTOSCALER = Rule(
         "namespace for an empty selector, and nodes that lack the key of another hard constraint: for such pods and "
         "nodes it can evict run after run."
     ),
-    silent=(
-        "unless a node carries a label of Karpenter's, or a Deployment of the descheduler's usual name exists; about "
-        "hosts as long as Karpenter would need no more nodes than these pods can use today; about which nodes "
-        "Karpenter tries first for a ScheduleAnyway constraint, or takes of hosts that the workload's own pods have "
-        "filled: that is decided by where pods are at the moment, and changes with each of them; about the Cluster "
-        "Autoscaler, which runs kube-scheduler's own filters; and about default constraints of kube-scheduler, which "
-        "the descheduler does not see, and Karpenter (1.15) only where its --scheduler-config has them: that is a "
-        "matter of configuration, not of one workload. It warns only of hard hostname constraints."
-    ),
     ask=evaluate,
     needs=(Need.NODES, Need.WORKLOADS),
     uses=(Need.PODS,),

@@ -92,12 +92,6 @@ DIFFER = Rule(
     mode=Mode.AUDIT,
     only_audits=True,
     why="Each pod is placed by its own constraints; pods that are counted together and judged differently drift apart.",
-    silent=(
-        "about workloads of which only one counts the other, workloads whose constraints differ in nothing but whom "
-        "they count, constraints that count the workload's own pods alone or by labels that the pods may get later, "
-        "workloads of the same controller, pods that stand alone, and past revisions: templates are compared. Of "
-        "members of one SpreadGroup it says to take the fields of its plan."
-    ),
     ask=evaluate,
     needs=(Need.WORKLOADS,),
 )

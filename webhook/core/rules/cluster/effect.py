@@ -67,13 +67,6 @@ DEFAULTS_LOST = Rule(
         "kube-scheduler spreads pods that have no constraints over nodes and zones by itself, softly. A pod with one "
         "constraint of its own gets neither: if it names zones alone, all pods of a zone may be on one node."
     ),
-    silent=(
-        "if hosts and zones are both named, by constraints or by pod anti-affinity; for a single replica; for kinds "
-        "that the scheduler does not spread by itself, unless a cluster shows a Service that selects their pods; for "
-        "zones where all nodes that the pods may use are in one, and for hosts where there is one such node; where "
-        "the node selector or the required node affinity names one zone or one host, without a cluster; and where "
-        "the configured scheduler has default constraints of its own."
-    ),
     ask=evaluate,
 )
 NO_EFFECT = Rule(
@@ -86,17 +79,6 @@ NO_EFFECT = Rule(
         "A constraint that never changes where a pod goes suggests a safety that is not there, and pods that have one "
         "still lose the scheduler's default spreading."
     ),
-    silent=(
-        "if the selector counts more than this workload's own pods, and where an autoscaler may add replicas. Of a "
-        "single replica it speaks only if a cluster shows that no autoscaler adds to it, and if the constraint does "
-        "not keep the next pod of a rolling update away from the last one. Of one domain it speaks only if nodes are "
-        "known, all that the pods may use are in it, and neither `capacity` nor `domains` promises another; or if node "
-        "selector, affinity or anti-affinity leave nothing to spread over on any cluster. Of a "
-        "DaemonSet it is silent if a hard constraint can keep a pod from its node: with `nodeAffinityPolicy: Ignore`, "
-        "with minDomains, or where a node may lack the key. Of a soft constraint that counts several pods it speaks "
-        "only beside a hard one with maxSkew 1 that counts the same pods over the same key: else, however large its "
-        "maxSkew, it prefers the emptier domain a little."
-    ),
     ask=evaluate,
     uses=(Need.NODES, Need.PODS),
 )
@@ -106,7 +88,6 @@ SPREAD_REQUIRED = Rule(
     severity=Severity.MEDIUM,
     mode=Mode.OFF,
     why="For platforms that ask every replicated service to say how it is spread. Off unless configured.",
-    silent="for a single replica, for kinds that run to completion or on every node, and where defaults are injected.",
     ask=evaluate,
     without_constraints=True,
 )

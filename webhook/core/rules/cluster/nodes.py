@@ -54,12 +54,6 @@ KEY_UNKNOWN = Rule(
         "With a hard constraint on a label that no node has, every pod stays Pending. A soft one does nothing, and as "
         "the scheduler scores only nodes that have the keys of all soft constraints, it takes the others with it."
     ),
-    silent=(
-        "where `topology-key-typo` speaks, for keys that `domains` of the configuration names, and of pods that have "
-        "their node. It is audit where nodes can be added (`capacity`), since a pool without nodes may have the key, "
-        "unless the key is deprecated; and for a single soft constraint over zones or regions, which manifests carry "
-        "to clusters that have neither."
-    ),
     ask=evaluate,
     needs=(Need.NODES,),
     of_a_part=True,
@@ -72,12 +66,6 @@ KEY_PARTIAL = Rule(
     why=(
         "A node without the key is no candidate for a hard constraint, and the pods on it are not counted. For a soft "
         "one it is the last choice."
-    ),
-    silent=(
-        "about nodes that these pods may not use: those that node selector, node affinity, RuntimeClass or taints "
-        "exclude (control planes, other pools), and those that are cordoned, not ready, starting or being removed. It "
-        "warns if one in twenty of the usable nodes, or more, lacks the key of a hard constraint; where most of them "
-        "lack a key other than zone, region or hostname, the key may well choose the nodes, and it is audit."
     ),
     ask=evaluate,
     needs=(Need.NODES,),

@@ -104,15 +104,6 @@ TOO_WIDE = Rule(
         "leave to the next pod. `check` also compares the workloads of one file and one namespace that have no pods in "
         "the cluster yet."
     ),
-    silent=(
-        "about pods that the workload's own selector matches, those of other revisions among them; finished and "
-        "terminating pods; where all others are on nodes that do not count; workloads of the same controller, as an "
-        "operator's shards, or of the same SpreadGroup; if matchLabelKeys names the label of the revision; and where "
-        "the pods do not match the selector themselves (`selector-not-self`). It is not evaluated for kinds without a "
-        "selector, whose pods cannot be told from others. Of workloads without pods in a cluster it is also silent "
-        "about those of different files, objects that have a controller, workloads with 0 replicas, and Pods, Jobs and "
-        "CronJobs, which may have completed. It then speaks about two workloads with the same own selector."
-    ),
     ask=evaluate,
     needs=(Need.PODS,),
     asked_again=AskedAgain.AFTER_RECOUNTS,

@@ -45,14 +45,12 @@ def _errors(subject: Subject) -> Iterator[RuleAnswer]:
 
 
 def _rule(id_: str, title: str, why: str) -> Rule:
-    silent = "in admission of built-in kinds: there kube-apiserver has refused the object before any webhook is asked."
     return Rule(
         id=id_,
         title=title,
         severity=Severity.HIGH,
         mode=Mode.DENY,
         why=why,
-        silent=silent,
         ask=evaluate,
         of_api=True,
         of_a_part=True,

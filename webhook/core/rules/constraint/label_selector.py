@@ -5,6 +5,7 @@ labels that the pods will have; a requirement on a label that is added later sta
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from webhook.core.api import gates
 from webhook.core.api.label_syntax import key_faults, value_faults
@@ -57,86 +58,63 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
             yield from guarded((EMPTY,), _empty, placed, subject)
 
 
-NULL = Rule(
-    id="selector-null",
-    title="the constraint has no labelSelector",
+_rule = partial(
+    Rule,
     severity=Severity.HIGH,
     mode=Mode.WARN,
+    ask=evaluate,
+    asked_again=AskedAgain.AFTER_FIXES,
+    recounts=True,
+    of_a_part=True,
+)
+NULL = _rule(
+    id="selector-null",
+    title="the constraint has no labelSelector",
     why=(
         "A null or absent labelSelector matches no pod. Every domain counts 0 pods for ever, so that the constraint "
         "does not spread these pods; all it does is keep them off nodes that lack the topology key."
     ),
-    silent=(
-        "for built-in kinds in admission: kube-apiserver itself warns of them. Beside matchLabelKeys: there it is an "
-        "error (match-label-keys)."
-    ),
-    ask=evaluate,
-    asked_again=AskedAgain.AFTER_FIXES,
-    recounts=True,
-    of_a_part=True,
 )
-EMPTY = Rule(
+EMPTY = _rule(
     id="selector-empty",
     title="the constraint has an empty labelSelector",
-    severity=Severity.HIGH,
-    mode=Mode.WARN,
     why=(
         "`labelSelector: {}` counts no existing pod at all in Kubernetes 1.31 to 1.37, so that the constraint does "
         "nothing; from 1.38 it counts every pod of the namespace, as is announced."
     ),
-    silent="if matchLabelKeys names a label that the pods have: then that label is the selector.",
-    ask=evaluate,
-    asked_again=AskedAgain.AFTER_FIXES,
-    recounts=True,
-    of_a_part=True,
 )
-NOT_SELF = Rule(
+NOT_SELF = _rule(
     id="selector-not-self",
     title="the pods do not match the selector of their own constraint",
-    severity=Severity.HIGH,
-    mode=Mode.WARN,
     why=(
         "The scheduler counts the pods that the selector matches. If a workload's own pods are not among them, placing "
         "one changes no count: the constraint follows other pods, or none, and does not spread these."
     ),
-    silent=(
-        "if the selector asks for a label that a controller, binding or a service mesh adds after the template was "
-        "written (pod-template-hash, ray.io/*, …). Of the pods' names and ordinals in a StatefulSet, and of a Job's "
-        "name, the values are known: it speaks of a selector that not every pod matches. It is not evaluated if "
-        "the template has no labels at all although its kind asks for some, as in a patch or an excerpt: then the "
-        "rule is not evaluated. For kinds known by configuration only, any absent label may be added."
-    ),
-    ask=evaluate,
-    asked_again=AskedAgain.AFTER_FIXES,
-    recounts=True,
-    of_a_part=True,
 )
 
 
 def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:
     own, fix = _own(placed, workload)
-    yield Finding(
-        rule=NULL.id,
-        path=f"{placed.path}.labelSelector",
+    yield NULL.finding(
+        placed,
+        "labelSelector",
+        fix,
         summary=f"{placed.name} has no labelSelector: it counts no pod",
         remedy=f"use {own}",
         detail="without labelSelector a constraint counts no pod: every domain stays at 0, and no pod is spread",
-        **fix.fields,
-        key=placed.key,
     )
 
 
 def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
     counts = "every pod of the namespace" if gates.COUNTS_EMPTY_SELECTOR.holds(subject.version) else "no existing pod"
     own, fix = _own(placed, subject.workload)
-    yield Finding(
-        rule=EMPTY.id,
-        path=f"{placed.path}.labelSelector",
+    yield EMPTY.finding(
+        placed,
+        "labelSelector",
+        fix,
         summary=f"{placed.name} has labelSelector {{}}: in Kubernetes {subject.version} it counts {counts}",
         remedy=f"use {own}",
         detail=f"labelSelector {{}} counts {counts} in Kubernetes {subject.version}, and others in other releases",
-        **fix.fields,
-        key=placed.key,
     )
 
 
@@ -156,10 +134,8 @@ def _plainly_counts(selector: LabelSelector, placed: Placed) -> bool:
 
 
 def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iterator[RuleAnswer]:
-    labels = placed.template.template.labels
-    is_open = False
-    failing: list[Requirement] = []
-    given: dict[str, str] = {}
+    labels, is_open = placed.template.template.labels, False
+    failing, given = list[Requirement](), dict[str, str]()
     for requirement in requirements(selector):
         key, values = requirement.key, values_given(subject.workload, requirement.key)
         if values is not None:
@@ -192,15 +168,15 @@ def _mismatch(placed: Placed, failing: list[Requirement], given: Mapping[str, st
     said = f"{placed.name} counts {counts} but {subject.pods} {have}"
     them, these = ("it", "this pod") if subject.workload.is_pod else ("them", "these pods")
     lines = (f"{said}, so it does not spread {them}; {remedy}", f"{said}; {remedy}")
-    return Finding(
-        rule=NOT_SELF.id,
-        path=f"{placed.path}.labelSelector",
+    return NOT_SELF.finding(
+        placed,
+        "labelSelector",
+        fix,
         summary=f"{said}, so this constraint does not spread {these}",
         remedy=remedy,
         warning=short_enough(NOT_SELF.id, *lines),
         headline=f"{said}; {setting}",
         detail=f"the constraint counts {counts}, but {subject.pods} {have}: it {does}, and does not spread {them}",
-        **fix.fields,
         key=f"{placed.key} {counts} {have}",
     )
 

@@ -15,16 +15,12 @@ Source: kubernetes/kubernetes #98215, #105661; the closed form is compared with 
 
 from collections.abc import Iterator, Mapping
 
-from webhook.core.api.well_known import (
-    POD_TEMPLATE_HASH,
-    ROLLOUTS_POD_TEMPLATE_HASH,
-    ZONE,
-)
+from webhook.core.api.well_known import POD_TEMPLATE_HASH, ROLLOUTS_POD_TEMPLATE_HASH, ZONE
 from webhook.core.api.written_selector import has_conditions, selected_keys
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import counts_own_pods_only
-from webhook.core.rules.frame.fixes import changes
+from webhook.core.rules.frame.fixes import Fix, changes
 from webhook.core.rules.frame.rule import (
     AskedAgain,
     Finding,
@@ -88,7 +84,6 @@ ABSENT = Rule(
         "Kubernetes ignores a key of matchLabelKeys that the incoming pod does not have, without a word. The "
         "constraint then counts more pods than its author meant."
     ),
-    silent="if the label may be added after the template was written (see selector-not-self).",
     ask=evaluate,
     asked_again=AskedAgain.AFTER_FIXES,
     of_a_part=True,
@@ -103,7 +98,6 @@ WRONG_KIND = Rule(
         "controller-revision-hash, Argo Rollout rollouts-pod-template-hash. Another one is never on the pods, and "
         "Kubernetes ignores it without a word."
     ),
-    silent="if the template itself sets the label.",
     ask=evaluate,
     asked_again=AskedAgain.AFTER_FIXES,
     of_a_part=True,
@@ -120,15 +114,6 @@ MIXED = Rule(
         "every revision count alone: none of 90 did. It warns of zones and maxSkew 1 at the default strategy, where at "
         "least one in ten of these rollouts ended beyond; all else is audit."
     ),
-    silent=(
-        "for soft constraints, strategy Recreate and maxSurge 0, if matchLabelKeys names any label that the pods have, "
-        "or the selector pod-template-hash, if a domain that counts has no node for the pods, and whenever no order of "
-        "the update can end beyond maxSkew at these replicas. Of a constraint of which selector-not-self, "
-        "selector-null, selector-empty, spread-conflicts-affinity or spread-without-effect speaks it says nothing. "
-        "Without a cluster it speaks only of zones, and only if it would with two of them as well as with three. It is "
-        "not evaluated where an autoscaler sets the replicas that the Deployment leaves out, and for other kinds that "
-        "make new pods beside the old ones, such as a Rollout: only rollouts of Deployments were counted."
-    ),
     ask=evaluate,
     asked_again=AskedAgain.AFTER_FIXES,
 )
@@ -140,21 +125,20 @@ def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator
     for number, key in enumerate(keys):
         if key in labels or not key or key == revision:
             continue
-        path = f"{placed.path}.matchLabelKeys[{number}]"
+        field = f"matchLabelKeys[{number}]"
         if key in REVISION_LABELS and revision is not None:
-            yield _wrong_kind(placed, path, key, workload.kind, revision)
+            yield _wrong_kind(placed, field, key, workload.kind, revision)
         elif not may_be_added(workload, key, in_template=False):
-            name = quoted(key, 80)
+            name, edit = quoted(key, 80), Edit(f"{placed.path}.{field}")
             said = f"{placed.name}: no pod here has {name}, so it is ignored"
-            yield Finding(
-                rule=ABSENT.id,
-                path=path,
+            yield ABSENT.finding(
+                placed,
+                field,
+                Fix(f"remove {quoted(key)} from matchLabelKeys, or label the pods with it", (edit,)),
                 summary=f"matchLabelKeys of {placed.name} names {name}, which no pod here has: it is ignored",
                 remedy="remove it or label the pods",
                 warning=short_enough(ABSENT.id, f"{said}; remove it or label the pods", f"{said}; remove it"),
                 detail=f"the pods have no label {quoted(key)}: Kubernetes leaves the key out of the selector",
-                fix=f"remove {quoted(key)} from matchLabelKeys, or label the pods with it",
-                edits=(Edit(path),),
                 key=f"{placed.key} {key}",
             )
 
@@ -162,31 +146,26 @@ def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator
 def _tells_revisions(placed: Placed) -> bool:
     """Whether old and new pods may be counted apart; a label of the template may be another one in each revision."""
     keys = placed.constraint.match_label_keys or ()
-    if not REVISION_LABELS.isdisjoint((*keys, *_selected(placed))):
-        return True
-    labels = placed.template.template.labels
-    return any(key in labels for key in keys)
+    named = {*keys, *selected_keys(placed.constraint.selector)}
+    return not REVISION_LABELS.isdisjoint(named) or not placed.template.template.labels.keys().isdisjoint(keys)
 
 
-def _selected(placed: Placed) -> frozenset[str]:
-    """The labels that the selector asks for: in matchLabelKeys too, each would be one for which pods are refused."""
-    return selected_keys(placed.constraint.selector)
-
-
-def _wrong_kind(placed: Placed, path: str, key: str, kind: str, right: str) -> Finding:
+def _wrong_kind(placed: Placed, field: str, key: str, kind: str, right: str) -> Finding:
     # A StatefulSet replaces its pods in place: counted alone, a new revision may crowd into an occupied domain.
-    there = {*(placed.constraint.match_label_keys or ()), *_selected(placed)}
+    # kube-apiserver refuses pods with a key that is in the selector too.
+    there = {*(placed.constraint.match_label_keys or ()), *selected_keys(placed.constraint.selector)}
     said = f"{placed.name}: {kind} pods never have {key}"
     offered = right if right in {POD_TEMPLATE_HASH, ROLLOUTS_POD_TEMPLATE_HASH} and right not in there else None
-    return Finding(
-        rule=WRONG_KIND.id,
-        path=path,
+    remedy = f"use {offered}" if offered else "remove it"
+    fix = Fix(offered or f"remove {key} from matchLabelKeys", (Edit(f"{placed.path}.{field}", offered),))
+    return WRONG_KIND.finding(
+        placed,
+        field,
+        fix,
         summary=f"matchLabelKeys of {placed.name} names {key}, which pods of {with_article(kind)} never have",
-        remedy=f"use {offered}" if offered else "remove it",
-        warning=short_enough(WRONG_KIND.id, f"{said}; {f'use {offered}' if offered else 'remove it'}", said),
+        remedy=remedy,
+        warning=short_enough(WRONG_KIND.id, f"{said}; {remedy}", said),
         detail=f"pods of {with_article(kind)} never have {key}: Kubernetes leaves the key out of the selector",
-        fix=offered or f"remove {key} from matchLabelKeys",
-        edits=(Edit(path, offered),),
         key=f"{placed.key} {key}",
     )
 
@@ -202,10 +181,10 @@ def _mixed(placed: Placed, subject: Subject) -> Iterator[RuleAnswer]:
     if workload.group_kind != DEPLOYMENT:
         if workload.traits.surges is None:
             yield NotEvaluated(MIXED.id, _OTHER_KIND)
-    elif (surge := surge_of(workload.strategy, replicas)) > 0:
-        yield from (
-            (NotEvaluated(MIXED.id, _SCALED),) if scaler else _beyond(placed, subject, replicas=replicas, surge=surge)
-        )
+    elif (surge := surge_of(workload.strategy, replicas)) > 0 and scaler is None:
+        yield from _beyond(placed, subject, replicas=replicas, surge=surge)
+    elif surge > 0:
+        yield NotEvaluated(MIXED.id, _SCALED)
 
 
 def _beyond(placed: Placed, subject: Subject, *, replicas: int, surge: int) -> Iterator[RuleAnswer]:
@@ -218,9 +197,8 @@ def _beyond(placed: Placed, subject: Subject, *, replicas: int, surge: int) -> I
     # With fewer domains than minDomains the minimum is 0: maxSkew is a cap, and no two can be further apart.
     enough = [domains for domains in choices if domains >= (constraint.min_domains or 1)]
     worst = {domains: worst_final_skew(domains, replicas, surge, max_skew) for domains in enough}
-    if not worst or min(worst.values()) <= max_skew:
-        return
-    yield _rolled_out(placed, subject, replicas, worst)
+    if worst and min(worst.values()) > max_skew:
+        yield _rolled_out(placed, subject, replicas, worst)
 
 
 def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[int, int]) -> Finding:
@@ -240,17 +218,16 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
         f"{ends} of {ROLLOUTS_TRIED} over {plural(domains, 'zone')}" for domains, (ends, _) in seen.items()
     )
     fix = changes(placed, matchLabelKeys=(*(constraint.match_label_keys or ()), POD_TEMPLATE_HASH))
-    return Finding(
-        rule=MIXED.id,
-        path=f"{placed.path}.matchLabelKeys",
+    return MIXED.finding(
+        placed,
+        "matchLabelKeys",
+        fix,
         summary=f"after a rollout of {plural(replicas, 'replica')} the {what} {said},"
         " because old and new pods are counted together",
         remedy=f"add matchLabelKeys: [{POD_TEMPLATE_HASH}]",
         warning=f"after a rollout of {replicas}, {what} {said}; add matchLabelKeys: [{POD_TEMPLATE_HASH}]",
         detail=f"maxSkew {max_skew} holds for old and new pods together, and when the old ones are gone nothing moves"
         f" the new ones{often and f'; of such rollouts these ended beyond maxSkew: {often}'}",
-        **fix.fields,
-        key=placed.key,
         warns=(bool(seen) and all(ends * _NOTICED >= ROLLOUTS_TRIED for ends, _ in seen.values())) or None,
     )
 

@@ -68,12 +68,6 @@ REFUSED = Rule(
         "Before 1.34 hardly anything in the template of a StatefulSet was validated. The workload is created, stays at "
         "0 pods, and the only trace is an event of its controller: no pod is Pending, and nothing asks the scheduler."
     ),
-    silent=(
-        "for Pods, which are refused at once, and for what the rules about single fields say already. A key that a "
-        "controller, an operator or a service mesh may add to the pods, or not, makes it not evaluated; so does the "
-        "name of a StatefulSet of 53 to 61 characters: whether the label controller-revision-hash, which holds it, is "
-        "too long depends on a hash of the template."
-    ),
     ask=evaluate,
     asked_again=AskedAgain.AFTER_FIXES,
     of_a_part=True,

@@ -35,12 +35,6 @@ TYPO = Rule(
         "Kubernetes accepts any text as a topology key. If no node has the label, a hard constraint leaves every pod "
         "Pending and a soft one does nothing."
     ),
-    silent=(
-        "for keys under prefixes other than those that Kubernetes reserves for itself (`example.com/zone` may well be "
-        "yours), where a node has the label, and for keys that `domains` of the configuration names. A bare name, such "
-        "as `zone`, `az` or `hostname`, may be a label of your nodes: the severity is medium, and it does not warn. "
-        "Where nodes are known, `topology-key-unknown` decides."
-    ),
     ask=evaluate,
     asked_again=AskedAgain.AFTER_FIXES,
     of_a_part=True,
@@ -53,10 +47,6 @@ DEPRECATED = Rule(
     why=(
         "The beta names of node labels are kept on nodes by some providers only. Where they are gone, a hard "
         "constraint leaves every pod Pending."
-    ),
-    silent=(
-        "for built-in kinds in admission, where kube-apiserver itself warns of them; and where nodes are known and "
-        "none has the key: then `topology-key-unknown` says so."
     ),
     ask=evaluate,
     asked_again=AskedAgain.AFTER_FIXES,

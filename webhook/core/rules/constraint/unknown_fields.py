@@ -57,8 +57,6 @@ UNKNOWN_FIELD = Rule(
     why="kube-apiserver drops a field that it does not know. A misspelt maxSkew is lost, and so are the fields of a "
     "constraint that stand in the pod's spec, in the pod template or in a container: the usual slip of `nindent` in a "
     "Helm template. kubectl refuses such an object, unless you tell it not to. Helm and most controllers send it.",
-    silent="in admission: kube-apiserver warns of the field itself, and has dropped it before any webhook is asked. Of "
-    "fields that have nothing to do with constraints nothing is said.",
     ask_written=evaluate,
 )
 

@@ -142,12 +142,6 @@ UNREAD = Rule(
         "not checked: `workloads` of the configuration says where they stand. A misspelt name in values of a chart "
         "(a values file, a HelmRelease, an Application) is a finding too: Helm drops values that no template reads."
     ),
-    silent=(
-        "in admission; for objects of which a controller is known, as for a ControllerRevision; below `status`; in "
-        "texts (the data of a ConfigMap) and under the right name in values of a chart, which `check` names in a note; "
-        "in what is no list of constraints (the schema in a CustomResourceDefinition); and for policies of Kyverno, "
-        "Gatekeeper and Kubernetes itself, which hold patterns."
-    ),
     ask_written=evaluate,
 )
 

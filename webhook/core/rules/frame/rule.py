@@ -130,17 +130,23 @@ class AskedAgain(Enum):
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """One check. Its id, and the meaning of its id, are promises. All that is known of a rule stands here.
+    """One check. Its id, and the meaning of its id, are promises.
 
-    Shape: ``mode`` is the default one; a finding may ask for another (`Finding.warns`). ``why`` and ``silent`` are for
-    people: why it matters, and when the rule says nothing. ``ask`` may be shared by rules that are decided together;
-    ``ask_written`` is for rules about what kube-apiserver drops: at admission nobody asks them. Without ``needs`` the
-    rule has nothing to say; what it ``uses`` lets it say more. ``of_api`` rules say what kube-apiserver itself says.
-    Objects without constraints are nothing to a rule, unless it speaks of them too (``without_constraints``).
-    ``of_a_part`` rules need no more of an object than its constraints and some labels of its pods, which is all that is
-    known of resources of operators. A fix of a rule that ``recounts`` changes which pods a constraint counts.
-    Unless it is configured, no finding of a rule that ``only_audits`` warns. ``highest_on_pods`` is the highest mode
-    for Pods, and for whatever the accounts of kube-system create.
+    Args:
+        id: Its name in messages and in the configuration. `docs/rules/silent.yaml` says when the rule says nothing.
+        mode: The default; a finding may ask for another (`Finding.warns`).
+        why: Why it matters, for people.
+        ask: The function that decides it, shared by rules that are decided together.
+        ask_written: Instead, for what kube-apiserver drops: nobody asks it at admission.
+        needs: What the rule has nothing to say without.
+        uses: What lets it say more.
+        of_api: It says what kube-apiserver itself says.
+        of_a_part: It needs only constraints and some labels, which is all that is known of operators' resources.
+        without_constraints: It also speaks of objects without constraints.
+        asked_again: When it judges the fixes of other rules.
+        recounts: Its fixes change which pods a constraint counts.
+        only_audits: No finding warns, unless that is configured.
+        highest_on_pods: The highest mode for Pods, and for what the accounts of kube-system create.
     """
 
     id: str
@@ -148,7 +154,6 @@ class Rule(Struct, frozen=True, kw_only=True):
     severity: Severity
     mode: Mode
     why: str
-    silent: str
     since: str = "1.0"
     ask: Callable[[Subject], Iterable[RuleAnswer]] | None = None
     ask_written: Callable[[Written], Iterable[RuleAnswer]] | None = None

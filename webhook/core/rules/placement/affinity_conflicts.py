@@ -66,14 +66,6 @@ CONFLICTS = PlacementRule(
         "them too, fewer fit. A fix is named only if with it all pods find a place in every order, those included that "
         "volumes hold where they are."
     ),
-    silent=(
-        "if no more pods have room without any hard constraint (resources, ports, volumes, affinity), or if that is "
-        "not certain, as with ReadWriteOncePod claims and pods near their own; of a StatefulSet's volumes, about pods "
-        "that run already; about nodes that a taint keeps the pods from as well; while nodes are away that "
-        "nodeTaintsPolicy Honor counts only when they are back; for Jobs, DaemonSets and single pods. It never warns "
-        "where capacity grows. Without a cluster it speaks only of what no cluster can mend: node selector or affinity "
-        "that leave fewer domains than minDomains, and pods that must share the domain."
-    ),
     ask=evaluate,
     of_template=evaluate_template,
     concerns=concerns,

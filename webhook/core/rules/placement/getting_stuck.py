@@ -67,9 +67,6 @@ STUCK = PlacementRule(
     mode=Mode.WARN,
     why="The scheduler places one pod at a time and never moves one: two constraints can exclude each other on the "
     "way. An order that ends so was found, not guessed. A fix is named only if with it every order places all pods.",
-    silent="without a cluster; for CronJobs, DaemonSets and single pods; where another rule about places warns; for "
-    "objects with a controller, scheduling gates or another scheduler. Where there are more orders than there is time "
-    f"for and none was found, it is listed as not evaluated. {_MODES}",
     needs=_NEEDS,
     of_template=of_template,
     concerns=speaks_of,
@@ -86,10 +83,6 @@ ROLLOUT_STUCK = PlacementRule(
     "controller may delete any old pod that the strategy lets it (of a StatefulSet that with the highest ordinal), and "
     "each new pod may go to any node that admits it. Up to Kubernetes 1.36 one pod of a StatefulSet is missing at a "
     "time, whatever its maxUnavailable says.",
-    silent="without a cluster, and where none of its pods runs; for kinds other than Deployments and StatefulSets, and "
-    "the strategies Recreate and OnDelete; where another rule about places warns; for objects with a controller, "
-    "scheduling gates or another scheduler. Where there are more orders than there is time for, it is listed as not "
-    f"evaluated. {_MODES}",
     needs=_NEEDS,
     of_template=of_rollout,
     concerns=rolls,

@@ -118,15 +118,6 @@ GROUP_CAP = Rule(
         "no cap, after pods that other workloads of the group still lack. The nodes without the label are looked at as "
         "one domain, since a cap counts no pod on them."
     ),
-    silent=(
-        "about workloads that no SpreadGroup of their namespace selects, and groups that cannot be planned; about a "
-        "broken cap where the domain holds none of the workload's own pods; about a cap that no pod of the workload "
-        "itself goes beyond, though pods of others may; about workloads that are yet to be made, and all that others "
-        "lack for a Pod, or for a template that has what is stored of the group's plan, which `evenspread plan` tells; "
-        "and about what moves after it was placed. For a cap that is only observed it is audit. It is not evaluated "
-        "for more than 64 pods to come, nor where it is not known where their volumes will be, or where pods go that "
-        "others lack, if that can decide."
-    ),
     ask=evaluate,
     needs=(Need.NODES, Need.PODS, Need.DRY_RUN),
     uses=(Need.VOLUMES, Need.WORKLOADS),

@@ -45,13 +45,6 @@ MIN_DOMAINS_UNREACHABLE = PlacementRule(
         "are; where something else caps them too, fewer fit. A fix is named only if with it all pods find a place in "
         "every order."
     ),
-    silent=(
-        "where all replicas find a place under the cap, or as few without it; where nodes can be added (`capacity`); "
-        "for constraints that evenspread gave to the pod; for minDomains of 100000 and more, which nobody takes for a "
-        "number of domains: it makes maxSkew a cap on purpose; and for Jobs, DaemonSets and single pods. Domains that "
-        "`domains` of the configuration names count, with or without nodes, and so do those of nodes that are away "
-        "for less than an hour."
-    ),
     of_template=evaluate,
     concerns=concerns,
 )

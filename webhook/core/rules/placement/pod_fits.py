@@ -65,12 +65,6 @@ DO_NOT_FIT = PlacementRule(
     why="However the scheduler chooses, some pods stay Pending because of spread constraints. The cluster is asked as "
     "the scheduler would be, for one pod after the other in every order: without hard constraints all pods find a "
     "node, with them no order places all. A fix is named only if with it every order does.",
-    silent="without a cluster; for CronJobs and DaemonSets; where another rule about places warns; for objects with a "
-    "controller, pods with a node, scheduling gates or another scheduler, and pods on update. It is audit where "
-    "something else than spread is in the way, where only the autoscaler's maximum does not fit, where nodes can be "
-    "added (`capacity`), and where preemption may make room. A cluster that is not known, or was not heard of for "
-    "`maxStaleness`, gives no finding; where there are more orders than there is time for, the rule is listed as not "
-    "evaluated.",
     ask=evaluate,
     of_template=of_template,
     concerns=speaks_of,

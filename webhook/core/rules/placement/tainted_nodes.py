@@ -42,12 +42,6 @@ TAINTED = PlacementRule(
         "are; where something else caps them too, fewer fit. A fix is named only if with it all pods find a place in "
         "every order."
     ),
-    silent=(
-        "where another domain would hold the minimum as low at these replicas; where no more pods have room without "
-        "any hard constraint (resources, ports, volumes, affinity); for cordons, nodes that are not ready and nodes "
-        "about to be replaced, unless their taint is known to be older than an hour; for Jobs, DaemonSets and single "
-        "pods. It never warns where capacity grows."
-    ),
     of_template=evaluate,
     concerns=counts_tainted_nodes,
 )

@@ -43,12 +43,6 @@ CEILING = PlacementRule(
         "where that caps the replicas. No order of placing pods passes the number, if pods that run stay where they "
         "are; where something else caps them too, fewer fit."
     ),
-    silent=(
-        "where some order of placing finds a place for all; where one of the two constraints alone admits as few; "
-        "where no more pods have room without any hard constraint; if the autoscaler's maximum fits; while nodes are "
-        "away (cordoned, not ready, being replaced) that nodeTaintsPolicy Honor counts only when they are back; for "
-        "Jobs, DaemonSets and single pods. It never warns where capacity grows."
-    ),
     of_template=evaluate,
     concerns=concerns,
 )

@@ -41,12 +41,6 @@ ZONE_LOSS = PlacementRule(
         "replacements. The number is of the zone whose loss costs most: so many stay Pending whatever the order in "
         "which pods are placed, and in some orders more."
     ),
-    silent=(
-        "where it is not certain that all replicas fit today; where the pods that stay Pending would find no room "
-        "without hard constraints either; for kinds whose pods are not replaced by themselves when their node is gone "
-        "(StatefulSets), and pods that tolerate that for ever; where pods of other workloads are counted, or only some "
-        "of the replicas run."
-    ),
     of_template=evaluate,
     concerns=concerns,
     # What does not fit today needs no word of what a loss would cost.
