@@ -11,7 +11,6 @@ from webhook.core.rules.frame.fixes import Fix, over_another_key
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
-from webhook.core.scheduler.plugins.node_selection import settled_nodes
 from webhook.core.text import one_line, plural, quoted
 
 # One node in so many is missed by the pods that it could take; fewer are for those who look after nodes.
@@ -30,19 +29,15 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
 
 def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     view = index.view()
-    growing = grows(subject.policy, view)
-    on_every_node = subject.workload.traits.on_every_node
     for placed, ground in subject.timely(usable_nodes_of(subject, index)):
         key = placed.constraint.topology_key
-        if placed.template.template.pod_spec.node_name:
+        if not key or placed.template.template.pod_spec.node_name:
             continue  # a bound pod is not scheduled any more
-        if key in view.keys and key is not None:
-            if view.column(key).present != view.live:
-                yield from guarded(
-                    (KEY_PARTIAL,), _partial, placed, key, ground, growing=growing, on_every_node=on_every_node
-                )
-        elif key and key not in subject.policy.domains and meant_by(key) is None:
-            yield from guarded((KEY_UNKNOWN,), _unknown, placed, key, ground, subject, growing=growing)
+        if key not in view.keys:
+            if key not in subject.policy.domains and meant_by(key) is None:
+                yield from guarded((KEY_UNKNOWN,), _unknown, placed, key, ground, subject)
+        elif view.column(key).present != view.live:
+            yield from guarded((KEY_PARTIAL,), _partial, placed, key, ground, subject)
 
 
 KEY_UNKNOWN = Rule(
@@ -72,56 +67,47 @@ KEY_PARTIAL = Rule(
 )
 
 
-def _unknown(placed: Placed, key: str, ground: UsableNodes, subject: Subject, *, growing: bool) -> Iterator[Finding]:
+def _unknown(placed: Placed, key: str, ground: UsableNodes, subject: Subject) -> Iterator[Finding]:
     said = quoted(key, 256)
     softs = sum(not constraint.hard for constraint in placed.template.template.pod_spec.constraints)
+    compared = "for ScheduleAnyway the scheduler compares only nodes with the"
     if placed.constraint.hard:
-        summary = f"pods stay Pending: no node has {said}"
+        outcome = "pods stay Pending"
         detail = f"with DoNotSchedule pods go only to nodes with the label {said}, and no node has it"
     elif softs > 1:
-        summary = f"no ScheduleAnyway constraint has an effect: no node has {said}"
-        detail = (
-            "for ScheduleAnyway the scheduler compares only nodes with the labels of all such constraints, and no node"
-            f" has {said}"
-        )
+        outcome = "no ScheduleAnyway constraint has an effect"
+        detail = f"{compared} labels of all such constraints, and no node has {said}"
     else:
-        summary = f"{placed.name} has no effect: no node has {said}"
-        detail = f"for ScheduleAnyway the scheduler compares only nodes with the label {said}, and no node has it"
+        outcome = f"{placed.name} has no effect"
+        detail = f"{compared} label {said}, and no node has it"
     # A soft constraint over zones alone is harmless on a cluster in one place.
     portable = key in PLACES and not placed.constraint.hard and softs == 1
     instead = near(key, ground.view, well_known=not subject.policy.messages.name_keys(offline=subject.offline))
-    fix = (
-        _over(placed, instead, ground) if instead else Fix(f"label the nodes with {said}, or use a key that they have")
-    )
-    yield Finding(
-        rule=KEY_UNKNOWN.id,
-        path=f"{placed.path}.topologyKey",
-        summary=summary,
+    fix = Fix(f"label the nodes with {said}, or use a key that they have")
+    if instead and ground.open & ~ground.view.column(instead).present:
+        fix = Fix(f"use {one_line(instead)}, and label the nodes that lack it")
+    elif instead:
+        fix = over_another_key(placed, instead)
+    growing = grows(subject.policy, ground.view) and key not in SUCCESSORS
+    yield KEY_UNKNOWN.finding(
+        placed,
+        "topologyKey",
+        fix,
+        summary=f"{outcome}: no node has {said}",
         remedy=f"use {quoted(instead, 40)}" if instead else "label the nodes",
         detail=detail,
-        **fix.fields,
-        key=placed.key,
-        warns=False if portable or (growing and key not in SUCCESSORS) else None,
+        warns=False if portable or growing else None,
     )
 
 
-def _over(placed: Placed, key: str, ground: UsableNodes) -> Fix:
-    if ground.open & ~ground.view.column(key).present:
-        return Fix(f"use {one_line(key)}, and label the nodes that lack it")
-    return over_another_key(placed, key)
-
-
-def _partial(placed: Placed, key: str, ground: UsableNodes, *, growing: bool, on_every_node: bool) -> Iterator[Finding]:
-    """Nodes that the pods may use and that lack the key; a pool without nodes says nothing.
-
-    Shape: pods ``on_every_node`` are a DaemonSet's, which tolerate what happens to nodes.
-    """
+def _partial(placed: Placed, key: str, ground: UsableNodes, subject: Subject) -> Iterator[Finding]:
     open_, hard, present = ground.open, placed.constraint.hard, ground.view.column(key).present
     lacking, total = (open_ & ~present).bit_count(), open_.bit_count()
     if not lacking:
         return
     said = one_line(key)
-    passing = ground.tolerated | (ground.view.live & ~settled_nodes(ground.view) if on_every_node else 0)
+    # Pods of a DaemonSet tolerate what happens to nodes.
+    passing = ground.tolerated_later if subject.workload.traits.on_every_node else ground.tolerated
     if lacking < total:
         lack, them = ("lacks", "it") if lacking == 1 else ("lack", "them")
         outcome = f"excludes {them}" if hard else f"puts {them} last"
@@ -136,14 +122,8 @@ def _partial(placed: Placed, key: str, ground: UsableNodes, *, growing: bool, on
         detail = f"the only node that the pods may use lacks {said}"
         if total > 1:
             detail = f"none of the {plural(total, 'node')} that the pods may use has {said}"
-        warns = hard and not growing
-    yield Finding(
-        rule=KEY_PARTIAL.id,
-        path=f"{placed.path}.topologyKey",
-        summary=summary,
-        remedy="add the label",
-        detail=detail,
-        fix=f"label the nodes that kubectl get nodes -l '!{said}' lists",
-        key=placed.key,
-        warns=warns,
+        warns = hard and not grows(subject.policy, ground.view)
+    fix = Fix(f"label the nodes that kubectl get nodes -l '!{said}' lists")
+    yield KEY_PARTIAL.finding(
+        placed, "topologyKey", fix, summary=summary, remedy="add the label", detail=detail, warns=warns
     )

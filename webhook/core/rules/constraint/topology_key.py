@@ -1,6 +1,7 @@
 """Rules about topologyKey, as far as they need no node."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from webhook.core.api.well_known import HOSTNAME, SUCCESSORS, ZONE
 from webhook.core.index.key_suggestions import meant_by, meant_by_bare
@@ -26,79 +27,69 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
             yield from guarded((TYPO,), _bare, placed, meant)
 
 
-TYPO = Rule(
+_rule = partial(Rule, mode=Mode.WARN, ask=evaluate, asked_again=AskedAgain.AFTER_FIXES, of_a_part=True)
+TYPO = _rule(
     id="topology-key-typo",
     title="the topology key looks like a well-known one, misspelt",
     severity=Severity.HIGH,
-    mode=Mode.WARN,
     why=(
         "Kubernetes accepts any text as a topology key. If no node has the label, a hard constraint leaves every pod "
         "Pending and a soft one does nothing."
     ),
-    ask=evaluate,
-    asked_again=AskedAgain.AFTER_FIXES,
-    of_a_part=True,
 )
-DEPRECATED = Rule(
+DEPRECATED = _rule(
     id="topology-key-deprecated",
     title="the topology key is deprecated",
     severity=Severity.LOW,
-    mode=Mode.WARN,
     why=(
         "The beta names of node labels are kept on nodes by some providers only. Where they are gone, a hard "
         "constraint leaves every pod Pending."
     ),
-    ask=evaluate,
-    asked_again=AskedAgain.AFTER_FIXES,
-    of_a_part=True,
 )
 
 
 def _deprecated(placed: Placed, key: str, subject: Subject) -> Iterator[Finding]:
     successor = SUCCESSORS[key]
-    fix = _over(placed, successor, subject)
-    yield Finding(
-        rule=DEPRECATED.id,
-        path=f"{placed.path}.topologyKey",
+    yield DEPRECATED.finding(
+        placed,
+        "topologyKey",
+        _over(placed, successor, subject),
         summary=f"{placed.name}: {key} is deprecated",
         remedy=f"use {successor}",
         detail=f"{key} is deprecated, and missing from nodes of current clusters",
-        **fix.fields,
-        key=placed.key,
     )
 
 
 def _typo(placed: Placed, meant: str, subject: Subject, *, has_nodes: bool) -> Iterator[Finding]:
     said = quoted(placed.constraint.topology_key or "", 256)
-    fix = _over(placed, meant, subject)
-    yield Finding(
-        rule=TYPO.id,
-        path=f"{placed.path}.topologyKey",
+    yield TYPO.finding(
+        placed,
+        "topologyKey",
+        _over(placed, meant, subject),
         summary=f"no node has {said}" if has_nodes else f"Kubernetes has no label {said}",
         remedy=f"use {meant}",
         headline=f"{placed.name}: no node has {said}; use {meant}" if has_nodes else "",
-        detail=f"Kubernetes sets {meant} on nodes, not {said}: "
-        + ("every pod stays Pending" if placed.constraint.hard else "the constraint does nothing"),
-        **fix.fields,
-        key=placed.key,
+        detail=f"Kubernetes sets {meant} on nodes, not {said}: {_outcome(placed)}",
     )
 
 
 def _bare(placed: Placed, meant: str) -> Iterator[Finding]:
     said = placed.constraint.topology_key or ""
-    yield Finding(
-        rule=TYPO.id,
-        path=f"{placed.path}.topologyKey",
+    by_hand = f"you may label the nodes with {said} yourself"
+    yield TYPO.finding(
+        placed,
+        "topologyKey",
+        Fix(f"use {meant}, unless you label the nodes with {said}", by_hand=by_hand),
         summary=f"Kubernetes sets {meant} on nodes, not {said}",
         remedy=f"use {meant}",
-        detail=f"unless you label the nodes with {said} yourself, "
-        + ("every pod stays Pending" if placed.constraint.hard else "the constraint does nothing"),
-        fix=f"use {meant}, unless you label the nodes with {said}",
-        by_hand=f"you may label the nodes with {said} yourself",
-        key=placed.key,
+        detail=f"unless you label the nodes with {said} yourself, {_outcome(placed)}",
         warns=False,
         severity=Severity.MEDIUM,
     )
+
+
+def _outcome(placed: Placed) -> str:
+    return "every pod stays Pending" if placed.constraint.hard else "the constraint does nothing"
 
 
 def _over(placed: Placed, key: str, subject: Subject) -> Fix:
