@@ -19,11 +19,10 @@ from webhook.core.rules.frame.counted_workloads import (
     have_one_controller,
     is_member,
     late_keys,
-    readable_selector,
     selects,
 )
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
-from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.rules.frame.subject import Placed, Subject, readable_selector
 from webhook.core.text import quoted
 from webhook.core.workloads.controller_labels import may_be_added, may_be_added_to
 from webhook.core.workloads.kinds import group_kind

@@ -169,8 +169,10 @@ def _lost(template: Template, subject: Subject) -> list[str]:
     spec = template.template.pod_spec
     if ((template.replicas or 1) < _REPLICATED and subject.scaler is None) or _names_both(spec.constraints):
         return []
-    named = (*spec.constraints, *spec.pod_anti_affinity.terms)
-    keys = {intended(each.topology_key) for each in named if each.topology_key}
+    named = {each.topology_key for each in spec.constraints} | {
+        each.topology_key for each in spec.pod_anti_affinity.terms
+    }
+    keys = {intended(key) for key in named if key}
     return [key for key in _SPREAD_KEYS if key not in keys and _may_be_uneven(key, template, subject)]
 
 
