@@ -44,7 +44,10 @@ BREAKS = {
         "webhook/core/policy/capacity.py",
         "import webhook.core.scheduler.scoring.allocation",
     ),
-    "inside the placement of workloads": ("webhook/core/rules/rule_set.py", "import webhook.core.placement.symmetry"),
+    "inside the placement of workloads": (
+        "webhook/core/rules/rule_set.py",
+        "import webhook.core.placement.node_classes",
+    ),
     "inside the groups": ("webhook/cli/commands/version.py", "import webhook.core.groups.pins"),
     "inside the standing of groups": (
         "webhook/cli/commands/version.py",

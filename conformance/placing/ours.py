@@ -116,7 +116,7 @@ def simulated(world):
         found, _ = asked(wanted, known, frame, replicas=None, everywhere=False)
     run = Run(index=known.index, asked=found, within=frame.context(frame.namespace), effort=Effort(states=STATES), rollout="rolls" in world)
     (outcomes,) = run.outcomes(WhatIf())
-    whole, staying = outcomes.whole, sum(each.staying for each in outcomes.players)
+    whole, staying = outcomes.whole, sum(each.staying for each in outcomes.workloads)
     exact = whole.outcome is not Outcome.UNKNOWN and None not in {whole.fewest, whole.most}
     said = {"exact": exact, "states": 0 if outcomes.simulation is None else outcomes.simulation.states, "left": 0, "why": outcomes.unknown}
     return said | ({"fewest": whole.fewest - staying, "most": whole.most - staying} if exact else {})

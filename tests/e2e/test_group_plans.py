@@ -25,9 +25,8 @@ from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.plan import batches
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.game_from_cluster import game_of
-from webhook.core.placement.search import search
+from webhook.core.placement.search import canonical_form, search
 from webhook.core.placement.simulation import simulate
-from webhook.core.placement.symmetry import canonical_form
 from webhook.core.policy.policy import Policy
 
 FULL = os.environ.get("EVENSPREAD_GROUPS") == "full"

@@ -25,9 +25,8 @@ from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, game_of
-from webhook.core.placement.search import search
+from webhook.core.placement.search import canonical_form, search
 from webhook.core.placement.simulation import Outcome, Simulation, simulate
-from webhook.core.placement.symmetry import canonical_form
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.reading import read_workload

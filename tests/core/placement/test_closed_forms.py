@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from conformance.placing import worlds
 from conformance.placing.ours import game_in
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.placement.closed_forms import Ends, possible_ends, same_in_every_order
+from webhook.core.placement.closed_forms import possible_ends, same_in_every_order
 from webhook.core.placement.game import Crowd, DomainSpread, Game, Gate, Limit, NodeClass, NodeSpread
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
+from webhook.core.placement.proofs.bounds import Ends
 from webhook.core.placement.search import search
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT as FIT
 from webhook.core.scheduler.problem import take
@@ -170,7 +171,7 @@ EQUAL = "a: a0=0 a1=0 | b: b0=0 b1=0"
 @pytest.mark.parametrize("of_hosts", [1, 2])
 @pytest.mark.parametrize("text", [EQUAL, UNEQUAL])
 def test_pods_without_end_take_no_time(text, of_hosts):
-    """Without limits of resources, as `causes.cause` asks, a host takes any number, and an author writes how many."""
+    """Without limits of resources, as in `making_room.cause`, a host takes any number, and an author writes how many."""
     index, constraints = cluster(text), (spread(ZONE), spread(HOSTNAME, of_hosts))
     problem = take(index, pod(constraints=constraints))
     batch = PodBatch(problem=replace(problem, filters=tuple(each for each in problem.filters if each != FIT)), pods=1)

@@ -10,12 +10,11 @@ from msgspec.structs import replace
 from conformance.placing.ours import batches_of, game_in, index_of
 from conformance.placing.worlds import RACK, crossing_at_scale, world
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.placement.crossing_keys import board_of
+from webhook.core.placement.crossing_keys import board_of, reached_levels
 from webhook.core.placement.crossing_orders import CrossingEnds, crossing_ends, never_stuck
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import Effort, Outcome, always_fits, simulate
-from webhook.core.placement.stuck_states import reached_levels
 from webhook.core.scheduler.problem import take
 
 WORK = {"work": 2_000_000, "moves": 20_000}

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import Container, NodeStatus, ResourceRequirements
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
-from webhook.core.placement.more_nodes import Added, nodes_to_add
+from webhook.core.placement.making_room import Added, nodes_to_add
 from webhook.core.placement.simulation import Effort, Outcome, simulate
 from webhook.core.scheduler.problem import take
 

@@ -6,8 +6,7 @@ from build import cluster, constraint, pod
 from webhook.core.api.well_known import ZONE
 from webhook.core.placement.game import Rollout
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
-from webhook.core.placement.rollout import worst_skew
-from webhook.core.placement.search import search
+from webhook.core.placement.search import search, worst_skew
 from webhook.core.placement.simulation import Outcome, simulate
 from webhook.core.scheduler.problem import take
 

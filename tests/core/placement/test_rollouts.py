@@ -12,8 +12,8 @@ from webhook.core.api.version import RECORDED
 from webhook.core.coming_pods.missing_pods import in_a_rollout
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
-from webhook.core.placement.causes import cause
 from webhook.core.placement.closed_forms import takes_every_pod
+from webhook.core.placement.making_room import cause
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import Effort, Outcome, simulate
 from webhook.core.scheduler.verdict import Cause

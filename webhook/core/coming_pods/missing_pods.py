@@ -18,14 +18,15 @@ from webhook.core.api import gates
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
+from webhook.core.coming_pods.next_pod import ComingPod, PodSource, coming_pod, problem_of
 from webhook.core.context import Context
 from webhook.core.index.lost_nodes import terminated, unreachable_nodes
 from webhook.core.index.overlay import with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game import Rollout, Turn
-from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of, small_game_of
+from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.proofs.pinned_claims import Ordinal, ordinals
+from webhook.core.placement.simulation import Effort, Simulation, outcome
 from webhook.core.workloads.rolling_update import surge_of, unavailable_of, unavailable_ordinals
 from webhook.core.workloads.workload import ClaimTemplates, Strategy, Workload
 
@@ -52,17 +53,17 @@ class ToCome(Struct, frozen=True, kw_only=True):
         """The game of these pods alone; several may be played as one, of the batches of all."""
         return game_of(self.batches, self.index, rollout=self.rollout)
 
-    def small_game(self) -> ClusterGame | None:
-        """As `game`; None where others would wait for it."""
-        return small_game_of(self.batches, self.index, rollout=self.rollout)
+    def outcome(self, effort: Effort) -> Simulation:
+        """What becomes of these pods alone."""
+        return outcome(self.batches, self.index, effort, self.rollout)
 
 
-def to_come(source: PodSource, replicas: int, within: Context) -> ToCome:
-    """The pods that are missing of so many."""
-    within = _terminated(source, within)
-    pod = coming_pod(source, within).pod
+def to_come(source: PodSource, replicas: int, within: Context, following: ComingPod | None = None) -> ToCome:
+    """The pods that are missing of so many; ``following`` is the source's next pod, where it is known already."""
     if source.workload.traits.ordered:
-        return _ordinals(source, pod, replicas, within)
+        within = _terminated(source, within)
+        return _ordinals(source, coming_pod(source, within).pod, replicas, within)
+    pod = (following or coming_pod(source, within)).pod
     index, own = within.cluster, source.own
     staying = sum(index.count(source.namespace, own).values()) if own is not None else 0
     batch = PodBatch(problem=problem_of(pod, within), pods=max(0, replicas - staying))

@@ -8,9 +8,17 @@ from collections.abc import Callable, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from webhook.core.placement.crossing_keys import At, Board, Demand, Levels, board_of
+from webhook.core.placement.crossing_keys import (
+    At,
+    Board,
+    Demand,
+    Levels,
+    Reached,
+    board_of,
+    reached_levels,
+    stuck_states,
+)
 from webhook.core.placement.game import Game, Move, State
-from webhook.core.placement.stuck_states import Reached, reached_levels, stuck_states
 
 Target = dict[At, int]  # the pods that each cell got
 # Which move comes first, by the pods in its row, those in its column, and how many cells the column has.

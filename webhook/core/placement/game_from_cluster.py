@@ -23,7 +23,6 @@ from webhook.core.placement.node_classes import (
     Counting,
     NodeGate,
     Nodes,
-    Short,
     classes_of,
     spread_on_domains,
     spread_on_nodes,
@@ -318,11 +317,8 @@ def _resources(together: _Together, relevant: int, on_one: Pods, index: ReadOnly
     weights = {name: tuple(each.get(name, 0) for each in amounts) for name in names}
     needed = {name: sum(map(mul, weights[name], on_one)) for name in names}
     for name, free in short_of([*needed.items()], index).items():
-        slots = [slot for slot in node_sets.to_slots(relevant) if free[slot] < needed[name]]
-        if not slots:
-            continue
-        short = Short(free, needed[name], node_sets.from_slots(slots, len(free)))
-        for crowd, weight in enumerate(weights[name]):
+        short = {slot: free[slot] for slot in node_sets.to_slots(relevant) if free[slot] < needed[name]}
+        for crowd, weight in enumerate(weights[name] if short else ()):
             if weight:
                 yield NodeGate(crowd, weights[name], -weight, 1, short)
 

@@ -7,7 +7,7 @@ which takes as many pods as its nodes together.
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from operator import mul
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -25,33 +25,6 @@ _NOTHING = -(2**64)  # sorts before every number that a node has
 _FEW_PARTS = 64
 
 
-class Values(Protocol):
-    """Numbers by slot."""
-
-    def get(self, slot: int, default: int | None = None, /) -> int | None:
-        """The number of a node, else the default."""
-
-    def __iter__(self) -> Iterator[int]:
-        """The slots that have a number."""
-
-
-class Short(Struct, frozen=True):
-    """What is free of a resource on those nodes that have less than enough of it."""
-
-    free: Sequence[int]
-    enough: int
-    nodes: int
-
-    def get(self, slot: int, default: int | None = None, /) -> int | None:
-        """See `Values`."""
-        free = self.free[slot] if slot >= 0 else self.enough
-        return free if free < self.enough else default
-
-    def __iter__(self) -> Iterator[int]:
-        """See `Values`."""
-        return iter(node_sets.to_slots(self.nodes))
-
-
 class NodeGate(Struct, frozen=True):
     """A gate of a crowd on every node.
 
@@ -63,7 +36,7 @@ class NodeGate(Struct, frozen=True):
     weights: Pods
     base: int
     sign: int = 0
-    values: Values | Counts = _NONE
+    values: Counts = _NONE
     default: int | None = None
 
     def on(self, slot: int) -> Gate | None:
@@ -205,7 +178,7 @@ def unlike(nodes: Nodes, gates: Sequence[NodeGate]) -> int:
     return 0 if _pooling(nodes, gates) is not None else len({slot for each in _sources(nodes, gates) for slot in each})
 
 
-def _sources(nodes: Nodes, gates: Sequence[NodeGate]) -> list[Values | Counts]:
+def _sources(nodes: Nodes, gates: Sequence[NodeGate]) -> list[Counts]:
     """What nodes have values of their own in."""
     return [*(each.values for each in gates if each.sign), *(each.counts for each in nodes.by_node), *nodes.leaving]
 

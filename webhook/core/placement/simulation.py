@@ -1,12 +1,16 @@
-"""Whether the pods of whole workloads find a place, whatever the scheduler chooses: the verdict on a game.
+"""The placement engine: whether the pods of whole workloads find nodes, in any order that the scheduler may choose.
 
     fits            every order places all of them
     can-get-stuck   some orders do, some end with pods that no node admits
     does-not-fit    no order does
-    unknown         there are more states than were looked at, and nothing proves one of the others
+    unknown         nothing proves one of the others within the effort
 
-Closed forms answer first, then the bounds for two crossing keys, then the search of all orders. Past a number of states
-single orders are tried: one that gets stuck is a proof, one that does not is none.
+Strategies, the cheapest first:
+
+1. Closed forms (`closed_forms`): every order ends with the same number.
+2. Bounds for two crossing keys (`crossing_orders`).
+3. A search of all orders (`search`), up to a number of states.
+4. Samples. An order that gets stuck is a proof, one that fits is none.
 """
 
 from bisect import bisect
@@ -17,13 +21,12 @@ from itertools import accumulate
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.placement.closed_forms import possible_ends, same_in_every_order
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.closed_forms import possible_ends, same_in_every_order, takes_every_pod
 from webhook.core.placement.crossing_orders import CrossingEnds, crossing_ends, never_stuck
-from webhook.core.placement.game import Game, Move, Pods, State
-from webhook.core.placement.game_from_cluster import ClusterGame
-from webhook.core.placement.rollout import worst_skew
-from webhook.core.placement.search import End, Found, search
-from webhook.core.placement.symmetry import orders_of_crowds
+from webhook.core.placement.game import Game, Move, Pods, Rollout, State
+from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of, small_game_of
+from webhook.core.placement.search import End, Found, orders_of_crowds, search, worst_skew
 
 
 class Outcome(StrEnum):
@@ -40,22 +43,27 @@ _CLASSES = 20
 
 
 class Effort(Struct, frozen=True):
-    """How much is done before the verdict is unknown: states of the search, then orders of so many moves together.
+    """How much to do before the outcome is unknown: numbers, not time, so that equal questions get equal answers.
 
-    Unit: numbers, not time, so that the same question has the same answer.
+    Args:
+        states: The most states of the search. With 0 only closed forms are tried, of games that are quickly made.
+        orders: The most orders that are sampled.
+        moves: The most moves of these orders together.
+        details: Whether to find all ends, their probability and the skew. Without, a proof that all pods fit is enough.
     """
 
     states: int = 20_000
     orders: int = 200
     moves: int = 20_000
+    details: bool = True
 
     @property
     def work(self) -> int:
-        """The columns that are looked at for two crossing keys: 20,000 states stand for less than a second."""
+        """The columns that are tried for two crossing keys: 20,000 states stand for less than a second."""
         return self.states * _COLUMNS
 
     def states_of(self, game: Game) -> int:
-        """The states of one game: fewer where each takes longer, as it has many classes of nodes."""
+        """The states of one game: fewer if it has many classes of nodes, since each takes longer."""
         return self.states // (1 + len(game.classes) // _CLASSES)
 
 
@@ -77,13 +85,19 @@ class Step(Struct, frozen=True):
 class Simulation(Struct, frozen=True):
     """What becomes of the pods that look for a node.
 
-    Shape: ``fewest`` and ``most`` are the numbers placed over all orders, None where they are not proven; of orders
-    that were ``sampled``, bounds that none exceeds. ``stuck`` is the probability of an end with pods that no node
-    admits, if each step takes one of the waiting pods and one of its nodes with the same probability. It is None where
-    nobody knows; of ``sampled`` orders, it is the share. ``witness`` is the shortest order found that ends with a pod
-    missing, ``placed`` the pods of each batch at its end. ``ends`` are the different numbers of pods of each batch at
-    the ends of all orders, none where not all are known. ``skew`` is as in `worst_skew`, None too for anything but a
-    rolling update of pods without names.
+    Args:
+        outcome: What all orders come to.
+        wanted: The number of pods to place.
+        fewest: The fewest pods that an order places. A lower bound if orders were sampled, None if not proven.
+        most: The most pods that an order places. An upper bound if orders were sampled, None if not proven.
+        stuck: The probability of an end with pods that no node admits, if each step takes one of the waiting pods and
+            one of its nodes with equal probability. The share if orders were sampled, None if not known.
+        sampled: The number of sampled orders.
+        states: The number of states that were met.
+        witness: The shortest order found that ends with a pod missing.
+        placed: The pods of each batch at its end.
+        ends: The different numbers of pods of each batch at the ends of all orders. Empty if not all are known.
+        skew: The worst skew of a rolling update (`worst_skew`). None for pods with names, and if not known.
     """
 
     outcome: Outcome
@@ -99,42 +113,54 @@ class Simulation(Struct, frozen=True):
     skew: int | None = None
 
 
+def outcome(
+    batches: Sequence[PodBatch], index: ReadOnlyIndex, effort: Effort, rollout: Rollout | None = None
+) -> Simulation:
+    """What becomes of the pods, by the cheapest strategy that decides it (see `game_of` for the arguments)."""
+    game = (game_of if effort.states else small_game_of)(batches, index, rollout=rollout)
+    return Simulation(Outcome.UNKNOWN, sum(each.pods for each in batches)) if game is None else simulate(game, effort)
+
+
 def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int], None] = lambda _: None) -> Simulation:
-    """The verdict; ``tick`` is told the number of states now and then."""
-    game, rollout = of.game, of.game.rollout
-    wanted = sum(each.pods for each in game.crowds)
+    """The same for a game; ``tick`` is called with the number of states now and then."""
+    game, wanted = of.game, sum(each.pods for each in of.game.crowds)
     same = same_in_every_order(game)
     if same is not None:
-        done = same == wanted
-        return Simulation(
-            Outcome.FITS if done else Outcome.NO_FIT,
-            wanted,
-            same,
-            same,
-            0.0 if done else 1.0,
-            placed=(same,),
-            ends=((same,),),
-        )
+        return _certain(wanted, same)
+    if not effort.details and takes_every_pod(game):
+        return _certain(wanted, wanted)
+    if not effort.states:
+        return Simulation(Outcome.UNKNOWN, wanted)
     crossing = crossing_ends(game, work=effort.work, moves=effort.moves)
     if crossing is not None and crossing.fewest == wanted:
-        return Simulation(Outcome.FITS, wanted, wanted, wanted, 0.0, placed=(wanted,), ends=((wanted,),))
-    decided = crossing is not None and _crossing_outcome(crossing, wanted) is not Outcome.UNKNOWN
+        return _certain(wanted, wanted)
+    decided = crossing is not None and (crossing.most < wanted or (crossing.stuck is not None and crossing.fits))
     # The search only adds how probable each end is.
     found = search(game, effort.states_of(game) // (_BONUS if decided else 1), tick=tick)
-    if not found.exact and crossing is not None and decided:
-        return _of_crossing(of, wanted, crossing, found.states)
-    if not found.exact:
-        return _sampled(of, wanted, effort, found.states, crossing)
+    if found.exact:
+        return _searched(of, wanted, found)
+    return _sampled(of, wanted, replace(effort, orders=0) if decided else effort, found.states, crossing)
+
+
+def _certain(wanted: int, placed: int) -> Simulation:
+    """Every order places so many pods."""
+    done = placed == wanted
+    kind, stuck = (Outcome.FITS, 0.0) if done else (Outcome.NO_FIT, 1.0)
+    return Simulation(kind, wanted, placed, placed, stuck, placed=(placed,), ends=((placed,),))
+
+
+def _searched(of: ClusterGame, wanted: int, found: Found) -> Simulation:
+    game, rollout = of.game, of.game.rollout
     placed = [_placed(game, end) for end in found.ends]
     worst = next((end for end in found.ends if not end.done), None)
     fits = any(end.done for end in found.ends)
-    outcome = Outcome.FITS if worst is None else Outcome.STUCK if fits else Outcome.NO_FIT
+    kind = Outcome.FITS if worst is None else Outcome.STUCK if fits else Outcome.NO_FIT
     return Simulation(
-        outcome,
+        kind,
         wanted,
         min(placed),
         max(placed),
-        stuck=None if any(each.packs for each in game.classes) and outcome is Outcome.STUCK else found.stuck,
+        stuck=None if any(each.packs for each in game.classes) and kind is Outcome.STUCK else found.stuck,
         states=found.states,
         witness=_steps(of, worst.moves) if worst is not None else (),
         placed=worst.placed if worst is not None else (),
@@ -187,41 +213,21 @@ def _steps(of: ClusterGame, moves: Sequence[Move]) -> tuple[Step, ...]:
     return tuple(Step(move.crowd, node, gone=move.gone) for move, node in of.named(moves))
 
 
-def _crossing_outcome(found: CrossingEnds, wanted: int) -> Outcome:
-    """What the bounds and the orders that were found prove."""
-    if found.most < wanted:
-        return Outcome.NO_FIT
-    return Outcome.STUCK if found.stuck is not None and found.fits else Outcome.UNKNOWN
-
-
-def _of_crossing(of: ClusterGame, wanted: int, found: CrossingEnds, states: int) -> Simulation:
-    stuck = found.stuck
-    return Simulation(
-        _crossing_outcome(found, wanted),
-        wanted,
-        found.fewest,
-        found.most,
-        states=states,
-        witness=() if stuck is None else _steps(of, stuck.moves),
-        placed=() if stuck is None else of.game.placed(stuck.state),
-    )
-
-
 def _sampled(of: ClusterGame, wanted: int, effort: Effort, states: int, crossing: CrossingEnds | None) -> Simulation:
-    """What single orders say: packing nodes and zones, levelling them, and then at random."""
-    game, left, stuck, orders = of.game, effort.moves, 0, 0
-    known = possible_ends(game)
-    fewest = crossing.fewest if crossing is not None else known.stuck[0] if known is not None else None
-    never = known is not None and not known.fits
+    """What bounds prove, and single orders: packing nodes and zones, levelling them, and then at random."""
+    game, known, cost = of.game, possible_ends(of.game), 1 + len(of.game.classes) // _CLASSES
+    fewest: int | None = None
+    most: int | None = None
     worst: tuple[State, Sequence[Move]] | None = None
-    fits, cost = crossing is not None and crossing.fits, 1 + len(game.classes) // _CLASSES
-    if crossing is not None and crossing.stuck is not None:
-        worst = crossing.stuck.state, crossing.stuck.moves
-    numbers = _numbers()
-    for number in range(effort.orders):
-        if left <= 0:
-            break
-        end, moves = _order(game, number, numbers)
+    fits = never = False
+    if known is not None:
+        fewest, most, never = known.stuck[0], None if known.fits else known.stuck[-1], not known.fits
+    if crossing is not None:
+        fewest, most, fits, never = crossing.fewest, crossing.most, crossing.fits, crossing.most < wanted
+        worst = crossing.stuck and (crossing.stuck.state, crossing.stuck.moves)
+    left, stuck, orders, numbers = effort.moves, 0, 0, _numbers()
+    while orders < effort.orders and left > 0:
+        end, moves = _order(game, orders, numbers)
         left, orders = left - cost * len(moves), orders + 1
         if game.is_done(game.placed(end)):
             fits = True
@@ -229,17 +235,16 @@ def _sampled(of: ClusterGame, wanted: int, effort: Effort, states: int, crossing
         stuck += 1
         if worst is None or len(moves) < len(worst[1]):
             worst = end, moves
-    most = wanted if fits else known.stuck[-1] if known is not None and never else crossing and crossing.most
-    found = Simulation(
-        Outcome.UNKNOWN, wanted, fewest, most, stuck=stuck / orders if orders else None, sampled=orders, states=states
-    )
-    if worst is None:
-        return found
-    return replace(
-        found,
-        outcome=Outcome.STUCK if fits else Outcome.NO_FIT if never else Outcome.UNKNOWN,
-        witness=_steps(of, worst[1]),
-        placed=game.placed(worst[0]),
+    return Simulation(
+        Outcome.NO_FIT if never else Outcome.STUCK if fits and worst is not None else Outcome.UNKNOWN,
+        wanted,
+        fewest,
+        wanted if fits else most,
+        stuck=stuck / orders if orders else None,
+        sampled=orders,
+        states=states,
+        witness=() if worst is None else _steps(of, worst[1]),
+        placed=() if worst is None else game.placed(worst[0]),
     )
 
 

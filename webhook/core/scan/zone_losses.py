@@ -19,7 +19,7 @@ from webhook.core.coming_pods.next_pod import ComingPod
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.simulation import Effort, simulate
+from webhook.core.placement.simulation import Effort
 from webhook.core.scan.scan_context import FailingZone, ScanContext
 from webhook.core.scan.scanned import Stranded, ZoneLoss
 from webhook.core.scheduler.cycle import decide
@@ -107,7 +107,7 @@ class _Asked:
             return Stranded(None, None)
         if not came.batches:
             return _NONE
-        found, pods = simulate(came.game(), _EFFORT), sum(each.pods for each in came.batches)
+        found, pods = came.outcome(_EFFORT), sum(each.pods for each in came.batches)
         return Stranded(
             None if found.most is None else pods - found.most, None if found.fewest is None else pods - found.fewest
         )

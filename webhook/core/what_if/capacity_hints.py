@@ -5,12 +5,11 @@ from msgspec import Struct
 from webhook.core.changes.candidates import at_most
 from webhook.core.context import Context
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.more_nodes import Added, nodes_to_add
-from webhook.core.placement.preemption import preempted
+from webhook.core.placement.making_room import Added, nodes_to_add, preempted
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.text import one_line, plural, segment_of, together
 from webhook.core.what_if.play import Outcomes, all_fit, batches_of, trials_in
-from webhook.core.what_if.workloads import again
+from webhook.core.what_if.workloads import rebuilt
 
 _EFFORT = Effort(states=2_000)  # for each number of nodes that is tried
 _TRIALS = 200
@@ -28,15 +27,15 @@ class Room(Struct, frozen=True):
 
 
 def room(of: Outcomes, within: Context) -> Room:
-    """What makes room for all players together."""
+    """What makes room for all workloads together."""
     if of.alone or of.simulation is None or of.whole.outcome not in (Outcome.NO_FIT, Outcome.STUCK):
         return Room()
 
     def fits(other: ReadOnlyIndex) -> bool:
-        return all_fit([again(each, within.beside(other)) for each in of.players], other, _EFFORT)
+        return all_fit([rebuilt(each, within.beside(other)) for each in of.workloads], other, _EFFORT)
 
-    batches = batches_of(of.players)
-    rolling = any(each.rollout is not None for each in of.players)
+    batches = batches_of(of.workloads)
+    rolling = any(each.rollout is not None for each in of.workloads)
     return Room(
         added=nodes_to_add(
             batches, within.cluster, at_most(trials_in(_TRIALS, within.cluster), fits), within.policy.domains

@@ -1,4 +1,4 @@
-"""Where kube-scheduler would most likely put the pods of several players: one after the other, each on a best node.
+"""Where kube-scheduler would most likely put the pods of several workloads: one after the other, each on a best node.
 
 A forecast, and no proof: of several best nodes any is taken, pods come in any order, and what
 `webhook.core.scheduler.scoring` leaves out may decide.
@@ -28,7 +28,7 @@ _SEED = 1  # any: equal questions get equal answers
 
 
 class Likely(Struct, frozen=True):
-    """A pod's most likely node; ``best`` is how many nodes were as good. Shape: ``batch`` counts over all players."""
+    """A pod's most likely node; ``best`` is how many nodes were as good. Shape: ``batch`` counts over all workloads."""
 
     batch: int
     node: str
@@ -49,14 +49,14 @@ class Forecast(Struct, frozen=True):
 
 
 def forecast(of: Outcomes, index: ClusterIndex, within: Context) -> Forecast | None:
-    """The forecast for the players together; None for a rolling update, and where it would take too long.
+    """The forecast for the workloads together; None for a rolling update, and where it would take too long.
 
     Shape: the index is as before in the end.
     """
-    batches = [batch for each in of.players for batch in each.batches]
+    batches = [batch for each in of.workloads for batch in each.batches]
     pods, nodes = sum(each.pods for each in batches), max(1, len(index.view()))
     affordable = _MOST_SCORED // (max(1, pods) * nodes)
-    if of.unknown or not pods or not affordable or any(each.rollout for each in of.players):
+    if of.unknown or not pods or not affordable or any(each.rollout for each in of.workloads):
         return None
     first = _run(batches, index, within, None)
     if of.whole.outcome is not Outcome.STUCK:
@@ -98,7 +98,7 @@ def _best(
 ) -> tuple[str, ...]:
     """The names of the best nodes for the next pod."""
     pod = batch.problem.pod
-    problem = problem_of(pod, within.beside(index))
+    problem = problem_of(pod, within)
     cycle, scoring = Cycle(problem), take_scoring(index, problem)
     feasible = cycle.verdict().feasible if batch.nodes is None else cycle.verdict().feasible & batch.nodes
     for slot, room in batch.room.items():

@@ -1,7 +1,9 @@
-"""Let the pods of several makers look for nodes together, and look at the end: who waits there, and for what.
+"""Let the pods of several workloads look for nodes together: the outcome, and how it comes about.
 
-players -> play -> Outcomes     the verdict on all of them, and on each
-Outcomes -> ending -> Ending    the shortest order into a bad end, or one of the good ones, pod by pod
+    workloads -> play -> Outcomes    the verdict on all of them, and on each
+    Outcomes -> ending -> Ending     the shortest order into a bad end, or a good order, pod by pod
+
+A `SimulatedWorkload` is what takes part: the pods of one workload that look for a node.
 """
 
 from collections import Counter
@@ -19,17 +21,14 @@ from webhook.core.index.overlay import with_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, Step, always_fits, one_order, simulate
-from webhook.core.scheduler.problem import Problem
 from webhook.core.what_if.workloads import SimulatedWorkload
 
 _FEWEST_TRIALS, _NODES_TRIED = 10, 4_000
+WORST_FIRST = (Outcome.NO_FIT, Outcome.STUCK, Outcome.UNKNOWN, Outcome.FITS)
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What becomes of one player's pods: how many have a node in the end, those that stay included.
-
-    Shape: ``fewest`` and ``most`` are None where they are not proven.
-    """
+    """How many pods have a node in the end, including those that stay. None if a number is not proven."""
 
     outcome: Outcome
     wanted: int
@@ -38,15 +37,20 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 class Outcomes(Struct, frozen=True, kw_only=True):
-    """The verdict on players that were looked at together.
+    """The verdict on workloads that were simulated together.
 
-    Shape: ``whole`` is about all of them, ``each`` about every one. ``game`` is None where no pod looks for a node, or
-    nothing can be said; then ``unknown`` says why. ``alone`` has the same for each player as if there were no others,
-    where all together are not decided; ``each`` is of those then. ``interrupted`` says that somebody did not want to
-    wait.
+    Args:
+        workloads: What took part.
+        whole: The verdict on all of them.
+        each: The verdict on each.
+        simulation: What the placement engine found. None if no pod looks for a node, or nothing can be said.
+        game: What it was asked, None as before.
+        unknown: Why nothing can be said.
+        interrupted: Whether the user did not want to wait.
+        alone: If all together are not decided: the same for each workload without the others. ``each`` is of those.
     """
 
-    players: tuple[SimulatedWorkload, ...]
+    workloads: tuple[SimulatedWorkload, ...]
     whole: Verdict
     each: tuple[Verdict, ...]
     simulation: Simulation | None = None
@@ -56,7 +60,7 @@ class Outcomes(Struct, frozen=True, kw_only=True):
     alone: tuple["Outcomes", ...] = ()
 
     def about(self, number: int) -> "Outcomes":
-        """Where the verdict on one of the players is from."""
+        """Where the verdict on one of the workloads is from."""
         return self.alone[number] if self.alone else self
 
 
@@ -69,15 +73,19 @@ class Moved(Struct, frozen=True):
 
 
 class Ending(Struct, frozen=True, kw_only=True):
-    """One end: how it came to it, and the first pod that waits there.
+    """One end, and the first pod that waits there.
 
-    Shape: ``before`` and ``after`` are the answers for a pod of ``player`` before the first move and at the end.
-    ``waiting`` is the pod that waits, empty where none does; ``pinned`` has the nodes that it may use, where that
-    depends on its volumes.
+    Args:
+        moves: How it came to this end.
+        workload: Whose pod is explained.
+        before: The explanation before the first move.
+        after: The explanation at the end.
+        waiting: The pod that waits, empty if none does.
+        pinned: The nodes that it can use, if its volumes limit them.
     """
 
     moves: tuple[Moved, ...]
-    player: SimulatedWorkload
+    workload: SimulatedWorkload
     before: Explanation
     after: Explanation
     waiting: str = ""
@@ -85,29 +93,29 @@ class Ending(Struct, frozen=True, kw_only=True):
 
 
 def play(
-    players: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]
+    workloads: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]
 ) -> Outcomes:
-    """The verdict on players whose problems are of the index as it is."""
-    unknown = "; ".join(f"{each.title}: {each.unknown}" for each in players if each.unknown)
-    batches = batches_of(players)
+    """The verdict on workloads whose problems are of the index as it is."""
+    unknown = "; ".join(f"{each.title}: {each.unknown}" for each in workloads if each.unknown)
+    batches, states, interrupted = batches_of(workloads), 0, False
     if unknown or not batches:
-        return replace(undecided(players), unknown=unknown)
-    game = _game(players, batches, index)
-    met = [0]
+        return replace(undecided(workloads), unknown=unknown)
 
-    def count(states: int) -> None:
-        met.append(states)
-        tick(states)
+    def count(number: int) -> None:
+        nonlocal states
+        states = number
+        tick(number)
 
+    game = _game(workloads, batches, index)
     try:
-        found, interrupted = simulate(game, effort, tick=count), False
+        found = simulate(game, effort, tick=count)
     except KeyboardInterrupt:
-        wanted = sum(each.pods for each in batches)
-        found, interrupted = Simulation(Outcome.UNKNOWN, wanted, states=met[-1]), True
+        interrupted = True
+        found = Simulation(Outcome.UNKNOWN, sum(each.pods for each in batches), states=states)
     return Outcomes(
-        players=tuple(players),
-        whole=_verdict(players, found),
-        each=tuple(_of_each(players, found)),
+        workloads=tuple(workloads),
+        whole=_verdict(found.outcome, workloads, found.fewest, found.most),
+        each=tuple(_of_each(workloads, found)),
         simulation=found,
         game=game,
         interrupted=interrupted,
@@ -115,55 +123,62 @@ def play(
 
 
 def trials_in(most: int, index: ReadOnlyIndex) -> int:
-    """How many changes are tried: fewer in large clusters, where each trial takes longer."""
+    """How many changes to try: fewer in large clusters, where each trial takes longer."""
     return max(_FEWEST_TRIALS, min(most, _NODES_TRIED // max(1, len(index.view()))))
 
 
-def all_fit(players: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort) -> bool:
-    """Whether every order places all pods of the players; False also where that is not known. Quicker than `play`."""
-    batches = batches_of(players)
-    if not batches or any(each.unknown for each in players):
-        return undecided(players).whole.outcome is Outcome.FITS
-    return always_fits(_game(players, batches, index), effort)
+def all_fit(workloads: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort) -> bool:
+    """Whether every order places all pods; False also if that is not known. Quicker than `play`."""
+    batches = batches_of(workloads)
+    if not batches or any(each.unknown for each in workloads):
+        return undecided(workloads).whole.outcome is Outcome.FITS
+    return always_fits(_game(workloads, batches, index), effort)
 
 
-def _game(players: Sequence[SimulatedWorkload], batches: Sequence[PodBatch], index: ReadOnlyIndex) -> ClusterGame:
-    """The game of all players. A rolling update is played alone, in the cluster without its old pods."""
-    rollout = players[0].rollout
-    return game_of(batches, players[0].index if rollout else index, rollout=rollout)
+def _game(workloads: Sequence[SimulatedWorkload], batches: Sequence[PodBatch], index: ReadOnlyIndex) -> ClusterGame:
+    # A rolling update is simulated alone, in the cluster without its old pods.
+    rollout = workloads[0].rollout
+    return game_of(batches, workloads[0].index if rollout else index, rollout=rollout)
 
 
-def alone(of: Outcomes, index: ClusterIndex, effort: Effort, tick: Callable[[int], None]) -> Outcomes:
-    """The same with a verdict on each player as if there were no others.
+def alone(of: Outcomes, index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]) -> Outcomes:
+    """The same with a verdict on each workload as if there were no others.
 
-    Shape: that all fit alone says nothing of all together; one that does not even fit alone is a reason for all.
+    That all fit alone says nothing of all together; one that does not even fit alone is a reason for all.
     """
     found: list[Outcomes] = []
-    for each in of.players:
+    for each in of.workloads:
         stopped = bool(found) and found[-1].interrupted
         found.append(undecided([each]) if stopped else play([each], index, effort, tick))
     verdicts = tuple(each.whole for each in found)
     no_fit = any(each.outcome is Outcome.NO_FIT for each in verdicts)
-    outcome = Outcome.NO_FIT if no_fit else Outcome.UNKNOWN
     return replace(
         of,
-        whole=Verdict(outcome=outcome, wanted=of.whole.wanted),
+        whole=Verdict(outcome=Outcome.NO_FIT if no_fit else Outcome.UNKNOWN, wanted=of.whole.wanted),
         each=verdicts,
         interrupted=any(each.interrupted for each in found),
         alone=tuple(found),
     )
 
 
-def undecided(players: Sequence[SimulatedWorkload]) -> Outcomes:
-    """Players that were not looked at."""
-    verdicts = tuple(_unplayed(each) for each in players)
-    return Outcomes(players=tuple(players), whole=_sum(verdicts), each=verdicts)
+def undecided(workloads: Sequence[SimulatedWorkload]) -> Outcomes:
+    """Workloads that were not simulated. Those without a pod that looks for a node fit."""
+    verdicts = tuple(_settled(each.wanted, open_=bool(each.unknown or each.batches)) for each in workloads)
+    is_open = any(each.outcome is Outcome.UNKNOWN for each in verdicts)
+    whole = _settled(sum(each.wanted for each in verdicts), open_=is_open)
+    return Outcomes(workloads=tuple(workloads), whole=whole, each=verdicts)
 
 
-def batches_of(players: Sequence[SimulatedWorkload]) -> list[PodBatch]:
-    """The batches of all players; those that stand behind another still stand behind it."""
+def _settled(wanted: int, *, open_: bool) -> Verdict:
+    if open_:
+        return Verdict(outcome=Outcome.UNKNOWN, wanted=wanted)
+    return Verdict(outcome=Outcome.FITS, wanted=wanted, fewest=wanted, most=wanted)
+
+
+def batches_of(workloads: Sequence[SimulatedWorkload]) -> list[PodBatch]:
+    """The batches of all workloads; those that stand behind another still stand behind it."""
     batches: list[PodBatch] = []
-    for each in players:
+    for each in workloads:
         first = len(batches)
         batches += [
             batch if batch.behind is None else replace(batch, behind=batch.behind + first) for batch in each.batches
@@ -171,120 +186,83 @@ def batches_of(players: Sequence[SimulatedWorkload]) -> list[PodBatch]:
     return batches
 
 
-def _unplayed(player: SimulatedWorkload) -> Verdict:
-    """Of a player that was not looked at: nothing is known, unless it has nothing to do."""
-    if player.unknown or player.batches:
-        return Verdict(outcome=Outcome.UNKNOWN, wanted=player.wanted)
-    return Verdict(outcome=Outcome.FITS, wanted=player.wanted, fewest=player.wanted, most=player.wanted)
-
-
-WORST_FIRST = (Outcome.NO_FIT, Outcome.STUCK, Outcome.UNKNOWN, Outcome.FITS)
-
-
-def _sum(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict on pods that do not meet."""
-    outcome = next((each for each in WORST_FIRST if any(of.outcome is each for of in verdicts)), Outcome.FITS)
-    fewest = [each.fewest for each in verdicts if each.fewest is not None]
-    most = [each.most for each in verdicts if each.most is not None]
+def _verdict(outcome: Outcome, workloads: Sequence[SimulatedWorkload], fewest: int | None, most: int | None) -> Verdict:
+    staying = sum(each.staying for each in workloads)
     return Verdict(
         outcome=outcome,
-        wanted=sum(each.wanted for each in verdicts),
-        fewest=sum(fewest) if len(fewest) == len(verdicts) else None,
-        most=sum(most) if len(most) == len(verdicts) else None,
+        wanted=sum(each.wanted for each in workloads),
+        fewest=None if fewest is None else staying + fewest,
+        most=None if most is None else staying + most,
     )
 
 
-def _verdict(players: Sequence[SimulatedWorkload], found: Simulation) -> Verdict:
-    staying = sum(each.staying for each in players)
-    return Verdict(
-        outcome=found.outcome,
-        wanted=sum(each.wanted for each in players),
-        fewest=None if found.fewest is None else staying + found.fewest,
-        most=None if found.most is None else staying + found.most,
-    )
-
-
-def _of_each(players: Sequence[SimulatedWorkload], found: Simulation) -> Iterator[Verdict]:
-    if len(players) == 1:
-        yield _verdict(players, found)
+def _of_each(workloads: Sequence[SimulatedWorkload], found: Simulation) -> Iterator[Verdict]:
+    if len(workloads) == 1:
+        yield _verdict(found.outcome, workloads, found.fewest, found.most)
         return
     first = 0
-    for player in players:
-        own = range(first, first := first + len(player.batches))
-        if not own:
-            yield _unplayed(player)
+    for workload in workloads:
+        own = slice(first, first := first + len(workload.batches))
+        placed = [sum(end[own]) for end in found.ends]
+        if not (placed and workload.batches):
+            yield _settled(workload.wanted, open_=bool(workload.batches))
             continue
-        pods = sum(player.batches[number - own.start].pods for number in own)
-        placed = [sum(end[number] for number in own) for end in found.ends]
-        if not placed:
-            yield Verdict(outcome=Outcome.UNKNOWN, wanted=player.wanted)
-            continue
-        outcome = Outcome.FITS if min(placed) == pods else Outcome.NO_FIT if max(placed) < pods else Outcome.STUCK
-        yield Verdict(
-            outcome=outcome,
-            wanted=player.wanted,
-            fewest=player.staying + min(placed),
-            most=player.staying + max(placed),
-        )
+        pods, fewest, most = sum(batch.pods for batch in workload.batches), min(placed), max(placed)
+        outcome = Outcome.FITS if fewest == pods else Outcome.NO_FIT if most < pods else Outcome.STUCK
+        yield _verdict(outcome, [workload], fewest, most)
+
+
+_Owners = Sequence[tuple[SimulatedWorkload, int]]  # of each batch of all: its workload, and its number there
 
 
 def ending(of: Outcomes, number: int, index: ClusterIndex, within: Context) -> Ending | None:
-    """The end that the verdict is about, as the player of that number meets it.
+    """The end that the verdict is about, as the workload of that number meets it. The index is restored in the end.
 
-    Shape: None for a player without a pod that looks for a node. The index is as before in the end.
+    Returns:
+        None for a workload without a pod that looks for a node.
     """
-    player = of.players[number]
-    if of.game is None or of.simulation is None or not player.batches:
+    workload = of.workloads[number]
+    if of.game is None or of.simulation is None or not workload.batches:
         return None
     steps = of.simulation.witness or one_order(of.game)
-    owners = [(each, own) for each in of.players for own in range(len(each.batches))]
+    owners = [(each, own) for each in of.workloads for own in range(len(each.batches))]
     placed = Counter(step.batch for step in steps if not step.gone)
-    mine = [(place, own) for place, (each, own) in enumerate(owners) if each is player and not _is_old(each, own)]
-    lacking = [(place, own) for place, own in mine if placed[place] < player.batches[own].pods]
+    old = None if workload.rollout is None else workload.rollout.old
+    mine = [(place, own) for place, (each, own) in enumerate(owners) if each is workload and own != old]
+    lacking = [(place, own) for place, own in mine if placed[place] < workload.batches[own].pods]
     place, own = (lacking or mine)[0]
-    batch = player.batches[own]
-    before = _explained(batch.problem.pod, index, within)
+    batch = workload.batches[own]
+    before = explain_pod(problem_of(batch.problem.pod, within), index)
     moves = _moved(steps, owners, index)
-    if player.rollout is None:
-        after = _after(steps, moves, owners, batch.problem.pod, index, within)
+    if workload.rollout is None:
+        made = [_made(*each, owners, uid) for uid, each in enumerate(zip(steps, moves, strict=True))]
+        after = _after(batch.problem.pod, made, index, within)
     else:
-        after = explain_pod(*_in_the_rollout(player, steps, within))
+        after = _in_the_rollout(workload, steps, within)
     view = index.view()
     return Ending(
         moves=tuple(moves),
-        player=player,
+        workload=workload,
         before=before,
         after=after,
-        waiting=_name(player, own, placed[place], sum(placed[each] for each, _ in mine)) if lacking else "",
+        waiting=_name(workload, own, placed[place], sum(placed[each] for each, _ in mine)) if lacking else "",
         pinned=() if batch.nodes is None else tuple(view.names_of(batch.nodes & view.live)),
     )
 
 
-def _is_old(player: SimulatedWorkload, own: int) -> bool:
-    """Whether the batch are the pods that a rolling update replaces."""
-    return player.rollout is not None and own == player.rollout.old
+def _made(step: Step, move: Moved, owners: _Owners, uid: int) -> Pod:
+    workload, own = owners[step.batch]
+    like = workload.batches[own].problem.pod
+    meta = replace(like.meta, name=move.pod, uid=f"simulated-{uid}")
+    return replace(like, metadata=meta, spec=replace(like.pod_spec, node_name=step.node))
 
 
-def _after(  # noqa: PLR0913, PLR0917 each a fact of its own
-    steps: Sequence[Step],
-    moves: Sequence[Moved],
-    owners: Sequence[tuple[SimulatedWorkload, int]],
-    pod: Pod,
-    index: ClusterIndex,
-    within: Context,
-) -> Explanation:
-    """The answer for a pod after the steps."""
-    waiting = [
-        each for namespace in {player.namespace for player, _ in owners} for each in index.waiting_pods(namespace)
-    ]
-    made: list[Pod] = []
-    for number, (step, move) in enumerate(zip(steps, moves, strict=True)):
-        player, own = owners[step.batch]
-        like = player.batches[own].problem.pod
-        meta = replace(like.meta, name=move.pod, uid=f"simulated-{number}")
-        made.append(replace(like, metadata=meta, spec=replace(like.pod_spec, node_name=step.node)))
-        index.change("ADDED", made[-1])
-    after = _explained(pod, index, within)
+def _after(pod: Pod, made: Sequence[Pod], index: ClusterIndex, within: Context) -> Explanation:
+    """The explanation of a pod once these pods run."""
+    waiting = [each for name in {each.meta.namespace for each in made} for each in index.waiting_pods(name)]
+    for each in made:
+        index.change("ADDED", each)
+    after = explain_pod(problem_of(pod, within), index)
     for each in made:
         index.change("DELETED", each)
     for each in waiting:  # of the same names
@@ -292,52 +270,47 @@ def _after(  # noqa: PLR0913, PLR0917 each a fact of its own
     return after
 
 
-def _in_the_rollout(player: SimulatedWorkload, steps: Sequence[Step], within: Context) -> tuple[Problem, ReadOnlyIndex]:
-    """The problem of a new pod after the steps of a rolling update, and the cluster then: old pods are as new ones."""
-    there, pods = player.index, [each.problem.pod for each in player.batches]
+def _in_the_rollout(workload: SimulatedWorkload, steps: Sequence[Step], within: Context) -> Explanation:
+    """The explanation of a new pod after the steps of a rolling update. Old pods are as new ones."""
+    there, pods = workload.index, [each.problem.pod for each in workload.batches]
     slots = there.view().slots
-    held = [Counter(each.leaving) for each in player.batches]
+    held = [Counter(each.leaving) for each in workload.batches]
     for step in steps:
         held[step.batch][slots[step.node]] += -1 if step.gone else 1
     for node, slot in slots.items():
         on_node = [pod for pod, each in zip(pods, held, strict=True) for _ in range(each[slot])]
         if on_node:
             there = with_pods(there, node, on_node)
-    return problem_of(pods[1], within.beside(there)), there
+    return explain_pod(problem_of(pods[1], within.beside(there)), there)
 
 
-def _explained(pod: Pod, index: ClusterIndex, within: Context) -> Explanation:
-    return explain_pod(problem_of(pod, within.beside(index)), index)
-
-
-def _moved(steps: Sequence[Step], owners: Sequence[tuple[SimulatedWorkload, int]], index: ClusterIndex) -> list[Moved]:
-    """The steps with the names of pods, as far as they are known; others are numbered."""
-    done: Counter[int] = Counter()
-    numbers: Counter[str] = Counter()
+def _moved(steps: Sequence[Step], owners: _Owners, index: ClusterIndex) -> list[Moved]:
+    """The steps with the names of pods as far as they are known; others are numbered."""
+    done, numbers = Counter[int](), Counter[str]()
     running: dict[tuple[str, str], list[str]] = {}
-    for player, _ in owners:
-        if player.rollout is not None and player.maker is not None and player.maker.source.own is not None:
+    for workload, _ in owners:
+        if workload.rollout is not None and workload.maker is not None and workload.maker.source.own is not None:
             names = index.view().names
-            pods = index.pods_matching(player.namespace, player.maker.source.own)
+            pods = index.pods_matching(workload.namespace, workload.maker.source.own)
             for name, slot in sorted(pods, key=lambda each: (len(each[0]), each)):  # by ordinal
-                running.setdefault((player.title, names[slot]), []).append(name)
+                running.setdefault((workload.title, names[slot]), []).append(name)
     found = []
     for step in steps:
-        player, own = owners[step.batch]
+        workload, own = owners[step.batch]
         if step.gone:
-            found.append(Moved(running[player.title, step.node].pop(), step.node, gone=True))
+            found.append(Moved(running[workload.title, step.node].pop(), step.node, gone=True))
             continue
-        found.append(Moved(_name(player, own, done[step.batch], numbers[player.title]), step.node))
+        found.append(Moved(_name(workload, own, done[step.batch], numbers[workload.title]), step.node))
         done[step.batch] += 1
-        numbers[player.title] += 1
+        numbers[workload.title] += 1
     return found
 
 
-def _name(player: SimulatedWorkload, batch: int, of_party: int, of_player: int) -> str:
-    """The name of the next pod after so many; a number where only its controller will know."""
-    if player.names:
-        return player.names[batch][of_party]
-    if player.wanted == 1 and player.maker is not None and player.maker.workload.is_pod:
-        return player.stem
-    staying = 0 if player.rollout else player.staying
-    return f"{player.stem} #{staying + of_player + 1}"
+def _name(workload: SimulatedWorkload, batch: int, of_batch: int, of_workload: int) -> str:
+    """The name of the next pod after so many; a number if only its controller will know."""
+    if workload.names:
+        return workload.names[batch][of_batch]
+    if workload.wanted == 1 and workload.maker is not None and workload.maker.workload.is_pod:
+        return workload.stem
+    staying = 0 if workload.rollout else workload.staying
+    return f"{workload.stem} #{staying + of_workload + 1}"

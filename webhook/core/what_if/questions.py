@@ -95,7 +95,7 @@ def of_object(
             title=title if workload.is_pod else f"the next pod of {title}{site}",
             pod=coming.pod,
             path=template.path,
-            notes=(*_made_notes(value, coming), *_notes(coming.pod, within)),
+            notes=(*_made_notes(coming), *_notes(coming.pod, within)),
             exists=False,
             unknown=coming.unknown,
             refused=refused(coming),
@@ -216,7 +216,7 @@ def is_foreign(pod: Pod, policy: Policy) -> bool:
     return bool(name) and name not in policy.scheduler_names
 
 
-def _made_notes(value: bytes | Raw | Mapping[str, object], coming: ComingPod) -> Iterator[str]:
+def _made_notes(coming: ComingPod) -> Iterator[str]:
     """Notes about how a pod that does not exist yet was derived."""
     workload, mode, injected = coming.source.workload, coming.within.policy.defaults.mode, coming.injected
     if isinstance(injected, Injection):
@@ -230,24 +230,8 @@ def _made_notes(value: bytes | Raw | Mapping[str, object], coming: ComingPod) ->
         yield f"{label} is not known yet: the pod is taken for the first of a new revision"
     if workload.suspended:
         yield "suspended: its controller makes no pod now"
-    if workload.traits.ordered and _claims_of(value):
+    if workload.claims is not None:
         yield "the claims of volumeClaimTemplates are not looked at"
-
-
-class _Claims(Struct, rename="camel"):
-    volume_claim_templates: tuple[Raw, ...] | None = None
-
-
-class _Spec(Struct):
-    spec: _Claims | None = None
-
-
-def _claims_of(value: bytes | Raw | Mapping[str, object]) -> bool:
-    try:
-        read = decoder_of(_Spec).decode(value if isinstance(value, bytes | Raw) else msgspec.json.encode(value))
-    except msgspec.ValidationError:
-        return False
-    return read.spec is not None and bool(read.spec.volume_claim_templates)
 
 
 def with_siblings(question: Question, number: int, of: str) -> Question:

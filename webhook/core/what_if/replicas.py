@@ -3,7 +3,7 @@
 A fix counts for all only if they fit both beside those that run and made anew, as a change of the template makes them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from webhook.core.api.types import Pod
 from webhook.core.changes.candidates import PodFix
 from webhook.core.changes.change import template_with
-from webhook.core.coming_pods.missing_pods import ToCome, all_anew, to_come
+from webhook.core.coming_pods.missing_pods import all_anew, to_come
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
-from webhook.core.placement.simulation import Effort, Outcome, Simulation, simulate
+from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.text import plural
 from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.workload import Workload
@@ -52,23 +52,13 @@ def after(fixes: Sequence[PodFix], pod: Pod, maker: Workload | None, within: Con
 
 
 def _after(source: PodSource, within: Context) -> Replicas | None:
-    wanted, played = source.workload.replicas or 0, list[Replicas]()
-    for came in _pods(source, wanted, within):
-        found = None if came.unknown else _played(came)
-        if found is None or found.fewest is None or found.most is None:
-            return None
-        played.append(Replicas(wanted, came.staying + found.fewest, came.staying + found.most))
-    return min(played, key=lambda each: (each.most, each.fewest), default=None)
-
-
-def _pods(source: PodSource, wanted: int, within: Context) -> Iterator[ToCome]:
-    """Those that are missing, and all of them where some run; nothing where none looks for a node."""
+    """The worse of two cases: pods that are missing, and all of them made anew where some run."""
+    wanted, found = source.workload.replicas or 0, list[Replicas]()
     for pods in (to_come, all_anew):
-        came = pods(source, wanted, within)
-        if came.batches or came.unknown:
-            yield came
-
-
-def _played(came: ToCome) -> Simulation | None:
-    found = simulate(came.game(), _EFFORT)
-    return None if found.outcome is Outcome.UNKNOWN else found
+        coming = pods(source, wanted, within)
+        if coming.batches or coming.unknown:
+            end = None if coming.unknown else coming.outcome(_EFFORT)
+            if end is None or end.outcome is Outcome.UNKNOWN or end.fewest is None or end.most is None:
+                return None
+            found.append(Replicas(wanted, coming.staying + end.fewest, coming.staying + end.most))
+    return min(found, key=lambda each: (each.most, each.fewest), default=None)

@@ -21,7 +21,14 @@ from webhook.core.what_if.events import Event, WhatIf, happen, is_made_anew, set
 from webhook.core.what_if.forecast import Forecast, forecast
 from webhook.core.what_if.play import Ending, Outcomes, Verdict, alone, ending, play, undecided
 from webhook.core.what_if.suggestions import SuggestedChange, suggested_changes
-from webhook.core.what_if.workloads import Maker, SimulatedWorkload, UnownedPods, player, unowned_pods, unowned_workload
+from webhook.core.what_if.workloads import (
+    Maker,
+    SimulatedWorkload,
+    UnownedPods,
+    simulated_workload,
+    unowned_pods,
+    unowned_workload,
+)
 
 _TOGETHER = 12  # batches of pods that are looked at together: the states of more are as good as endless
 _HELPING = Effort(states=5_000, orders=0)  # for each change that is tried
@@ -31,13 +38,18 @@ _MOST_ENDS = 12  # workloads that are explained; each means to play all moves on
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What becomes of some players' pods.
+    """What becomes of the pods of some workloads.
 
-    Shape: ``event`` is what has happened to the cluster, empty for nothing. ``ends`` are those of the players that may
-    not fit, if all do of the last one; each with what would help. ``notes`` are sentences about the pods, ``unseen``
-    those about what was not looked at. ``room`` is what would make room for all of them, ``likely`` where the scheduler
-    would most likely put them. ``scaled`` is the verdict with as many pods as autoscalers may ask for, None without any
-    that may ask for more. ``grows`` says that nodes can be added.
+    Args:
+        outcomes: The verdict.
+        ends: How it ends for each workload that may not fit, with what would help; if all fit, for the last one.
+        event: What has happened to the cluster, empty for nothing.
+        notes: Sentences about the pods.
+        unseen: Sentences about what was not simulated.
+        room: What would make room for all pods.
+        likely: Where the scheduler would most likely put them.
+        scaled: The verdict at the autoscalers' maximum. None if none exceeds the replicas.
+        grows: Whether nodes can be added.
     """
 
     outcomes: Outcomes
@@ -82,7 +94,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 class _Moment(NamedTuple):
     """The pods to place after an event. ``others`` have no maker; ``gone`` have terminated."""
 
-    players: Sequence[SimulatedWorkload]
+    workloads: Sequence[SimulatedWorkload]
     others: Sequence[UnownedPods]
     gone: Sequence[Pod]
 
@@ -127,7 +139,7 @@ class Run(Struct, frozen=True, kw_only=True):
     def outcomes(self, what_if: WhatIf) -> Iterator[Outcomes]:
         """The verdict alone after each event. Errors: as `answers`."""
         for _, moment in self._moments(what_if):
-            yield self._played(moment.players)
+            yield self._played(moment.workloads)
 
     def _moments(self, what_if: WhatIf) -> Iterator[tuple[Event, _Moment]]:
         """What there is to place after each event, once all terminating pods are gone that will be."""
@@ -138,7 +150,7 @@ class Run(Struct, frozen=True, kw_only=True):
             gone += settle(self.index, [pod for pods in self.asked.pods.values() for pod in pods])
             controlled = [pod for pod in (*event.evicted, *filter(is_made_anew, gone)) if pod.meta.controller]
             others = unowned_pods([*waiting, *controlled], self.asked.makers, self.index)
-            yield event, _Moment(self._players(others, gone), others, tuple(gone))
+            yield event, _Moment(self._simulated(others, gone), others, tuple(gone))
 
     def _explained(self, maker: Maker) -> Explanation:
         return explain_pod(coming_pod(maker.source, self.within).problem, brief=True)
@@ -147,69 +159,63 @@ class Run(Struct, frozen=True, kw_only=True):
         named = self.asked.namespace if self.asked.everything else ""
         return (named,) if named else self.index.namespaces()
 
-    def _players(self, others: Sequence[UnownedPods], gone: Sequence[Pod]) -> list[SimulatedWorkload]:
-        players = [
-            player(each, self.within, rollout=self.rollout) for each in self.asked.makers if not self._is_complete(each)
-        ]
+    def _simulated(self, others: Sequence[UnownedPods], gone: Sequence[Pod]) -> list[SimulatedWorkload]:
+        makers = [each for each in self.asked.makers if not self._is_complete(each)]
+        found = [simulated_workload(each, self.within, rollout=self.rollout) for each in makers]
         if self.asked.everything:
-            players += [unowned_workload(each, self.within) for each in others]
-            players = [each for each in players if each.batches or each.unknown]
-        return [replace(each, unknown=_TIMING) if are_attracted(each.batches, gone) else each for each in players]
+            found += [unowned_workload(each, self.within) for each in others]
+            found = [each for each in found if each.batches or each.unknown]
+        return [replace(each, unknown=_TIMING) if are_attracted(each.batches, gone) else each for each in found]
 
-    def _answer(
-        self,
-        event: Event,
-        moment: _Moment,
-        origin: Mapping[str, Explanation],
-    ) -> Answer:
-        players, others, gone = moment
-        outcomes = self._played(players)
+    def _answer(self, event: Event, moment: _Moment, origin: Mapping[str, Explanation]) -> Answer:
+        workloads, others, gone = moment
+        outcomes = self._played(workloads)
         stopped = outcomes.interrupted
         return Answer(
             outcomes=outcomes,
             likely=None if stopped else forecast(outcomes, self.index, self.within),
             ends=() if stopped else tuple(self._ends(outcomes, origin)),
             event=event.text,
-            notes=tuple(self._notes(event, players, gone)),
+            notes=tuple(self._notes(event, workloads, gone)),
             unseen=tuple(self._unseen(others)),
             room=Room() if stopped else room(outcomes, self.within),
-            scaled=None if stopped else self._scaled(players),
+            scaled=None if stopped else self._scaled(workloads),
             grows=grows(self.within.policy, self.index.view()),
         )
 
-    def _scaled(self, players: Sequence[SimulatedWorkload]) -> Verdict | None:
+    def _scaled(self, workloads: Sequence[SimulatedWorkload]) -> Verdict | None:
         """The verdict with each workload at its autoscaler's maximum; None where none may ask for more."""
-        makers = [each.maker for each in players if each.maker is not None]
+        makers = [each.maker for each in workloads if each.maker is not None]
         if self.asked.everything or self.rollout or all(each.most <= each.replicas for each in makers):
             return None
         most = [replace(each, replicas=max(each.most, each.replicas)) for each in makers]
-        again = [player(each, self.within) for each in most]
-        return play(again, self.index, self.effort, self.tick).whole
+        scaled = [simulated_workload(each, self.within) for each in most]
+        return play(scaled, self.index, self.effort, self.tick).whole
 
-    def _played(self, players: Sequence[SimulatedWorkload]) -> Outcomes:
+    def _played(self, workloads: Sequence[SimulatedWorkload]) -> Outcomes:
         """All together; of many, or where that is not decided, each alone too."""
-        batches = sum(len(each.batches) for each in players)
+        batches = sum(len(each.batches) for each in workloads)
         if batches > _TOGETHER and self.asked.everything:
-            return alone(undecided(players), self.index, self.effort, self.tick)
-        found = play(players, self.index, self.effort, self.tick)
-        if found.whole.outcome is not Outcome.UNKNOWN or len(players) < 2 or found.interrupted or found.unknown:
+            return alone(undecided(workloads), self.index, self.effort, self.tick)
+        found = play(workloads, self.index, self.effort, self.tick)
+        if found.whole.outcome is not Outcome.UNKNOWN or len(workloads) < 2 or found.interrupted or found.unknown:
             return found
         return alone(found, self.index, self.effort, self.tick)
 
     def _ends(
         self, of: Outcomes, origin: Mapping[str, Explanation]
     ) -> Iterator[tuple[Ending, tuple[SuggestedChange, ...]]]:
-        """For each player that may not fit how it ends, and what would help; if all fit, how it ends for the last."""
+        """For each workload that may not fit how it ends, and what would help; if all fit, how it ends for the last."""
         bad = [number for number, each in enumerate(of.each) if each.outcome is not Outcome.FITS]
-        for number in bad[:_MOST_ENDS] if len(of.players) > 1 and bad else [*range(len(of.players))][-1:]:
+        for number in bad[:_MOST_ENDS] if len(of.workloads) > 1 and bad else [*range(len(of.workloads))][-1:]:
             about = of.about(number)
             place = 0 if of.alone else number
             end = ending(about, place, self.index, self.within)
             if end is None or (bad and not end.waiting and len(bad) > 1):
                 continue
             found = tuple(suggested_changes(about, end, self.within, _HELPING)) if end.waiting else ()
-            if end.player.title in origin:
-                end = replace(end, before=origin[end.player.title])
+            if end.workload.title in origin:
+                end = replace(end, before=origin[end.workload.title])
             yield end, found
 
     def _is_complete(self, maker: Maker) -> bool:
@@ -218,7 +224,7 @@ class Run(Struct, frozen=True, kw_only=True):
             return False
         return sum(self.index.count(maker.source.namespace, maker.source.own).values()) >= maker.replicas
 
-    def _notes(self, event: Event, players: Sequence[SimulatedWorkload], gone: Sequence[Pod]) -> Iterator[str]:
+    def _notes(self, event: Event, workloads: Sequence[SimulatedWorkload], gone: Sequence[Pod]) -> Iterator[str]:
         if gone:
             named = listed([f"{pod.meta.namespace}/{pod.meta.name}" for pod in gone], _NAMES)
             yield f"{plural(len(gone), 'terminating pod')} count{'s' * (len(gone) == 1)} as gone: {named}"
@@ -226,7 +232,7 @@ class Run(Struct, frozen=True, kw_only=True):
         if bare:
             are = "has no controller and is" if len(bare) == 1 else "have no controller and are"
             yield f"{plural(len(bare), 'pod')} {are} gone for good: {listed(bare, _NAMES)}"
-        for each in players:
+        for each in workloads:
             maker = each.maker
             if maker is None:
                 continue

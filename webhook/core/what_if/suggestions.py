@@ -1,6 +1,6 @@
-"""Changes after which all pods of a workload fit, in every order: of its constraints, its replicas, or one node.
+"""Changes after which all pods of a workload fit in every order: of its constraints, its replicas, or one node.
 
-Each is played with all pods, and offered only if none of them can wait.
+Each change is tried with all pods, and offered only if none of them can wait.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,12 +17,11 @@ from webhook.core.changes.change import Changes, in_words, template_with, trade_
 from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.overlay import with_nodes
-from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeRow
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.text import one_line, plural, together
 from webhook.core.what_if.play import Ending, Outcomes, Verdict, all_fit, play, trials_in
-from webhook.core.what_if.workloads import Maker, again, player
+from webhook.core.what_if.workloads import Maker, rebuilt, simulated_workload
 from webhook.core.workloads.rolling_update import unavailable_of
 from webhook.core.workloads.workload import Strategy
 
@@ -50,36 +49,32 @@ class SuggestedChange(Struct, frozen=True, kw_only=True):
 
 
 class _Trials:
-    """Plays of one player's pods, with something changed, beside those of the others."""
+    """Simulations of one workload beside the others, with something changed."""
 
     def __init__(self, of: Outcomes, end: Ending, within: Context, effort: Effort) -> None:
         self._of, self._within, self._effort = of, within, effort
-        self._number = of.players.index(end.player)
+        self._number = of.workloads.index(end.workload)
         self._left = trials_in(_MOST_TRIED, within.cluster)
 
-    def with_node(self, slot: int, row: NodeRow) -> ReadOnlyIndex:
-        """The cluster with a node that is another."""
-        return with_nodes(self._within.cluster, changed={slot: row})
+    def fit(self, maker: Maker | None = None, node: tuple[int, NodeRow] | None = None) -> bool:
+        """Whether all pods of the workload fit with another maker, or with another node in a slot.
 
-    def fit(self, maker: Maker | None, index: ReadOnlyIndex | None = None) -> bool:
-        """Whether all pods of the player fit, made by another maker or in another cluster.
-
-        Shape: False also once somebody does not want to wait any longer, or enough was tried.
+        False also once the user does not want to wait any longer, or enough was tried.
         """
         self._left -= 1
         if self._left < 0:
             return False
-        there, players = self._within, [*self._of.players]
-        if index is not None:
-            there = there.beside(index)
-            players = [again(each, there) for each in players]
+        there, workloads = self._within, [*self._of.workloads]
+        if node is not None:
+            there = there.beside(with_nodes(there.cluster, changed=dict([node])))
+            workloads = [rebuilt(each, there) for each in workloads]
         if maker is not None:
-            rolling = self._of.players[self._number].rollout is not None
-            players[self._number] = player(maker, there, rollout=rolling)
+            rolling = workloads[self._number].rollout is not None
+            workloads[self._number] = simulated_workload(maker, there, rollout=rolling)
         try:
-            if len(players) == 1:
-                return all_fit(players, there.cluster, self._effort)
-            played = play(players, there.cluster, self._effort, lambda _: None)
+            if len(workloads) == 1:
+                return all_fit(workloads, there.cluster, self._effort)
+            played = play(workloads, there.cluster, self._effort, lambda _: None)
         except KeyboardInterrupt:
             self._left = 0
             return False
@@ -88,12 +83,12 @@ class _Trials:
 
 
 def suggested_changes(of: Outcomes, end: Ending, within: Context, effort: Effort) -> Iterator[SuggestedChange]:
-    """The changes with which all pods of a player fit, smallest first."""
-    trials, maker = _Trials(of, end, within, effort), end.player.maker
+    """The changes with which all pods of a workload fit, smallest first."""
+    trials, maker = _Trials(of, end, within, effort), end.workload.maker
     if maker is not None:
         yield from islice(_of_constraints(trials, maker, end), _MOST)
         yield from _of_the_strategy(trials, maker, end)
-        yield from _of_replicas(trials, maker, of.each[of.players.index(end.player)], end)
+        yield from _of_replicas(trials, maker, of.each[of.workloads.index(end.workload)], end)
     yield from _of_nodes(trials, end)
 
 
@@ -115,7 +110,7 @@ def _of_constraints(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Sugg
             for each in changes
             if each.field == "maxSkew" and isinstance(each.value, int)
         },
-        revision=maker.workload.traits.revision or "" if end.player.rollout is not None else "",
+        revision=maker.workload.traits.revision or "" if end.workload.rollout is not None else "",
         further=_FURTHER,
         first=[each for each in found if each[0].field in ("topologyKey", "labelSelector")],
     )
@@ -131,7 +126,7 @@ def _with(maker: Maker, changes: Changes) -> Maker:
 def _of_the_strategy(trials: _Trials, maker: Maker, end: Ending) -> Iterator[SuggestedChange]:
     """Let one pod be missing during a rolling update: then an old one can go before a new one comes."""
     strategy = maker.workload.strategy or Strategy()
-    if end.player.rollout is None or unavailable_of(maker.workload.strategy, maker.replicas) or not maker.replicas:
+    if end.workload.rollout is None or unavailable_of(maker.workload.strategy, maker.replicas) or not maker.replicas:
         return
     changed = replace(maker.workload, strategy=replace(strategy, max_unavailable=1))
     if maker.workload.traits.surges and trials.fit(replace(maker, source=replace(maker.source, workload=changed))):
@@ -150,8 +145,8 @@ def _of_replicas(trials: _Trials, maker: Maker, verdict: Verdict, end: Ending) -
     """As many replicas as every order places."""
     fewer = verdict.fewest or 0
     field = "parallelism" if maker.workload.traits.completes else "replicas"
-    single = maker.workload.built_in and maker.source.template.path == "spec.template." and end.player.rollout is None
-    if not single or not end.player.staying <= fewer < maker.replicas or not fewer:
+    single = maker.workload.built_in and maker.source.template.path == "spec.template." and end.workload.rollout is None
+    if not single or not end.workload.staying <= fewer < maker.replicas or not fewer:
         return
     if trials.fit(replace(maker, replicas=fewer)):
         yield SuggestedChange(
@@ -178,8 +173,8 @@ def _of_nodes(trials: _Trials, end: Ending) -> Iterator[SuggestedChange]:
     opened = ((row, other) for row in rows if (other := _opened(row, tolerations)) is not None)
     told: set[str] = set()
     for row, other in islice(opened, _MOST_NODES):
-        each = _of_node(row, other, end.player.wanted)
-        if each.path not in told and trials.fit(None, trials.with_node(view.slots[row.name], other)):
+        each = _of_node(row, other, end.workload.wanted)
+        if each.path not in told and trials.fit(node=(view.slots[row.name], other)):
             told.add(each.path)
             yield each
 

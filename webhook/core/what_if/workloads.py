@@ -1,7 +1,8 @@
 """Whose pods look for a node: those of manifests, of one object of the cluster, or all that lack one.
 
-Maker      an object that makes pods, or pods whose controller is not known
-players    Maker -> Player, in the cluster as it is when asked
+Maker                one template of an object, and its number of pods
+UnownedPods          pending or evicted pods whose controller is not known
+SimulatedWorkload    the pods of either that look for a node in the cluster as it is now
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,10 +30,7 @@ from webhook.core.workloads.workload import Workload, namespace_of
 
 
 class Maker(Struct, frozen=True, kw_only=True):
-    """One pod template of an object, and how many pods there are to be.
-
-    Shape: ``most`` are the pods that an autoscaler may ask for, 0 without one.
-    """
+    """One pod template of an object, and its number of pods; ``most`` is its autoscaler's maximum, 0 without one."""
 
     title: str
     source: PodSource
@@ -54,11 +52,21 @@ class UnownedPods(Struct, frozen=True, kw_only=True):
 
 
 class SimulatedWorkload(Struct, frozen=True, kw_only=True):
-    """Pods of one maker that look for a node.
+    """The pods of one workload that look for a node.
 
-    Shape: ``wanted`` are all that there are to be, ``staying`` of them have their node. ``names`` are by batch, empty
-    where only the controller will know; then ``stem`` is what they begin with. ``unknown`` says why nothing can be
-    said, ``rollout`` what a rolling update allows. ``unadmitted`` as in `AdmissionFacts`.
+    Args:
+        title: Its name in messages.
+        stem: What the names of its pods begin with.
+        namespace: Theirs.
+        wanted: All pods that it is to have.
+        staying: Those that have their node already.
+        batches: Those that look for one.
+        names: Their names by batch. Empty if only the controller will know them.
+        index: The cluster in which they look for a node.
+        rollout: The rolling update, if one is simulated.
+        unknown: Why nothing can be said.
+        unadmitted: As in `AdmissionFacts`.
+        maker: Where the pods come from. None for `UnownedPods`.
     """
 
     title: str
@@ -117,20 +125,23 @@ def introduce(source: PodSource, index: ClusterIndex) -> None:
             index.change("ADDED", owner)
 
 
-def player(maker: Maker, within: Context, *, rollout: bool = False) -> SimulatedWorkload:
+def simulated_workload(maker: Maker, within: Context, *, rollout: bool = False) -> SimulatedWorkload:
     """The pods of a maker that look for a node now; with ``rollout`` all of them, step by step."""
-    coming = (in_a_rollout if rollout else to_come)(maker.source, maker.replicas, within)
     found = SimulatedWorkload(
         title=maker.title,
         stem=maker.workload.meta.name or maker.workload.kind.lower(),
         namespace=maker.source.namespace,
         wanted=maker.replicas,
-        index=coming.index,
+        index=within.cluster,
         maker=maker,
     )
     following = coming_pod(maker.source, within)
     for error in refused(following):
         return replace(found, unknown=f"{error.title}: {one_line(error.message)}")
+    if rollout:
+        coming = in_a_rollout(maker.source, maker.replicas, within)
+    else:
+        coming = to_come(maker.source, maker.replicas, within, following)
     if coming.unknown:
         return replace(found, unknown=coming.unknown)
     return replace(
@@ -139,29 +150,29 @@ def player(maker: Maker, within: Context, *, rollout: bool = False) -> Simulated
         staying=min(coming.staying, maker.replicas),
         batches=coming.batches,
         names=coming.names,
+        index=coming.index,
         rollout=coming.rollout,
         unadmitted=following.unknown,
     )
 
 
-def unowned_workload(loose: UnownedPods, within: Context) -> SimulatedWorkload:
+def unowned_workload(pods: UnownedPods, within: Context) -> SimulatedWorkload:
     """Pods as they are, which look for a node."""
-    batch = PodBatch(problem=problem_of(loose.pod, within), pods=len(loose.names))
     return SimulatedWorkload(
-        title=loose.title,
-        stem=loose.pod.meta.name,
-        namespace=loose.pod.meta.namespace,
-        wanted=len(loose.names),
-        batches=(batch,),
-        names=(loose.names,),
+        title=pods.title,
+        stem=pods.pod.meta.name,
+        namespace=pods.pod.meta.namespace,
+        wanted=len(pods.names),
+        batches=(PodBatch(problem=problem_of(pods.pod, within), pods=len(pods.names)),),
+        names=(pods.names,),
         index=within.cluster,
     )
 
 
-def again(of: SimulatedWorkload, within: Context) -> SimulatedWorkload:
-    """The player in another cluster."""
+def rebuilt(of: SimulatedWorkload, within: Context) -> SimulatedWorkload:
+    """The same workload in another cluster."""
     if of.maker is not None:
-        return player(of.maker, within, rollout=of.rollout is not None)
+        return simulated_workload(of.maker, within, rollout=of.rollout is not None)
     batches = tuple(replace(each, problem=problem_of(each.problem.pod, within)) for each in of.batches)
     return replace(of, batches=batches, index=within.cluster)
 

@@ -55,7 +55,7 @@ def zones(text):
         counts = {}
         for each in hosts.split():
             number, _, many = each.partition("x")
-            counts[int(number)] = counts.get(int(number), 0) + int(many or 1)
+            counts[Cell(int(number))] = counts.get(Cell(int(number)), 0) + int(many or 1)
         found.append(Zone(int(pods), counts))
     return found
 

@@ -26,7 +26,7 @@ def shape(answers: Sequence[Answer]) -> Json:
 def _shape(answer: Answer) -> Json:
     of, end, found = answer.outcomes, answer.end, answer.outcomes.simulation
     waits = end is not None and bool(end.waiting)
-    rolling = any(each.rollout is not None for each in of.players)
+    rolling = any(each.rollout is not None for each in of.workloads)
     stuck = None if found is None or found.sampled or found.outcome is Outcome.UNKNOWN else found.stuck
     return {
         "verdict": str(of.whole.outcome),
@@ -36,7 +36,7 @@ def _shape(answer: Answer) -> Json:
         "witness": [_move(each) for each in end.moves] if end is not None and waits else [],
         "blocking": _blocking(end) if end is not None and waits else None,
         "fixes": [_fix(each) for _, found in answer.ends for each in found],
-        "workloads": {player.title: _verdict(each) for player, each in zip(of.players, of.each, strict=True)},
+        "workloads": {workload.title: _verdict(each) for workload, each in zip(of.workloads, of.each, strict=True)},
         "rollout": _rollout(of) if rolling else None,
         "addNodes": [msgspec.to_builtins(each) for each in answer.room.added] or None,
         "preempts": answer.room.preempts,
@@ -64,7 +64,7 @@ def _scored(answer: Answer) -> float | None:
 
 
 def _likely(each: Likely, of: Outcomes) -> Json:
-    owners = [player for player in of.players for _ in player.batches]
+    owners = [workload for workload in of.workloads for _ in workload.batches]
     return {"workload": owners[each.batch].title, "node": each.node, "best": each.best}
 
 

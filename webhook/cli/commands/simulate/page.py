@@ -44,10 +44,10 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
             yield from wrapped(line, paint)
     for note in answer.notes:
         yield from wrapped(f"note: {note}", paint, YELLOW)
-    if len(of.players) > 1:
+    if len(of.workloads) > 1:
         yield from _each(answer, paint)
     for end, found in answer.ends if len(answer.ends) == 1 and not of.alone else ():
-        yield from ["\n"] * (len(of.players) > 1 and bool(end.waiting))
+        yield from ["\n"] * (len(of.workloads) > 1 and bool(end.waiting))
         yield from _ending(end, found, answer, paint)
     for line in capacity_hints.told(answer.room, grows=answer.grows):
         yield "\n"
@@ -61,21 +61,25 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
 def _each(answer: Answer, paint: Paint) -> Iterator[str]:
     """Of several workloads those that do not surely fit, each with what is in its way and what would help."""
     of = answer.outcomes
-    ends = {end.player.title: (end, found) for end, found in answer.ends}
-    bad = [(player, each) for player, each in zip(of.players, of.each, strict=True) if each.outcome is not Outcome.FITS]
-    for player, each in bad[:_MAX_WORKLOADS]:
-        end, found = ends.get(player.title, (None, ()))
+    ends = {end.workload.title: (end, found) for end, found in answer.ends}
+    bad = [
+        (workload, each)
+        for workload, each in zip(of.workloads, of.each, strict=True)
+        if each.outcome is not Outcome.FITS
+    ]
+    for workload, each in bad[:_MAX_WORKLOADS]:
+        end, found = ends.get(workload.title, (None, ()))
         told_here = end is not None and (bool(of.alone) or len(ends) > 1)
         yield from ["\n"] * told_here
         indent = "" if told_here else "  "
-        yield from wrapped(f"{player.title} {told(each)}", paint, _COLORS[each.outcome], indent=indent)
+        yield from wrapped(f"{workload.title} {told(each)}", paint, _COLORS[each.outcome], indent=indent)
         if end is not None and told_here:
             yield from (f"  {line}" for line in _waits(end, paint, grown=answer.grown))
             yield from wrapped(f"fix: {found[0].text}", paint, indent="  ") if found else ()
     if len(bad) > _MAX_WORKLOADS:
         yield f"\nand {plural(len(bad) - _MAX_WORKLOADS, 'more workload')}: -o json has all\n"
-    if bad and len(bad) < len(of.players):
-        rest = len(of.players) - len(bad)
+    if bad and len(bad) < len(of.workloads):
+        rest = len(of.workloads) - len(bad)
         who = f"{plural(rest, 'workload')} fit" if rest > 1 else "one fits"
         yield f"\nthe other {who}{' alone' * bool(of.alone)}\n"
 
@@ -87,7 +91,7 @@ def _ending(end: Ending, found: Sequence[SuggestedChange], answer: Answer, paint
     for balance in end.after.balances:
         yield "\n"
         yield from _picture(balance, end, paint)
-    yield from _help(found, end.player, paint)
+    yield from _help(found, end.workload, paint)
 
 
 def _waits(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
@@ -113,7 +117,7 @@ def _way(end: Ending, of: Outcomes, paint: Paint) -> Iterator[str]:
         return
     found = of.simulation
     shortest = found is not None and bool(found.witness) and not found.sampled
-    if shortest and found is not None and end.player.rollout is None:
+    if shortest and found is not None and end.workload.rollout is None:
         # Another order may end earlier where only a bound is known.
         shortest = len(found.witness) == found.fewest
     yield "\n" + paint("the shortest way there" if shortest else "one way there", DIM) + "\n"
@@ -171,13 +175,13 @@ def _row(value: str, before: int | None, after: int | None, width: int, scale: i
     return f"{one_line(value, _NAME):{width}} {numbers}  {'#' * old}{'+' * (new - old)}"
 
 
-def _help(found: Sequence[SuggestedChange], player: SimulatedWorkload, paint: Paint) -> Iterator[str]:
+def _help(found: Sequence[SuggestedChange], workload: SimulatedWorkload, paint: Paint) -> Iterator[str]:
     if not found:
         return
-    fit = "all its pods fit, in every order" if player.wanted > 1 else "it fits"
+    fit = "all its pods fit, in every order" if workload.wanted > 1 else "it fits"
     yield "\n"
     yield from wrapped(
-        f"what would help {one_line(player.title, 80)}, smallest first; with each of them {fit}:", paint, GREEN
+        f"what would help {one_line(workload.title, 80)}, smallest first; with each of them {fit}:", paint, GREEN
     )
     for each in found:
         harms = f" (then {' and '.join(each.harms)})" if each.harms else ""

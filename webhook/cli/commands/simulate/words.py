@@ -16,8 +16,8 @@ _SMALL = 20  # a probability with a denominator up to here is said as a fraction
 
 
 def who(of: Outcomes) -> str:
-    """The players: ``Deployment shop/web``; of several how many, and the first names."""
-    titles = [one_line(each.title, 80) for each in of.players]
+    """The workloads: ``Deployment shop/web``; of several how many, and the first names."""
+    titles = [one_line(each.title, 80) for each in of.workloads]
     if len(titles) == 1:
         return titles[0]
     return f"{plural(len(titles), 'workload')} ({listed(titles, _NAMES)})"
@@ -25,8 +25,8 @@ def who(of: Outcomes) -> str:
 
 def verdict(of: Outcomes) -> str:
     """The verdict in one sentence."""
-    several = len(of.players) > 1
-    if not of.players:
+    several = len(of.workloads) > 1
+    if not of.workloads:
         return "every workload fits: no pod looks for a node"
     if not of.alone:
         return f"{who(of)} {told(of.whole, settled=of.game is None, several=several)}"
@@ -102,7 +102,7 @@ def scaled_line(answer: Answer) -> str:
     of, scaled = answer.outcomes, answer.scaled
     if scaled is None:
         return ""
-    several = len(of.players) > 1
+    several = len(of.workloads) > 1
     whose = "each autoscaler's" if several else "the autoscaler's"
     subject = "they" if several else "it"
     return f"at {whose} maximum ({plural(scaled.wanted, 'pod')}) {subject} {told(scaled, several=several)}"
@@ -124,7 +124,7 @@ def likely_line(answer: Answer) -> str:
 def not_evaluated(answer: Answer) -> list[str]:
     """A line for each thing that could change the answer and is not looked at."""
     keys = dict.fromkeys(key for end, _ in answer.ends for key in end.after.not_evaluated)
-    made = any(each.maker is not None for each in answer.outcomes.players)
-    unknown = dict.fromkeys(key for each in answer.outcomes.players for key in each.unadmitted)
+    made = any(each.maker is not None for each in answer.outcomes.workloads)
+    unknown = dict.fromkeys(key for each in answer.outcomes.workloads for key in each.unadmitted)
     lines = not_evaluated_lines(keys, [*unknown, *["AdmissionPlugins"] * made])
     return [*lines, *map(one_line, answer.unseen)]

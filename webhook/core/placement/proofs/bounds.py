@@ -26,14 +26,15 @@ class Cell(NamedTuple):
 
 
 class Zone(NamedTuple):
-    """A domain of a first constraint, which contains hosts, the domains of a second one.
+    """A domain of one constraint that contains hosts, the domains of a second one.
 
-    Shape: ``pods`` is the first constraint's count in the zone; ``hosts`` maps a count of the second constraint to the
-    number of hosts with that count, for hosts that admit the pod.
+    Args:
+        pods: The pods that the first constraint counts in the zone.
+        hosts: The number of equal hosts; ``Cell.pods`` is the second constraint's count.
     """
 
     pods: int
-    hosts: Mapping[int, int]
+    hosts: Mapping[Cell, int]
 
 
 class Home(NamedTuple):
@@ -78,43 +79,81 @@ def addable(cells: Mapping[Cell, int], limit: Limit) -> int | None:
     return total
 
 
-def addable_on_hosts(
-    zones: Sequence[Zone], held: int | None, of_zones: Limit, of_hosts: Limit, wanted: int
-) -> int | None:
-    """The most pods that a constraint on zones and one on hosts admit together; None for ``wanted`` or more.
+class Ends(NamedTuple):
+    """How orders may end: with so many pods placed and no place for more, the fewest first, or with all of them."""
 
-    Shape: ``zones`` are the eligible ones; a zone without hosts takes no pod. ``held`` is the lowest count on an
-    eligible host that does not admit the pod, None if every host does.
+    stuck: tuple[int, ...]
+    fits: bool
 
-    The minimum over hosts rises level by level. It reaches the next level only if every zone may take the pods that
-    bring all of its hosts there while no host exceeds level + maxSkew. The zone with the fewest hosts is the first that
-    may not: it can take few pods, and so limits the other zones.
+
+def ends_on_hosts(zones: Sequence[Zone], floor: int | None, of_zones: Limit, max_skew: int, wanted: int) -> Ends | None:
+    """How orders may end under a constraint on zones and one on hosts; not all of these ends need come about.
+
+    The minimum over hosts rises level by level. At the end each host of a zone is full or maxSkew above that minimum,
+    or the zone is maxSkew above the minimum over zones. The zone with the fewest pods is of the first kind, so the
+    level determines how many pods each zone has. The next level needs zones that may take all pods up to it.
+
+    Args:
+        zones: The eligible zones. A zone without hosts takes no pod.
+        floor: The lowest count on eligible hosts that do not admit the pod. None if every host does.
+        of_zones: The constraint on zones.
+        max_skew: That of the constraint on hosts.
+        wanted: The number of pods to place.
+
+    Returns:
+        None if hosts would take more pods than are tried.
     """
-    level = 0
-    if of_hosts.enough:
-        counts = [count for zone in zones for count in zone.hosts]
-        level = min(counts if held is None else [*counts, held], default=0)
+    level = min((cell.pods for zone in zones for cell in zone.hosts), default=0)
+    most = [2**31 if cell.room is None else cell.pods + cell.room for zone in zones for cell in zone.hosts]
+    highest, stuck = min(most, default=0), list[int]()
+    if floor is not None:
+        level, highest = min(level, floor) if most else floor, min(highest, floor) if most else floor
     for _ in range(_MAX_PODS_ON_A_HOST):
-        rooms = [_below(zone, level + of_hosts.max_skew) for zone in zones]
+        rooms = [_below(zone, level + max_skew) for zone in zones]
         filled = (zone.pods + room for zone, room in zip(zones, rooms, strict=True))
         # The zone that can be filled least holds down the minimum, and with it every other zone.
         top = (min(filled, default=0) if of_zones.enough else 0) + of_zones.max_skew
         gains = [min(room, max(0, top - zone.pods)) for zone, room in zip(zones, rooms, strict=True)]
-        total = sum(gains)
-        if total >= wanted:
-            return None
-        # A host that takes no pod keeps its count, and the minimum over hosts stays there.
-        if not of_hosts.enough or (held is not None and held <= level):
-            return total
-        if any(_below(zone, level + 1) > gain for zone, gain in zip(zones, gains, strict=True)):
-            return total
+        if sum(gains) >= wanted:
+            return Ends(tuple(stuck), fits=True)
+        if floor == level or any(
+            gain <= room - _least_gap(zone, level, max_skew)
+            for zone, room, gain in zip(zones, rooms, gains, strict=True)
+        ):
+            stuck.append(sum(gains))
         level += 1
+        if level > highest or any(_below(zone, level) > gain for zone, gain in zip(zones, gains, strict=True)):
+            return Ends(tuple(stuck) or (0,), fits=False)
     return None
 
 
+def addable_on_hosts(
+    zones: Sequence[Zone], held: int | None, of_zones: Limit, of_hosts: Limit, wanted: int
+) -> int | None:
+    """The most pods of any end of `ends_on_hosts`; None for ``wanted`` or more, and where that is not known."""
+    ends = ends_on_hosts(zones, held if of_hosts.enough else 0, of_zones, of_hosts.max_skew, wanted)
+    return None if ends is None or ends.fits else ends.stuck[-1]
+
+
 def _below(zone: Zone, level: int) -> int:
-    """How many pods it takes to bring every host of the zone up to the level."""
-    return sum(hosts * (level - count) for count, hosts in zone.hosts.items() if count < level)
+    """How many pods it takes until every host of the zone is at the level or full."""
+    return sum(
+        hosts * (level - cell.pods if cell.room is None else min(level - cell.pods, cell.room))
+        for cell, hosts in zone.hosts.items()
+        if cell.pods < level
+    )
+
+
+def _least_gap(zone: Zone, level: int, max_skew: int) -> int:
+    """The fewest pods by which one host of the zone falls short of what it could have, if it stays at the level."""
+    return min(
+        (
+            max_skew if cell.room is None else min(max_skew, cell.pods + cell.room - level)
+            for cell in zone.hosts
+            if cell.pods <= level
+        ),
+        default=2**31,
+    )
 
 
 def addable_pinned(homes: Sequence[Home], limit: Limit, free: int) -> int:

@@ -134,9 +134,10 @@ def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) 
     for number in zones.column.domains(zones.domains.counting):
         check_time()
         inside = zones.open & zones.column.nodes(number)
-        counts = Counter(pods[of[slot]] for slot in node_sets.to_slots(inside & taken))
-        empty = (inside & ~taken).bit_count()
-        found.append(Zone(zones.count(number), {**counts, 0: empty} if empty else counts))
+        counts = Counter(Cell(pods[of[slot]]) for slot in node_sets.to_slots(inside & taken))
+        if empty := (inside & ~taken).bit_count():
+            counts[Cell(0)] = empty
+        found.append(Zone(zones.count(number), counts))
     held = min((cell.pods for cell in hosts.cells if cell.room == 0), default=None)
     return addable_on_hosts(found, held, zones.limit, hosts.limit, wanted)
 

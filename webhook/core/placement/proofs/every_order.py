@@ -193,31 +193,43 @@ def _fits(
     # What one constraint lets in decides what the other still can, so the order matters: not decided here.
     if len(moving) + len(caps) > 1:
         return False
-    room = _room(start, here, on_hosts, replicas, limits)
+    is_alone = _is_alone(start, here)
+    places = start.places
+    room = _Room(
+        places=places,
+        to_place=to_place,
+        open=open_,
+        everywhere=not (on_hosts or limits or places.free or is_alone or places.most < replicas),
+        most=min(1 if is_alone else replicas, places.most),
+        limits=limits,
+        tops=[(constraint.column.of, constraint.domains.match_num, top) for constraint, top in on_hosts],
+        freed=places.freed if start.anew else {},
+    )
     for constraint, top in [*((each, None) for each in moving), *caps]:
-        limited = on_hosts or limits or start.places.free or _is_alone(start, here) or start.places.most < replicas
-        return _all_in(constraint, top, _Crowd(to_place, open_, room, everywhere=not limited))
-    if any(room.together(nodes & open_, rivals) < rivals for nodes, rivals in _rivals(to_place, open_)):
+        return room.admitted_by(constraint, top)
+    if any(room.together(nodes & open_, rivals) < rivals for nodes, rivals in room.rivals()):
         return False
     return not to_place.free or room.together(open_, replicas) >= replicas
 
 
-def _rivals(to_place: Missing, open_: int) -> Iterator[tuple[int, int]]:
-    """For each set of nodes that pinned pods need: the set, and the most pods that can compete for it."""
-    for nodes in to_place.pinned:
-        others = sum(pods for each, pods in to_place.pinned.items() if each & nodes & open_)
-        yield nodes, to_place.free + max(others, 1)
+class _Room(Struct, frozen=True, kw_only=True):
+    """The pods to place, and how many of them each open node takes under constraints whose minimum cannot change.
 
-
-class _NodeRoom(Struct, frozen=True):
-    """How many of the pods each node takes, given constraints on hosts whose minimum cannot change.
-
-    Shape: no node takes more than ``most``, or than the ``limits`` say of it. ``tops`` are those constraints: the
-    domain of each node, the pods that count in each domain, and the most that it may have. ``freed`` is as in the
-    problem, empty where the pods join those that run.
+    Args:
+        places: The problem of the pods.
+        to_place: The pods.
+        open: The nodes for them.
+        everywhere: Whether each of these nodes has room for all pods.
+        most: The most pods on one node.
+        limits: The most pods by slot, for nodes with such a limit.
+        tops: Of each constraint on hosts: the domain by slot, the counted pods by domain, and their maximum.
+        freed: As in the problem. Empty if the pods join those that run.
     """
 
     places: WorkloadProblem
+    to_place: Missing
+    open: int
+    everywhere: bool
     most: int
     limits: Mapping[int, int]
     tops: Sequence[tuple[Sequence[int], Mapping[int, int], int]]
@@ -260,88 +272,64 @@ class _NodeRoom(Struct, frozen=True):
         if rest:
             yield from node_sets.one_by_one(self.some(rest))
 
+    def rivals(self) -> Iterator[tuple[int, int]]:
+        """For each set of nodes that pinned pods need: the set, and the most pods that can compete for it."""
+        pinned = self.to_place.pinned
+        for nodes in pinned:
+            others = sum(pods for each, pods in pinned.items() if each & nodes & self.open)
+            yield nodes, self.to_place.free + max(others, 1)
 
-def _room(
-    start: Start,
-    here: CandidateNodes,
-    on_hosts: Sequence[tuple[ConstraintRoom, int]],
-    replicas: int,
-    limits: Mapping[int, int],
-) -> _NodeRoom:
-    most = min(1 if _is_alone(start, here) else replicas, start.places.most)
-    tops = [(constraint.column.of, constraint.domains.match_num, top) for constraint, top in on_hosts]
-    return _NodeRoom(start.places, most, limits, tops, start.places.freed if start.anew else {})
-
-
-class _Crowd(Struct, frozen=True):
-    """Pods to be placed and the nodes that they are placed on.
-
-    Shape: ``everywhere`` is whether each of these nodes has room for all of the pods.
-    """
-
-    to_place: Missing
-    open: int
-    room: _NodeRoom
-    everywhere: bool
-
-
-def _all_in(constraint: ConstraintRoom, top: int | None, crowd: _Crowd) -> bool:
-    """Whether one constraint admits all pods.
-
-    Shape: ``top`` is the most pods that a domain may hold, if the minimum cannot change; None if it can.
-    """
-    to_place, column = crowd.to_place, constraint.column
-    replicas = to_place.pods
-    if to_place.free and top is None and crowd.everywhere:
-        most = addable(constraint.cells, constraint.limit)
-        if most is not None and most < replicas:
-            return False
-    elif to_place.free:
-        rooms = _rooms(constraint, crowd.room, crowd.open, replicas)
-        if top is None:
-            cells = Counter(Cell(constraint.count(number), room_in) for number, room_in in rooms)
-            if (addable(cells, constraint.limit) or 0) < replicas:
+    def admitted_by(self, constraint: ConstraintRoom, top: int | None) -> bool:
+        """Whether one constraint admits all pods; ``top`` is the most pods of a domain if the minimum is fixed."""
+        column, replicas = constraint.column, self.to_place.pods
+        if self.to_place.free and top is None and self.everywhere:
+            most = addable(constraint.cells, constraint.limit)
+            if most is not None and most < replicas:
                 return False
-        elif sum(min(room_in, max(0, top - constraint.count(number))) for number, room_in in rooms) < replicas:
+        elif self.to_place.free:
+            rooms = self._rooms(constraint, replicas)
+            if top is None:
+                cells = Counter(Cell(constraint.count(number), room_in) for number, room_in in rooms)
+                if (addable(cells, constraint.limit) or 0) < replicas:
+                    return False
+            elif sum(min(room_in, max(0, top - constraint.count(number))) for number, room_in in rooms) < replicas:
+                return False
+        homes = {nodes: column.domains(nodes & self.open) for nodes in self.to_place.pinned}
+        return all(
+            any(self._is_safe(constraint, top, homes, nodes & self.open & column.nodes(home)) for home in homes[nodes])
+            for nodes in homes
+        )
+
+    def _is_safe(self, constraint: ConstraintRoom, top: int | None, homes: _Homes, inside: int) -> bool:
+        """Whether pods pinned to these nodes of one domain always find a place there."""
+        pinned, free = self.to_place.pinned, self.to_place.free
+        (home,) = constraint.column.domains(inside)
+        # In the worst order, everything that can come here comes first.
+        rivals = free + sum(pods for each, pods in pinned.items() if each & inside)
+        if self.together(inside, rivals) < rivals:
             return False
-    homes = {nodes: column.domains(nodes & crowd.open) for nodes in to_place.pinned}
-    return all(
-        any(_is_safe(constraint, top, crowd, homes, nodes & crowd.open & column.nodes(home)) for home in homes[nodes])
-        for nodes in homes
-    )
+        if top is None:
+            # The minimum ends at least as high as with only those pods that can go to one domain alone.
+            sure: Counter[int] = Counter()
+            for each, domains in homes.items():
+                if len(domains) == 1:
+                    sure[next(iter(domains))] += pinned[each]
+            others = constraint.column.domains(constraint.domains.counting) - {home}
+            top = min(constraint.count(number) + sure[number] for number in others) + constraint.limit.max_skew
+        return constraint.count(home) + free + sum(pods for each, pods in pinned.items() if home in homes[each]) <= top
 
-
-def _is_safe(constraint: ConstraintRoom, top: int | None, crowd: _Crowd, homes: _Homes, inside: int) -> bool:
-    """Whether pods pinned to these nodes of one domain always find a place there."""
-    pinned, free = crowd.to_place.pinned, crowd.to_place.free
-    (home,) = constraint.column.domains(inside)
-    # In the worst order, everything that can come here comes first.
-    rivals = free + sum(pods for each, pods in pinned.items() if each & inside)
-    if crowd.room.together(inside, rivals) < rivals:
-        return False
-    if top is None:
-        # The minimum ends at least as high as with only those pods that can go to one domain alone.
-        sure: Counter[int] = Counter()
-        for each, domains in homes.items():
-            if len(domains) == 1:
-                sure[next(iter(domains))] += pinned[each]
-        others = constraint.column.domains(constraint.domains.counting) - {home}
-        top = min(constraint.count(number) + sure[number] for number in others) + constraint.limit.max_skew
-    return constraint.count(home) + free + sum(pods for each, pods in pinned.items() if home in homes[each]) <= top
-
-
-def _rooms(constraint: ConstraintRoom, room: _NodeRoom, open_: int, enough: int) -> Iterator[tuple[int, int]]:
-    """The room in each eligible domain."""
-    column, counting = constraint.column, constraint.domains.counting
-    if column.one_each:
-        takes = node_sets.flags(room.some(open_), len(column.of))
-        for slot in node_sets.to_slots(counting):
-            check_time()
-            yield column.of[slot], room.on(slot) if takes[slot] else 0
-    else:
-        for number in column.domains(counting):
-            check_time()
-            yield number, room.together(column.nodes(number) & open_, enough)
+    def _rooms(self, constraint: ConstraintRoom, enough: int) -> Iterator[tuple[int, int]]:
+        """The room in each eligible domain."""
+        column, counting = constraint.column, constraint.domains.counting
+        if column.one_each:
+            takes = node_sets.flags(self.some(self.open), len(column.of))
+            for slot in node_sets.to_slots(counting):
+                check_time()
+                yield column.of[slot], self.on(slot) if takes[slot] else 0
+        else:
+            for number in column.domains(counting):
+                check_time()
+                yield number, self.together(column.nodes(number) & self.open, enough)
 
 
 def _fixed_top(constraint: ConstraintRoom, replicas: int) -> int | None:

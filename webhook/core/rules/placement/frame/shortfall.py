@@ -17,12 +17,10 @@ from webhook.core.changes.change import WHEN_UNSATISFIABLE, Changes, template_wi
 from webhook.core.coming_pods.missing_pods import ToCome, all_anew, in_a_rollout, to_come
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.index.owners import keeps_revision
-from webhook.core.placement.causes import cause
-from webhook.core.placement.closed_forms import same_in_every_order, takes_every_pod
-from webhook.core.placement.preemption import preempted
+from webhook.core.placement.making_room import cause, preempted
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.proofs.workload_problem import CandidateNodes, candidate_nodes
-from webhook.core.placement.simulation import Effort, Outcome, Simulation, always_fits, simulate
+from webhook.core.placement.simulation import Effort, Outcome, Simulation, always_fits
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import NO_SELECTOR
 from webhook.core.rules.frame.rule import SEARCH
@@ -37,8 +35,10 @@ from webhook.core.workloads.kinds import JOB
 from webhook.core.workloads.workload import Template, namespace_of
 from webhook.core.yaml_flow import one_field
 
-# While a request waits there is time for a few hundred states; else for what a person waits for.
-_WAITING, _OFFLINE = Effort(states=300, orders=20, moves=2000), Effort(states=3000, orders=50, moves=5000)
+# Reviews in the same process wait for closed forms only, a request for a few hundred states, a person for more.
+_CLOSED_FORMS = Effort(states=0, details=False)
+_WAITING = Effort(states=300, orders=20, moves=2000, details=False)
+_OFFLINE = Effort(states=3000, orders=50, moves=5000, details=False)
 _TRIAL = Effort(states=1000)  # of one change
 _MAX_FIXES_TRIED, _MAX_FIXES_TRIED_OFFLINE = 12, 30
 
@@ -138,17 +138,9 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
 def _played(case: TemplateUnderRule, came: ToCome) -> Simulation | str | None:
     """What the engine says; None where all pods fit, words if that is not known."""
     elsewhere = case.subject.context.elsewhere
-    game = came.small_game() if elsewhere else came.game()
-    # A search, and a game of many nodes that differ, take longer than reviews in the same process may wait.
-    if game is None:
-        return SEARCH
-    if takes_every_pod(game.game):
-        return None
-    if elsewhere and same_in_every_order(game.game) is None:
-        return SEARCH
-    found = simulate(game, _effort(case))
+    found = came.outcome(_CLOSED_FORMS if elsewhere else _effort(case))
     if found.outcome is Outcome.UNKNOWN:
-        return f"unknown: more orders than can be tried ({found.states:,} states)"
+        return SEARCH if elsewhere else f"unknown: more orders than can be tried ({found.states:,} states)"
     return None if found.outcome is Outcome.FITS else found
 
 
