@@ -7,7 +7,7 @@ import msgspec
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 from webhook.core.api.well_known import NODE_STATES
 from webhook.core.explain.explanation import Balance, Explanation, standstill
-from webhook.core.explain.filter_words import CAPACITY_FILTERS, PART_WORDS, PARTS
+from webhook.core.explain.obstacles import CAPACITY_FILTERS, PART_WORDS, PARTS
 from webhook.core.explain.reliefs import (
     Relief,
     Shortage,

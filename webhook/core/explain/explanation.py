@@ -15,8 +15,7 @@ from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConst
 from webhook.core.changes.candidates import Narrowing, PodFix, changed, meant_on, pod_fixes
 from webhook.core.changes.change import in_words
 from webhook.core.explain.counted_pods import CountedPods, company
-from webhook.core.explain.filter_words import CAPACITY_FILTERS, FILTER_WORDS
-from webhook.core.explain.obstacles import Obstacle, grouped, obstacles
+from webhook.core.explain.obstacles import CAPACITY_FILTERS, FILTER_WORDS, Obstacle, grouped, obstacles
 from webhook.core.explain.reliefs import Relief, Way, reliefs, ways, without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle, decide

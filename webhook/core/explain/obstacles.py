@@ -21,7 +21,6 @@ from webhook.core.api.storage import PersistentVolume
 from webhook.core.api.types import Taint, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.api.written_selector import requirement_in_words
-from webhook.core.explain.filter_words import PARTS
 from webhook.core.index import node_sets
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeView
@@ -349,3 +348,47 @@ _NAMED: Mapping[str, Callable[[Cycle, Verdict, ReadOnlyIndex | None], Iterable[t
     pod_topology_spread.POD_TOPOLOGY_SPREAD: _spread,
     INTER_POD_AFFINITY: _neighbours,
 }
+
+
+class FilterWords(Struct, frozen=True):
+    """The words about one filter.
+
+    Args:
+        closed: Completes "a node is" in a word or two. Empty if the status names what is short.
+        parts: The keys of ``PART_WORDS`` that the filter belongs to.
+    """
+
+    closed: str
+    parts: tuple[str, ...]
+
+
+# What people would change in one go, and what stands after "without"; the order is that of the trials.
+PART_WORDS: Mapping[str, str] = {
+    "spread": "its DoNotSchedule constraints",
+    "room": "",  # told as "with room"
+    "cordons": "cordons",
+    "taints": "taints",
+    "selection": "its node selector and affinity",
+    "volumes": "its volumes",
+    "pods": "affinity between pods",
+}
+FILTER_WORDS: Mapping[str, FilterWords] = {
+    NODE_NAME: FilterWords("of another name", ("selection",)),
+    NODE_UNSCHEDULABLE: FilterWords("cordoned", ("cordons",)),
+    TAINT_TOLERATION: FilterWords("tainted", ("taints",)),
+    NODE_AFFINITY: FilterWords("not selected", ("selection",)),
+    NODE_PORTS: FilterWords("with the port taken", ("room",)),
+    NODE_RESOURCES_FIT: FilterWords("", ("room",)),
+    VOLUME_RESTRICTIONS: FilterWords("by its volumes", ("volumes",)),
+    NODE_VOLUME_LIMITS: FilterWords("by its volumes", ("room", "volumes")),
+    VOLUME_BINDING: FilterWords("by its volumes", ("volumes",)),
+    VOLUME_ZONE: FilterWords("by its volumes", ("volumes",)),
+    pod_topology_spread.POD_TOPOLOGY_SPREAD: FilterWords("over the limit", ("spread",)),
+    INTER_POD_AFFINITY: FilterWords("by pod affinity", ("pods",)),
+}
+# The filters of each part.
+PARTS: Mapping[str, frozenset[str]] = {
+    part: frozenset(plugin for plugin, words in FILTER_WORDS.items() if part in words.parts) for part in PART_WORDS
+}
+# Filters for what a node can run out of, and what a larger, an emptier or one more node would have.
+CAPACITY_FILTERS = PARTS["room"]

@@ -14,8 +14,7 @@ from webhook.core.api.resources import PODS
 from webhook.core.api.types import HONOR, Toleration
 from webhook.core.api.well_known import NODE_STATES, TAINT_UNSCHEDULABLE
 from webhook.core.changes.candidates import changed
-from webhook.core.explain.filter_words import CAPACITY_FILTERS, PARTS
-from webhook.core.explain.obstacles import toleration_for, untolerated
+from webhook.core.explain.obstacles import CAPACITY_FILTERS, PARTS, toleration_for, untolerated
 from webhook.core.index import node_sets
 from webhook.core.index.tables.node_table import NO_NODE
 from webhook.core.scheduler.cycle import Cycle, decide
