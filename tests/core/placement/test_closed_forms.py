@@ -171,7 +171,7 @@ EQUAL = "a: a0=0 a1=0 | b: b0=0 b1=0"
 @pytest.mark.parametrize("of_hosts", [1, 2])
 @pytest.mark.parametrize("text", [EQUAL, UNEQUAL])
 def test_pods_without_end_take_no_time(text, of_hosts):
-    """Without limits of resources, as in `making_room.cause`, a host takes any number, and an author writes how many."""
+    """Without limits of resources, as `making_room.cause` asks, a host takes as many as an author writes."""
     index, constraints = cluster(text), (spread(ZONE), spread(HOSTNAME, of_hosts))
     problem = take(index, pod(constraints=constraints))
     batch = PodBatch(problem=replace(problem, filters=tuple(each for each in problem.filters if each != FIT)), pods=1)
