@@ -1,7 +1,10 @@
 """Costly objects in processes of their own: the same answer, and what becomes of it when a process gives none."""
 
 import asyncio
+import copy
 import os
+import pathlib
+import re
 import signal
 import socket
 import time
@@ -11,6 +14,7 @@ from build import node
 from core.review.test_costly import CLUSTER, COSTLY, STRICT, WEB, WIDE, reviewed
 from manifest import RECENT, TODAY, request
 
+from webhook.core.review.decision import Decision
 from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
 from webhook.metrics import Metrics
 from webhook.server.costly import pool as costly
@@ -104,6 +108,27 @@ def test_nodes_that_changed_are_told():
             CLUSTER.apply("DELETED", node("late", "c"))
 
     assert judged(act)[0] == (True, True)
+
+
+def resident_mib(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(re.search(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)[1]) / 1024
+
+
+def test_processes_return_the_memory_of_large_objects():
+    large = copy.deepcopy(WEB)
+    large["spec"]["template"]["spec"]["containers"] = [{"name": "a", "args": ["\x01" * (1 << 20)]}]
+
+    async def act(pool):
+        for _ in range(4):
+            await decide(pool, job(), soon())
+        before = sum(map(resident_mib, pids(pool)))
+        assert isinstance(await decide(pool, job(large), soon()), Decision)
+        for _ in range(8):
+            await asyncio.gather(*(decide(pool, job(large), soon()) for _ in pids(pool)))
+        return sum(map(resident_mib, pids(pool))) - before
+
+    assert judged(act)[0] < 16  # 36 are kept without malloc_trim
 
 
 def test_what_a_review_raises_comes_back():

@@ -25,6 +25,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeRow, NodeView
 from webhook.core.review.decision import Decision
 from webhook.core.review.review import review
+from webhook.server.allocator import give_memory_back, keep_large_blocks_apart
 from webhook.server.costly.job import LENGTH, Answered, Asked, Failed, Job, NewView, Nodes, Ready, packed, unpacked
 
 # The container's memory is the server's first: above this, the job fails.
@@ -111,11 +112,14 @@ def work(server: Server) -> None:
             server.send(answer)
             signal.alarm(0)
             signal.setitimer(signal.ITIMER_PROF, 0)
+            del job, answer
+            give_memory_back()  # an idle process would keep what its largest object took
 
 
 def main() -> None:
     """Work for the server at the other end of the socket."""
     faulthandler.enable()
+    keep_large_blocks_apart()
     os.nice(_NICE)
     resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, _MOST_BYTES))
     with socket.socket(fileno=int(sys.argv[1])) as connected, connected.makefile("rb") as stream:
