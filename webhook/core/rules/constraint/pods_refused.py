@@ -4,13 +4,13 @@ It speaks only of what no other rule says: `api` has what is wrong with a templa
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
 from webhook.core.api import gates
 from webhook.core.api.label_syntax import MAX_LABEL_VALUE_BYTES
 from webhook.core.api.types import LabelSelector, PodAffinityTerm
-from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.written_selector import is_refused, requirements, selected_keys, selector_as_json, without_key
 from webhook.core.apiserver.validation import are_plainly_right
 from webhook.core.json_edits import Edit
@@ -37,23 +37,15 @@ _HASH = 10  # digits of the largest
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """What kube-apiserver would say of the next pod of each template, and says nowhere before."""
-    # No controller makes pods of pods and PodTemplates.
-    if subject.workload.group_kind in (POD, POD_TEMPLATE) or _are_plain(subject):
-        return ()
-    return _of_templates(subject)
-
-
-def _are_plain(subject: Subject) -> bool:
-    """Whether a first look shows that nothing is refused of the pods; of most workloads it does."""
     workload = subject.workload
-    if not workload.built_in or _is_long(workload) or not subject.plainly_right:
-        return False
-    return all(each.template.pod_spec.affinity is None for each in workload.templates)
-
-
-def _of_templates(subject: Subject) -> Iterator[RuleAnswer]:
-    for template in subject.workload.templates:
-        yield from guarded((REFUSED,), _of_template, template, subject)
+    # No controller makes pods of pods and PodTemplates.
+    if workload.group_kind in (POD, POD_TEMPLATE):
+        return ()
+    # For most workloads a first look shows that nothing is refused.
+    plain = workload.built_in and not _is_long(workload) and subject.plainly_right
+    if plain and all(each.template.pod_spec.affinity is None for each in workload.templates):
+        return ()
+    return chain.from_iterable(guarded((REFUSED,), _of_template, each, subject) for each in workload.templates)
 
 
 REFUSED = Rule(
@@ -86,39 +78,27 @@ def _of_template(template: Template, subject: Subject) -> Iterator[RuleAnswer]:
     late = [each for each in refusals(workload, template, version) if each.late]
     for each in late:
         # What follows once the selector is right is no approval now, and nothing that Kubernetes says.
-        yield _finding(each, placed, subject) if reaches_template(workload) else _unread()
+        yield (
+            _finding(each, placed, subject) if reaches_template(workload) else NotEvaluated(REFUSED.id, UNREAD_TEMPLATE)
+        )
     if late:
         return
-    if any(_may_be_refused(keys, selector, template, subject) for keys, selector in _joined(placed, terms, version)):
+    # Keys, and the selectors that they are merged into.
+    joined = [(term.match_label_keys or (), selector) for _, term, selector in terms]
+    if gates.MERGES_SPREAD_KEYS.holds(version):
+        own = (each.constraint for each in placed)
+        joined += [(each.match_label_keys or (), each.selector) for each in own if each.selector is not None]
+    if any(_may_be_refused(*each, template, workload) for each in joined):
         yield NotEvaluated(REFUSED.id, LATE_LABELS)
     elif _is_long(workload):
         yield NotEvaluated(REFUSED.id, _REVISION_OF_NAME)
 
 
-def _unread() -> NotEvaluated:
-    return NotEvaluated(REFUSED.id, UNREAD_TEMPLATE)
-
-
-_Term = tuple[str, PodAffinityTerm, LabelSelector]
-
-
-def _joined(
-    placed: Sequence[Placed], terms: Sequence[_Term], version: KubernetesVersion
-) -> Iterator[tuple[Sequence[str], LabelSelector]]:
-    """Keys, and the selectors that they are merged into."""
-    for each in placed if gates.MERGES_SPREAD_KEYS.holds(version) else ():
-        if each.constraint.selector is not None:
-            yield each.constraint.match_label_keys or (), each.constraint.selector
-    for _, term, selector in terms:
-        yield term.match_label_keys or (), selector
-
-
-def _may_be_refused(keys: Sequence[str], selector: LabelSelector, template: Template, subject: Subject) -> bool:
+def _may_be_refused(keys: Sequence[str], selector: LabelSelector, template: Template, workload: Workload) -> bool:
     """Whether a label that somebody may add would stand in the selector twice."""
-    given = labels_given(subject.workload, template.template)
-    asked = selected_keys(selector)
+    given, asked = labels_given(workload, template.template), selected_keys(selector)
     return any(
-        key not in given and (key in asked or keys.count(key) > 1) and may_be_created_with(subject.workload, key)
+        key not in given and (key in asked or keys.count(key) > 1) and may_be_created_with(workload, key)
         for key in keys
     )
 
@@ -131,10 +111,15 @@ def _is_long(workload: Workload) -> bool:
 def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Finding:
     error, workload = refusal.error, subject.workload
     said = error.text.removeprefix(f"{error.field}: ")
+    if refusal.term is not None and refusal.index is None:
+        return _of_term(refusal, refusal.term, workload)
     if refusal.index is None:
-        if refusal.term is not None:
-            return _of_term(refusal, refusal.term, workload)
-        return _of_label(refusal, workload, said)
+        # The label with the name has a hash behind it, after a hyphen.
+        most = MAX_LABEL_VALUE_BYTES - _HASH - len("-")
+        is_name = refusal.path == "metadata.name"
+        warning = "the name is too long for a label" if is_name else f"label: {said}"
+        fix = Fix(f"use a name of at most {most} characters: it is part of labels of the pods" if is_name else "")
+        return _told(refusal, workload, warning, fix, f"{refusal.path} {said}")
     where = placed[refusal.index]
     if takes_any_template(workload, subject.version):
         broken = broken_at(error, "spec.topologySpreadConstraints", placed, subject)
@@ -146,14 +131,23 @@ def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Fi
 
 
 def _told(refusal: Refusal, workload: Workload, warning: str, fix: Fix, key: str) -> Finding:
+    which = "this workload"
+    if len(workload.templates) > 1:
+        which = one_line(_template_of(refusal, workload).path.rstrip("."))
     return Finding(
         rule=REFUSED.id,
         path=refusal.path,
-        summary=f"{_nobody(workload, refusal)}: {refusal.error.text}",
+        summary=f"no pod of {which} can be created: {refusal.error.text}",
         warning=f"no pod can be created: {warning}",
         detail=f"kube-apiserver accepts the {workload.kind} and refuses each of its pods: {refusal.error.text}",
         **fix.fields,
         key=key,
+    )
+
+
+def _template_of(refusal: Refusal, workload: Workload) -> Template:
+    return max(
+        (each for each in workload.templates if refusal.path.startswith(each.path)), key=lambda each: len(each.path)
     )
 
 
@@ -165,45 +159,19 @@ def _twice(key: str, selector: LabelSelector | None) -> str:
 
 def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload) -> Finding:
     """Of pod affinity, where the path of the pod and that of the term in its workload have the same end."""
-    key = str(refusal.error.bad_value)
-    template = max((each for each in workload.templates if refusal.path.startswith(each.path)), key=_length)
-    path = refusal.path.rpartition(".")[0]
-    selector, keys = _once(
-        term.label_selector or LabelSelector(), term.match_label_keys or (), labels_given(workload, template.template)
-    )
+    key, path = str(refusal.error.bad_value), refusal.path.rpartition(".")[0]
+    labels = labels_given(workload, _template_of(refusal, workload).template)
+    selector, keys = _once(term.label_selector or LabelSelector(), term.match_label_keys or (), labels)
     fix = Fix()
     if selector != term.label_selector:
-        fix = Fix(
-            f"set {one_field('labelSelector', selector_as_json(selector))}",
-            (Edit(f"{path}.labelSelector", selector_as_json(selector)),),
-        )
+        right = selector_as_json(selector)
+        fix = Fix(f"set {one_field('labelSelector', right)}", (Edit(f"{path}.labelSelector", right),))
     if keys != list(term.match_label_keys or ()):
         text = f"set {one_field('matchLabelKeys', keys)}" if keys else "remove matchLabelKeys"
         fix = all_of((fix, Fix(text, (Edit(f"{path}.matchLabelKeys", keys or None),))))
     kind = "podAntiAffinity" if ".podAntiAffinity." in path else "podAffinity"
     warning = f"{kind}: {_twice(key, term.label_selector)}"
     return replace(_told(refusal, workload, warning, fix, f"{path} {key}"), remedy=fix.text)
-
-
-def _length(template: Template) -> int:
-    return len(template.path)
-
-
-def _nobody(workload: Workload, refusal: Refusal) -> str:
-    """Of several templates it is one whose pods are refused."""
-    if len(workload.templates) == 1:
-        return "no pod of this workload can be created"
-    template = max((each.path for each in workload.templates if refusal.path.startswith(each.path)), key=len)
-    return f"no pod of {one_line(template.rstrip('.'))} can be created"
-
-
-def _of_label(refusal: Refusal, workload: Workload, said: str) -> Finding:
-    is_name = refusal.path == "metadata.name"
-    # The label with the name has a hash behind it, after a hyphen.
-    most = MAX_LABEL_VALUE_BYTES - _HASH - len("-")
-    warning = "the name is too long for a label" if is_name else f"label: {said}"
-    fix = Fix(f"use a name of at most {most} characters: it is part of labels of the pods" if is_name else "")
-    return _told(refusal, workload, warning, fix, f"{refusal.path} {said}")
 
 
 def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
