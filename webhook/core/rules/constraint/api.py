@@ -31,11 +31,14 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
 
 
 def _errors(subject: Subject) -> Iterator[RuleAnswer]:
+    meta = subject.workload.meta
+    # Of a pod that is stored or admitted kube-apiserver has merged matchLabelKeys into the selectors.
+    merges = subject.offline and subject.workload.is_pod and not (meta.uid or meta.creation_timestamp)
     for template in subject.workload.templates:
         constraints = template.template.pod_spec.constraints
         if are_plainly_right(constraints):
             continue
-        labels = template.template.labels if _is_to_be_merged(subject) else None
+        labels = template.template.labels if merges else None
         path = template.constraints_path
         placed = [each for each in subject.placed if each.template is template]
         for error in validate_constraints(constraints, labels, path, subject.version):
@@ -44,7 +47,13 @@ def _errors(subject: Subject) -> Iterator[RuleAnswer]:
             yield finding if reaches_template(subject.workload) else NotEvaluated(finding.rule, UNREAD_TEMPLATE)
 
 
-def _rule(id_: str, title: str, why: str) -> Rule:
+_UNUSABLE = (
+    "Inside a custom resource nobody checks the field before the controller makes pods: each of them is refused, and "
+    "the only trace is an event."
+)
+
+
+def _rule(id_: str, title: str, why: str = _UNUSABLE) -> Rule:
     return Rule(
         id=id_,
         title=title,
@@ -58,62 +67,39 @@ def _rule(id_: str, title: str, why: str) -> Rule:
     )
 
 
-_UNUSABLE = (
-    "Inside a custom resource nobody checks the field before the controller makes pods: each of them is refused, and "
-    "the only trace is an event."
-)
-
-_MAX_SKEW = _rule("max-skew", "maxSkew is missing or not positive", _UNUSABLE)
-_TOPOLOGY_KEY = _rule("topology-key", "topologyKey is missing", _UNUSABLE)
-_WHEN_UNSATISFIABLE = _rule(
-    "when-unsatisfiable",
-    "whenUnsatisfiable is missing or neither DoNotSchedule nor ScheduleAnyway",
-    f"There is no default, whatever the API's comment says. {_UNUSABLE}",
-)
-_MIN_DOMAINS = _rule("min-domains", "minDomains is not positive, or stands beside ScheduleAnyway", _UNUSABLE)
-_AFFINITY_POLICY = _rule("node-affinity-policy", "nodeAffinityPolicy is neither Honor nor Ignore", _UNUSABLE)
-_TAINTS_POLICY = _rule("node-taints-policy", "nodeTaintsPolicy is neither Honor nor Ignore", _UNUSABLE)
-_MATCH_LABEL_KEYS = _rule(
-    "match-label-keys", "matchLabelKeys has no selector, repeats one of its keys, or names no label", _UNUSABLE
-)
-_LABEL_SELECTOR = _rule("label-selector", "labelSelector is not a valid selector", _UNUSABLE)
-_DUPLICATE = _rule("duplicate-constraint", "two constraints have the same key and the same action", _UNUSABLE)
-WRONG_TYPE = _rule("wrong-type", "a field has a value of the wrong type", _UNUSABLE)
-
-VALIDATION_RULES = (
-    *(_MAX_SKEW, _TOPOLOGY_KEY, _WHEN_UNSATISFIABLE, _MIN_DOMAINS, _AFFINITY_POLICY, _TAINTS_POLICY),
-    *(_MATCH_LABEL_KEYS, _LABEL_SELECTOR, _DUPLICATE, WRONG_TYPE),
-)
+# By the field of the error.
 _BY_FIELD: Mapping[str, Rule] = {
-    "maxSkew": _MAX_SKEW,
-    "topologyKey": _TOPOLOGY_KEY,
-    "whenUnsatisfiable": _WHEN_UNSATISFIABLE,
-    "minDomains": _MIN_DOMAINS,
-    "nodeAffinityPolicy": _AFFINITY_POLICY,
-    "nodeTaintsPolicy": _TAINTS_POLICY,
-    "matchLabelKeys": _MATCH_LABEL_KEYS,
-    "labelSelector": _LABEL_SELECTOR,
-    "{topologyKey, whenUnsatisfiable}": _DUPLICATE,
-    # Upstream gives a key that stands in both at [i][j], without naming the field.
-    "": _MATCH_LABEL_KEYS,
+    "maxSkew": _rule("max-skew", "maxSkew is missing or not positive"),
+    "topologyKey": _rule("topology-key", "topologyKey is missing"),
+    "whenUnsatisfiable": _rule(
+        "when-unsatisfiable",
+        "whenUnsatisfiable is missing or neither DoNotSchedule nor ScheduleAnyway",
+        f"There is no default, whatever the API's comment says. {_UNUSABLE}",
+    ),
+    "minDomains": _rule("min-domains", "minDomains is not positive, or stands beside ScheduleAnyway"),
+    "nodeAffinityPolicy": _rule("node-affinity-policy", "nodeAffinityPolicy is neither Honor nor Ignore"),
+    "nodeTaintsPolicy": _rule("node-taints-policy", "nodeTaintsPolicy is neither Honor nor Ignore"),
+    "matchLabelKeys": _rule(
+        "match-label-keys", "matchLabelKeys has no selector, repeats one of its keys, or names no label"
+    ),
+    "labelSelector": _rule("label-selector", "labelSelector is not a valid selector"),
+    "{topologyKey, whenUnsatisfiable}": _rule(
+        "duplicate-constraint", "two constraints have the same key and the same action"
+    ),
 }
-
-
-def _is_to_be_merged(subject: Subject) -> bool:
-    """Whether kube-apiserver will merge matchLabelKeys into the selectors; of what is stored or admitted it has."""
-    meta = subject.workload.meta
-    return subject.offline and subject.workload.is_pod and not (meta.uid or meta.creation_timestamp)
+WRONG_TYPE = _rule("wrong-type", "a field has a value of the wrong type")
+VALIDATION_RULES = (*_BY_FIELD.values(), WRONG_TYPE)
 
 
 def _finding(broken: Broken) -> Finding:
-    fix = fix_of(broken)
     return Finding(
-        rule=_BY_FIELD[broken.field].id,
+        # Upstream gives a key that is in both at [i][j], without naming the field.
+        rule=_BY_FIELD[broken.field or "matchLabelKeys"].id,
         path=broken.error.field,
         summary=broken.error.text,
         warning=broken.warning,
         detail=broken.said,
-        **fix.fields,
+        **fix_of(broken).fields,
         key=broken.key,
     )
 
@@ -129,21 +115,17 @@ def wrong_type(
         fix = fitting(error.path, error.text, value, as_written)
     except DecodeError:
         fix = Fix()  # elsewhere it holds bytes that are no UTF-8, and cannot be parsed whole
+    warning, match = error.text, _UNMARSHAL.fullmatch(error.text)
+    if match is not None and error.path:
+        # The decoder names the field last, where a warning has no room left.
+        where = error.path[max(error.path.rfind("topologySpreadConstraints"), 0) :]
+        warning = f"{where}: cannot unmarshal {match[1]} into {match[2]}"
     return Finding(
         rule=WRONG_TYPE.id,
         path=error.path,
         summary=error.message,
-        warning=_type_in_short(error),
+        warning=warning,
         detail=error.text,
         **fix.fields,
         key=error.text,
     )
-
-
-def _type_in_short(error: DecodeError) -> str:
-    """The field first, which stands last in the decoder's words, where a warning has no room left."""
-    match = _UNMARSHAL.fullmatch(error.text)
-    if match is None or not error.path:
-        return error.text
-    where = error.path[max(error.path.rfind("topologySpreadConstraints"), 0) :]
-    return f"{where}: cannot unmarshal {match[1]} into {match[2]}"

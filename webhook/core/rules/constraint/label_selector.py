@@ -45,16 +45,20 @@ NO_LABELS = "labels of the pods, which a patch or an excerpt leaves out"
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """The three rules about each constraint; at most one of them has a finding."""
     for placed in subject.placed:
-        selector = placed.constraint.selector
-        if selector is not None and _plainly_counts(selector, placed):
-            continue
+        selector, keys = placed.constraint.selector, placed.constraint.match_label_keys or ()
+        labels = placed.template.template.labels
         if selector is None:
             # With matchLabelKeys it is refused: then there is a finding already.
-            if (subject.offline or not subject.workload.built_in) and not placed.constraint.match_label_keys:
+            if (subject.offline or not subject.workload.built_in) and not keys:
                 yield from guarded((NULL,), _null, placed, subject.workload)
-        elif has_conditions(selector):
+            continue
+        wanted = selector.match_labels or {}
+        if wanted and not selector.match_expressions and wanted.items() <= labels.items():
+            continue  # most selectors plainly match the pods
+        if has_conditions(selector):
             yield from guarded((NOT_SELF,), _not_self, placed, selector, subject)
-        elif not _keyed(placed, subject.workload):
+        # Else matchLabelKeys may give it a condition.
+        elif not any(key in labels or may_be_added(subject.workload, key, in_template=False) for key in keys):
             yield from guarded((EMPTY,), _empty, placed, subject)
 
 
@@ -116,21 +120,6 @@ def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
         remedy=f"use {own}",
         detail=f"labelSelector {{}} counts {counts} in Kubernetes {subject.version}, and others in other releases",
     )
-
-
-def _keyed(placed: Placed, workload: Workload) -> bool:
-    """Whether matchLabelKeys gives an empty selector a condition."""
-    labels = placed.template.template.labels
-    return any(
-        key in labels or may_be_added(workload, key, in_template=False)
-        for key in placed.constraint.match_label_keys or ()
-    )
-
-
-def _plainly_counts(selector: LabelSelector, placed: Placed) -> bool:
-    """Whether a first look shows that a selector with conditions matches the pods; most do."""
-    wanted = selector.match_labels or {}
-    return bool(wanted) and not selector.match_expressions and wanted.items() <= placed.template.template.labels.items()
 
 
 def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iterator[RuleAnswer]:
@@ -218,9 +207,8 @@ def _own(placed: Placed, workload: Workload) -> tuple[str, Fix]:
 
 def _labels_text(failing: list[Requirement], labels: Mapping[str, str], given: Mapping[str, str]) -> str:
     """The labels that the pods have, then those that they lack: ``no`` in front of both would deny both."""
-    keys = list(dict.fromkeys(each.key for each in failing))
-    present = [
-        given.get(key) or f"{quoted(key)}={quoted(labels[key])}" for key in keys if key in given or key in labels
-    ]
-    absent = [f"no {quoted(key)}" for key in keys if key not in given and key not in labels]
-    return " and ".join(([",".join(present)] if present else []) + absent)
+    keys = dict.fromkeys(each.key for each in failing)
+    have = {**{key: f"{quoted(key)}={quoted(labels[key])}" for key in keys if key in labels}, **given}
+    present = ",".join(have[key] for key in keys if key in have)
+    absent = (f"no {quoted(key)}" for key in keys if key not in have)
+    return " and ".join(filter(None, (present, *absent)))

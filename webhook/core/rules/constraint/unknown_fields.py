@@ -43,7 +43,7 @@ def evaluate(written: Written) -> Iterator[Finding]:
         above, _, name = path.rpartition(".")
         if meant(name) == CONSTRAINTS or CONSTRAINTS[:-1].lower() in path.lower():
             yield _misnamed(above, name, written.value, built_in=workload.built_in)
-        elif name in CONSTRAINT_FIELDS and not _OTHERS.search(above) and _is_asked(above, workload):
+        elif name in CONSTRAINT_FIELDS and not _OTHERS.search(above) and written.is_known(above):
             strays.append((above, name))
     for above, fields in groupby(sorted(strays), key=lambda each: each[0]):
         yield _stray(above, [name for _, name in fields], written.value, workload)
@@ -67,11 +67,6 @@ def right_paths(findings: Iterable[Finding]) -> frozenset[str]:
     paths = {edit.path for each in unknown for edit in each.edits if edit.value is not None}
     # A selector without its matchLabels is no selector.
     return frozenset(paths | {path.rpartition(".")[0] for path in paths if ".labelSelector." in path})
-
-
-def _is_asked(above: str, workload: Workload) -> bool:
-    """Whether Kubernetes knows all fields there; of a custom resource it is known only inside its pod templates."""
-    return workload.built_in or any(f"{above}.".startswith(each.path) for each in workload.templates)
 
 
 def _refusal(path: str) -> str:

@@ -5,13 +5,12 @@ there is nothing to say. It is asked of whole objects, and not at admission: nob
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import takewhile
 
 from msgspec import Struct
 
-from webhook.core.api.types import ObjectMeta
 from webhook.core.json_edits import Edit, written_path
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.frame.field_names import meant
@@ -21,14 +20,13 @@ from webhook.core.text import nearest, one_line, quoted, with_article
 from webhook.core.workloads.custom_kinds import (
     CONSTRAINTS,
     VALUES_KIND,
-    EmbeddedKind,
     configured_layout,
     is_of_chart,
     leads_to,
     may_hold_constraints,
     value_at_layout_path,
 )
-from webhook.core.workloads.kinds import BUILT_IN_KINDS, KINDS, group_of
+from webhook.core.workloads.kinds import BUILT_IN_KINDS, KINDS
 from webhook.core.workloads.operators import OPERATED
 from webhook.core.workloads.reading import constraint_paths, has_template, read_meta
 from webhook.core.yaml_flow import flow
@@ -75,50 +73,41 @@ class UnreadKey(Struct, frozen=True):
         return written_path(self.steps)
 
 
-class _Object(Struct, frozen=True):
-    value: Mapping[str, object]
-    api_version: str
-    kind: str
-    embedded: tuple[EmbeddedKind, ...]
-
-    @property
-    def group(self) -> str:
-        return group_of(self.api_version)
-
-    @property
-    def native(self) -> bool:
-        """Whether kube-apiserver itself has the kind."""
-        is_own = (self.group, self.kind) in BUILT_IN_KINDS
-        return is_own and configured_layout(self.api_version, self.kind, self.embedded) is None
-
-
 def evaluate(written: Written) -> Iterator[RuleAnswer]:
     """What the rule says of an object, whatever it is; it is decoded only if its text may hold constraints."""
     if isinstance(written.raw, bytes) and not may_hold_constraints(written.raw):
         return
-    api_version, kind, embedded = written.stated.api_version or "", written.stated.kind or "", written.embedded
-    of = _Object(written.value, api_version, kind, embedded)
-    if _is_asked(of, read_meta(written.value)):
-        yield from _answers(of, written)
+    owner = read_meta(written.value).controller
+    if owner is not None and constraint_paths(owner.api_version, owner.kind, written.embedded):
+        return
+    if written.group not in _NO_PODS and not f".{written.group}".endswith(_PATTERNS):
+        yield from _answers(written)
 
 
-def _answers(of: _Object, written: Written) -> Iterator[RuleAnswer]:
+def _answers(of: Written) -> Iterator[RuleAnswer]:
     api_version, kind, embedded = of.api_version, of.kind, of.embedded
+    native = (of.group, kind) in BUILT_IN_KINDS and configured_layout(api_version, kind, embedded) is None
     read = constraint_paths(api_version, kind, embedded)
     is_chart = is_of_chart(api_version, kind)
-    walked = [*_places(written, texts=is_chart)]
+    walked = [*_places(of, texts=is_chart)]
     if None in walked:
         yield NotEvaluated(UNREAD.id, _TOO_LARGE)
-    places = [each for each in walked if each and (of.native or _is_list_of_constraints(each.value))]
+    places = [each for each in walked if each and (native or _is_list_of_constraints(each.value))]
     if is_chart:
         places = [each for each in places if not _is_value(of, each) or _is_misspelt(each.key)]
-    if of.native and api_version.rpartition("/")[2] != "v1":
+    if native and api_version.rpartition("/")[2] != "v1":
         if places:
             yield _of_no_kind(of, kind)
         return
     unread = [each for each in places if not any(leads_to(path, each.steps) for path in read)]
     if has_template(api_version, kind, embedded):
-        unread = [each for each in unread if not _is_slip(each, read)]
+        # Where constraints belong, `unknown-field` speaks of a name that is a letter or two off.
+        unread = [
+            each
+            for each in unread
+            if meant(each.key) != CONSTRAINTS
+            or not any(leads_to(path, (*each.steps[:-1], CONSTRAINTS)) for path in read)
+        ]
     if unread and not read and (right := _meant_kind(of)):
         yield _of_no_kind(of, right)
         return
@@ -127,7 +116,7 @@ def _answers(of: _Object, written: Written) -> Iterator[RuleAnswer]:
         pattern = written_path(tuple("[*]" if step.startswith("[") else step for step in place.steps))
         if pattern not in told and len(told) < _MAX_PLACES_TOLD:
             told.add(pattern)
-            yield _misplaced(of, place, read[0]) if of.native else _unknown(of, place, read)
+            yield _misplaced(of, place, read[0]) if native else _unknown(of, place, read)
 
 
 UNREAD = Rule(
@@ -146,21 +135,11 @@ UNREAD = Rule(
 )
 
 
-def _is_asked(of: _Object, meta: ObjectMeta) -> bool:
-    owner = meta.controller
-    if owner is not None and constraint_paths(owner.api_version, owner.kind, of.embedded):
-        return False
-    return of.group not in _NO_PODS and not f".{of.group}".endswith(_PATTERNS)
-
-
 def _is_field(steps: _Steps, written: Written) -> bool:
     """Whether Kubernetes has the field, as ``containers``; constraints' fields below it are of `unknown-field`."""
-    workload, path = written.workload, written_path(steps)
-    if workload is None or not (
-        workload.built_in or any(f"{path}.".startswith(each.path) for each in workload.templates)
-    ):
-        return False
-    return not any(f"{path}.".startswith((f"{each}.", f"{each}[")) for each in written.unknown)
+    path = written_path(steps)
+    below_unknown = (f"{path}.".startswith((f"{each}.", f"{each}[")) for each in written.unknown)
+    return written.is_known(path) and not any(below_unknown)
 
 
 def _places(written: Written, *, texts: bool = False) -> Iterator[UnreadKey | None]:
@@ -187,7 +166,7 @@ def _places(written: Written, *, texts: bool = False) -> Iterator[UnreadKey | No
                     if isinstance(each, str):
                         if texts and _is_misspelt(key) and any(name in each for name in _FIELDS):
                             yield UnreadKey((*steps, key), each, here)
-                    elif _sounds(key) or (
+                    elif (_usual_sounds if len(key) <= _USUAL_LETTERS else _sounds)(key) or (
                         _is_list_of_constraints(each, surely=True) and not _is_field((*steps, key), written)
                     ):
                         yield UnreadKey((*steps, key), each, here)
@@ -196,31 +175,21 @@ def _places(written: Written, *, texts: bool = False) -> Iterator[UnreadKey | No
         pending += reversed([(at, each) for at, each in inner if isinstance(each, Mapping | list)])
 
 
-def _is_slip(place: UnreadKey, read: tuple[str, ...]) -> bool:
-    """Whether the name is a letter or two off, where constraints belong: `unknown-field` says so."""
-    right = (*place.steps[:-1], CONSTRAINTS)
-    return meant(place.key) == CONSTRAINTS and any(leads_to(path, right) for path in read)
-
-
 def _is_misspelt(key: str) -> bool:
     return key != CONSTRAINTS and meant(key) == CONSTRAINTS
 
 
-def _is_value(of: _Object, place: UnreadKey) -> bool:
+def _is_value(of: Written, place: UnreadKey) -> bool:
     return of.kind == VALUES_KIND or any("values" in step.lower() for step in place.steps[:-1])
 
 
 def _sounds(key: str) -> bool:
-    return (_known_sound if len(key) <= _USUAL_LETTERS else _sound)(key)
-
-
-def _sound(key: str) -> bool:
     """Whether the key is called nearly as constraints are."""
     return nearest(key.lower().replace("-", "").replace("_", ""), (_NAME,), _SLIPS) is not None
 
 
 # The fields of Kubernetes come again in every object of a cluster.
-_known_sound = lru_cache(maxsize=1024)(_sound)
+_usual_sounds = lru_cache(maxsize=1024)(_sounds)
 
 
 def _is_list_of_constraints(value: object, *, surely: bool = False) -> bool:
@@ -232,17 +201,16 @@ def _is_list_of_constraints(value: object, *, surely: bool = False) -> bool:
     return any(isinstance(each, Mapping) and sum(name in each for name in _FIELDS) >= least for each in items)
 
 
-def _of_no_kind(of: _Object, kind: str) -> Finding:
+def _of_no_kind(of: Written, kind: str) -> Finding:
     """An object whose type no API server has; ``kind`` is the one that it probably is."""
-    group = _BY_KIND[kind] if kind in _BY_KIND and "." not in of.group else of.group
-    api_version = f"{group}/v1".removeprefix("/") if kind in _BY_KIND and "." not in of.group else of.api_version
-    edits = [
-        Edit(path, right)
-        for path, written, right in (("apiVersion", of.api_version, api_version), ("kind", of.kind, kind))
-        if written != right
-    ]
+    native = "." not in of.group
+    group, api_version, nobody = of.group, of.api_version, "no supported Kubernetes" if native else "no API server"
+    if native and kind in _BY_KIND:
+        group = _BY_KIND[kind]
+        api_version = f"{group}/v1".removeprefix("/")
+    pairs = (("apiVersion", of.api_version, api_version), ("kind", of.kind, kind))
+    edits = tuple(Edit(path, right) for path, written, right in pairs if written != right)
     texts = [f"{edit.path}: {edit.value}" for edit in edits]
-    nobody = "no API server" if "." in of.group else "no supported Kubernetes"
     # Older versions filled in a selector; today's want one.
     selects = group != "apps" or isinstance(value_at_layout_path(of.value, "spec.selector"), Mapping)
     return Finding(
@@ -252,48 +220,43 @@ def _of_no_kind(of: _Object, kind: str) -> Finding:
         remedy=f"use {' and '.join(texts)}",
         detail="the API server refuses the object, since it has no such kind",
         fix=texts[0] if len(texts) == 1 else f"set {' and set '.join(texts)}",
-        edits=tuple(edits) if selects else (),
+        edits=edits if selects else (),
         key="kind",
         severity=Severity.HIGH,
     )
 
 
-def _meant_kind(of: _Object) -> str:
-    """The kind that one is which nothing knows; empty where none is near."""
+def _meant_kind(of: Written) -> str:
+    """The known kind that an unknown one was probably meant to be; empty where none is near."""
     known = {kind for group, kind in (*KINDS, *OPERATED) if group == of.group}
     known |= {each.kind for each in of.embedded if each.api_version == of.api_version}
-    if near := _near_kind(of.kind, known, 0 if "." in of.group else _SLIPS):
-        return near
-    return "" if "." in of.group else _near_kind(of.kind, _BY_KIND, _SLIPS)
-
-
-def _near_kind(kind: str, known: Iterable[str], most: int) -> str:
-    written = kind.lower()
-    for each in sorted(known):
-        name = each.lower()
-        if written in {name, f"{name}s"} or nearest(written, (name,), min(most, len(name) // 4)) is not None:
-            return each
+    native, written = "." not in of.group, of.kind.lower()
+    kinds: list[str] = [*sorted(known), *(sorted(_BY_KIND) if native else ())]
+    for kind in kinds:
+        name = kind.lower()
+        slips = min(_SLIPS if native else 0, len(name) // 4)
+        if written in {name, f"{name}s"} or nearest(written, (name,), slips) is not None:
+            return kind
     return ""
 
 
-def _misplaced(of: _Object, place: UnreadKey, right: str) -> Finding:
+def _misplaced(of: Written, place: UnreadKey, right: str) -> Finding:
     """Constraints in an object of Kubernetes' own, where no such field is."""
     parent = right.rpartition(".")[0]
     is_misspelt = written_path(place.steps[:-1]) == parent
+    edits: tuple[Edit, ...]
     there = isinstance(value_at_layout_path(of.value, parent), Mapping)
     taken = value_at_layout_path(of.value, right) is not None
-    edits: tuple[Edit, ...] = ()
+    edits = (Edit(place.path), Edit(right, place.value))
     if not place.value:
-        fix, edits = f"remove {place.key}", (Edit(place.path),)
-    elif is_misspelt and not taken:
+        fix, edits = f"remove {place.key}", edits[:1]
+    elif taken:
+        fix, edits = f"move what is missing to {right} and remove this", ()
+    elif is_misspelt:
         fix = f"rename it to {CONSTRAINTS}"
-        edits = (Edit(place.path), Edit(right, place.value))
     else:
         fix = f"move to {right if place.key != CONSTRAINTS else parent}"
-        if taken:
-            fix = f"move what is missing to {right} and remove this"
-        elif there:
-            edits = (Edit(place.path), Edit(right, place.value))
+        edits = edits if there else ()
     what, who = "constraints do not belong here", "they reach"
     if is_misspelt:
         what, who = f"a pod's spec has no field {_shown(place.key)}", "these constraints reach"
@@ -310,7 +273,7 @@ def _misplaced(of: _Object, place: UnreadKey, right: str) -> Finding:
     )
 
 
-def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
+def _unknown(of: Written, place: UnreadKey, read: tuple[str, ...]) -> Finding:
     """Constraints in a resource of which it is not known that they stand there."""
     if is_of_chart(of.api_version, of.kind) and _is_value(of, place):
         return _misspelt_value(place)
@@ -369,21 +332,23 @@ def _misspelt_value(place: UnreadKey) -> Finding:
 
 def _nearest(place: UnreadKey, read: tuple[str, ...]) -> list[str]:
     """The places of constraints that share the most steps with this one."""
-    shared = {path: _shared(place.path.split("."), path.split(".")) for path in read}
+    steps = place.path.split(".")
+    shared = {
+        path: len([*takewhile(lambda pair: pair[0] == pair[1], zip(steps, path.split("."), strict=False))])
+        for path in read
+    }
     return [path for path in read if shared[path] == max(shared.values())]
 
 
-def _shared(one: list[str], other: list[str]) -> int:
-    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])
-
-
-def _entry(of: _Object, place: UnreadKey) -> Mapping[str, str]:
+def _entry(of: Written, place: UnreadKey) -> Mapping[str, str]:
     """What `workloads` of the configuration needs to read these constraints; nothing where it cannot say their path."""
     kind = {"apiVersion": of.api_version, "kind": of.kind}
     above = place.steps[:-2]
-    is_template = (
-        place.key == CONSTRAINTS and place.steps[-2:-1] == ("spec",) and bool(above) and _is_template(of, place)
-    )
+    is_template = False
+    if above and place.steps[-2:] == ("spec", CONSTRAINTS):
+        template = _at(of.value, above)
+        has_metadata = isinstance(template, Mapping) and "metadata" in template
+        is_template = has_metadata or "containers" in place.around or above[-1].lower().endswith("template")
     path = _configurable(above if is_template else place.steps)
     if not path or not _TYPE.fullmatch(of.kind):
         return {}
@@ -398,14 +363,6 @@ def _entry(of: _Object, place: UnreadKey) -> Mapping[str, str]:
     return entry
 
 
-def _is_template(of: _Object, place: UnreadKey) -> bool:
-    """Whether the mapping two levels above is a pod template: there are containers, or it is called so."""
-    own = place.steps[-3]
-    template = _at(of.value, place.steps[:-2])
-    has_metadata = isinstance(template, Mapping) and "metadata" in template
-    return has_metadata or "containers" in place.around or own.lower().endswith("template")
-
-
 def _at(value: object, steps: _Steps) -> object:
     """What stands where a walk through the object has been: in steps, since their keys may hold anything."""
     for step in steps:
@@ -416,12 +373,7 @@ def _at(value: object, steps: _Steps) -> object:
 
 def _configurable(steps: _Steps) -> str:
     """Steps as the configuration writes them; empty where one of them has no such name."""
-    path = ""
-    for step in steps:
-        if step.startswith("["):
-            path += "[*]"
-        else:
-            path += f".{step}" if path else step
+    path = "".join("[*]" if step.startswith("[") else f".{step}" for step in steps).removeprefix(".")
     return path if _PATH.fullmatch(path) else ""
 
 

@@ -13,6 +13,7 @@ from webhook.core.apiserver.go_json import go_type, is_plain
 from webhook.core.cached_property import cached_property
 from webhook.core.json_edits import value_at
 from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.core.workloads.kinds import group_of
 from webhook.core.workloads.reading import parsed
 from webhook.core.workloads.workload import Workload
 
@@ -36,6 +37,21 @@ class Written(Struct, frozen=True, kw_only=True, dict=True):
     workload: Workload | None = None
     warnings: tuple[str, ...] = ()
 
+    @property
+    def api_version(self) -> str:
+        """Its apiVersion, empty where absent."""
+        return self.stated.api_version or ""
+
+    @property
+    def kind(self) -> str:
+        """Its kind, empty where absent."""
+        return self.stated.kind or ""
+
+    @property
+    def group(self) -> str:
+        """The group of its apiVersion."""
+        return group_of(self.api_version)
+
     @cached_property
     def value(self) -> Mapping[str, object]:
         """The parsed object."""
@@ -49,6 +65,11 @@ class Written(Struct, frozen=True, kw_only=True, dict=True):
             return ()
         warnings = self.warnings if self.workload.built_in else self._in_custom_templates(self.workload)
         return tuple(found[1] for each in dict.fromkeys(warnings) if (found := _UNKNOWN.fullmatch(each)))
+
+    def is_known(self, path: str) -> bool:
+        """Whether Kubernetes knows all fields there; of a custom resource only inside its pod templates."""
+        of = self.workload
+        return of is not None and (of.built_in or any(f"{path}.".startswith(each.path) for each in of.templates))
 
     def _in_custom_templates(self, workload: Workload) -> Iterator[str]:
         """The warnings that strict decoding would give of the templates, if kube-apiserver knew them for such."""

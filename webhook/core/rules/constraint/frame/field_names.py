@@ -41,13 +41,11 @@ def meant(name: str) -> str:
 
 def meant_with(name: str, value: object) -> str:
     """As `meant`; else the only field that the value fits and whose name has a part in common."""
-    if near := meant(name):
-        return near
     letters = "".join(filter(str.isalnum, name[:_MAX_COMPARED_LETTERS])).lower()
     alike = [field for field in _FITS if fits(field, value) and _resembles(letters, field.lower())]
     if value in _ACTIONS and not alike:
-        return "whenUnsatisfiable"  # no other field has such a value
-    return alike[0] if len(alike) == 1 else ""
+        alike = ["whenUnsatisfiable"]  # no other field has such a value
+    return meant(name) or (alike[0] if len(alike) == 1 else "")
 
 
 def fits(field: str, value: object) -> bool:
@@ -71,15 +69,14 @@ def _positive(value: object) -> bool:
 
 
 _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
-_POLICIES = (HONOR, IGNORE)
 _FITS: Mapping[str, Callable[[object], bool]] = {
     "maxSkew": _positive,
     "topologyKey": lambda value: isinstance(value, str) and bool(value) and not key_faults(value),
     "whenUnsatisfiable": lambda value: value in _ACTIONS,
     "labelSelector": lambda value: bool(value) and _typed("v1.LabelSelector")(value),
     "minDomains": _positive,
-    "nodeAffinityPolicy": lambda value: value in _POLICIES,
-    "nodeTaintsPolicy": lambda value: value in _POLICIES,
+    "nodeAffinityPolicy": lambda value: value in (HONOR, IGNORE),
+    "nodeTaintsPolicy": lambda value: value in (HONOR, IGNORE),
     "matchLabelKeys": lambda value: bool(value) and _typed("[]string")(value),
     "matchLabels": lambda value: bool(value) and _typed("map[string]string")(value),
     "matchExpressions": lambda value: bool(value) and _typed("[]v1.LabelSelectorRequirement")(value),
