@@ -100,14 +100,6 @@ def fix_of(broken: Broken) -> Fix:
     return Fix() if fix is None else fix(broken)
 
 
-def _max_skew(broken: Broken) -> Fix:
-    return changes(broken.placed, maxSkew=1)
-
-
-def _topology_key(_broken: Broken) -> Fix:
-    return Fix("name a label of the nodes, such as topology.kubernetes.io/zone or kubernetes.io/hostname")
-
-
 def _action(broken: Broken) -> Fix:
     placed = broken.placed
     meant = _near(placed.constraint.when_unsatisfiable, _ACTIONS)
@@ -124,22 +116,19 @@ def _action(broken: Broken) -> Fix:
 
 def _min_domains(broken: Broken) -> Fix:
     constraint = broken.placed.constraint
-    if (constraint.min_domains or 0) > 0 and constraint.when_unsatisfiable != SCHEDULE_ANYWAY:
-        hardened = _action(broken)
-        if [each.value for each in hardened.edits] == [DO_NOT_SCHEDULE]:
-            return hardened
+    hardened = _action(broken)
+    is_meant = (constraint.min_domains or 0) > 0 and constraint.when_unsatisfiable != SCHEDULE_ANYWAY
+    if is_meant and [each.value for each in hardened.edits] == [DO_NOT_SCHEDULE]:
+        return hardened
     return changes(broken.placed, minDomains=None)
 
 
 def _policy(broken: Broken) -> Fix:
-    if not broken.error.bad_value:
-        return changes(broken.placed, at=None, named=False, **{broken.field: None})
-    meant = _near(str(broken.error.bad_value), _POLICIES)
-    return (
-        changes(broken.placed, at=None, named=False, **{broken.field: meant})
-        if meant
-        else Fix("choose Honor or Ignore")
-    )
+    written = broken.error.bad_value
+    meant = _near(str(written), _POLICIES) if written else None
+    if written and not meant:
+        return Fix("choose Honor or Ignore")
+    return changes(broken.placed, at=None, named=False, **{broken.field: meant})
 
 
 def _near(written: str | None, allowed: Sequence[str]) -> str | None:
@@ -150,14 +139,16 @@ def _near(written: str | None, allowed: Sequence[str]) -> str | None:
     return None if meant is None else by_letters[meant]
 
 
+def _own_selector(broken: Broken) -> Fix | None:
+    own = own_labels(broken.placed, broken.subject.workload)
+    return changes(broken.placed, at=broken.path, labelSelector={"matchLabels": own}) if own else None
+
+
 def _keys_without_selector(broken: Broken) -> Fix:
     placed, labels = broken.placed, broken.placed.template.template.labels
-    own = own_labels(placed, broken.subject.workload)
-    if own:
-        return changes(placed, at=broken.path, labelSelector={"matchLabels": own})
     if any(key in labels for key in placed.constraint.match_label_keys or ()):
-        return changes(placed, at=broken.path, labelSelector={})
-    return Fix("add a labelSelector that the pods match, or remove matchLabelKeys")
+        return _own_selector(broken) or changes(placed, at=broken.path, labelSelector={})
+    return _own_selector(broken) or Fix("add a labelSelector that the pods match, or remove matchLabelKeys")
 
 
 def _key(broken: Broken) -> Fix:
@@ -175,10 +166,7 @@ def _label_selector(broken: Broken) -> Fix:
         fix = _expression(broken, selector.match_expressions[int(found[1])], found[2])
         if fix is not None:
             return fix
-    own = own_labels(broken.placed, broken.subject.workload)
-    if own:
-        return changes(broken.placed, at=broken.path, labelSelector={"matchLabels": own})
-    return Fix("use label keys and values that Kubernetes accepts")
+    return _own_selector(broken) or Fix("use label keys and values that Kubernetes accepts")
 
 
 def _expression(broken: Broken, requirement: LabelSelectorRequirement, field: str) -> Fix | None:
@@ -202,11 +190,11 @@ def _duplicate(broken: Broken) -> Fix:
     """The first one stays, if all say the same."""
     pair = _pair(broken.placed)
     # Each of them is an error with this fix: were it as long as they are many, an object could fill the memory.
-    later = [*islice((each for each in broken.beside if _pair(each) == pair), 1, _MAX_REMOVED_CONSTRAINTS + 2)]
+    alike = (each for each in broken.beside if _pair(each) == pair)
+    first, *later = islice(alike, _MAX_REMOVED_CONSTRAINTS + 2)
     if len(later) > _MAX_REMOVED_CONSTRAINTS:
         return Fix("keep the first of these constraints, and remove all others")
     names = " and ".join(each.name for each in later)
-    first = next(each for each in broken.beside if _pair(each) == pair)
     if any(each.constraint != first.constraint for each in later):
         named = together(each.name for each in (first, *later))
         return Fix(f"keep one of {named}", by_hand="they differ in other fields")
@@ -220,8 +208,10 @@ def _pair(placed: Placed) -> tuple[str, str]:
 # By the path below the constraint and the kind of error: what mends a field that is forbidden does not mend one that is
 # too long.
 _FIXES: Mapping[tuple[str, ErrorType], Callable[[Broken], Fix]] = {
-    ("maxSkew", ErrorType.INVALID): _max_skew,
-    ("topologyKey", ErrorType.REQUIRED): _topology_key,
+    ("maxSkew", ErrorType.INVALID): lambda broken: changes(broken.placed, maxSkew=1),
+    ("topologyKey", ErrorType.REQUIRED): lambda _: Fix(
+        "name a label of the nodes, such as topology.kubernetes.io/zone or kubernetes.io/hostname"
+    ),
     ("whenUnsatisfiable", ErrorType.NOT_SUPPORTED): _action,
     ("minDomains", ErrorType.INVALID): _min_domains,
     ("nodeAffinityPolicy", ErrorType.NOT_SUPPORTED): _policy,
@@ -251,17 +241,14 @@ def fitting(path: str, text: str, value: Callable[[], object], as_written: Calla
         _, is_typed, wanted = text.rpartition(" of type ")
         return _worded(wanted) if is_typed else Fix(_QUANTITY if text.startswith(_QUANTITIES) else "")
     given, wanted = found[1], found[2]
-    if (
-        given == "string"
-        and wanted.startswith(_COMPOSITE)
-        and (said := _of_text(path, wanted, value_at(value(), path)))
-    ):
-        return Fix(said, by_hand="the text may come from a template")
-    if given == "string" and wanted.startswith("int"):
-        return _number(path, value_at(value(), path))
-    if given == "string" and wanted == "[]string":
-        items = [value_at(value(), path)]
-        return Fix(one_field(path.rpartition(".")[2], items), (Edit(path, items),))
+    if given == "string" and wanted.startswith((*_COMPOSITE, "int")):
+        written = value_at(value(), path)
+        if wanted.startswith("int"):
+            return _number(path, written)
+        if said := _of_text(path, wanted, written):
+            return Fix(said, by_hand="the text may come from a template")
+        if wanted == "[]string":
+            return Fix(one_field(path.rpartition(".")[2], [written]), (Edit(path, [written]),))
     if wanted == "string":
         return _text(path, as_written(path))
     return _worded(wanted)
