@@ -11,13 +11,13 @@ from webhook.core.api.selectors import EQUALS, Selector, selector_from_labels
 from webhook.core.api.types import LabelSelector, Pod
 from webhook.core.api.written_selector import pairs_text
 from webhook.core.changes.candidates import changed
-from webhook.core.coming_pods.next_pod import PodSource, coming_pod
+from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
 from webhook.core.groups.membership import memberships
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.pod_groups import Counts
-from webhook.core.policy.policy import Mode, profile_for
+from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import (
     LATE_LABELS,
     NO_SELECTOR,
@@ -37,7 +37,7 @@ from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluate
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import usable_nodes_of
 from webhook.core.scheduler.cycle import decide
-from webhook.core.scheduler.problem import Problem, take
+from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, together
 from webhook.core.workloads.controller_labels import may_be_added
@@ -85,7 +85,7 @@ def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
             labels = alike[0].template.template.labels
             pods, others = _foreign(subject, selector, own, labels, index)
             if pods and not subject.late:  # else nobody knows whose they are
-                within = sum(_within(pods, _counting(alike, subject)).values())
+                within = _on_counting_nodes(pods, alike, subject)
                 if within:
                     yield _finding(alike, subject, (sum(pods.values()), within), others)
         elif index.count(namespace, selector):
@@ -123,64 +123,53 @@ def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
         others = [
             owner
             for owner in counted_workloads(workload, selector, index)
-            if _keeps_pods(owner)
-            and not _has_pods(owner, subject)
+            if _is_without_pods(owner, subject)
             and not any(is_member(owner, group) for group in groups)
-            and (_have_one_selector(owner, workload) or any(map(selector.matches, _not_matched(owner, own))))
+            and (_have_one_selector(owner, workload) or _shares_foreign_pods(owner, selector, own))
         ]
         if others and not late:
-            yield _finding_in_file(alike, workload, others)
+            yield _finding_in_file(alike, workload, sorted(others, key=lambda owner: owner.meta.name))
 
 
-def _keeps_pods(owner: Owner) -> bool:
-    """Whether its pods run until somebody deletes them, and no controller that may be in the file makes it."""
+def _is_without_pods(owner: Owner, subject: Subject) -> bool:
+    """Whether a workload of the file has no pods yet, and will keep some; those of a controller come and go with it."""
     completes = traits(group_kind(owner.api_version, owner.kind)).completes
-    return owner.replicas != 0 and owner.meta.controller is None and not completes
-
-
-def _has_pods(owner: Owner, subject: Subject) -> bool:
-    """Whether the cluster has pods of this workload. Then their nodes decide, and not its template."""
-    selected = _stored(owner.selector)
-    if subject.index is None or selected is None:
+    if owner.replicas == 0 or owner.meta.controller is not None or completes:
         return False
-    return bool(subject.index.count(namespace_of(owner.meta.namespace), selected))
+    selected, index = _stored(owner.selector), subject.index
+    return index is None or selected is None or not index.count(namespace_of(owner.meta.namespace), selected)
 
 
 def _have_one_selector(owner: Owner, workload: Workload) -> bool:
     return owner.selector is not None and owner.selector == workload.selector
 
 
-def _not_matched(owner: Owner, own: Selector) -> Iterator[Mapping[str, str]]:
-    """The labels of its pod templates that the selector does not match."""
-    return (each.labels for each in owner.templates or () if not own.matches(each.labels))
+def _shares_foreign_pods(owner: Owner, selector: Selector, own: Selector) -> bool:
+    return any(selector.matches(each.labels) and not own.matches(each.labels) for each in owner.templates or ())
 
 
 def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner]) -> Finding:
     """The finding for constraints that count the same workloads of one file."""
-    others = sorted(others, key=lambda owner: owner.meta.name)
     names = [called(owner, workload) for owner in others[:_NAMED]]
     if len(others) > _NAMED:
         names.append("other workloads")  # `counted_workloads` stops at a limit, so their number is not known
     if any(_have_one_selector(owner, workload) for owner in others):
         told = "another workload has the same selector as this one"
         remedy = "give the pods of each workload a label of their own"
-        fix = Fix(
-            f"{remedy}, and select it here",
-            by_hand="only the author can choose the label, and spec.selector is immutable",
-        )
+        by_hand = "only the author can choose the label, and spec.selector is immutable"
+        fix = Fix(f"{remedy}, and select it here", by_hand=by_hand)
     else:
         told = "this workload's own selector does not match them"
         remedy, fix = _narrower(alike, workload)
     is_one = not any(_lacks_key(owner, placed) for owner in others for placed in alike)
     constraints = together([placed.name for placed in alike])
-    return Finding(
-        rule=TOO_WIDE.id,
-        path=f"{alike[0].path}.labelSelector",
+    return TOO_WIDE.finding(
+        alike[0],
+        "labelSelector",
+        fix,
         summary=f"{constraints} also count{'s' * (len(alike) == 1)} the pods of {together(names)} in the same file",
         remedy=f"{remedy} unless they are one application" if is_one else remedy,
         detail=f"{told}: {_weight(alike)}",
-        **fix.fields,
-        key=alike[0].key,
     )
 
 
@@ -190,20 +179,15 @@ def _weight(alike: list[Placed]) -> str:
     return f"a domain that they fill {'takes no pod of this one' if hard else 'comes last for pods of this one'}"
 
 
-def _counting(alike: list[Placed], subject: Subject) -> int:
-    """The nodes that count for one of the constraints; all, as a negative number, where no nodes are known."""
+def _on_counting_nodes(counts: Counts, alike: list[Placed], subject: Subject) -> int:
+    """How many of the pods are on nodes that count for one of the constraints; all where no nodes are known."""
     if subject.index is None or subject.lacks("nodes"):
-        return -1
+        return sum(counts.values())
     nodes = 0
     for placed, ground in usable_nodes_of(replace(subject, placed=tuple(alike)), subject.index):
         nodes |= ground.counting(placed)
-    return nodes
-
-
-def _within(counts: Counts, nodes: int) -> Counts:
-    """The pods on these nodes; a negative number stands for all."""
-    members = node_sets.flags(nodes, nodes.bit_length()) if nodes >= 0 else b""
-    return {slot: pods for slot, pods in counts.items() if nodes < 0 or (slot < len(members) and members[slot])}
+    members = node_sets.flags(nodes, nodes.bit_length())
+    return sum(pods for slot, pods in counts.items() if slot < len(members) and members[slot])
 
 
 def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, bool, Selector], list[Placed]]:
@@ -252,13 +236,15 @@ def _others(workload: Workload, selector: Selector, own: Selector, index: ReadOn
         if selected is None or selected in seen:
             continue
         seen.add(selected)
-        both = selector.joined(selected.requirements)
-        counts = index.count(namespace, both)
-        # Most workloads differ in a label of their own; only others can share pods with this one.
-        if not _exclude(own, selected):
-            counts = counts_without(counts, index.count(namespace, both.joined(own.requirements)))
-        if counts:
+        if counts := _pods_of(selected, selector, own, namespace, index):
             yield _Other(owner, selected, counts)
+
+
+def _pods_of(theirs: Selector, counting: Selector, own: Selector, namespace: str, index: ReadOnlyIndex) -> Counts:
+    """The pods of another workload that a constraint counts, without those that are also the workload's own."""
+    both = counting.joined(theirs.requirements)
+    # Most workloads differ in a label of their own; only others can share pods with this one.
+    return index.count(namespace, both) if _exclude(own, theirs) else foreign_pods(namespace, both, own, index)
 
 
 def _stored(written: LabelSelector | None) -> Selector | None:
@@ -292,14 +278,13 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
     remedy, fix = _narrower(alike, subject.workload)
     agreed = bool(others) and not any(lacking) and sum(other.pods for other in others) >= pods
     names = together([placed.name for placed in alike])
-    return Finding(
-        rule=TOO_WIDE.id,
-        path=f"{first.path}.labelSelector",
+    return TOO_WIDE.finding(
+        first,
+        "labelSelector",
+        fix,
         summary=f"{names} also {'counts' if len(alike) == 1 else 'count'} {others_said}",
         remedy=f"{remedy} unless they are one application" if agreed else remedy,
         detail=f"this workload's own selector does not match {unmatched} of those counted{where}: {weight}",
-        **fix.fields,
-        key=first.key,
         warns=bool(effect) or None,
     )
 
@@ -355,42 +340,27 @@ def _numbers(
 
     Shape: None too where nothing is proven. They are taken from all constraints that count them.
     """
-    own, profile = subject.own_selector, profile_for(subject.policy, pod.pod_spec.scheduler_name)
-    problem = take(index, pod, profile=profile)
+    own, namespace, problem = subject.own_selector, pod.meta.namespace, problem_of(pod, subject.context.beside(index))
     number = sum(each.hard for each in placed.template.template.pod_spec.constraints[: placed.index])
-    if own is None or problem.hard.error or number >= len(problem.hard.constraints) or _overlap(lacking, pod, index):
+    if own is None or problem.hard.error or number >= len(problem.hard.constraints):
         return None
+    for one, other in combinations(lacking, 2):
+        shared = one.selector.joined(other.selector.requirements)
+        if not _exclude(one.selector, other.selector) and index.count(namespace, shared):
+            return None  # a pod may be of both
     selector = problem.hard.constraints[number].selector
 
     def discounted(of: Problem) -> Problem:
         counts = []
         for constraint, found in zip(of.hard.constraints, of.hard.counts, strict=True):
             both = constraint.selector.joined(selector.requirements)
-            gone = [_of_others(both, each.selector, own, pod, index) for each in lacking] if found else []
+            gone = [_pods_of(each.selector, both, own, namespace, index) for each in lacking] if found else []
             counts.append(counts_without(found, *gone))
         return replace(of, hard=replace(of.hard, counts=tuple(counts)))
 
     # Worth a warning only if it changes where the pod may go, not if it merely changes numbers.
     beside, without = decide(problem).feasible, decide(changed(problem, discounted)).feasible
     return None if beside == without else (beside.bit_count(), without.bit_count())
-
-
-def _of_others(selector: Selector, theirs: Selector, own: Selector, pod: Pod, index: ReadOnlyIndex) -> Counts:
-    """The pods of another workload that the selector counts, without those that are also the workload's own."""
-    namespace, both = pod.meta.namespace, selector.joined(theirs.requirements)
-    counts = index.count(namespace, both)
-    if not counts or _exclude(own, theirs):
-        return counts
-    return counts_without(counts, index.count(namespace, both.joined(own.requirements)))
-
-
-def _overlap(others: list[_Other], pod: Pod, index: ReadOnlyIndex) -> bool:
-    """Whether a pod may be of two of them, by their selectors."""
-    return any(
-        not _exclude(one.selector, other.selector)
-        and bool(index.count(pod.meta.namespace, one.selector.joined(other.selector.requirements)))
-        for one, other in combinations(others, 2)
-    )
 
 
 def _narrower(alike: list[Placed], workload: Workload) -> tuple[str, Fix]:
