@@ -6,7 +6,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector
-from webhook.core.api.types import ClaimSource, Pod, SpreadConstraint, Volume
+from webhook.core.api.types import ClaimSource, Pod, Volume
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.changes.candidates import changed
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
@@ -15,7 +15,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.label_column import Column
 from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counted_workloads import NO_SELECTOR, OWN_LABELS, foreign_pods, selects
+from webhook.core.rules.frame.counted_workloads import NO_SELECTOR, OWN_LABELS, counts_itself, foreign_pods, selects
 from webhook.core.rules.frame.rule import (
     NO_REPLICAS,
     Finding,
@@ -25,14 +25,14 @@ from webhook.core.rules.frame.rule import (
     RuleAnswer,
     Severity,
 )
-from webhook.core.rules.frame.subject import Subject, readable_selector
+from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.node_selection import settled_nodes
 from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
-from webhook.core.workloads.workload import Template, Workload, namespace_of
+from webhook.core.workloads.workload import Template, namespace_of
 
 _FEWEST = 2  # pods that could be apart, and domains to be apart in
 _NOUNS = {HOSTNAME: "node", ZONE: "zone"}
@@ -92,7 +92,8 @@ def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIn
         if domain is None or key in affine or column.domain_count(ground.open) < _FEWEST:
             continue
         # Volumes may tie the pods to their place: without them nothing is certain.
-        missing = subject.lacks(*_CLAIMS) if _mounts(subject.workload, template) else ""
+        has_claims = any(volume.has_claim for volume in template.template.pod_spec.volumes or ())
+        missing = subject.lacks(*_CLAIMS) if has_claims or subject.workload.claims is not None else ""
         if missing:
             yield NotEvaluated(ALL_IN_ONE.id, missing)
             return
@@ -101,11 +102,6 @@ def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIn
         if help_ is not None:
             yield _finding(key, domain, pods, help_, subject)
             return
-
-
-def _mounts(workload: Workload, template: Template) -> bool:
-    """Whether the pods have volumes that the cluster knows more of."""
-    return workload.claims is not None or any(volume.has_claim for volume in template.template.pod_spec.volumes or ())
 
 
 def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyIndex) -> Help | None:
@@ -118,9 +114,9 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyInd
         if not decide(without_spread(problem)).feasible & away.nodes:
             continue
         # Made anew, the pods are gone from the counts before the first of them is placed.
-        anew = changed(problem, lambda each: _without_own(each, own, index))
-        found = _help(template, away, own, subject, anew)
-        if found is not None:
+        of_others = [foreign_pods(pod.meta.namespace, each.selector, own, index) for each in problem.hard.constraints]
+        anew = changed(problem, lambda each: _counting(each, of_others))  # noqa: B023 called at once
+        if found := _help(template, away, own, subject, anew):
             return found
     return None
 
@@ -128,12 +124,9 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyInd
 def _share_a_disk(template: Template, subject: Subject, index: ReadOnlyIndex) -> bool:
     """Whether all pods mount one claim that a single node can have at a time."""
     namespace = namespace_of(subject.workload.meta.namespace)
-    for volume in template.template.pod_spec.volumes or ():
-        source = volume.persistent_volume_claim
-        claim = index.claim(namespace, source.claim_name) if source is not None else None
-        if claim is not None and set(claim.spec.access_modes or ()) <= _ON_ONE_NODE:
-            return True
-    return False
+    sources = (volume.persistent_volume_claim for volume in template.template.pod_spec.volumes or ())
+    claims = (index.claim(namespace, each.claim_name) for each in sources if each is not None)
+    return any(claim is not None and set(claim.spec.access_modes or ()) <= _ON_ONE_NODE for claim in claims)
 
 
 def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyIndex) -> Iterator[Pod]:
@@ -148,17 +141,15 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyI
     if claims is None or not claims.names:
         yield pod
         return
+    spec = pod.pod_spec
+    kept = [each for each in spec.volumes or () if each.name not in claims.names]
     ordinals = range(workload.first_ordinal, workload.first_ordinal + max(workload.replicas or 0, pods))
-    names = (f"{workload.meta.name}-{ordinal}" for ordinal in ordinals[:_MAX_PODS_TRIED])
-    for name in names:
+    for ordinal in ordinals[:_MAX_PODS_TRIED]:
+        name = f"{workload.meta.name}-{ordinal}"
         running = index.pod_on_node(namespace, name)
         if running is not None and not running.terminates:
-            mounted = tuple(
-                Volume(name=each, persistent_volume_claim=ClaimSource(claim_name=f"{each}-{name}"))
-                for each in claims.names
-            )
-            spec = pod.pod_spec
-            kept = tuple(each for each in spec.volumes or () if each.name not in claims.names)
+            sources = {each: ClaimSource(claim_name=f"{each}-{name}") for each in claims.names}
+            mounted = (Volume(name=each, persistent_volume_claim=source) for each, source in sources.items())
             yield replace(pod, metadata=replace(pod.meta, name=name), spec=replace(spec, volumes=(*kept, *mounted)))
 
 
@@ -175,12 +166,7 @@ def _one_domain(column: Column, counts: Counts) -> str | None:
 
 def _wanted_together(template: Template) -> frozenset[str]:
     """The topology keys over which pod affinity asks for one place; on one node is in one zone too."""
-    affinity = template.template.pod_spec.affinity
-    terms = affinity.pod_affinity if affinity else None
-    if terms is None:
-        return frozenset()
-    keys = {term.topology_key for term in terms.required or ()}
-    keys |= {each.pod_affinity_term.topology_key for each in terms.preferred or () if each.pod_affinity_term}
+    keys = {term.topology_key for term in template.template.pod_spec.pod_affinity.terms}
     return frozenset(keys | ({ZONE} if HOSTNAME in keys else set()))
 
 
@@ -190,19 +176,23 @@ def _help(template: Template, away: Away, own: Selector, subject: Subject, anew:
     A constraint that counts others as well is content with them in the other domains, and so would a restart be. A
     hard one that lets all of the pods stand in one domain may put them there again.
     """
-    over = [each for each in template.template.pod_spec.constraints if each.topology_key == away.key]
-    counting = [each for each in over if _counts(each, template)]
-    alone = [each for each in counting if not _is_shared(each, template, own, subject)]
+    over = [each for each in subject.placed if each.template is template and each.constraint.topology_key == away.key]
+    labels = template.template.labels
+    counting = [each for each in over if selects(each.constraint) and counts_itself(each.constraint, labels)]
+    alone = [each.constraint for each in counting if not _is_shared(each, own, subject)]
     is_open = bool(decide(anew).feasible & away.nodes)
     if len(alone) < len(counting) and not (alone and is_open):
-        opened = decide(changed(anew, _without_any)).feasible & away.nodes
+        # Where the constraints count no pod of others either.
+        alone_there = changed(anew, lambda each: _counting(each, [{}] * len(each.hard.counts)))
+        opened = decide(alone_there).feasible & away.nodes
         return ("count only these pods", "use the workload's own selector as labelSelector") if opened else None
     if not is_open:
         return None
     noun = _NOUNS[away.key]
     if not counting:
-        fix = f"let the constraint over {away.key} count these pods" if over else _added(away.key)
-        return f"spread them over {noun}s", fix
+        fields = "maxSkew 1, ScheduleAnyway, the workload's own selector"
+        fix = f"add a constraint over {away.key} ({fields}): its rollout places the pods anew"
+        return f"spread them over {noun}s", f"let the constraint over {away.key} count these pods" if over else fix
     if all(each.hard and (each.max_skew or 0) >= away.pods for each in alone):
         most = alone[0].max_skew
         where = "in one zone" if away.key == ZONE else "on one node"
@@ -211,36 +201,17 @@ def _help(template: Template, away: Away, own: Selector, subject: Subject, anew:
     return "restart it to place them anew", f"restart the pods ({restart}): a pod is placed once, when it is made"
 
 
-def _added(key: str) -> str:
-    what = "maxSkew 1, ScheduleAnyway, the workload's own selector"
-    return f"add a constraint over {key} ({what}): its rollout places the pods anew"
-
-
-def _counts(constraint: SpreadConstraint, template: Template) -> bool:
-    labels = template.template.labels
-    selector = readable_selector(constraint, labels) if selects(constraint) else None
-    return selector is not None and selector.matches(labels)
-
-
-def _is_shared(constraint: SpreadConstraint, template: Template, own: Selector, subject: Subject) -> bool:
+def _is_shared(placed: Placed, own: Selector, subject: Subject) -> bool:
     """Whether it counts pods of others as well."""
-    selector = readable_selector(constraint, template.template.labels)
-    if selector is None or subject.index is None or not OWN_LABELS.isdisjoint(constraint.match_label_keys or ()):
+    if placed.selector is None or subject.index is None:
         return False
-    return bool(foreign_pods(subject.workload.meta.namespace, selector, own, subject.index))
+    by_revision = not OWN_LABELS.isdisjoint(placed.constraint.match_label_keys or ())
+    return not by_revision and bool(foreign_pods(subject.workload.meta.namespace, placed.selector, own, subject.index))
 
 
-def _without_own(problem: Problem, own: Selector, index: ReadOnlyIndex) -> Problem:
-    """The problem of the first pod that is made anew: no constraint counts the workload's own."""
-    namespace = problem.pod.meta.namespace
-    counts = tuple(foreign_pods(namespace, each.selector, own, index) for each in problem.hard.constraints)
-    return replace(problem, hard=replace(problem.hard, counts=counts))
-
-
-def _without_any(problem: Problem) -> Problem:
-    """The same where the constraints count no pod of others either."""
-    counts: tuple[Counts, ...] = tuple({} for _ in problem.hard.counts)
-    return replace(problem, hard=replace(problem.hard, counts=counts))
+def _counting(problem: Problem, counts: Iterable[Counts]) -> Problem:
+    """The problem with other pods that its constraints count."""
+    return replace(problem, hard=replace(problem.hard, counts=tuple(counts)))
 
 
 def _finding(key: str, domain: str, pods: int, help_: Help, subject: Subject) -> Finding:

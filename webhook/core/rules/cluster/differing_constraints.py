@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-
-from msgspec import Struct
-from msgspec.structs import astuple
+from typing import NamedTuple
 
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
@@ -33,7 +31,7 @@ _KEY_CHARS = 32  # of a key of the users' own, so that two of them leave room in
 _Late = Callable[[str], bool]  # whether the pods may get a label that their template does not have
 
 
-class _Terms(Struct, frozen=True):
+class _Terms(NamedTuple):
     """What a constraint asks for, but for whom it counts."""
 
     topology_key: str
@@ -50,15 +48,20 @@ class _Terms(Struct, frozen=True):
 
     def beside(self, other: "_Terms") -> str:
         """The first field in which two constraints over one key differ: ``maxSkew 1 here, 2 there``."""
-        fields = (
-            ("", self.action, other.action),
-            ("maxSkew ", self.max_skew, other.max_skew),
-            ("minDomains ", self.min_domains, other.min_domains),
-            ("nodeAffinityPolicy ", self.node_affinity_policy, other.node_affinity_policy),
-            ("nodeTaintsPolicy ", self.node_taints_policy, other.node_taints_policy),
-        )
+        fields = zip(_FIELDS, self[1:], other[1:], strict=True)
         name, here, there = next(each for each in fields if each[1] != each[2])
         return f"{name}{here} here, {there} there"
+
+
+_FIELDS = ("", "maxSkew ", "minDomains ", "nodeAffinityPolicy ", "nodeTaintsPolicy ")
+
+
+class _Differing(NamedTuple):
+    """A workload that counts these pods and is counted by them, and the terms that only one of both has."""
+
+    owner: Owner
+    ours: frozenset[_Terms]
+    theirs: frozenset[_Terms]
 
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
@@ -76,7 +79,7 @@ def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     differs = False
     for template in subject.workload.templates:
         mine = [placed for placed in counting if placed.template is template]
-        differing = sorted(_group(mine, subject, index), key=lambda each: each[0].meta.name) if mine else []
+        differing = sorted(_group(mine, subject, index), key=lambda each: each.owner.meta.name) if mine else []
         if differing:
             differs = True
             yield _disagreement(template, differing, subject)
@@ -96,43 +99,37 @@ DIFFER = Rule(
 )
 
 
-def _disagreement(
-    template: Template, differing: list[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]], subject: Subject
-) -> Finding:
-    _, ours, theirs = differing[0]
-    others, words = _others(differing, subject), _difference(ours - theirs, theirs - ours)
+def _disagreement(template: Template, differing: list[_Differing], subject: Subject) -> Finding:
+    first = differing[0]
+    others, words = _others(differing, subject), _difference(first.ours - first.theirs, first.theirs - first.ours)
+    # Of members of a SpreadGroup its plan says what they are to have.
+    groups = (each for each in groups_of(subject, template.template.labels) if is_member(first.owner, each))
+    group = next((each.group for each in groups if each.group.caps), None)
     return Finding(
         rule=DIFFER.id,
         path=f"{template.path}spec.topologySpreadConstraints",
         summary=f"counted together with {others}, but {words}",
-        remedy=_remedy(template, differing[0][0], subject),
+        remedy=f"take those of SpreadGroup {quoted(group.name, 32)}" if group else "make them alike",
         detail=f"these pods and those of {others} count each other, but {words}",
         fix="use the same maxSkew, whenUnsatisfiable, minDomains and policies for each key that counts them together",
         key=f"{template.path} {words}",
     )
 
 
-def _remedy(template: Template, other: Owner, subject: Subject) -> str:
-    """Of members of a SpreadGroup its plan says what they are to have."""
-    groups = (each for each in groups_of(subject, template.template.labels) if is_member(other, each))
-    group = next((each for each in groups if each.group.caps), None)
-    return "make them alike" if group is None else f"take those of SpreadGroup {quoted(group.group.name, 32)}"
-
-
-def _others(differing: list[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]], subject: Subject) -> str:
+def _others(differing: list[_Differing], subject: Subject) -> str:
     """The other workloads, as far as they may be told: "canary and 2 more"."""
     messages, more = subject.policy.messages, len(differing) - 1
     if more and not messages.count_others(offline=subject.offline):
         return "other workloads"
     named = messages.name_workloads(offline=subject.offline)
-    name = called(differing[0][0], subject.workload) if named else "another workload"
+    name = called(differing[0].owner, subject.workload) if named else "another workload"
     return f"{name} and {more} more" if more else name
 
 
 def _difference(here: frozenset[_Terms], there: frozenset[_Terms]) -> str:
     """What stands only here and only there: fields of a key that is in both, else the keys."""
-    for mine in sorted(here, key=astuple):
-        for other in sorted(there, key=lambda each: (each.action != mine.action, astuple(each))):
+    for mine in sorted(here):
+        for other in sorted(there, key=lambda each: (each.action != mine.action, each)):
             if other.topology_key == mine.topology_key:
                 return f"{mine.name} {mine.beside(other)}"
     # Of two keys with one short name both are written out.
@@ -158,9 +155,7 @@ def _terms(constraint: SpreadConstraint) -> _Terms:
     )
 
 
-def _group(
-    mine: list[Placed], subject: Subject, index: ReadOnlyIndex
-) -> Iterator[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]]:
+def _group(mine: list[Placed], subject: Subject, index: ReadOnlyIndex) -> Iterator[_Differing]:
     """The workloads that these constraints count, and that count these pods; each with its terms after ours."""
     labels, late = mine[0].template.template.labels, partial(may_be_added, subject.workload, in_template=False)
     # None where a label that is added later decides.
@@ -176,13 +171,14 @@ def _group(
         for other in owner.templates or ():
             if frozenset(map(_terms, other.constraints)) == all_of_ours:
                 continue  # in nearly all groups, and no selector needs to be read for it
-            ours = frozenset(terms[number] for number, each in selectors.items() if _counts(each, other.labels))
+            counting = (number for number, each in selectors.items() if each is not None and each.matches(other.labels))
+            ours = frozenset(terms[number] for number in counting)
             theirs_late = partial(may_be_added_to, group_kind(owner.api_version, owner.kind))
-            theirs = _terms_for(other, labels, theirs_late)
+            theirs = frozenset(_terms(each) for each in other.constraints if _counts(each, other, labels, theirs_late))
             both = unsure | _unsure(other.constraints, other.labels, theirs_late)
             ours, theirs = _but(ours, both), _but(theirs, both)
             if ours and theirs and ours != theirs:
-                yield owner, ours, theirs
+                yield _Differing(owner, ours, theirs)
                 break
 
 
@@ -201,11 +197,12 @@ def _counted(selectors: Iterable[Selector | None], subject: Subject, index: Read
                 yield owner
 
 
-def _exact(constraint: SpreadConstraint, labels: Mapping[str, str], late: _Late) -> Selector | None:
-    """What the constraint counts; None where a label that is added later decides, or the selector cannot be read."""
-    if not selects(constraint) or any(late_keys(constraint, labels, late)):
-        return None
-    return readable_selector(constraint, labels)
+def _counts(constraint: SpreadConstraint, other: Declared, labels: Mapping[str, str], late: _Late) -> bool:
+    """Whether a constraint of another workload surely counts pods with these labels."""
+    if not selects(constraint) or any(late_keys(constraint, other.labels, late)):
+        return False
+    selector = readable_selector(constraint, other.labels)
+    return selector is not None and selector.matches(labels)
 
 
 def _unsure(constraints: Iterable[SpreadConstraint], labels: Mapping[str, str], late: _Late) -> frozenset[str]:
@@ -219,12 +216,3 @@ def _unsure(constraints: Iterable[SpreadConstraint], labels: Mapping[str, str], 
 
 def _but(terms: frozenset[_Terms], keys: frozenset[str]) -> frozenset[_Terms]:
     return frozenset(each for each in terms if each.topology_key not in keys) if keys else terms
-
-
-def _counts(selector: Selector | None, labels: Mapping[str, str]) -> bool:
-    return selector is not None and selector.matches(labels)
-
-
-def _terms_for(other: Declared, labels: Mapping[str, str], late: _Late) -> frozenset[_Terms]:
-    """Those of another workload's constraints that count pods with these labels."""
-    return frozenset(_terms(each) for each in other.constraints if _counts(_exact(each, other.labels, late), labels))
