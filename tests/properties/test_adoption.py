@@ -13,9 +13,9 @@ from strategies import defaults
 
 from webhook.core.api.types import LabelSelector, PodTemplate
 from webhook.core.api.version import RECORDED
+from webhook.core.coming_pods.declared import adopted
 from webhook.core.context import Context
-from webhook.core.defaulting.declared import NOT_DECLARABLE, adopted
-from webhook.core.defaulting.injection import Injection
+from webhook.core.defaulting.injection import Injection, Skip, SkipReason
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.kinds import traits
 from webhook.core.workloads.workload import Template, Workload
@@ -80,10 +80,10 @@ def test_declared_is_what_would_be_injected(workload, configured, around):
     declared = adopted(workload, "shop", Context(policy=policy, version=RECORDED, index=index(*around)))
     made, owners = running(workload)
     injected = defaulted(made, policy, index(*around, *owners))
-    if declared == NOT_DECLARABLE:
+    if declared == Skip(SkipReason.NOT_DECLARABLE):
         assert any("7d4" in repr(constraint) for constraint in injected.constraints)
-    elif isinstance(declared, str):
-        assert injected.reason == declared
+    elif isinstance(declared, Skip):
+        assert injected == declared
     else:
         assert isinstance(injected, Injection)
         assert injected.constraints == declared
@@ -97,7 +97,7 @@ def test_kube_apiserver_accepts_what_declares_it(cases):
     for workload, configured, around in cases:
         policy = Policy(defaults=msgspec.structs.replace(configured, mode="observe"))
         declared = adopted(workload, "shop", Context(policy=policy, version=RECORDED, index=index(*around)))
-        for constraints in ([], [] if isinstance(declared, str) else msgspec.to_builtins(declared)):
+        for constraints in ([], [] if isinstance(declared, Skip) else msgspec.to_builtins(declared)):
             objects += [as_deployment(workload, constraints), as_pod(workload, constraints)]
     lines = "\n".join(json.dumps({"id": str(place), "object": entry}) for place, entry in enumerate(objects))
     answers = [json.loads(line) for line in run_oracle(lines).splitlines()]

@@ -72,6 +72,12 @@ class SkipReason(StrEnum):
     NO_SELECTOR = "no-selector"
     NO_ROOM = "annotations-full"
     REFUSED = "would-be-refused"
+    # Why a template is given none to declare.
+    CONTROLLED = "made-by-a-controller"
+    SEVERAL_TEMPLATES = "several-templates"
+    SERVICES_UNKNOWN = "services-unknown"
+    NODES_UNKNOWN = "nodes-unknown"
+    NOT_DECLARABLE = "not-declarable"
 
 
 class Skip(Struct, frozen=True, gc=False):

@@ -11,7 +11,7 @@ from webhook.cli.frame import Frame
 from webhook.cli.terminal import print_faults, print_results
 from webhook.core.api.types import DO_NOT_SCHEDULE
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.defaulting.declared import NODES_UNKNOWN
+from webhook.core.defaulting.injection import SkipReason
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import Edit, applied
 from webhook.core.policy.policy import Mode, Policy
@@ -76,7 +76,7 @@ def _summarize(amendment: Amendment, policy: Policy, index: ClusterIndex, *, wri
     told = f"constraints {'were' if write else 'would be'} added to {plural(added, 'workload')}"
     told += f"; left alone: {spared}" if spared else ""
     click.echo(told, err=True)
-    if NODES_UNKNOWN in amendment.spared:
+    if SkipReason.NODES_UNKNOWN in amendment.spared:
         click.echo(
             "nodes-unknown: the defaults depend on the domains of the cluster: name it with --cluster or --snapshot",
             err=True,

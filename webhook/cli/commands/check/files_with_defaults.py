@@ -17,7 +17,8 @@ from webhook.cli.cluster_source import put
 from webhook.cli.frame import Frame
 from webhook.core.api.types import Service
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.defaulting.declared import adopted
+from webhook.core.coming_pods.declared import adopted
+from webhook.core.defaulting.injection import Skip
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.readers import readable
@@ -135,8 +136,8 @@ def _wanted(
         if workload is None or not workload.whole:
             continue
         given = adopted(workload, namespace_of(manifest.namespace, frame.namespace), frame.context().beside(index))
-        if isinstance(given, str):
-            spared[given] += 1
+        if isinstance(given, Skip):
+            spared[given.reason] += 1
         else:
             path = f"{workload.templates[0].path}spec"
             added = tuple(msgspec.json.decode(msgspec.json.encode(given)))

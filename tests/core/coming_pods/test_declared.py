@@ -5,8 +5,9 @@ from manifest import workload
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.coming_pods.declared import adopted
 from webhook.core.context import Context
-from webhook.core.defaulting.declared import adopted
+from webhook.core.defaulting.injection import Skip
 from webhook.core.policy.policy import DefaultsOverride
 from webhook.core.workloads.reading import read_workload
 
@@ -19,7 +20,7 @@ def given(manifest, cluster=(), configured=None, namespace="shop"):
     configured = configured or policy()
     read = read_workload(manifest, configured.workloads)
     found = adopted(read, namespace, Context(policy=configured, version=RECORDED, index=index(*cluster)))
-    return str(found) if isinstance(found, str) else [short(each) for each in found]
+    return str(found.reason) if isinstance(found, Skip) else [short(each) for each in found]
 
 
 def short(constraint):
@@ -221,7 +222,7 @@ def test_without_services_nobody_knows_the_selector():
         read_workload(workload("StatefulSet", "app=web")),
         "shop",
         Context(policy=policy(), version=RECORDED, index=known),
-    ) == ("services-unknown")
+    ) == Skip("services-unknown")
 
 
 def test_the_index_is_as_before():

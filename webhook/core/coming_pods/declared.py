@@ -1,0 +1,91 @@
+"""The constraints that injection would give a workload's pods, in a form that its template can declare.
+
+    workload -> its next pod and that pod's owners -> injection -> constraints, unless they name one revision
+
+With these constraints in the template, the pods are the same whether the webhook injects or not.
+"""
+
+from msgspec.structs import replace
+
+from webhook.core.api.types import LabelSelector, PodTemplate, SpreadConstraint
+from webhook.core.api.written_selector import selected_keys
+from webhook.core.coming_pods.next_pod import PodSource, next_pod
+from webhook.core.context import Context
+from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
+from webhook.core.index.overlay import with_owners
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.policy.policy import Policy
+from webhook.core.workloads.kinds import DAEMON_SET, POD, REPLICATION_CONTROLLER, REVISIONED, SELECTING, group_kind
+from webhook.core.workloads.workload import Workload
+
+_DEFAULT_REPLICAS = 1  # kube-apiserver's default, and that of Argo Rollouts
+
+
+def adopted(workload: Workload, namespace: str, within: Context) -> tuple[SpreadConstraint, ...] | Skip:
+    """The constraints for the workload's template, or why there are none. Shape: ``namespace`` is not empty."""
+    policy, index = within.policy, within.cluster
+    reason = _excluded(workload, policy) or (SkipReason.SERVICES_UNKNOWN if index.lacks("services") else None)
+    if reason is not None:
+        return Skip(reason)
+    template, revision = workload.templates[0], REVISIONED.get(workload.group_kind)
+    own = _selector(workload, template.template)
+    stated = replace(workload, selector=own, replicas=_replicas(workload, namespace, index))
+    made = next_pod(PodSource(workload=stated, template=template, namespace=namespace), index)
+    # No constraint may depend on a label that differs between the pods.
+    declared = {*template.template.labels, revision}
+    labels = {key: value for key, value in made.template.labels.items() if key in declared}
+    pod = replace(made.template, metadata=replace(made.template.meta, labels=labels))
+    result = inject(pod, namespace, within.beside(with_owners(index, made.owners)), waited=True)
+    if not isinstance(result, Injection):
+        return result if isinstance(result, Skip) else Skip(SkipReason.OWNER_UNKNOWN)
+    if index.lacks("nodes") and _counts_domains(result.record.override, policy):
+        return Skip(SkipReason.NODES_UNKNOWN)
+    if any(revision in selected_keys(constraint.selector) for constraint in result.constraints):
+        return Skip(SkipReason.NOT_DECLARABLE)
+    return result.constraints
+
+
+def _excluded(workload: Workload, policy: Policy) -> SkipReason | None:
+    """Why the workload itself excludes defaults, if it does."""
+    kind = workload.group_kind
+    named = {group_kind(*owner) for owner in policy.defaults.owners}
+    if workload.meta.controller is not None:
+        return SkipReason.CONTROLLED
+    if len(workload.templates) != 1:
+        return SkipReason.SEVERAL_TEMPLATES
+    if workload.templates[0].template.pod_spec.constraints:
+        return SkipReason.OWN_CONSTRAINTS
+    if kind == DAEMON_SET:
+        return SkipReason.DAEMON_SET
+    return None if kind == POD or kind in REVISIONED or kind in SELECTING | named else SkipReason.OTHER_OWNER
+
+
+def _replicas(workload: Workload, namespace: str, index: ReadOnlyIndex) -> int | None:
+    """The replicas that the workload states, else those of the running one, which an apply does not change."""
+    if workload.replicas is not None or not (workload.built_in or workload.group_kind in REVISIONED):
+        return workload.replicas
+    running = index.owner(workload.api_version, workload.kind, namespace, workload.meta.name)
+    return _DEFAULT_REPLICAS if running is None or running.replicas is None else running.replicas
+
+
+def _selector(workload: Workload, template: PodTemplate) -> LabelSelector | None:
+    """The workload's selector; for a ReplicationController without one, the API server takes the template's labels.
+
+    Source: core/v1/defaults.go ``SetDefaults_ReplicationController``.
+    """
+    if workload.selector is None and workload.group_kind == REPLICATION_CONTROLLER:
+        return LabelSelector(match_labels=template.labels)
+    return workload.selector
+
+
+def _counts_domains(override: str | None, policy: Policy) -> bool:
+    """Whether some default in force is hard or soft depending on domains that the configuration does not list."""
+    defaults = policy.defaults
+    in_force = [*defaults.default_constraints] if override is None else []
+    for each in defaults.overrides:
+        in_force += each.default_constraints if each.name == override else ()
+    return any(
+        default.hard_when_domains is not None
+        and len(policy.domains.get(default.constraint.topology_key or "", ())) < default.hard_when_domains
+        for default in in_force
+    )
