@@ -130,7 +130,9 @@ def files():
 
 
 def test_every_rule_of_every_file_is_listed_once():
-    written = [each for file in files() for each in vars(file).values() if isinstance(each, Rule)]
+    values = [each for file in files() for each in vars(file).values()]
+    several = [rule for each in values if isinstance(each, tuple) for rule in each]
+    written = [each for each in (*values, *several) if isinstance(each, Rule)]
     assert {rule.id for rule in written} == {rule.id for rule in RULES}
     assert len({rule.id for rule in RULES}) == len({id(rule) for rule in written}) == len(RULES)
 
