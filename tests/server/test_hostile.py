@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 
 import pytest
+from gunicorn.asgi.parser import PythonProtocol
 from server.attack import BODY, answers, answers_soon, burst, drop, exhaust_descriptors, silence
 from server.conftest import eventually, posted, read_reply, review, serving, strict_policy
 
@@ -42,11 +43,14 @@ def test_a_burst_of_connections_loses_nothing(server):
 
 
 def test_the_settings_that_kube_apiserver_needs():
+    from webhook.server.connections import connection  # noqa: PLC0415 only here
     from webhook.server.run import OPTIONS  # noqa: PLC0415 only here
 
     assert OPTIONS["keepalive"] > 90, "kube-apiserver keeps idle connections for 90 s"
     assert OPTIONS["workers"] == 1
-    assert OPTIONS["http_parser"] == "python"
+    assert connection.http.PythonProtocol is PythonProtocol, (
+        "the C parser takes bare LF and obs-fold"
+    )
 
 
 def test_large_reviews_wait_for_room_and_a_thread(server):

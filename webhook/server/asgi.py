@@ -11,10 +11,9 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
-from email.utils import formatdate
 from functools import partial
 
 from webhook import admission
@@ -36,6 +35,7 @@ from webhook.server.request_body import (
     Receive,
     Scope,
     Send,
+    dated,
     header,
     held,
     read_body,
@@ -85,7 +85,6 @@ class AdmissionApp:
             state.judges_ready = lambda: judges.ready
         self._patience = OwnerWait(None if state.feed is None else state.feed.arrivals, state.metrics)
         self._first_lists = FirstLists(state.feed, state.metrics)
-        self._dated = (0, b"")
 
     def start(self) -> None:
         """Start what is beside the event loop, which runs by now."""
@@ -130,7 +129,7 @@ class AdmissionApp:
             scope["connection"].served()
             self._state.account(route, answer, time.perf_counter() - began)
 
-    def direct(self, target: bytes, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes | None:
+    def direct(self, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bytes | None:
         """The HTTP/1.1 response to a complete, short review; None for every request that has to go the usual way.
 
         Shape: header names are lower case.
@@ -149,14 +148,7 @@ class AdmissionApp:
         if answer.decision.awaits is not None or answer.decision.costly:
             return None
         self._state.account(route, answer, time.perf_counter() - began)
-        return b"%b%b\r\ncontent-length: %d\r\n\r\n%b" % (_HEAD, self._date(), len(answer.body), answer.body)
-
-    def _date(self) -> bytes:
-        """The Date header's value, made once a second."""
-        now = int(time.time())
-        if self._dated[0] != now:
-            self._dated = (now, formatdate(now, usegmt=True).encode())
-        return self._dated[1]
+        return b"%b%b\r\ncontent-length: %d\r\n\r\n%b" % (_HEAD, dated(), len(answer.body), answer.body)
 
     async def _answer(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, began: float

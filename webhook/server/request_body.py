@@ -1,8 +1,12 @@
-"""Read a request's body within limits of size and time, and refuse one so that the client gets the refusal."""
+"""Read a request's body within limits of size and time, and answer, also so that a refused client gets the answer."""
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
 from typing import Any
 
 Scope = Mapping[str, Any]
@@ -102,6 +106,22 @@ async def _rest(message: Mapping[str, Any], receive: Receive, limit: int, body: 
         if not message["more_body"]:
             return bytes(body)
         message = await receive()
+
+
+def encoded(status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:
+    """A response of HTTP/1.1, with its Date."""
+    line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
+    return b"%b%bdate: %b\r\n\r\n%b" % (line, b"".join(b"%b: %b\r\n" % each for each in headers), dated(), body)
+
+
+def dated() -> bytes:
+    """The Date header's value."""
+    return _dated(int(time.time()))
+
+
+@lru_cache(1)
+def _dated(second: int) -> bytes:
+    return formatdate(second, usegmt=True).encode()
 
 
 async def respond(send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = (_TEXT,)) -> None:

@@ -44,9 +44,6 @@ _log = logging.getLogger(__name__)
 OPTIONS: dict[str, object] = {
     "workers": 1,  # one index, one registry; capacity comes from replicas
     "worker_class": "webhook.server.worker.Worker",
-    "asgi_loop": "uvloop",  # 50 KiB instead of 300 for each TLS connection
-    "asgi_lifespan": "off",
-    "http_parser": "python",  # the C parser takes bare LF, obs-fold and endless chunk extensions
     "keepalive": 120,  # kube-apiserver keeps idle connections for 90 s
     "timeout": 30,  # no heartbeat for so long is a hang: the longest review takes half a second
     "graceful_timeout": 20,  # with the drain before it, less than the 30 s that Kubernetes gives a pod

@@ -1,19 +1,16 @@
-"""gunicorn's asgi worker, with its defects fixed.
+"""The worker process under gunicorn's master: two ports on one event loop, until a signal drains it.
 
-    plaintext     gunicorn would serve without TLS if the context cannot be built: here the worker exits with code 3
-    deadlines     a connection without a request would stay for ever: it is aborted after 10 s
-    limits        gunicorn reads worker_connections but does not enforce it: sources share them (`connection_table`)
-    drain         idle connections would delay a stop by the whole graceful_timeout: see `Worker.drain`
-    second port   health and metrics, without TLS, on the same event loop; gunicorn holds this one, and the admission
-                  port listens as soon as there is a certificate
-    upgrades      WebSocket is not offered (`connection`)
-    numbers       a length that Python refuses to parse would be an unhandled exception: 400 (`connection`)
+    start       the plain port first; the admission port listens as soon as there is a certificate, without one never
+    deadlines   a connection that waits for its peer too long is ended (`Connection.overdue`)
+    limits      sources share the connections (`connection_table`)
+    stop        SIGTERM drains first, SIGINT and SIGQUIT do not
 
-`tests/server/test_start.py` lists the private names of gunicorn that this module and `connection` use.
-Source: gunicorn 27.0.1 workers/gasgi.py.
+Source: gunicorn 27.0.1 workers/base.py.
 """
 
 import asyncio
+import contextlib
+import ctypes
 import gc
 import logging
 import os
@@ -23,19 +20,17 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
-from itertools import chain
 from typing import Any, Protocol
 
+import uvloop
 from gunicorn.arbiter import Arbiter
-from gunicorn.asgi import protocol
-from gunicorn.workers import gasgi
+from gunicorn.workers import base
 
-from webhook.server.allocator import give_memory_back, keep_large_blocks_apart
 from webhook.server.asgi import AdmissionApp
-from webhook.server.connections.connection import Connection, HealthConnection, Parser
-from webhook.server.connections.connection_table import ConnectionTable
+from webhook.server.connections.connection import Port
+from webhook.server.connections.connection_table import ConnectionTable, Member
 from webhook.server.connections.listener import Listener
 from webhook.server.request_body import Application
 from webhook.server.state import State
@@ -44,9 +39,9 @@ from webhook.server.state import State
 HEALTH_CONNECTIONS = 100
 _HEALTH_BODY_BYTES = 1024 * 1024  # of all connections; probes and scrapers send none
 _SWEEP_SECONDS = 1.0  # the time that a peer has is exceeded by no more; a sweep looks at each connection
-# gunicorn's own: the master kills a worker of which it has not heard for 30 s.
-_HEARTBEAT_SECONDS = 1.0
+_HEARTBEAT_SECONDS = 1.0  # the master kills a worker of which it has not heard for 30 s
 _GOODBYE_SECONDS = 1.0  # for idle peers at the stop; kubelet and API server answer at once
+_LOOK_SECONDS = 0.1  # whether the last connection has ended
 _OTHER_DESCRIPTORS = 200  # listeners, files, and a watch for each of some twenty kinds, with room
 BACKLOG = 1024  # a burst waits in it while the loop answers; the kernel caps it (net.core.somaxconn)
 # After so long the event loop gets the interpreter back from a long review, or from events of the cluster. A call would
@@ -57,6 +52,9 @@ _TURN_SECONDS = 0.001
 COLLECT_AFTER = 10_000
 # Below, nobody misses what the C library keeps.
 _MUCH_BYTES = 8 * 1024 * 1024
+_MMAP_THRESHOLD = -3  # malloc.h
+# Bodies of reviews are larger when they are long; what is smaller comes and goes too often for a system call each.
+_LARGE_BYTES = 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
@@ -75,43 +73,50 @@ class Served(Protocol):
     def on_ready(self) -> None: ...
 
 
-class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no types
+class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
     """The one worker process."""
 
     app: Served
 
     def init_process(self) -> None:
-        """Make gunicorn use our parser, with enough file descriptors for all connections."""
+        """Prepare the process, and run."""
         keep_large_blocks_apart()
         _raise_descriptor_limit(self.cfg.worker_connections + HEALTH_CONNECTIONS + _OTHER_DESCRIPTORS)
-        protocol.PythonProtocol = Parser
-        protocol._CACHED_SERVER_HEADER = b""  # noqa: SLF001 who attacks need not be told what answers
         sys.setswitchinterval(_TURN_SECONDS)
-        super().init_process()
+        # 50 KiB instead of asyncio's 300 for each TLS connection.
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as self._runner:
+            super().init_process()
 
     def init_signals(self) -> None:
         """SIGTERM drains first; SIGHUP is for the master process, also where a terminal sends it to both."""
-        super().init_signals()
-        for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        for number in self.SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH):
             signal.signal(number, signal.SIG_IGN)
-        self.loop.add_signal_handler(signal.SIGTERM, self.drain)
+        loop = self._runner.get_loop()
+        loop.add_signal_handler(signal.SIGTERM, self.drain)
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            loop.add_signal_handler(number, partial(self._stop, at_once=True))
 
     def load_wsgi(self) -> None:
         """Load both ports' applications."""
-        super().load_wsgi()
+        app = self.app
+        self._admission = app.wsgi()
+        health = app.health()
         # Loaded objects stay; a full collection that walks through them and a large index would delay every request.
         gc.freeze()
         gc.set_threshold(COLLECT_AFTER)
-        self.direct = self.asgi.direct
-        self.health = self.app.health()
-        ended = self.app.state.metrics.connection_ended
-        self.admission_table = ConnectionTable("admission", self.cfg.worker_connections, ended=ended)
-        self.health_table = ConnectionTable("health", HEALTH_CONNECTIONS, budget=_HEALTH_BODY_BYTES, ended=ended)
+        ended, most = app.state.metrics.connection_ended, self.cfg.worker_connections
+        self._connections = ConnectionTable("admission", most, ended=ended)
+        plain = ConnectionTable("health", HEALTH_CONNECTIONS, budget=_HEALTH_BODY_BYTES, ended=ended)
+        self._tables = self._connections, plain
+        self._health = self._port(plain, health)
+        self._listeners: list[Listener] = []
+        self._at_once = False  # whether the stop waits for nobody
 
-    @property
-    def draining(self) -> bool:
-        """Whether the stop has begun."""
-        return self.app.state.draining
+    def run(self) -> None:
+        """Serve until the process has to end."""
+        self._runner.run(self._serve())
 
     def drain(self) -> None:
         """Stop after a while in which every answer says ``Connection: close``, so that callers go elsewhere.
@@ -119,27 +124,29 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         Readiness turns false, but the listener stays open, since new connections come until the endpoint is removed.
         Connections that are idle at the end have not been used during all that time.
         """
-        state = self.app.state
+        state, seconds = self.app.state, self.app.drain_seconds
         if state.draining:
             return
         state.draining = True
-        _log.info("draining", extra={"fields": {"seconds": self.app.drain_seconds, "connections": self.nr_conns}})
-        self.loop.call_later(self.app.drain_seconds, self._stop)
+        _log.info("draining", extra={"fields": {"seconds": seconds, "connections": self._connections.count}})
+        self._runner.get_loop().call_later(seconds, self._stop)
 
-    def _stop(self) -> None:
-        for server in self.servers:
-            server.close()
-        for connection in chain(self.admission_table, self.health_table):
-            if connection.idle:
-                connection.close()
-        self.loop.call_later(_GOODBYE_SECONDS, self._abort_idle)
-        self.handle_exit_signal()
+    def _stop(self, *, at_once: bool = False) -> None:
+        self.alive = False
+        self._at_once |= at_once
+        for listener in self._listeners:
+            listener.close()
+        for connection in self._idle():
+            connection.close()
+        self._runner.get_loop().call_later(_GOODBYE_SECONDS, self._end_idle)
 
-    def _abort_idle(self) -> None:
-        """Abort idle connections: a client that does not answer the end of TLS would delay the stop."""
-        for connection in chain(self.admission_table, self.health_table):
-            if connection.idle:
-                connection.end()
+    def _end_idle(self) -> None:
+        """End idle connections: a client that does not answer the end of TLS would delay the stop."""
+        for connection in self._idle():
+            connection.end()
+
+    def _idle(self) -> Iterator[Member]:
+        return (connection for table in self._tables for connection in table if connection.idle)
 
     async def _open(self) -> None:
         """Open the admission port as soon as there is a certificate to greet with."""
@@ -150,43 +157,73 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         except Exception as error:
             self.log.exception("no TLS context, or no port: nothing is served")
             raise SystemExit(Arbiter.WORKER_BOOT_ERROR) from error
-        if self.draining:
+        if self.app.state.draining:
             return
-        self.servers = [Listener(admission, self.admission_table, partial(Connection, self), tls)]
+        port = self._port(self._connections, self._admission, self._admission.direct, tls)
+        self._listeners = [Listener(admission, port)]
         self.app.on_ready()
 
     async def _serve(self) -> None:
-        self.loop.set_exception_handler(_unhandled)
-        health = partial(HealthConnection, self)
-        plain = [Listener(each.sock, self.health_table, health) for each in self.sockets]
-        self.asgi.start()
-        beside = [self.loop.create_task(task) for task in (self._open(), self._sweep(), *self.app.upkeep())]
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_unhandled)
+        plain = [Listener(each.sock, self._health) for each in self.sockets]
+        self._admission.start()
+        beside = [loop.create_task(task) for task in (self._open(), self._sweep(), *self.app.upkeep())]
         try:
             while self.alive and self.ppid == os.getppid():
                 self.notify()
                 await asyncio.sleep(_HEARTBEAT_SECONDS)
-            await self._shutdown()
+            self._stop()
+            until = loop.time() + self.cfg.graceful_timeout
+            while self._connections.count and not self._at_once and loop.time() < until:  # noqa: ASYNC110 for the stop alone
+                await asyncio.sleep(_LOOK_SECONDS)
         finally:
             for task in beside:
                 task.cancel()
             for each in plain:
                 each.close()
-            self.asgi.close()
+            self._admission.close()
 
     async def _sweep(self) -> None:
         """End connections that have waited for their peer for too long; return memory that is not needed any more."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            self.app.state.metrics.open_connections.set(self.admission_table.count)
-            tables = self.admission_table, self.health_table
+            self.app.state.metrics.open_connections.set(self._connections.count)
             # First, since what is ended below is gone in a moment, and not yet.
-            if all(each.idle for each in self.admission_table) and any(each.drained(_MUCH_BYTES) for each in tables):
+            if all(each.idle for each in self._connections) and any(each.drained(_MUCH_BYTES) for each in self._tables):
                 give_memory_back()
             now = time.monotonic()
-            for table in tables:
+            for table in self._tables:
                 for connection in table:
                     if connection.overdue(now):
                         table.end(connection, "late")
+
+    def _port(
+        self,
+        table: ConnectionTable,
+        app: Application,
+        direct: Callable[..., bytes | None] = lambda *_: None,
+        tls: ssl.SSLContext | None = None,
+    ) -> Port:
+        return Port(table=table, app=app, direct=direct, state=self.app.state, keepalive=self.cfg.keepalive, tls=tls)
+
+
+def keep_large_blocks_apart() -> None:
+    """Have the C library take each large block from the system and return it as soon as it is free.
+
+    It begins so, but from the first that is freed on it takes all up to that size from its heap, where what stands
+    behind them keeps what is free: beside 150,000 pods bodies of 7 MiB took replicas past 512 MiB so, and past 411 no
+    more (docs/reliability.md).
+    Source: mallopt(3), "dynamic mmap threshold".
+    """
+    with contextlib.suppress(OSError, AttributeError):  # a C library without it
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
+
+
+def give_memory_back() -> None:
+    """Have the C library return what bodies and connections took; it would keep it, in pieces. Takes 1 to 2 ms."""
+    with contextlib.suppress(OSError, AttributeError):  # a C library without it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _raise_descriptor_limit(wanted: int) -> None:

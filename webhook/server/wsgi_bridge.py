@@ -71,16 +71,15 @@ def _run(application: WsgiApplication, environ: dict[str, Any]) -> _Response:
 
 
 def _environ(scope: Scope, body: bytes) -> dict[str, Any]:
-    host, port = scope["server"] or ("localhost", 0)
     environ: dict[str, Any] = {
         "REQUEST_METHOD": scope["method"],
         "SCRIPT_NAME": "",
         "PATH_INFO": unquote_to_bytes(scope["raw_path"] or b"/").decode("latin-1"),
         "QUERY_STRING": scope["query_string"].decode("latin-1"),
-        "SERVER_NAME": host,
-        "SERVER_PORT": str(port),
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "0",
         "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
-        "REMOTE_ADDR": (scope["client"] or ("",))[0],
+        "REMOTE_ADDR": scope["connection"].source,
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": scope["scheme"],
         "wsgi.input": io.BytesIO(body),

@@ -1,23 +1,29 @@
-"""One connection on gunicorn's asgi protocol, with its defects fixed and a fast path for complete reviews.
+"""One HTTP/1.1 connection.
 
-If the whole body has arrived with the head, the review is answered right where it was parsed. gunicorn's parser has
-still checked every byte; this saves a task, a queue and an event for each request (40 of 135 µs). Every other request
-(a body still arriving, a closing connection, a refusal, another route) goes gunicorn's own way to the ASGI callable.
+    a plain request, whole    answered before `Connection.data_received` returns, without a task, queue or event
+    every other request       gunicorn's parser checks each byte; the ASGI callable answers, in a task
 
-Source: gunicorn 27.0.1 asgi/protocol.py, asgi/parser.py.
+Requests are answered one after the other. Bytes behind a request wait until it is answered.
 """
 
 import asyncio
-import re
+import logging
 import select
 import socket
+import ssl
 import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
-from gunicorn.asgi import protocol
-from gunicorn.asgi.parser import LimitRequestHeaders, ParseError, PythonProtocol
+from gunicorn.asgi import parser as http
+from msgspec import Struct
 
 from webhook.server.connections.connection_table import ConnectionTable
+from webhook.server.connections.plain_request import FIELD_BYTES, FIELDS, LINE_BYTES, plain_request
+from webhook.server.request_body import Application, encoded
+from webhook.server.state import State
 
 # From being accepted to the end of the first head; kube-apiserver gives up a handshake after as long.
 FIRST_REQUEST_SECONDS = 10.0
@@ -33,40 +39,10 @@ _BUFFER_BYTES = 64 * 1024
 # is read at once, 256 KiB, has 43,000 chunks of one byte.
 _CHUNKS, _CHUNK_BYTES = 256, 512
 
-# RFC 9110 sections 5.1 and 5.5: a token, a colon, and no control character but a tab. Nothing is given back: to try
-# each way to share blanks between space and value took 0.6 s for a field of 8 KiB.
-_PLAIN_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++):[ \t]*+([^\x00-\x08\x0a-\x1f\x7f]*+)\r\n")
-_PLAIN_HEAD = re.compile(rb"(?:%b)++" % _PLAIN_FIELD.pattern)
+_REFUSALS = {http.LimitRequestLine: 414, http.LimitRequestHeaders: 431, http.UnsupportedTransferCoding: 501}
+_CLOSE = (b"connection", b"close")
 
-
-class Parser(PythonProtocol):  # type: ignore[misc]  # gunicorn publishes no types
-    """gunicorn's parser, but a complete head with ordinary fields is parsed by a regular expression, not byte by byte.
-
-    Every other head is left to gunicorn, which finds the fault and words it.
-    """
-
-    _headers_list: list[tuple[bytes, bytes]]
-
-    def _parse_headers(self) -> bool:
-        end = self._buffer.find(b"\r\n\r\n")
-        if end < 0 or self._headers_list:
-            whole = bool(super()._parse_headers())
-            if not whole and len(self._buffer) + sum(map(_length, self._headers_list)) > _HEAD_BYTES:
-                raise LimitRequestHeaders("Request headers are too large")
-            return whole
-        head = bytes(self._buffer[: end + 2])
-        # If all of it is no longer than a field may be, none is too long.
-        if len(head) > self._limit_request_field_size or not _PLAIN_HEAD.fullmatch(head):
-            return bool(super()._parse_headers())
-        fields = [(name.lower(), value.rstrip(b" \t")) for name, value in _PLAIN_FIELD.findall(head)]
-        if len(fields) > self._limit_request_fields:
-            return bool(super()._parse_headers())
-        del self._buffer[: end + 4]
-        self._headers_list = fields
-        self._header_count = len(fields)
-        self._scan_from = 0
-        self._finalize_headers()
-        return True
+_log = logging.getLogger(__name__)
 
 
 # Of the systems that have no such event, only a connection that is shut in both directions is told.
@@ -87,80 +63,131 @@ def has_left(peer: socket.socket) -> bool:
         _polling.unregister(peer)
 
 
-def _length(field: tuple[bytes, bytes]) -> int:
-    return len(field[0]) + len(field[1])
+class Port(Struct, frozen=True, kw_only=True):
+    """What the connections of one port share.
+
+    Args:
+        table: The table of these connections.
+        app: Answers a request.
+        direct: Answers a plain request from its target, headers and body; None leaves it to ``app``.
+        state: Says whether the process drains: then every answer closes its connection.
+        keepalive: How many seconds a connection may be idle after a valid request.
+        tls: Greets callers; None for a plain port.
+    """
+
+    table: ConnectionTable
+    app: Application
+    direct: Callable[[bytes, Sequence[tuple[bytes, bytes]], bytes], bytes | None]
+    state: State
+    keepalive: float
+    tls: ssl.SSLContext | None = None
 
 
-class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publishes no types
-    """One connection to the admission port, from when it is accepted until nothing of it is left."""
+class Connection(asyncio.Protocol):
+    """One connection, from when it is accepted until nothing of it is left."""
 
-    _task: asyncio.Task[None] | None
-
-    def __init__(self, worker: Any, source: str) -> None:  # noqa: ANN401 gunicorn publishes no types
-        super().__init__(worker)
-        self._table: ConnectionTable = worker.admission_table
-        self._direct = worker.direct
+    def __init__(self, port: Port, source: str) -> None:
+        self.port = port
         self.source = source
+        self.loop = asyncio.get_running_loop()
         self.held_bytes = 0
         self.used = time.monotonic()
         # Whether it has sent a request that this port is for.
         self.valid = False
         self.greeting: asyncio.Task[None] | None = None
         self.peer: socket.socket | None = None
-        self.ended = False
+        self.transport: Any = None  # uvloop's
         # The time that a body has to arrive, while one does.
         self.reading: asyncio.Timeout | None = None
         self.given_way = False
-        self._max_buffer_size = _BUFFER_BYTES
-        # The body so far of a review whose head was parsed in the current call; None on gunicorn's own way.
-        self._held: list[bytes] | None = None
-        # Whether a review was answered in the current call. What was sent behind it waits for its turn in the loop.
-        self._answered = False
-        self._chunks = self._chunk_bytes = 0  # of the current body
+        self._ended = self._closed = False
+        self._parser: Any = None  # gunicorn publishes no types
+        self._begun = False  # whether the parser has the start of a request
+        self._exchange: _Exchange | None = None
+        self._behind = bytearray()
+        self._paused = False
+        self._unread: asyncio.Future[None] | None = None  # while the peer does not take what was written
+        self._head_bytes = self._chunks = self._chunk_bytes = 0  # of the current request
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to read, as much as is needed to have the next record whole."""
-        if self.ended:
+        made: Any = transport
+        if self._ended:
             # uvloop tells of a connection whose greeting was cancelled just before, and never of its end.
-            self._conn_lost_handled = True
-            transport.abort()
+            made.abort()
             return
-        super().connection_made(transport)
-        if self._is_ssl:
-            transport.set_read_buffer_limits(high=_BUFFER_BYTES)  # type: ignore[attr-defined]  # uvloop's
+        self.transport = made
+        made.set_write_buffer_limits(high=_BUFFER_BYTES)
+        if self.port.tls is not None:
+            made.set_read_buffer_limits(high=_BUFFER_BYTES)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _error: Exception | None) -> None:
         """Forget the connection, and leave nothing for the collector: it hardly ever runs over a large index."""
-        self._table.leave(self)
-        # gunicorn would keep the connection for three seconds, in case the application wants to know.
-        task, self._task = self._task, None
-        super().connection_lost(exc)
-        if self._flow_control is not None:
-            self._flow_control.resume_writing()
-        if task is None or task.done():
-            self._dissolve()
-            return
-        if self._awaiting_request:
-            self._request_ready.set()
-        # Its body is not counted any more, and nobody waits for the answer.
-        task.cancel()
-        task.add_done_callback(self._dissolve)
+        self.port.table.leave(self)
+        self._closed = True
+        self.resume_writing()
+        self.transport = self.greeting = self.peer = self._parser = None
+        if self._exchange is not None:
+            # Its body is not counted any more, and nobody waits for the answer.
+            self._exchange.cancel()
 
-    def _dissolve(self, _task: object = None) -> None:
-        """Let go of what points back to here."""
-        for name in ("_callback_parser", "_body_receiver", "_flow_control", "transport", "writer", "greeting", "peer"):
-            setattr(self, name, None)
+    def pause_writing(self) -> None:
+        """The peer has not taken what was written."""
+        self._unread = self.loop.create_future()
+
+    def resume_writing(self) -> None:
+        """The peer has taken it."""
+        if self._unread is not None:
+            self._unread.set_result(None)
+            self._unread = None
+
+    def data_received(self, data: bytes) -> None:
+        """Read requests, or what follows of one."""
+        if self._closed:
+            return
+        if self._exchange is not None and self._exchange.complete:
+            self._behind += data
+        elif self._begun:
+            self._parse(data)
+        else:
+            self._begin(data)
+        self.balance()
+
+    @property
+    def known(self) -> bool:
+        """Whether its source has sent a valid request."""
+        return self.port.table.knows(self.source)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is in progress: the next head is incomplete, or the connection is closing."""
+        return self._exchange is None or self._closed
+
+    @property
+    def busy(self) -> bool:
+        """Whether a whole request is being answered, to somebody who reads answers."""
+        return self._exchange is not None and self._exchange.complete and not self._closed and self._unread is None
+
+    def overdue(self, now: float) -> bool:
+        """Whether it has been waited for too long: its handshake and first request, its next, its reading."""
+        if self._unread is not None:
+            return now - self.used > UNREAD_SECONDS
+        allowed = STUCK_SECONDS if not self.idle else self.port.keepalive if self.valid else FIRST_REQUEST_SECONDS
+        return now - self.used > allowed
 
     def close(self) -> None:
         """Send what is to be sent, then end."""
-        self._close_transport()
+        if self.transport is not None and not self._closed:
+            self.transport.close()
+        self._closed = True
 
     def end(self) -> None:
         """End at once, in the middle of a handshake too."""
-        self.ended = True
+        self._ended = True
         if self.transport is not None:
             self.transport.abort()
-        elif self.greeting is not None:
+        # Without a handshake the greeting is over in a moment; uvloop leaks one that is cancelled.
+        elif self.greeting is not None and self.port.tls is not None:
             self.greeting.cancel()
 
     def give_way(self) -> None:
@@ -169,170 +196,198 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
         if self.reading is None:
             self.end()
         elif not self.reading.expired():
-            self.reading.reschedule(self.worker.loop.time())
-
-    @property
-    def known(self) -> bool:
-        """Whether its source has sent a valid request."""
-        return self._table.knows(self.source)
-
-    @property
-    def idle(self) -> bool:
-        """Whether no request is in progress: the next head is incomplete, or the connection is closing."""
-        return self._current_request is None or self._closed
-
-    @property
-    def busy(self) -> bool:
-        """Whether a whole request is being answered, to somebody who reads answers."""
-        if self.idle or self._flow_control is None or self._flow_control.write_paused:
-            return False
-        receiver = self._body_receiver
-        return receiver is None or bool(receiver._complete)  # noqa: SLF001 gunicorn's own
-
-    def overdue(self, now: float) -> bool:
-        """Whether it has been waited for too long: its handshake and first request, its next, its reading."""
-        if self._flow_control is not None and self._flow_control.write_paused:
-            return now - self.used > UNREAD_SECONDS
-        allowed = STUCK_SECONDS if not self.idle else self._keepalive if self.valid else FIRST_REQUEST_SECONDS
-        return now - self.used > allowed
+            self.reading.reschedule(self.loop.time())
 
     def served(self) -> None:
         """A valid request has been answered."""
         self.used = time.monotonic()
         self.valid = True
-        self._table.served(self)
+        self.port.table.served(self)
 
     async def hold(self, size: int, seconds: float) -> bool:
         """Whether so many bytes of a body may be held in memory, until `release`; that is waited for if need be."""
-        return await self._table.hold_by(self, size, self.worker.loop.time() + seconds)
+        return await self.port.table.hold_by(self, size, self.loop.time() + seconds)
 
     def release(self) -> None:
         """The body is gone."""
-        self._table.release(self)
+        self.port.table.release(self)
 
-    def _build_http_scope(self, request: object, sockname: object, peername: object) -> dict[str, Any]:
-        scope: dict[str, Any] = super()._build_http_scope(request, sockname, peername)
-        scope["connection"] = self
-        return scope
-
-    def _will_close(self, request: object, response_requires_close: bool) -> bool:
+    async def write(self, data: bytes) -> None:
+        """Send it, and wait until the peer takes it."""
         self.used = time.monotonic()
-        return bool(self.worker.draining or super()._will_close(request, response_requires_close))
+        if not self._closed:
+            self.transport.write(data)
+            if self._unread is not None:
+                await self._unread
 
-    def _resume_reading(self) -> None:
-        """Read on once what is pipelined is answered: gunicorn would read more after each answer, without end."""
-        if self._http1_buffered() <= _BUFFER_BYTES:
-            super()._resume_reading()
+    def refuse(self, status: int, text: str) -> None:
+        """Answer what cannot be read, or a failure of ours, and close."""
+        body = text.encode()
+        headers = (b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body)), _CLOSE
+        if not self._closed:
+            self.transport.write(encoded(status, headers, body))
+        self.close()
 
-    def _is_websocket_upgrade(self, _request: object) -> bool:
-        return False
+    def balance(self) -> None:
+        """Read on only while little waits for the application, or for its turn behind an answer."""
+        waiting = len(self._behind) + (self._exchange.waiting_bytes if self._exchange is not None else 0)
+        paused = waiting > _BUFFER_BYTES
+        if paused != self._paused and not self._closed:
+            self._paused = paused
+            (self.transport.pause_reading if paused else self.transport.resume_reading)()
 
-    def _feed_callback_parser(self, data: bytes) -> bool:
-        self._answered = False
-        while data:
-            try:
-                going_on = bool(super()._feed_callback_parser(data))
-            except ValueError:
-                # A Content-Length beyond 4,300 digits, which Python refuses to read as a number.
-                self._send_error_response(400, "Invalid header")
-                self._close_transport()
-                return False
-            if self._held is None or not going_on:
-                return going_on
-            held, self._held = self._held, None
-            data = self._answer(b"".join(held)) if self._callback_parser.is_complete else self._hand_over(held)
-        return True
+    def answered(self, *, keep: bool) -> None:
+        """The request is done with: read the next one, or close."""
+        self._exchange = None
+        if self._closed or not keep:
+            self.close()
+            return
+        self._parser.reset()
+        self._begun = False
+        behind = bytes(self._behind)
+        self._behind.clear()
+        if behind:
+            self._begin(behind)
+        self.balance()
+
+    def _begin(self, data: bytes) -> None:
+        """Read from the start of a request. One is answered at once; those behind it wait for a turn in the loop."""
+        request = None if self._unread is not None or self.port.state.draining else plain_request(data)
+        if request is not None:
+            if self.peer is not None and has_left(self.peer):
+                self.port.table.end(self, "left")
+                return
+            response = self.port.direct(request.target, request.headers, request.body)
+            if response is not None:
+                self.transport.write(response)
+                self.served()
+                data = request.behind
+        if data:
+            self._begun = True
+            self._head_bytes = self._chunks = self._chunk_bytes = 0
+            self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
+        if self._parser is None:
+            self._parser = http.PythonProtocol(
+                on_header=self._on_header,
+                on_headers_complete=self._on_headers_complete,
+                on_body=self._on_body,
+                on_message_complete=self._on_message_complete,
+                limit_request_line=LINE_BYTES,
+                limit_request_fields=FIELDS,
+                limit_request_field_size=FIELD_BYTES,
+            )
+        try:
+            self._parser.feed(data)
+        except http.ParseError as error:
+            self.refuse(_REFUSALS.get(type(error), 400), str(error))
+        except ValueError:
+            # A Content-Length beyond 4,300 digits, which Python refuses to read as a number.
+            self.refuse(400, "Invalid header")
+        else:
+            self._behind += self._parser.remaining()
+
+    def _on_header(self, name: bytes, value: bytes) -> None:
+        self._head_bytes += len(name) + len(value)
+        if self._head_bytes > _HEAD_BYTES:
+            raise http.LimitRequestHeaders("Request headers are too large")
 
     def _on_headers_complete(self) -> bool:
-        parser = self._callback_parser
-        self._chunks = self._chunk_bytes = 0
-        if (
-            self._awaiting_request
-            and not self._answered
-            and parser.method == b"POST"
-            and not parser.is_chunked
-            and parser.should_keep_alive
-            and parser.http_version == (1, 1)
-            and not self.worker.draining
-            and not self._flow_control.write_paused
-        ):
-            self._held = []
-            return False
         self.used = time.monotonic()
-        return bool(super()._on_headers_complete())
+        self._exchange = _Exchange(self, self._parser)
+        return False  # the body is read
 
     def _on_body(self, chunk: bytes) -> None:
-        if self._callback_parser.is_chunked:
+        if self._parser.is_chunked:
             self._chunks += 1
             self._chunk_bytes += len(chunk)
             if self._chunks > _CHUNKS + self._chunk_bytes // _CHUNK_BYTES:
-                raise ParseError("Too many small chunks")
-        if self._held is None:
-            super()._on_body(chunk)
-        else:
-            self._held.append(chunk)
+                raise http.ParseError("Too many small chunks")
+        if self._exchange is not None:
+            self._exchange.feed(chunk)
 
     def _on_message_complete(self) -> None:
-        if self._held is None:
-            super()._on_message_complete()
-
-    def _answer(self, body: bytes) -> bytes:
-        """Answer a complete review, and return the bytes that follow it."""
-        if self.peer is not None and has_left(self.peer):
-            self._table.end(self, "left")
-            return b""
-        parser = self._callback_parser
-        response = self._direct(parser.path, parser.headers, body)
-        if response is None:
-            return self._hand_over([body])
-        self.transport.write(response)
-        self._answered = True
-        self.served()
-        self.req_count += 1
-        # gunicorn's timer runs from when its own task began to wait; `overdue` takes its place.
-        self._cancel_keepalive_timer()
-        behind: bytes = parser.remaining()
-        parser.reset()
-        return behind
-
-    def _hand_over(self, held: list[bytes]) -> bytes:
-        """Let gunicorn handle the request as usual, with the held body."""
-        self.used = time.monotonic()
-        super()._on_headers_complete()
-        for chunk in held:
-            super()._on_body(chunk)
-        if self._callback_parser.is_complete:
-            super()._on_message_complete()
-        return b""
+        if self._exchange is not None:
+            self._exchange.feed(b"", complete=True)
 
 
-class HealthConnection(Connection):
-    """One connection to the plain port, of which gunicorn counts none: an idle one does not hold up a stop."""
+class _Exchange:
+    """A request for the ASGI callable, whose body may still arrive, and the response."""
 
-    def __init__(self, worker: Any, source: str) -> None:  # noqa: ANN401 gunicorn publishes no types
-        super().__init__(worker, source)
-        self._table = worker.health_table
-        self.app = worker.health
-        self._direct = _never
+    def __init__(self, connection: Connection, parser: Any) -> None:  # noqa: ANN401 gunicorn publishes no types
+        self._connection = connection
+        self._method = parser.method
+        self._keep = parser.should_keep_alive and parser.method != b"CONNECT"
+        self._awaits_continue = parser.http_version >= (1, 1) and (b"expect", b"100-continue") in parser.headers
+        self._chunks: deque[bytes] = deque()
+        self._arrived = asyncio.Event()
+        self._start: Mapping[str, Any] = {}
+        self._responded = False
+        self.waiting_bytes = 0
+        self.complete = False
+        path, _, query = parser.path.partition(b"?")
+        scope = {
+            "type": "http",
+            "http_version": "{}.{}".format(*parser.http_version),
+            "method": parser.method.decode(),
+            "scheme": "http" if connection.port.tls is None else "https",
+            "path": unquote_to_bytes(path).decode(errors="replace"),
+            "raw_path": path,
+            "query_string": query,
+            # Names with an underscore would be mistaken for others in a WSGI environment.
+            "headers": [field for field in parser.headers if b"_" not in field[0]],
+            "connection": connection,
+        }
+        self._task: asyncio.Task[None] | None = connection.loop.create_task(self._run(scope))
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        """Begin to read."""
-        super().connection_made(transport)
-        if not self.ended:
-            self.worker.nr_conns -= 1
+    def feed(self, chunk: bytes, *, complete: bool = False) -> None:
+        """More of the body has come."""
+        if chunk:
+            self._chunks.append(chunk)
+            self.waiting_bytes += len(chunk)
+        self.complete = complete
+        self._arrived.set()
 
-    def end(self) -> None:
-        """End at once. Without a handshake the greeting is over in a moment; uvloop leaks one that is cancelled."""
-        self.ended = True
-        if self.transport is not None:
-            self.transport.abort()
+    def cancel(self) -> None:
+        """Stop answering. A cancelled task keeps where it was cancelled, and so this object, which would keep it."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        if not self._conn_lost_handled:
-            self.worker.nr_conns += 1
-        super().connection_lost(exc)
+    async def _run(self, scope: Mapping[str, Any]) -> None:
+        try:
+            await self._connection.port.app(scope, self._receive, self._send)
+        except Exception:  # noqa: BLE001 a bug of ours must not keep the connection
+            _log.exception("Error in ASGI application")
+            if not self._responded:
+                self._connection.refuse(500, "Internal Server Error")
+            self._keep = False
+        finally:
+            self._connection.answered(keep=self._keep and self._responded and self.complete)
 
+    async def _receive(self) -> Mapping[str, Any]:
+        if self._awaits_continue and not self._arrived.is_set():
+            await self._connection.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self._awaits_continue = False
+        while not self._chunks and not self.complete:
+            self._arrived.clear()
+            await self._arrived.wait()
+        chunk = self._chunks.popleft() if self._chunks else b""
+        self.waiting_bytes -= len(chunk)
+        self._connection.balance()
+        return {"type": "http.request", "body": chunk, "more_body": bool(self._chunks) or not self.complete}
 
-def _never(_target: bytes, _headers: object, _body: bytes) -> None:
-    return None
+    async def _send(self, message: Mapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self._start = message
+            self._awaits_continue = False
+            return
+        headers = [*self._start["headers"]]
+        if self._connection.port.state.draining or _CLOSE in headers:
+            self._keep = False
+        if not self._keep and _CLOSE not in headers:
+            headers.append(_CLOSE)
+        self._responded = True
+        body = b"" if self._method == b"HEAD" else message["body"]
+        await self._connection.write(encoded(self._start["status"], headers, body))

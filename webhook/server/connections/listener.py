@@ -6,11 +6,9 @@ The event loop's own server asks for a protocol before it knows who calls, and c
 import asyncio
 import contextlib
 import socket
-import ssl
-from collections.abc import Callable
 
-from webhook.server.connections.connection import FIRST_REQUEST_SECONDS, Connection, has_left
-from webhook.server.connections.connection_table import ConnectionTable, source_of
+from webhook.server.connections.connection import FIRST_REQUEST_SECONDS, Connection, Port, has_left
+from webhook.server.connections.connection_table import source_of
 
 # As long as a burst is waited for elsewhere; then it is the others' turn.
 _AT_ONCE = 64
@@ -20,20 +18,12 @@ _GOODBYE_SECONDS = 2.0  # for the peer to confirm the end of TLS; until then its
 
 
 class Listener:
-    """A listening socket whose connections the table knows."""
+    """The listening socket of a port."""
 
-    def __init__(
-        self,
-        listening: socket.socket,
-        table: ConnectionTable,
-        make: Callable[[str], Connection],
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
+    def __init__(self, listening: socket.socket, port: Port) -> None:
         self._loop = asyncio.get_running_loop()
         self._socket = listening
-        self._table = table
-        self._make = make
-        self._tls = tls
+        self._port = port
         self._open = True
         listening.setblocking(False)
         self._listen()
@@ -43,9 +33,6 @@ class Listener:
         if self._open:
             self._open = False
             self._loop.remove_reader(self._socket)
-
-    async def wait_closed(self) -> None:
-        """Nothing to wait for; gunicorn asks."""
 
     def _listen(self) -> None:
         if self._open:
@@ -62,8 +49,8 @@ class Listener:
                 self._loop.call_later(_PAUSE_SECONDS, self._listen)
                 return
             accepted.setblocking(False)
-            connection = self._make(source_of(address[0]))
-            if self._table.admit(connection):
+            connection = Connection(self._port, source_of(address[0]))
+            if self._port.table.admit(connection):
                 connection.greeting = self._loop.create_task(self._greet(accepted, connection))
             else:
                 accepted.close()
@@ -72,17 +59,18 @@ class Listener:
         """Hand the connection to its protocol, after the handshake where there is one."""
         seconds = {}
         connection.peer = accepted
-        if self._tls is not None:
+        if self._port.tls is not None:
             seconds = {"ssl_handshake_timeout": FIRST_REQUEST_SECONDS, "ssl_shutdown_timeout": _GOODBYE_SECONDS}
         try:
             with contextlib.suppress(OSError):
                 if has_left(accepted):
-                    self._table.end(connection, "left")
+                    self._port.table.end(connection, "left")
                     return
-                await self._loop.connect_accepted_socket(lambda: connection, accepted, ssl=self._tls, **seconds)
+                tls = self._port.tls
+                await self._loop.connect_accepted_socket(lambda: connection, accepted, ssl=tls, **seconds)
         finally:
             if connection.transport is None:
-                self._table.leave(connection)
+                self._port.table.leave(connection)
                 accepted.close()
                 # A cancelled task keeps where it was cancelled, and so the connection, which would keep the task.
                 connection.greeting = connection.peer = None
