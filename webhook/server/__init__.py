@@ -1,8 +1,8 @@
 """The webhook's process.
 
     run            the settings of one process, and gunicorn around them
-    worker         gunicorn's asgi worker with its defects fixed: TLS, deadlines, limits, drain
-    connections    accepting connections, which one gives way, and reading one, with a fast path for reviews
+    worker         the worker process: two ports, deadlines, limits, drain
+    connections    accepting connections, which one gives way, and reading requests
     asgi           the ASGI callables: the two admission routes, health
     costly         costly objects, judged by processes
     request_body   reading a body within limits
@@ -10,7 +10,6 @@
     wsgi_bridge    every other route: Flask, in threads
     routes         the Flask applications
     tls            a TLS context that follows its files
-    allocator      memory that goes back to the system once it is free
     state          what changes while the process serves
     file_watchers  tasks beside the requests: configuration and certificates
 
