@@ -28,6 +28,33 @@ _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.
 _WAIT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 
 
+# Counters that `Metrics.count` counts: name, what is counted, labels.
+_COUNTERS = {
+    "admission_errors": ("Reviews that failed by a bug.",),
+    "connections_ended": (
+        "Connections that the server ended or refused: made-room, over-share, refused, body-bytes, late, left.",
+        *("port", "reason"),
+    ),
+    "certificate_faults": ("Certificate files that could not be served; the last good pair stayed.",),
+    "fallbacks": ("Pods whose hard constraints gave way, or would have.", "mode"),
+    "injections": ("Pods that were given constraints, or would have been.", "mode"),
+    "deliveries": (
+        "Deployments and StatefulSets of the mutating route, by what came of the plan of their SpreadGroup.",
+        "outcome",
+    ),
+    "feasibility": (
+        "Dry runs by what they came to (fits, does-not-fit, unknown) and what was in the way.",
+        *("verdict", "cause"),
+    ),
+    "injections_skipped": ("Pods of the mutating route that got nothing, by the reason.", "reason"),
+    "costly_reviews": (
+        "Objects that cost much beside the cluster: judged, too-costly (time ran out), busy or crowded (no turn).",
+        "outcome",
+    ),
+    "admission_refusals": ("Requests answered with a 4xx.", "status"),
+}
+
+
 class Known(Protocol):
     """What is known of one kind of object in the cluster. Unit: ``age`` is in seconds."""
 
@@ -57,18 +84,14 @@ class Metrics:
         self._requests: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
         self._results: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         self._missing: collections.Counter[str] = collections.Counter()
-        self._failed: defaultdict[str, int] = defaultdict(int)
         self._durations: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(_SECONDS) + 1))
         self._seconds: defaultdict[str, float] = defaultdict(float)
-        self._register_reviews(registry)
-        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
-        self.errors = counter("evenspread_admission_errors", "Reviews that failed by a bug.")
+        self._counters = {
+            name: Counter(f"evenspread_{name}", title, labels, registry=registry)
+            for name, (title, *labels) in _COUNTERS.items()
+        }
+        gauge = partial(Gauge, registry=registry)
         self.open_connections = gauge("evenspread_open_connections", "Connections on the admission port.")
-        self._connection_ends = counter(
-            "evenspread_connections_ended",
-            "Connections that the server ended or refused: made-room, over-share, refused, body-bytes, late, left.",
-            ["port", "reason"],
-        )
         self.certificate_begin = gauge(
             "evenspread_certificate_not_before_timestamp_seconds", "From when on the served certificate is valid."
         )
@@ -78,49 +101,23 @@ class Metrics:
         self.authority_expiry = gauge(
             "evenspread_ca_expiry_timestamp_seconds", "When the CA ends that signs certificates; 0 if it is not ours."
         )
-        self.certificate_faults = counter(
-            "evenspread_certificate_faults", "Certificate files that could not be served; the last good pair stayed."
-        )
         self.config_valid = gauge("evenspread_config_valid", "1 if the configuration file as it stands is in use.")
         self.config_valid.set(1)
-        register_process(registry)
-        registry.register(self)
-
-    def _register_reviews(self, registry: CollectorRegistry) -> None:
-        """What answers come to."""
-        histogram, counter = partial(Histogram, registry=registry), partial(Counter, registry=registry)
-        self._fallbacks = counter(
-            "evenspread_fallbacks", "Pods whose hard constraints gave way, or would have.", ["mode"]
-        )
-        self._injections = counter(
-            "evenspread_injections", "Pods that were given constraints, or would have been.", ["mode"]
-        )
-        self._deliveries = counter(
-            "evenspread_deliveries",
-            "Deployments and StatefulSets of the mutating route, by what came of the plan of their SpreadGroup.",
-            ["outcome"],
-        )
-        self._feasibility = counter(
-            "evenspread_feasibility",
-            "Dry runs by what they came to (fits, does-not-fit, unknown) and what was in the way.",
-            ["verdict", "cause"],
-        )
-        self._skipped = counter(
-            "evenspread_injections_skipped", "Pods of the mutating route that got nothing, by the reason.", ["reason"]
-        )
-        self._waits = histogram(
+        self._waits = Histogram(
             "evenspread_arrival_wait_seconds",
             "Reviews that waited for their pod's owner or namespace (arrived, gave-up), or for the first lists of the "
             "cluster (listed, not-listed).",
             ["outcome"],
             buckets=_WAIT_SECONDS,
+            registry=registry,
         )
-        self._costly = counter(
-            "evenspread_costly_reviews",
-            "Objects that cost much beside the cluster: judged, too-costly (time ran out), busy or crowded (no turn).",
-            ["outcome"],
-        )
-        self._refusals = counter("evenspread_admission_refusals", "Requests answered with a 4xx.", ["status"])
+        register_process(registry)
+        registry.register(self)
+
+    def count(self, counter: str, *labels: str, by: int = 1) -> None:
+        """Count in one of the counters with these values of its labels."""
+        found = self._counters[counter]
+        (found.labels(*labels) if labels else found).inc(by)
 
     def collect(self) -> Iterator[Metric]:
         """The plain tables, as the client library asks for them."""
@@ -140,8 +137,6 @@ class Metrics:
             results.add_metric(labels, count)
         for rule, count in list(self._missing.items()):
             results.add_metric([rule, "not-evaluated", ""], count)
-        for rule, count in list(self._failed.items()):
-            results.add_metric([rule, "error", ""], count)
         yield results
         yield CounterMetricFamily(
             "evenspread_log_lines_dropped", "Log lines that nobody read in time.", value=dropped_lines()
@@ -173,43 +168,11 @@ class Metrics:
 
     def rule_failed(self, rule: str) -> None:
         """One rule that raised."""
-        self._failed[rule] += 1
-
-    def fell_back(self, mode: str) -> None:
-        """One pod whose hard constraints gave way (``inject``) or would have (``observe``)."""
-        self._fallbacks.labels(mode).inc()
-
-    def injected(self, mode: str) -> None:
-        """One pod that was patched (``inject``) or would have been (``observe``)."""
-        self._injections.labels(mode).inc()
-
-    def delivered(self, outcome: str) -> None:
-        """One workload of the mutating route."""
-        self._deliveries.labels(outcome).inc()
-
-    def tried(self, verdict: str, cause: str) -> None:
-        """One dry run; ``cause`` is empty where nothing is in the way, or nobody knows."""
-        self._feasibility.labels(verdict, cause).inc()
-
-    def skipped(self, reason: str) -> None:
-        """One review of the mutating route that came to nothing."""
-        self._skipped.labels(reason).inc()
+        self._results[rule, "error", ""] += 1
 
     def waited(self, outcome: str, seconds: float) -> None:
         """One review that waited, by how that ended; ``crowded`` where too many waited already."""
         self._waits.labels(outcome).observe(seconds)
-
-    def costly(self, outcome: str) -> None:
-        """One costly object: ``judged``, ``too-costly``, or ``busy`` and ``crowded`` where no process was free."""
-        self._costly.labels(outcome).inc()
-
-    def connection_ended(self, port: str, reason: str) -> None:
-        """One connection that was ended or refused by the server, for want of room or of a request."""
-        self._connection_ends.labels(port, reason).inc()
-
-    def refused(self, status: int) -> None:
-        """One request answered with a 4xx."""
-        self._refusals.labels(str(status)).inc()
 
     def follow_cluster(self, known: Callable[[], Iterable[Known]]) -> None:
         """Publish what is known of the cluster, asked for anew at every scrape."""

@@ -68,11 +68,11 @@ def exposed():
     metrics.follow_cluster(lambda: [KNOWN])
     metrics.answered("validate", "allow", dry_run=False, seconds=0.001)
     metrics.rules([("max-skew", "warn")], ["zone-missing"])
-    metrics.injected("inject")
-    metrics.skipped("owner-unknown")
-    metrics.delivered("delivered")
-    metrics.connection_ended("webhook", "late")
-    metrics.refused(429)
+    metrics.count("injections", "inject")
+    metrics.count("injections_skipped", "owner-unknown")
+    metrics.count("deliveries", "delivered")
+    metrics.count("connections_ended", "webhook", "late")
+    metrics.count("admission_refusals", "429")
     found = {}
     for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? ", metrics.text().decode(), re.MULTILINE):
         found.setdefault(name, set()).update(re.findall(r"(\w+)=", labels))

@@ -48,9 +48,7 @@ def test_the_settings_that_kube_apiserver_needs():
 
     assert OPTIONS["keepalive"] > 90, "kube-apiserver keeps idle connections for 90 s"
     assert OPTIONS["workers"] == 1
-    assert connection.http.PythonProtocol is PythonProtocol, (
-        "the C parser takes bare LF and obs-fold"
-    )
+    assert connection.http.PythonProtocol is PythonProtocol, "the C parser takes bare LF and obs-fold"
 
 
 def test_large_reviews_wait_for_room_and_a_thread(server):

@@ -112,12 +112,12 @@ class AdmissionApp:
         try:
             answer = await self._answer(route, scope, receive, body, began)
         except ReviewError as error:
-            metrics.refused(error.status)
+            metrics.count("admission_refusals", str(error.status))
             await respond(send, error.status, f"{error.message}\n".encode())
         except BodyError as error:
             if error.status is None:
                 return
-            metrics.refused(error.status)
+            metrics.count("admission_refusals", str(error.status))
             unread = await self._unread(route, scope, receive, body, error.status)
             if unread is None:
                 await refuse(scope, receive, send, error.status, f"{error.message}\n".encode())

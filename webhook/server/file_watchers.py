@@ -64,7 +64,7 @@ async def follow_certificates(state: State, tls: RotatingTls) -> None:
         state.metrics.certificate_expiry.set(tls.expires.timestamp())
         if state.own_certificate is not None and state.own_certificate.authority_expires is not None:
             state.metrics.authority_expiry.set(state.own_certificate.authority_expires.timestamp())
-        state.metrics.certificate_faults.inc(tls.faults - counted)
+        state.metrics.count("certificate_faults", by=tls.faults - counted)
         counted = tls.faults
         await asyncio.sleep(_LOOK_SECONDS)
 

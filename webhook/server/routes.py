@@ -48,7 +48,7 @@ def create_admission(state: State) -> Flask:
 
     @app.errorhandler(ReviewError)
     def no_review(error: ReviewError) -> Response:
-        state.metrics.refused(error.status)
+        state.metrics.count("admission_refusals", str(error.status))
         return Response(f"{error.message}\n", status=error.status, content_type=_TEXT)
 
     return app

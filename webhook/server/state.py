@@ -90,21 +90,21 @@ class State:
         word = "error" if answer.failed else "allow" if decision.allowed else "deny"
         self.metrics.answered(route, word, dry_run=request.dry_run, seconds=seconds)
         if answer.failed:
-            self.metrics.errors.inc()
+            self.metrics.count("admission_errors")
         lacked = [each.rule for each in decision.not_evaluated if each.fault is None]
         self.metrics.rules([(each.finding.rule, each.mode) for each in decision.findings], lacked)
         if len(lacked) < len(decision.not_evaluated):
             self._account_for_faults(route, answer)
         if decision.feasibility is not None:
-            self.metrics.tried(decision.feasibility.verdict, decision.feasibility.cause)
+            self.metrics.count("feasibility", decision.feasibility.verdict, decision.feasibility.cause)
         if decision.fallback is not None:
-            self.metrics.fell_back("inject" if decision.fallback.patch else "observe")
+            self.metrics.count("fallbacks", "inject" if decision.fallback.patch else "observe")
         if decision.delivery:
-            self.metrics.delivered(decision.delivery)
+            self.metrics.count("deliveries", decision.delivery)
         elif decision.injection is not None:
-            self.metrics.injected("inject" if decision.injection.patch else "observe")
+            self.metrics.count("injections", "inject" if decision.injection.patch else "observe")
         elif route == "mutate" and decision.reason:
-            self.metrics.skipped(decision.reason)
+            self.metrics.count("injections_skipped", decision.reason)
         # A plain yes is logged for debugging only: there are thousands a minute.
         said = bool(decision.warnings or decision.patch or not decision.allowed)
         level = logging.INFO if said else logging.DEBUG

@@ -106,7 +106,8 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         # Loaded objects stay; a full collection that walks through them and a large index would delay every request.
         gc.freeze()
         gc.set_threshold(COLLECT_AFTER)
-        ended, most = app.state.metrics.connection_ended, self.cfg.worker_connections
+        ended = partial(app.state.metrics.count, "connections_ended")
+        most = self.cfg.worker_connections
         self._connections = ConnectionTable("admission", most, ended=ended)
         plain = ConnectionTable("health", HEALTH_CONNECTIONS, budget=_HEALTH_BODY_BYTES, ended=ended)
         self._tables = self._connections, plain

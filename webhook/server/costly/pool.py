@@ -88,7 +88,7 @@ class ReviewerPool:
     async def decide(self, job: Job, caller: Caller, until: float) -> Decision | Failed | str:
         """The decision by ``until`` (of `time.perf_counter`), or why there is none, as rules say it."""
         decision = await self._decide(job, caller, until)
-        self._metrics.costly(_OUTCOMES[decision] if isinstance(decision, str) else "judged")
+        self._metrics.count("costly_reviews", _OUTCOMES[decision] if isinstance(decision, str) else "judged")
         return decision
 
     async def _decide(self, job: Job, caller: Caller, until: float) -> Decision | Failed | str:
