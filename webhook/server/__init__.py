@@ -10,6 +10,7 @@
     wsgi_bridge    every other route: Flask, in threads
     routes         the Flask applications
     tls            a TLS context that follows its files
+    allocator      memory that goes back to the system once it is free
     state          what changes while the process serves
     file_watchers  tasks beside the requests: configuration and certificates
 

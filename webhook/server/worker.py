@@ -9,8 +9,6 @@ Source: gunicorn 27.0.1 workers/base.py.
 """
 
 import asyncio
-import contextlib
-import ctypes
 import gc
 import logging
 import os
@@ -28,6 +26,7 @@ import uvloop
 from gunicorn.arbiter import Arbiter
 from gunicorn.workers import base
 
+from webhook.server.allocator import give_memory_back, keep_large_blocks_apart
 from webhook.server.asgi import AdmissionApp
 from webhook.server.connections.connection import Port
 from webhook.server.connections.connection_table import ConnectionTable, Member
@@ -52,9 +51,6 @@ _TURN_SECONDS = 0.001
 COLLECT_AFTER = 10_000
 # Below, nobody misses what the C library keeps.
 _MUCH_BYTES = 8 * 1024 * 1024
-_MMAP_THRESHOLD = -3  # malloc.h
-# Bodies of reviews are larger when they are long; what is smaller comes and goes too often for a system call each.
-_LARGE_BYTES = 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
@@ -207,24 +203,6 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         tls: ssl.SSLContext | None = None,
     ) -> Port:
         return Port(table=table, app=app, direct=direct, state=self.app.state, keepalive=self.cfg.keepalive, tls=tls)
-
-
-def keep_large_blocks_apart() -> None:
-    """Have the C library take each large block from the system and return it as soon as it is free.
-
-    It begins so, but from the first that is freed on it takes all up to that size from its heap, where what stands
-    behind them keeps what is free: beside 150,000 pods bodies of 7 MiB took replicas past 512 MiB so, and past 411 no
-    more (docs/reliability.md).
-    Source: mallopt(3), "dynamic mmap threshold".
-    """
-    with contextlib.suppress(OSError, AttributeError):  # a C library without it
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
-
-
-def give_memory_back() -> None:
-    """Have the C library return what bodies and connections took; it would keep it, in pieces. Takes 1 to 2 ms."""
-    with contextlib.suppress(OSError, AttributeError):  # a C library without it
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _raise_descriptor_limit(wanted: int) -> None:
