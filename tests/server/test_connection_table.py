@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.server.connections.connection_table import ConnectionTable, source_of
+from webhook.server.connection_table import ConnectionTable, source_of
 
 
 class Connection:

@@ -2,7 +2,9 @@
 
     run            the settings of one process, and gunicorn around them
     worker         the worker process: two ports, deadlines, limits, drain
-    connections    accepting connections, which one gives way, and reading requests
+    listener       accepting connections, known by their source before the handshake
+    connection_table  which connection gives way where there is no room for all
+    connection     reading requests, and a short way for plain ones (plain_request)
     asgi           the ASGI callables: the two admission routes, health
     costly         costly objects, judged by processes
     request_body   reading a body within limits

@@ -23,7 +23,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.rules.limits.size import BUSY, TOO_LONG
 from webhook.logs import bounded
-from webhook.server.connections.connection import Connection
+from webhook.server.connection import Connection
 from webhook.server.costly.job import Job, decision_of
 from webhook.server.costly.pool import ReviewerPool, answers_to
 from webhook.server.first_lists import FirstLists

@@ -28,9 +28,9 @@ from gunicorn.workers import base
 
 from webhook.server.allocator import give_memory_back, keep_large_blocks_apart
 from webhook.server.asgi import AdmissionApp
-from webhook.server.connections.connection import Port
-from webhook.server.connections.connection_table import ConnectionTable, Member
-from webhook.server.connections.listener import Listener
+from webhook.server.connection import Port
+from webhook.server.connection_table import ConnectionTable, Member
+from webhook.server.listener import Listener
 from webhook.server.request_body import Application
 from webhook.server.state import State
 

@@ -20,8 +20,8 @@ from urllib.parse import unquote_to_bytes
 from gunicorn.asgi import parser as http
 from msgspec import Struct
 
-from webhook.server.connections.connection_table import ConnectionTable
-from webhook.server.connections.plain_request import FIELD_BYTES, FIELDS, LINE_BYTES, plain_request
+from webhook.server.connection_table import ConnectionTable
+from webhook.server.plain_request import FIELD_BYTES, FIELDS, LINE_BYTES, plain_request
 from webhook.server.request_body import Application, encoded
 from webhook.server.state import State
 

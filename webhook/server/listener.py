@@ -7,8 +7,8 @@ import asyncio
 import contextlib
 import socket
 
-from webhook.server.connections.connection import FIRST_REQUEST_SECONDS, Connection, Port, has_left
-from webhook.server.connections.connection_table import source_of
+from webhook.server.connection import FIRST_REQUEST_SECONDS, Connection, Port, has_left
+from webhook.server.connection_table import source_of
 
 # As long as a burst is waited for elsewhere; then it is the others' turn.
 _AT_ONCE = 64

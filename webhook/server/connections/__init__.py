@@ -1,1 +1,0 @@
-"""Connections: accepting them, which one gives way where there is no room for all, and reading one."""
