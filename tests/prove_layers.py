@@ -69,7 +69,7 @@ BREAKS = {
     "inside the conformance room": ("webhook/cli/commands/version.py", "import webhook.conformance.validate_cases"),
     "no command knows another command": (
         "webhook/cli/commands/explain/page.py",
-        "import webhook.cli.commands.simulate.words",
+        "import webhook.cli.commands.simulate.targets",
     ),
     "inside the commands": ("webhook/cli/main.py", "import webhook.cli.commands.version"),
     "inside checking": ("webhook/cli/commands/version.py", "import webhook.cli.checking.autoscalers"),

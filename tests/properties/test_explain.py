@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
-from webhook.cli.commands.explain.answer import AnsweredQuestion
-from webhook.cli.commands.explain.as_json import shape
+from webhook.answers import explained as documents
 from webhook.cli.commands.explain.page import render
 from webhook.conformance.validate_cases import members
 from webhook.conformance.verdict_cases import Scenario, read_scenario
@@ -112,9 +111,12 @@ class TestRecordedScenarios:
 
     def test_it_can_be_printed_and_encoded(self, name):
         for scenario, found in explained(name):
-            answer = AnsweredQuestion(of_pod(scenario.pod, Context(policy=policy(), version=RECORDED)), found)
+            answer = documents.AnsweredQuestion(of_pod(scenario.pod, Context(policy=policy(), version=RECORDED)), found)
             assert all(line.isprintable() for line in "".join(render(answer, color=False)).splitlines())
-            assert msgspec.json.decode(msgspec.json.encode(shape(answer)))["message"] == found.verdict.sentence
+            assert (
+                msgspec.json.decode(msgspec.json.encode(documents.explained(answer)))["message"]
+                == found.verdict.sentence
+            )
 
 
 @st.composite

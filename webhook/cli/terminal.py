@@ -68,10 +68,10 @@ def print_values(value: object, output: str) -> None:
     else:
         from webhook.core.yaml_block import block  # noqa: PLC0415 only needed for YAML
 
-        print_results([block(value)])
+        print_results([block(msgspec.to_builtins(value))])
 
 
-def one_or_all(values: Sequence[Json]) -> object:
+def one_or_all(values: Sequence[object]) -> object:
     """One value as it is, several as a list."""
     return values[0] if len(values) == 1 else values
 

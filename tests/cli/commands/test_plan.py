@@ -1,6 +1,5 @@
 """``evenspread plan``: the page, the JSON, the patches, and what is said of groups that cannot be planned."""
 
-import importlib
 import json
 import shlex
 
@@ -11,7 +10,8 @@ from cluster.api import NOT_INSTALLED, FakeApi
 from manifest import workload
 from msgspec.structs import replace
 
-from webhook.cli.commands.plan import run
+from webhook.answers import planned
+from webhook.cli.commands.plan import targets
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 SIX = "a: a0 a1 | b: b0 b1 | c: c0 c1"
@@ -110,10 +110,10 @@ def test_fields_with_which_every_order_that_is_tried_gets_stuck(plan):
 )
 def test_few_orders_are_not_none_and_most_are_not_all(plan, monkeypatch, share, told):
     def found(*given):
-        real = run.answer(*given)
+        real = planned.plan_answer(*given)
         return replace(real, seen=replace(real.seen, stuck=share))
 
-    monkeypatch.setattr(importlib.import_module("webhook.cli.commands.plan.command"), "answer", found)
+    monkeypatch.setattr(targets, "plan_answer", found)
     _, out, _ = plan(group(), *map(shard, range(3)))
     assert f"can get stuck in {told} of the orders, so:\n" in out
 

@@ -82,6 +82,12 @@ class Plan(Struct, frozen=True, kw_only=True):
     outlook: Outlook | None = None
     same_up_to: int = 0
 
+    @property
+    def pins(self) -> list[tuple[Shard, tuple[str, ...]]]:
+        """Each shard with the zones that it is pinned to."""
+        zones = self.loads.of_shards if self.loads is not None else ((),) * len(self.shards)
+        return [*zip(self.shards, zones, strict=True)]
+
 
 class Setting(Struct, frozen=True, kw_only=True):
     """Where the pods are to go: the cluster without any of the group, and what it has room for.

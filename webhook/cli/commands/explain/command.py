@@ -8,19 +8,17 @@ from pathlib import Path
 import click
 from msgspec import Raw, Struct, structs
 
+from webhook.answers.explained import AnsweredQuestion, explained
 from webhook.cli import find_object
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource, cluster_with_pods
 from webhook.cli.commands.explain import pending
-from webhook.cli.commands.explain.answer import AnsweredQuestion
-from webhook.cli.commands.explain.as_json import shape
 from webhook.cli.commands.explain.page import render as render_page
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
 from webhook.cli.options import current_cluster_options, frame_options, output_option
 from webhook.cli.terminal import (
-    Json,
     collect_rarely,
     colored,
     one_or_all,
@@ -102,7 +100,7 @@ def explain(  # noqa: PLR0913 one parameter an option
     if output == "text":
         print_results(pages(answers, partial(render_page, color=colored(sys.stdout))))
     elif answers:
-        print_values(one_or_all([*map(shape, answers)]), output)
+        print_values(one_or_all([*map(explained, answers)]), output)
     if asked.holes or not answers:
         context.exit(Exit.UNREADABLE)
     nowhere = any(each.question.refused or (each.explanation.cause and not each.question.bound) for each in answers)
@@ -202,10 +200,5 @@ def _pending(known: ClusterSource, given: Given, frame: Frame, output: str, *, e
     if output == "text":
         print_results(pending.render(groups, index, where, color=colored(sys.stdout), options=given.words))
     else:
-        print_values([*map(_group, groups)], output)
+        print_values([explained(each.answer, each.names) for each in groups], output)
     return Exit.FINDINGS if any(each.answer.explanation.cause for each in groups) else Exit.FINE
-
-
-def _group(each: pending.WaitingPods) -> Json:
-    """A group: its pods, and the answer for the first of them."""
-    return {"pods": [f"{pod.meta.namespace}/{pod.meta.name}" for pod in each.pods], **shape(each.answer)}

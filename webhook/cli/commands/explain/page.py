@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from webhook.cli.commands.explain.answer import AnsweredQuestion
+from webhook.answers.explained import AnsweredQuestion
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Paint, wrapped
 from webhook.core.api.written_selector import requirement_in_words
 from webhook.core.explain.cause_text import (

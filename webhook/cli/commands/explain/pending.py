@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from webhook.cli.commands.explain.answer import AnsweredQuestion
+from webhook.answers.explained import AnsweredQuestion
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
 from webhook.core.coming_pods.next_pod import problem_of
@@ -41,6 +41,11 @@ class WaitingPods(Struct, frozen=True, kw_only=True):
     kind: PendingCause
     answer: AnsweredQuestion
     pods: tuple[Pod, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The pods as ``namespace/name``."""
+        return tuple(f"{pod.meta.namespace}/{pod.meta.name}" for pod in self.pods)
 
 
 def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), options: str = "") -> list[WaitingPods]:

@@ -6,12 +6,12 @@ from functools import partial
 import click
 from msgspec import structs
 
+from webhook.answers.planned import planned
 from webhook.cli.cluster_source import cluster_with_pods
-from webhook.cli.commands.plan.as_json import patches, shape
-from webhook.cli.commands.plan.manifests import manifests
+from webhook.cli.commands.plan.manifests import manifests, patches
 from webhook.cli.commands.plan.page import render as page
-from webhook.cli.commands.plan.run import Answer, answer
-from webhook.cli.commands.plan.targets import asked, is_group, no_shard, objects_in
+from webhook.cli.commands.plan.targets import is_group, no_shard, objects_in, planned_groups
+from webhook.cli.commands.plan.written import PlannedGroup
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
@@ -24,14 +24,14 @@ from webhook.core.workloads.reading import has_template
 _PRINTED = {"patch": patches, "manifest": manifests}
 
 
-def _say_what_lacks(of: Answer, output: str) -> None:
+def _say_what_lacks(of: PlannedGroup, output: str) -> None:
     """What somebody who only reads the patches or the manifests would not see."""
-    for name in of.asked.taken if output == "manifest" else ():
+    for name in of.taken if output == "manifest" else ():
         say(no_shard(name))
-    if not of.fits:
-        why = "no fields can do" if of.derived.plan is None else "the plan is not proven to place all pods"
-        say(f"group {one_line(of.group.name, 63)}: {why}; -o text says more")
-    elif output == "patch" and len(of.asked.written) < of.group.shards:
+    if not of.answer.derived.fits:
+        why = "no fields can do" if of.answer.derived.plan is None else "the plan is not proven to place all pods"
+        say(f"group {one_line(of.answer.group.name, 63)}: {why}; -o text says more")
+    elif output == "patch" and len(of.written) < of.answer.group.shards:
         say("there is no patch for shards that nobody has written; -o manifest prints them")
 
 
@@ -72,7 +72,7 @@ def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame:
         lost="there is nothing to plan for without them",
     )
     frame = structs.replace(frame, namespace=frame.namespace or DEFAULT_NAMESPACE)
-    answers = [answer(each, frame.policy) for each in asked(files, objects, name, known, frame)]
+    answers = planned_groups(files, objects, name, known, frame)
     if output == "text":
         print_results(pages(answers, partial(page, color=colored(sys.stdout))))
     elif output in {"patch", "manifest"}:
@@ -80,5 +80,5 @@ def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame:
         for each in answers:
             _say_what_lacks(each, output)
     else:
-        print_values(one_or_all([*map(shape, answers)]), output)
-    click.get_current_context().exit(Exit.FINE if all(each.fits for each in answers) else Exit.FINDINGS)
+        print_values(one_or_all([planned(each.answer) for each in answers]), output)
+    click.get_current_context().exit(Exit.FINE if all(each.answer.derived.fits for each in answers) else Exit.FINDINGS)

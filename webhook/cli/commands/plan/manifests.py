@@ -1,10 +1,11 @@
-"""``-o manifest`` of ``evenspread plan``: what to apply, a group and its shards with the plan's fields."""
+"""``-o manifest`` and ``-o patch`` of ``evenspread plan``: a group and its shards with the plan's fields."""
 
+import json
 from collections.abc import Iterator, Mapping
 
-from webhook.cli.commands.plan.as_json import fields_as_json
-from webhook.cli.commands.plan.run import Answer
-from webhook.cli.commands.plan.written import Written
+import msgspec
+
+from webhook.cli.commands.plan.written import PlannedGroup, Written
 from webhook.cli.terminal import Json
 from webhook.core.api.well_known import INJECTED_ANNOTATION
 from webhook.core.groups.fields import with_value
@@ -15,21 +16,41 @@ from webhook.core.yaml_block import block
 _MADE_UP = "made up: give it your containers, volumes and Service"
 
 
-def manifests(of: Answer) -> Iterator[str]:
+def manifests(of: PlannedGroup) -> Iterator[str]:
     """A YAML document for the SpreadGroup, and one for each shard; none without a plan, nor over another workload."""
-    plan = of.derived.plan
+    plan = of.answer.derived.plan
     if plan is None:
         return
-    yield _document(of.asked.manifest)
+    yield _document(of.manifest)
     for shard in plan.shards:
-        if shard.name in of.asked.taken:
+        if shard.name in of.taken:
             continue
         yield from _shard(of, shard, plan.fields[shard.name])
 
 
-def _shard(of: Answer, shard: Shard, fields: Fields) -> Iterator[str]:
+def patches(of: PlannedGroup) -> Iterator[str]:
+    """A kubectl command for each existing workload: merge patches, which replace whole lists."""
+    plan = of.answer.derived.plan
+    for name, fields in plan.fields.items() if plan is not None else ():
+        if (written := of.written.get(name)) is None:
+            continue
+        patch = json.dumps({"spec": {"template": {"spec": spec_of(fields)}}}, separators=(",", ":"))
+        quoted = patch.replace("'", "'\\''")
+        kind = written.maker.workload.kind.lower()
+        yield f"kubectl patch {kind} {name} -n {of.answer.group.namespace} --type merge -p '{quoted}'\n"
+
+
+def spec_of(fields: Fields) -> Json:
+    """The plan's part of a pod's spec."""
+    return {
+        "topologySpreadConstraints": msgspec.to_builtins(fields.constraints),
+        "affinity": msgspec.to_builtins(fields.affinity),
+    }
+
+
+def _shard(of: PlannedGroup, shard: Shard, fields: Fields) -> Iterator[str]:
     """The workload of a shard; one that nobody has written is as the first that somebody has, else made up."""
-    group, written = of.group, of.asked.written
+    group, written = of.answer.group, of.written
     own = written.get(shard.name)
     first = own or next(iter(written.values()), None)
     if first is None:
@@ -39,9 +60,9 @@ def _shard(of: Answer, shard: Shard, fields: Fields) -> Iterator[str]:
     if first is not None and own is None:
         value = _renamed(value, first, group, shard)
         note = f"as {first.name}; see whether more in it is of that shard alone"
-    given = fields_as_json(fields)
+    given = spec_of(fields)
     edits = (
-        Edit(f"{path}spec.topologySpreadConstraints", given["constraints"] or None),
+        Edit(f"{path}spec.topologySpreadConstraints", given["topologySpreadConstraints"] or None),
         Edit(f"{path}spec.affinity", given["affinity"]),
     )
     yield _document(applied(value, edits), note)

@@ -4,8 +4,9 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from webhook.cli.commands.plan.as_json import fields_as_json
-from webhook.cli.commands.plan.run import Answer
+from webhook.answers.planned import PlacedPod, PlanAnswer
+from webhook.cli.commands.plan.manifests import spec_of
+from webhook.cli.commands.plan.written import PlannedGroup
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.groups.derive import on, place
@@ -22,10 +23,10 @@ _NAME = 40
 _LEAST = 0.01
 
 
-def render(of: Answer, *, color: bool) -> Iterator[str]:
+def render(target: PlannedGroup, *, color: bool) -> Iterator[str]:
     """The page, piece by piece."""
-    paint = Paint(color=color)
-    yield from _asked(of, paint)
+    paint, of = Paint(color=color), target.answer
+    yield from _asked(target, paint)
     yield "\n"
     yield from _before(of, paint)
     yield "\n"
@@ -41,10 +42,11 @@ def render(of: Answer, *, color: bool) -> Iterator[str]:
         for each in of.derived.nearest:
             yield from wrapped(each, indent="  ")
     if plan is not None:
-        yield from _fields(of, plan, paint)
+        yield from _fields(target, plan, paint)
 
 
-def _asked(of: Answer, paint: Paint) -> Iterator[str]:
+def _asked(target: PlannedGroup, paint: Paint) -> Iterator[str]:
+    of = target.answer
     group, rooms = of.group, of.derived.setting.rooms
     apart = f", which share no {together(map(place, group.never_share))}" if group.never_share else ""
     shards = f"{plural(group.shards, 'shard')} of {plural(group.pods_per_shard, 'pod')}{apart}"
@@ -57,19 +59,19 @@ def _asked(of: Answer, paint: Paint) -> Iterator[str]:
     where = f"{place(group.zone_key)}s that take pods: {zones}; " if group.names_zones else "nodes that take pods: "
     nodes = plural(rooms.nodes, "node") if group.names_zones else rooms.nodes
     yield f"  {where}{nodes}\n"
-    if of.asked.known.running:
-        run = "pod runs" if of.asked.known.running == 1 else "pods run"
-        yield from wrapped(f"note: {of.asked.known.running} {run} already; all are placed anew here", indent="  ")
+    if of.known.running:
+        run = "pod runs" if of.known.running == 1 else "pods run"
+        yield from wrapped(f"note: {of.known.running} {run} already; all are placed anew here", indent="  ")
     if empty := [one_line(each, _NAME) for each in group.domains or () if each not in rooms.of_zones]:
         yield from wrapped(f"note: no node takes a pod in {together(empty)}, which the group names", indent="  ")
     if of.stands:
-        whose = "of its templates" if of.asked.freed is of.asked.known else "that are stored for it"
+        whose = "that are stored for it" if target.stored else "of its templates"
         yield f"  note: the fields {whose} keep the caps, and stay\n"
-    for note in of.asked.notes:
+    for note in target.notes:
         yield from wrapped(f"note: {note}", indent="  ")
 
 
-def _before(of: Answer, paint: Paint) -> Iterator[str]:
+def _before(of: PlanAnswer, paint: Paint) -> Iterator[str]:
     """What the fields before come to: the template's own, or the caps as maxSkew."""
     seen, what = of.seen, "the fields of the templates" if of.own else "the caps taken for maxSkew"
     if seen is None:
@@ -103,10 +105,10 @@ def _share(of: float) -> str:
     return f"more than {1 - _LEAST:.0%}" if 1 - _LEAST < of < 1 else f"{of:.0%}"
 
 
-def _left(of: Answer, witness: Sequence[Step]) -> list[str]:
+def _left(of: PlanAnswer, witness: Sequence[Step]) -> list[str]:
     """The next pod of each shard that has not all of its pods, as far as shards are told apart."""
     made = Counter(step.batch for step in witness)
-    shards = of.asked.known.shards[: of.group.shards] if of.group.never_share else ()
+    shards = of.known.shards[: of.group.shards] if of.group.never_share else ()
     left = [
         f"{one_line(shard.name, _NAME)}-{made[number]}"
         for number, shard in enumerate(shards)
@@ -115,14 +117,14 @@ def _left(of: Answer, witness: Sequence[Step]) -> list[str]:
     return left or [plural(of.group.pods - len(witness), "pod")]
 
 
-def _steps(of: Answer, steps: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _steps(of: PlanAnswer, steps: Sequence[PlacedPod]) -> Iterator[str]:
     """Pods and their nodes, in the order in which they are placed."""
-    column, slots = of.asked.known.index.view().column(of.group.zone_key), of.asked.known.index.view().slots
+    column, slots = of.known.index.view().column(of.group.zone_key), of.known.index.view().slots
     told = []
-    for pod, node in steps[:_MOST_STEPS]:
-        number = column.of[slots[node]]
+    for each in steps[:_MOST_STEPS]:
+        number = column.of[slots[each.node]]
         zone = f" ({one_line(column.values[number], _NAME)})" if number >= 0 else ""
-        told.append(f"{one_line(pod, _NAME)} -> {one_line(node, _NAME)}{zone}")
+        told.append(f"{one_line(each.pod, _NAME)} -> {one_line(each.node, _NAME)}{zone}")
     rest = f"; {len(steps) - _MOST_STEPS} more" if len(steps) > _MOST_STEPS else ""
     yield from wrapped(f"{', '.join(told)}{rest}", indent="    ")
 
@@ -141,7 +143,7 @@ _PROOFS = {
 }
 
 
-def _after(of: Answer, plan: Plan, paint: Paint) -> Iterator[str]:
+def _after(of: PlanAnswer, plan: Plan, paint: Paint) -> Iterator[str]:
     yield paint("what keeps the caps", BOLD) + "\n"
     for key, each in plan.keeping.items():
         yield from wrapped(f"{place(key)}: {_way(of.group, plan, key, each)}", indent="  ")
@@ -179,7 +181,7 @@ def _constraints(plan: Plan) -> tuple[SpreadConstraint, ...]:
     return next(iter(plan.fields.values())).constraints
 
 
-def _proof(of: Answer, plan: Plan) -> str:
+def _proof(of: PlanAnswer, plan: Plan) -> str:
     if plan.proof is not Proof.ZONE_BY_ZONE or plan.loads is None:
         return _PROOFS[plan.proof]
     rooms, where = of.derived.setting.rooms, place(of.group.zone_key)
@@ -211,20 +213,18 @@ def _picture(group: Group, plan: Plan, loads: Loads) -> Iterator[str]:
     yield f"{row('pods', {zone: str(loads.of_zones[zone]) for zone in zones})}{allowed}\n"
 
 
-def _fields(of: Answer, plan: Plan, paint: Paint) -> Iterator[str]:
+def _fields(target: PlannedGroup, plan: Plan, paint: Paint) -> Iterator[str]:
     """The constraints, which are the same for all shards, and the affinity of one of them."""
     name, fields = next(iter(plan.fields.items()))
-    given = fields_as_json(fields)
-    spec = {"topologySpreadConstraints": given["constraints"], "affinity": given["affinity"]}
-    text = block({key: value for key, value in spec.items() if value})
+    text = block({key: value for key, value in spec_of(fields).items() if value})
     yield "\n" + paint(f"pod template of {one_line(name, _NAME)}", BOLD) + "\n"
     yield textwrap.indent(text, "  ")
-    restarts = of.restarts(plan)
+    restarts = target.answer.restarts(plan)
     restart = f"; a changed template restarts its shard, so {plural(restarts, 'workload')} would"
     how = (
         "-o patch prints a command for each shard that there is, -o manifest all that there is to apply"
         f"{restart if restarts else '; no template that there is changes'}"
-        if of.asked.written
+        if target.written
         else "-o manifest prints the SpreadGroup and a StatefulSet for each shard, to fill in and apply"
     )
     yield from wrapped(how, paint, DIM)

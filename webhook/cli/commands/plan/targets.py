@@ -11,9 +11,10 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from webhook.answers.planned import plan_answer
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource
-from webhook.cli.commands.plan.written import Value, Written, applicable, group_manifest, object_of
+from webhook.cli.commands.plan.written import PlannedGroup, Value, Written, applicable, group_manifest, object_of
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
 from webhook.cli.terminal import Json, print_faults, say
@@ -27,7 +28,7 @@ from webhook.core.coming_pods.next_pod import coming_pod
 from webhook.core.groups.fields import missing_terms, ours, unpinned
 from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
-from webhook.core.groups.status.members import Gathered, Member, gathered, not_told_apart
+from webhook.core.groups.status.members import Member, gathered, not_told_apart
 from webhook.core.groups.status.stored import Stored, stored_of
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.scheduler.problem import NOT_EVALUATED
@@ -38,24 +39,6 @@ from webhook.manifests.reading.files import read_files
 from webhook.snapshot.load import Item
 
 _CONFIG_MAP = "ConfigMap"
-
-
-class Asked(Struct, frozen=True, kw_only=True):
-    """A group and its shards.
-
-    Shape: ``before`` is the plan that the cluster has stored for it, and ``freed`` what is known without its zones.
-    ``written`` are the workloads that there are, by name; ``manifest`` is the SpreadGroup to apply. ``taken`` are names
-    that expected shards would get, and that other workloads of the namespace have. ``notes`` are what its author should
-    know of the question.
-    """
-
-    known: Gathered
-    freed: Gathered
-    before: Stored
-    written: Mapping[str, Written]
-    manifest: Json
-    taken: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 class _Wanted(NamedTuple):
@@ -104,9 +87,9 @@ def objects_in(files: Sequence[str]) -> list[Object]:
     return found
 
 
-def asked(
+def planned_groups(
     files: Sequence[str], objects: Iterable[Object], name: str, known: ClusterSource, frame: Frame
-) -> list[Asked]:
+) -> list[PlannedGroup]:
     """The groups among the files' objects; without files those of the namespace, or the one of that name.
 
     Errors: CommandError for a group that cannot be read, and where there is none.
@@ -124,7 +107,7 @@ def asked(
         raise CommandError(
             f"{where}: no {KIND}{f' {name}' * bool(name)}, and no ConfigMap with cluster-size", Exit.UNREADABLE
         )
-    return [_asked(each, read, known, frame) for each in groups]
+    return [_planned(each, read, known, frame) for each in groups]
 
 
 def _of_cluster(known: ClusterSource, *, groups: bool) -> Iterator[Object]:
@@ -203,7 +186,7 @@ def _named_by(group: Group, found: Sequence[Maker]) -> Group:
     return replace(group, selector=LabelSelector(match_labels=common), shard_label=apart[0])
 
 
-def _asked(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> Asked:
+def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> PlannedGroup:
     group = wanted.group
     there = known.index.every_group().get(group.namespace, ())
     status = next((each.status for each in there if each.meta.name == group.name), None) or GroupStatus()
@@ -219,10 +202,10 @@ def _asked(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> 
     taken = tuple(each.name for each in found.shards[: group.shards] if each.name in others)
     labels = f"{one_line(compile_selector(group.selector).text, 200)} and {one_line(group.shard_label, 63)}"
     none = f"no workload with the labels {labels} is known: pods are made up, and request nothing"
-    return Asked(
-        known=found,
-        freed=gathered(group, members, known.index) if status.workloads else found,
-        before=before,
+    freed = gathered(group, members, known.index) if status.workloads else found
+    return PlannedGroup(
+        answer=plan_answer(found, freed, before, frame.policy),
+        stored=bool(status.workloads),
         written={each.name: each for each in mine if each.name in shards},
         manifest=wanted.manifest,
         taken=taken,

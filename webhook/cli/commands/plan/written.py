@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw, Struct
 
+from webhook.answers.planned import PlanAnswer
 from webhook.cli.terminal import Json
 from webhook.core.api.spread_group import API_VERSION, KIND
 from webhook.core.api.types import TypeMeta
@@ -32,6 +33,26 @@ class Written(Struct, frozen=True):
     def manifest(self, namespace: str) -> Json:
         """The object to apply."""
         return applicable(self.of, object_of(self.value), namespace)
+
+
+class PlannedGroup(Struct, frozen=True, kw_only=True):
+    """A group with its plan, and the objects of it that somebody has written.
+
+    Attributes:
+        answer: The plan.
+        stored: Whether the cluster has stored a plan for it.
+        written: The existing workloads by name.
+        manifest: The SpreadGroup to apply.
+        taken: Names of expected shards that other workloads of the namespace have.
+        notes: What the group's author should know.
+    """
+
+    answer: PlanAnswer
+    stored: bool
+    written: Mapping[str, Written]
+    manifest: Json
+    taken: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def object_of(value: Value) -> Mapping[str, object]:

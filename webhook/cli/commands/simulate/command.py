@@ -7,8 +7,8 @@ from functools import partial
 import click
 from msgspec import structs
 
+from webhook.answers.simulated import simulated
 from webhook.cli.cluster_source import cluster_with_pods
-from webhook.cli.commands.simulate.as_json import shape
 from webhook.cli.commands.simulate.page import render as page
 from webhook.cli.commands.simulate.targets import asked, is_kept, wanted
 from webhook.cli.exit_codes import CommandError, Exit
@@ -115,7 +115,7 @@ def simulate(  # noqa: PLR0913 one parameter an option
     if output == "text":
         print_results(pages(answers, partial(page, color=colored(sys.stdout))))
     else:
-        print_values(shape(answers), output)
+        print_values(simulated(answers), output)
     click.get_current_context().exit(_code(answers, holes=holes))
 
 

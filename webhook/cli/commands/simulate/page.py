@@ -3,17 +3,11 @@
 Names from outside are bounded; tables fit 80 columns while names are of the usual length.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
-from webhook.cli.commands.simulate.words import (
-    doubt,
-    likely_line,
-    not_evaluated,
-    odds,
-    scaled_line,
-    told,
-    verdict,
-)
+from webhook.answers.simulated import doubt, not_evaluated, outcome_text, verdict_text
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
 from webhook.core.explain.cause_text import cause_summary, in_the_way
 from webhook.core.explain.explanation import Balance, Explanation
@@ -29,6 +23,8 @@ _MAX_WORKLOADS = 12  # named one by one
 _MAX_MOVES = 12
 _MAX_DOMAINS = 12  # drawn one by one; of more, those with the fewest pods
 _WIDEST_BAR = 24
+_MOST_NODES = 6
+_SMALL = 20  # a probability with a denominator up to here is printed as a fraction
 _NAME = 40  # characters of a name in a table
 _COLORS = {Outcome.FITS: GREEN, Outcome.STUCK: YELLOW, Outcome.NO_FIT: RED, Outcome.UNKNOWN: YELLOW}
 
@@ -38,8 +34,8 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
     paint, of = Paint(color=color), answer.outcomes
     if answer.event:
         yield paint(f"if {one_line(answer.event, 200)}:", BOLD) + "\n"
-    yield from wrapped(verdict(of), paint, _COLORS[of.whole.outcome])
-    for line in (doubt(of), odds(of), likely_line(answer), scaled_line(answer)):
+    yield from wrapped(verdict_text(of), paint, _COLORS[of.whole.outcome])
+    for line in (doubt(of), _odds(of), _likely(answer), _scaled(answer)):
         if line:
             yield from wrapped(line, paint)
     for note in answer.notes:
@@ -72,7 +68,7 @@ def _each(answer: Answer, paint: Paint) -> Iterator[str]:
         told_here = end is not None and (bool(of.alone) or len(ends) > 1)
         yield from ["\n"] * told_here
         indent = "" if told_here else "  "
-        yield from wrapped(f"{workload.title} {told(each)}", paint, _COLORS[each.outcome], indent=indent)
+        yield from wrapped(f"{workload.title} {outcome_text(each)}", paint, _COLORS[each.outcome], indent=indent)
         if end is not None and told_here:
             yield from (f"  {line}" for line in _waits(end, paint, grown=answer.grown))
             yield from wrapped(f"fix: {found[0].text}", paint, indent="  ") if found else ()
@@ -186,3 +182,40 @@ def _help(found: Sequence[SuggestedChange], workload: SimulatedWorkload, paint: 
     for each in found:
         harms = f" (then {' and '.join(each.harms)})" if each.harms else ""
         yield from wrapped(f"{each.text}{harms}", paint, indent="  ")
+
+
+def _odds(of: Outcomes) -> str:
+    """How often an order gets stuck; empty where that is not known, or plain."""
+    found = of.simulation
+    if found is None or found.outcome is not Outcome.STUCK or found.stuck is None:
+        return ""
+    if found.sampled:
+        return f"{round(found.stuck * found.sampled):,} of {found.sampled:,} single orders tried get stuck"
+    exact = Fraction(found.stuck).limit_denominator(_SMALL)
+    said = f"{exact.numerator:,} in {exact.denominator:,}" if abs(exact - found.stuck) < 1e-9 else ""
+    share = said or f"{found.stuck * 100:.2g} %"
+    return f"{share} of these orders get stuck, if every pod and every node is as likely as any other"
+
+
+def _scaled(answer: Answer) -> str:
+    """What becomes of as many pods as autoscalers may ask for; empty where none may ask for more."""
+    of, scaled = answer.outcomes, answer.scaled
+    if scaled is None:
+        return ""
+    several = len(of.workloads) > 1
+    whose = "each autoscaler's" if several else "the autoscaler's"
+    subject = "they" if several else "it"
+    return f"at {whose} maximum ({plural(scaled.wanted, 'pod')}) {subject} {outcome_text(scaled, several=several)}"
+
+
+def _likely(answer: Answer) -> str:
+    """Where the scheduler would most likely put the pods, and how often it would get stuck; empty where none fits."""
+    of, likely = answer.outcomes, answer.likely
+    if likely is None or not likely.placed or of.whole.outcome is Outcome.NO_FIT:
+        return ""
+    nodes = Counter(each.node for each in likely.placed)
+    shown = listed([f"{pods:,} on {one_line(node, 40)}" for node, pods in sorted(nodes.items())], _MOST_NODES)
+    told = f"by its scores the scheduler would most likely put {shown}"
+    if any(each.best > 1 for each in likely.placed):
+        told += ", or nodes as good"
+    return f"{told}; {likely.stuck:,} of {likely.runs:,} such runs get stuck" if likely.runs else told

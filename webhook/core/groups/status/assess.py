@@ -207,8 +207,7 @@ def _held(seen: Seen, before: Status, standing: Derived, fresh: Derived) -> _Pla
 def _workloads(seen: Seen, plan: Plan) -> Iterator[PlannedWorkload]:
     kinds = {each.name: each.workload.kind for each in seen.members}
     otherwise = next(iter(kinds.values()), _KIND)
-    pins = plan.loads.of_shards if plan.loads is not None else ((),) * len(plan.shards)
-    for shard, zones in zip(plan.shards, pins, strict=True):
+    for shard, zones in plan.pins:
         fields = plan.fields[shard.name]
         yield PlannedWorkload(
             kind=kinds.get(shard.name, otherwise),

@@ -55,6 +55,5 @@ def anew(known: Gathered, freed: Gathered, policy: Policy, *, searches: bool) ->
 
 def keeps_pins(plan: Plan, stored: Stored) -> bool:
     """Whether no shard that had zones gets others."""
-    pins = plan.loads.of_shards if plan.loads is not None else ((),) * len(plan.shards)
-    new = {shard.value: zones for shard, zones in zip(plan.shards, pins, strict=True)}
+    new = {shard.value: zones for shard, zones in plan.pins}
     return all(zones == new.get(shard, zones) for shard, zones in stored.zones.items())

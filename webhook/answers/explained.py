@@ -1,0 +1,247 @@
+"""Why a pod has no node: the answer of ``evenspread explain`` and its document."""
+
+from itertools import zip_longest
+
+from msgspec import UNSET, Struct, UnsetType
+
+from webhook.answers.document import Document, Range
+from webhook.core.api.types import Toleration
+from webhook.core.changes.candidates import PodFix
+from webhook.core.explain.cause_text import not_evaluated_lines, relief_text
+from webhook.core.explain.edit_target import EditTarget, command, patch
+from webhook.core.explain.explanation import Balance, Explanation
+from webhook.core.index import node_sets
+from webhook.core.scheduler.plugins.status import OK
+from webhook.core.scheduler.verdict import Cause, Verdict
+from webhook.core.text import one_line
+from webhook.core.what_if.questions import Question
+from webhook.core.what_if.refused import Refused
+from webhook.core.what_if.replicas import Replicas
+
+
+class AnsweredQuestion(Struct, frozen=True):
+    """A question about a pod, and its explanation.
+
+    Attributes:
+        question: The question.
+        explanation: Its answer.
+        missing: A line for each kind of the cluster that could not be read.
+        options: The options with which kubectl reaches the live cluster.
+        replicas: What each fix does to all pods of the workload. None if unknown, empty if nobody asked.
+    """
+
+    question: Question
+    explanation: Explanation
+    missing: tuple[str, ...] = ()
+    options: str = ""
+    replicas: tuple[Replicas | None, ...] = ()
+
+    @property
+    def not_evaluated(self) -> tuple[str, ...]:
+        """A line for each thing that could change the answer and is not evaluated."""
+        to_come = () if self.question.exists else (*self.question.unknown, "AdmissionPlugins")
+        lines = not_evaluated_lines(self.explanation.not_evaluated, to_come)
+        return (*lines, *map(one_line, self.missing))
+
+    def patch(self, fix: PodFix) -> list[dict[str, object]] | None:
+        """The fix as a JSON patch of the object to edit. None if there is none."""
+        target = self.question.target
+        return None if target is None else patch(fix, target, self.question.pod)
+
+    def command(self, fix: PodFix) -> str | None:
+        """The same as a command to copy."""
+        target, operations = self.question.target, self.patch(fix)
+        return None if target is None or operations is None else command(operations, target, self.options)
+
+
+class NodeStatus(Document, frozen=True):
+    """kube-scheduler's status of one node."""
+
+    code: str
+    plugin: str
+    reasons: tuple[str, ...]
+
+
+class ConstraintState(Document, frozen=True):
+    """A spread constraint and its domains: counted pods by domain, of which ``foreign`` are of other workloads."""
+
+    topology_key: str
+    when_unsatisfiable: str | None
+    max_skew: int
+    min_domains: int | None
+    domains: dict[str, int]
+    global_minimum: int
+    name: str
+    meant: str | None
+    counted: int
+    foreign: int | None
+
+
+class PodName(Document, frozen=True):
+    """The pod. If it does not exist yet, it is the next one of its workload."""
+
+    namespace: str
+    name: str
+    exists: bool
+
+
+class Detail(Document, frozen=True):
+    """One obstacle, and the nodes that it closes."""
+
+    plugin: str
+    text: str
+    nodes: tuple[str, ...]
+
+
+class OpenWay(Document, frozen=True):
+    """Parts of the pod's demands. Without all of them, these nodes admit the pod."""
+
+    without: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+
+class FieldChange(Document, frozen=True):
+    """A field and its new value. None removes the field."""
+
+    path: str
+    value: object
+
+
+class ReplicaRange(Range, frozen=True):
+    """How many of the wanted replicas then have a node."""
+
+    wanted: int
+
+
+class Fix(Document, frozen=True):
+    """A change of the pod's constraints with which a node admits it."""
+
+    text: str
+    nodes: tuple[str, ...]
+    changes: tuple[FieldChange, ...]
+    fits: ReplicaRange | None
+    patch: list[dict[str, object]] | None
+    command: str | None
+
+
+class ClusterRelief(Document, frozen=True):
+    """A change of the cluster, or a toleration, with which a node admits the pod."""
+
+    what: str
+    text: str
+    nodes: tuple[str, ...]
+    tolerations: tuple[Toleration, ...]
+
+
+class Edit(Document, frozen=True):
+    """The object to edit. ``path`` is None if its constraints cannot be changed."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    path: str | None
+    note: str
+
+
+class Explained(Document, frozen=True, kw_only=True):
+    """Why one pod has no node. ``pods`` are all that wait for the same, with ``--pending`` only."""
+
+    pods: tuple[str, ...] | UnsetType = UNSET
+    refused: tuple[Refused, ...] | UnsetType = UNSET
+    message: str
+    cause: Cause | None
+    nodes: dict[str, NodeStatus]
+    constraints: tuple[ConstraintState, ...]
+    not_evaluated: tuple[str, ...]
+    title: str
+    pod: PodName
+    notes: tuple[str, ...]
+    details: tuple[Detail, ...]
+    ways: tuple[OpenWay, ...]
+    fixes: tuple[Fix, ...]
+    reliefs: tuple[ClusterRelief, ...]
+    edit: Edit | None
+
+
+def explained(answer: AnsweredQuestion, pods: tuple[str, ...] | UnsetType = UNSET) -> Explained:
+    """The document of an answer; ``pods`` are those that wait for the same."""
+    explanation, question = answer.explanation, answer.question
+    names, meta = explanation.verdict.nodes.names_of, question.pod.meta
+    return Explained(
+        pods=pods,
+        refused=question.refused or UNSET,
+        message=question.settled or explanation.verdict.sentence,
+        cause=None if question.settled else explanation.cause,
+        nodes=_nodes(explanation.verdict),
+        constraints=tuple(map(_constraint, explanation.balances)),
+        not_evaluated=answer.not_evaluated,
+        title=question.title,
+        pod=PodName(namespace=meta.namespace, name=meta.name, exists=question.exists),
+        notes=question.notes,
+        details=tuple(
+            Detail(plugin=each.plugin, text=each.text, nodes=(*names(each.nodes),)) for each in explanation.obstacles
+        ),
+        ways=tuple(OpenWay(without=way.parts, nodes=(*names(way.nodes),)) for way in explanation.ways),
+        fixes=tuple(_fix(*each, answer) for each in zip_longest(explanation.fixes, answer.replicas)),
+        reliefs=tuple(
+            ClusterRelief(
+                what=each.what,
+                text=relief_text(each, explanation),
+                nodes=(*names(each.nodes),),
+                tolerations=each.tolerations,
+            )
+            for each in explanation.reliefs
+        ),
+        edit=None if question.target is None else _edit(question.target),
+    )
+
+
+def _fix(fix: PodFix, replicas: Replicas | None, answer: AnsweredQuestion) -> Fix:
+    explanation = answer.explanation
+    fits = ReplicaRange(min=replicas.fewest, max=replicas.most, wanted=replicas.wanted) if replicas else None
+    at = f"{answer.question.path}spec.topologySpreadConstraints"
+    return Fix(
+        text=explanation.in_words(fix),
+        nodes=(*explanation.verdict.nodes.names_of(fix.open),),
+        changes=tuple(FieldChange(path=f"{at}{each.at}", value=each.value) for each in fix.changes),
+        fits=fits,
+        patch=answer.patch(fix),
+        command=answer.command(fix),
+    )
+
+
+def _edit(target: EditTarget) -> Edit:
+    return Edit(
+        api_version=target.api_version,
+        kind=target.kind,
+        namespace=target.namespace,
+        name=target.name,
+        path=None if target.path is None else f"{target.path}spec.topologySpreadConstraints",
+        note=target.note,
+    )
+
+
+def _nodes(verdict: Verdict) -> dict[str, NodeStatus]:
+    statuses = {
+        verdict.nodes.names[slot]: NodeStatus(code=status.code, plugin=status.plugin, reasons=status.reasons)
+        for status, members in ((OK, verdict.feasible), *verdict.failed)
+        for slot in node_sets.to_slots(members)
+    }
+    return dict(sorted(statuses.items()))
+
+
+def _constraint(balance: Balance) -> ConstraintState:
+    domains, company = balance.domains, balance.company
+    return ConstraintState(
+        topology_key=domains.constraint.topology_key,
+        when_unsatisfiable=balance.written.when_unsatisfiable,
+        max_skew=domains.constraint.max_skew,
+        min_domains=balance.written.min_domains,
+        domains=dict(sorted(domains.counts.items())),
+        global_minimum=domains.global_minimum,
+        name=balance.name,
+        meant=balance.meant,
+        counted=sum(domains.match_num.values()),
+        foreign=None if company is None else company.foreign,
+    )

@@ -1,0 +1,236 @@
+"""The plan for a group, beside what its caps as maxSkew come to: the answer of ``evenspread plan`` and its document."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from webhook.answers.document import Document
+from webhook.core.api.types import LabelSelector, SpreadConstraint
+from webhook.core.groups.caps import Cap
+from webhook.core.groups.derive import Derived
+from webhook.core.groups.fields import has_fields, naive
+from webhook.core.groups.group import Fields, Group
+from webhook.core.groups.outlook import EFFORT, Outlook, outlook
+from webhook.core.groups.plan import Plan, Proof, Way, batches
+from webhook.core.groups.status.members import Gathered
+from webhook.core.groups.status.stored import Stored, anew, kept
+from webhook.core.placement.simulation import Effort, Outcome, Step
+from webhook.core.policy.policy import Policy
+
+_FEW = 4  # shards whose orders can all be followed
+
+
+class PlacedPod(Document, frozen=True):
+    """A pod and its node."""
+
+    pod: str
+    node: str
+
+
+class CapOfKey(Document, frozen=True, kw_only=True):
+    """A cap as written, and the most pods that it allows in a domain. It has ``lessThan`` or ``atMost``."""
+
+    topology_key: str
+    less_than: int | str | UnsetType = UNSET
+    at_most: int | str | UnsetType = UNSET
+    most: int
+    enforced: bool
+    selector: LabelSelector | UnsetType = UNSET
+
+
+class FullestDomain(Document, frozen=True):
+    """The fullest domain that was found, the most pods that its cap allows, and the order that leads there."""
+
+    topology_key: str
+    domain: str
+    pods: int
+    most: int | None
+    sequence: tuple[PlacedPod, ...]
+
+
+class NaivePlan(Document, frozen=True):
+    """The fields before, which are the template's own or the caps as maxSkew, and what they come to."""
+
+    constraints: tuple[SpreadConstraint, ...]
+    verdict: Outcome | None
+    worst: tuple[FullestDomain, ...]
+    witness: tuple[PlacedPod, ...]
+    stuck_probability: float | None
+    every_order: bool
+
+
+class KeptCap(Document, frozen=True):
+    """The most pods that a domain can have by the plan, the most that its cap allows, and what keeps it."""
+
+    topology_key: str
+    pods: int
+    most: int | None
+    way: Way
+
+
+class DerivedPlan(Document, frozen=True):
+    """The plan: the fields and the zones of each shard. Without a plan, the reasons and the nearest that fits."""
+
+    workloads: Mapping[str, Fields]
+    verdict: Outcome
+    worst: tuple[KeptCap, ...]
+    proof: Proof | None
+    zones: dict[str, tuple[str, ...]]
+    same_up_to: int | None
+    reasons: tuple[str, ...]
+    nearest: tuple[str, ...]
+
+
+class Planned(Document, frozen=True):
+    """The plan for one group."""
+
+    group: str
+    namespace: str
+    pods: int
+    shards: int
+    pods_per_shard: int
+    caps: tuple[CapOfKey, ...]
+    naive: NaivePlan
+    derived: DerivedPlan
+
+
+class PlanAnswer(Struct, frozen=True, kw_only=True):
+    """The plan for a group, and what the fields before come to.
+
+    Attributes:
+        known: The group and its shards.
+        derived: The plan.
+        stands: Whether the derived fields are the stored ones.
+        naive: The fields of the first shard before.
+        own: Whether its template has them.
+        seen: What they come to. None if the group has no enforced cap.
+    """
+
+    known: Gathered
+    derived: Derived
+    stands: bool
+    naive: Fields
+    own: bool
+    seen: Outlook | None
+
+    @property
+    def group(self) -> Group:
+        """The group."""
+        return self.known.group
+
+    @property
+    def broken(self) -> Mapping[str, int]:
+        """By topology key: how full a domain was seen to get with the fields before, if that is above the cap."""
+        worst = self.seen.worst if self.seen is not None else {}
+        return {key: each.pods for key, each in worst.items() if each.pods > (self.group.most(key) or 0)}
+
+    def restarts(self, plan: Plan) -> int:
+        """How many existing workloads get other fields by the derived plan than their templates have."""
+        shards = {each.name: each for each in self.known.shards}
+        there = [(each.name, zones) for each, zones in plan.pins if each.exists]
+        return sum(not has_fields(self.group, shards[name], plan.constraints, zones) for name, zones in there)
+
+    def named(self, steps: Sequence[Step]) -> tuple[PlacedPod, ...]:
+        """The pods of these steps, each with its node."""
+        return tuple(self._named(steps))
+
+    def _named(self, steps: Sequence[Step]) -> Iterator[PlacedPod]:
+        made, shards, size = Counter[int](), self.known.shards, self.group.pods_per_shard
+        for step in steps:
+            number = made[step.batch]
+            made[step.batch] += 1
+            yield PlacedPod(pod=f"{shards[step.batch + number // size].name}-{number % size}", node=step.node)
+
+
+def plan_answer(known: Gathered, freed: Gathered, before: Stored, policy: Policy) -> PlanAnswer:
+    """Derive the plan, and play the fields before.
+
+    Args:
+        known: The group and its shards.
+        freed: The same without stored zones.
+        before: The stored plan.
+        policy: The policy.
+    """
+    group, shards = known.group, known.shards[: known.group.shards]
+    stands = kept(known, before, policy, searches=True) if before.zones else None
+    derived = stands if stands is not None and stands.fits else anew(known, freed, policy, searches=True)
+    fields = {each.name: naive(group, each) for each in shards}
+    own = shards[0].pod.pod_spec.constraints
+    keys = dict.fromkeys(each.topology_key for each in group.caps if each.enforced)
+    effort: Effort = EFFORT if len(shards) <= _FEW or not group.never_share else replace(EFFORT, states=1)
+    first = fields[shards[0].name]
+    return PlanAnswer(
+        known=known,
+        derived=derived,
+        stands=derived is stands,
+        naive=first,
+        own=bool(own) and first.constraints == own,
+        seen=outlook(batches(group, shards, fields, derived.setting), known.index, keys, effort) if keys else None,
+    )
+
+
+def planned(of: PlanAnswer) -> Planned:
+    """The document of one group."""
+    group = of.group
+    return Planned(
+        group=group.name,
+        namespace=group.namespace,
+        pods=group.pods,
+        shards=group.shards,
+        pods_per_shard=group.pods_per_shard,
+        caps=tuple(_cap(each, group.pods) for each in group.caps),
+        naive=_naive(of),
+        derived=_derived(of),
+    )
+
+
+def _cap(cap: Cap, pods: int) -> CapOfKey:
+    amount = str(cap.amount) if cap.of_pods else cap.amount.numerator
+    return CapOfKey(
+        topology_key=cap.topology_key,
+        less_than=amount if cap.strict else UNSET,
+        at_most=UNSET if cap.strict else amount,
+        most=cap.most(pods),
+        enforced=cap.enforced,
+        selector=cap.selector or UNSET,
+    )
+
+
+def _naive(of: PlanAnswer) -> NaivePlan:
+    seen = of.seen
+    return NaivePlan(
+        constraints=of.naive.constraints,
+        verdict=seen.outcome if seen else None,
+        worst=tuple(
+            FullestDomain(
+                topology_key=key,
+                domain=worst.domain,
+                pods=worst.pods,
+                most=of.group.most(key),
+                sequence=of.named(worst.steps),
+            )
+            for key, worst in (seen.worst.items() if seen else ())
+        ),
+        witness=of.named(seen.witness) if seen else (),
+        stuck_probability=seen.stuck if seen else None,
+        every_order=bool(seen and seen.exact),
+    )
+
+
+def _derived(of: PlanAnswer) -> DerivedPlan:
+    plan = of.derived.plan
+    return DerivedPlan(
+        workloads=plan.fields if plan else {},
+        verdict=plan.verdict if plan else Outcome.NO_FIT,
+        worst=tuple(
+            KeptCap(topology_key=key, pods=each.worst, most=of.group.most(key), way=each.way)
+            for key, each in (plan.keeping.items() if plan else ())
+        ),
+        proof=plan.proof if plan else None,
+        zones={shard.name: zones for shard, zones in plan.pins} if plan and plan.loads else {},
+        same_up_to=plan.same_up_to or None if plan else None,
+        reasons=of.derived.reasons,
+        nearest=of.derived.nearest,
+    )

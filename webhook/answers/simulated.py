@@ -1,0 +1,313 @@
+"""What becomes of the pods of workloads: the sentences of ``evenspread simulate`` and its document."""
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, UnsetType, field
+from msgspec.structs import replace
+
+from webhook.answers.document import Document, Range
+from webhook.core.explain.cause_text import not_evaluated_lines
+from webhook.core.explain.explanation import out_text
+from webhook.core.explain.obstacles import grouped
+from webhook.core.index import node_sets
+from webhook.core.placement.making_room import Added
+from webhook.core.placement.simulation import Outcome
+from webhook.core.scheduler.verdict import Cause
+from webhook.core.text import listed, one_line, plural
+from webhook.core.what_if.play import WORST_FIRST, Ending, Outcomes, Verdict
+from webhook.core.what_if.run import Answer
+from webhook.core.what_if.suggestions import SuggestedChange
+
+_NAMES = 3
+_ORDER = ", in whatever order"
+
+
+class Move(Document, frozen=True):
+    """A pod that gets this node. If ``gone``, the pod is deleted there."""
+
+    pod: str
+    node: str
+    gone: bool | UnsetType = UNSET
+
+
+class BlockedNode(Document, frozen=True):
+    """A node, and why it rejects the pod."""
+
+    name: str
+    reason: str
+
+
+class Blocking(Document, frozen=True):
+    """What the first waiting pod waits for: the domain with the fewest pods, or all nodes."""
+
+    topology_key: str | None
+    domain: str | None
+    count: int | None
+    nodes: tuple[BlockedNode, ...]
+
+
+class Change(Document, frozen=True):
+    """A change with which all pods have a node in every order, and what it gives up."""
+
+    text: str
+    target: str
+    path: str
+    before: object = field(name="from")
+    after: object = field(name="to")
+    fits: Range
+    harms: tuple[str, ...]
+
+
+class WorkloadVerdict(Document, frozen=True):
+    """The verdict on one workload."""
+
+    verdict: Outcome
+    wanted: int
+    fits: Range
+
+
+class Rollout(Document, frozen=True):
+    """A rolling update: the largest skew at its end, and the new pods that run."""
+
+    worst_final_skew: int | None
+    new_running: Range
+
+
+class StuckProbability(Document, frozen=True):
+    """The share of the orders that leave a pod Pending: if all are equally likely, and by the scheduler's scores."""
+
+    uniform: float | None
+    scored: float | None
+
+
+class LikelyNode(Document, frozen=True):
+    """The most likely node of one pod, and how many nodes are as good."""
+
+    workload: str
+    node: str
+    best: int
+
+
+class DomainCounts(Document, frozen=True):
+    """Counted pods by domain of a hard constraint, before and after."""
+
+    topology_key: str
+    name: str
+    max_skew: int
+    before: dict[str, int]
+    after: dict[str, int]
+
+
+class Simulated(Document, frozen=True):
+    """What becomes of the pods. Of several events it is the worst, and ``events`` has all of them."""
+
+    verdict: Outcome
+    cause: Cause | None
+    wanted: int
+    fits: Range
+    witness: tuple[Move, ...]
+    blocking: Blocking | None
+    fixes: tuple[Change, ...]
+    workloads: dict[str, WorkloadVerdict]
+    rollout: Rollout | None
+    add_nodes: tuple[Added, ...] | None
+    preempts: int | None
+    stuck_probability: StuckProbability
+    at_maximum: WorkloadVerdict | None
+    most_likely: tuple[LikelyNode, ...] | None
+    not_evaluated: tuple[str, ...]
+    message: str
+    doubt: str
+    event: str
+    notes: tuple[str, ...]
+    waiting: str | None
+    states: int
+    sampled: int
+    constraints: tuple[DomainCounts, ...]
+    events: tuple["Simulated", ...] | UnsetType = UNSET
+
+
+def simulated(answers: Sequence[Answer]) -> Simulated:
+    """The document of the answers, one for each event."""
+    documents = tuple(map(_simulated, answers))
+    worst = min(documents, key=lambda each: WORST_FIRST.index(each.verdict))
+    return worst if len(documents) == 1 else replace(worst, events=documents)
+
+
+def _simulated(answer: Answer) -> Simulated:
+    of, end, found = answer.outcomes, answer.end, answer.outcomes.simulation
+    waiting = end if end is not None and end.waiting else None
+    uniform = None if found is None or found.sampled or found.outcome is Outcome.UNKNOWN else found.stuck
+    rollout = None
+    if any(each.rollout is not None for each in of.workloads):
+        rollout = Rollout(worst_final_skew=found.skew if found else None, new_running=_range(of.whole))
+    return Simulated(
+        verdict=of.whole.outcome,
+        cause=answer.cause,
+        wanted=of.whole.wanted,
+        fits=_range(of.whole),
+        witness=tuple(
+            Move(pod=each.pod, node=each.node, gone=each.gone or UNSET) for each in (waiting.moves if waiting else ())
+        ),
+        blocking=_blocking(waiting) if waiting else None,
+        fixes=tuple(_change(each) for _, changes in answer.ends for each in changes),
+        workloads={workload.title: _verdict(each) for workload, each in zip(of.workloads, of.each, strict=True)},
+        rollout=rollout,
+        add_nodes=answer.room.added or None,
+        preempts=answer.room.preempts,
+        stuck_probability=StuckProbability(uniform=uniform, scored=_scored(answer)),
+        at_maximum=_verdict(answer.scaled) if answer.scaled else None,
+        most_likely=_most_likely(answer),
+        not_evaluated=not_evaluated(answer),
+        message=verdict_text(of),
+        doubt=doubt(of),
+        event=answer.event,
+        notes=answer.notes,
+        waiting=waiting.waiting if waiting else None,
+        states=found.states if found else 0,
+        sampled=found.sampled if found else 0,
+        constraints=_constraints(end) if end else (),
+    )
+
+
+def _scored(answer: Answer) -> float | None:
+    """The share of forecasts that leave a pod without a node. All or none if every order comes to the same."""
+    likely = answer.likely
+    if likely is None or answer.outcomes.whole.outcome is Outcome.UNKNOWN:
+        return None
+    return likely.stuck / likely.runs if likely.runs else float(bool(likely.waiting))
+
+
+def _most_likely(answer: Answer) -> tuple[LikelyNode, ...] | None:
+    if answer.likely is None:
+        return None
+    owners = [workload.title for workload in answer.outcomes.workloads for _ in workload.batches]
+    return tuple(
+        LikelyNode(workload=owners[each.batch], node=each.node, best=each.best) for each in answer.likely.placed
+    )
+
+
+def _verdict(found: Verdict) -> WorkloadVerdict:
+    return WorkloadVerdict(verdict=found.outcome, wanted=found.wanted, fits=_range(found))
+
+
+def _range(found: Verdict) -> Range:
+    return Range(min=found.fewest, max=found.most)
+
+
+def _blocking(end: Ending) -> Blocking:
+    after, view = end.after, end.after.verdict.nodes
+    nodes, key, domain, count = view.live & ~after.verdict.feasible, None, None, None
+    if (balance := after.blocking) is not None:
+        key, domain = balance.domains.constraint.topology_key, next(iter(balance.lowest), None)
+        count = None if domain is None else balance.domains.counts[domain]
+        nodes &= 0 if domain is None else balance.domains.column.with_value(domain)
+    reasons = {
+        slot: out_text(texts) for texts, part in grouped(after.obstacles, nodes) for slot in node_sets.to_slots(part)
+    }
+    return Blocking(
+        topology_key=key,
+        domain=domain,
+        count=count,
+        nodes=tuple(BlockedNode(name=view.names[slot], reason=reason) for slot, reason in sorted(reasons.items())),
+    )
+
+
+def _change(of: SuggestedChange) -> Change:
+    fits = Range(min=of.wanted, max=of.wanted)
+    return Change(
+        text=of.text, target=of.target, path=of.path, before=of.before, after=of.after, fits=fits, harms=of.harms
+    )
+
+
+def _constraints(end: Ending) -> tuple[DomainCounts, ...]:
+    before = {each.index: each.domains.counts for each in end.before.balances}
+    return tuple(
+        DomainCounts(
+            topology_key=each.domains.constraint.topology_key,
+            name=each.name,
+            max_skew=each.domains.constraint.max_skew,
+            before=dict(sorted(before.get(each.index, {}).items())),
+            after=dict(sorted(each.domains.counts.items())),
+        )
+        for each in end.after.balances
+        if each.hard
+    )
+
+
+def _who(of: Outcomes) -> str:
+    """The workloads: ``Deployment shop/web``; of several how many, and the first names."""
+    titles = [one_line(each.title, 80) for each in of.workloads]
+    if len(titles) == 1:
+        return titles[0]
+    return f"{plural(len(titles), 'workload')} ({listed(titles, _NAMES)})"
+
+
+def verdict_text(of: Outcomes) -> str:
+    """The verdict in one sentence."""
+    several = len(of.workloads) > 1
+    if not of.workloads:
+        return "every workload fits: no pod looks for a node"
+    if not of.alone:
+        return f"{_who(of)} {outcome_text(of.whole, settled=of.game is None, several=several)}"
+    bad = sum(each.outcome is Outcome.NO_FIT for each in of.each)
+    stuck = sum(each.outcome is Outcome.STUCK for each in of.each)
+    found = [f"{bad:,} do{'es' * (bad == 1)} not fit"] * bool(bad) + [f"{stuck:,} can get stuck"] * bool(stuck)
+    return f"{_who(of)}: {' and '.join(found) or 'none of them is known to lack room'}, each looked at alone"
+
+
+def outcome_text(found: Verdict, *, settled: bool = False, several: bool = False) -> str:
+    """A verdict without its subject: ``does not fit: 3 of 6 pods get a node, in whatever order``.
+
+    Shape: ``settled`` says that no pod looks for a node.
+    """
+    fewest, most, wanted = found.fewest, found.most, found.wanted
+    pods = {1: "the pod", 2: "both pods"}.get(wanted, f"all {plural(wanted, 'pod')}")
+    match found.outcome:
+        case Outcome.FITS:
+            gets = f"ha{'ve' if wanted != 1 else 's'}" if settled else f"get{'s' * (wanted == 1)}"
+            order = " already" if settled else _ORDER * (wanted != 1)
+            return f"{'fit' if several else 'fits'}: {pods} {gets} a node{order}"
+        case Outcome.NO_FIT if wanted == 1:
+            return "does not fit: no node takes the pod"
+        case Outcome.NO_FIT:
+            number = f"{most or 0:,}" if fewest == most else f"{fewest or 0:,} to {most or 0:,}"
+            gets, does = f"get{'s' * (number == '1')}", "do" if several else "does"
+            return f"{does} not fit: {number} of {plural(wanted, 'pod')} {gets} a node{_ORDER}"
+        case Outcome.STUCK:
+            rest = "some" if fewest is None else f"{'up to ' * (wanted - fewest > 1)}{wanted - fewest:,}"
+            stay = f"stay{'s' * (rest == '1')}"
+            return f"can get stuck: {pods} get a node in some orders, in others {rest} {stay} Pending"
+        case _:
+            bounds = ""
+            if fewest is not None and most is not None:
+                bounds = f": at least {fewest:,} and at most {most:,} of {plural(wanted, 'pod')} get a node{_ORDER}"
+            return f"{'are' if several else 'is'} not decided{bounds}"
+
+
+def doubt(of: Outcomes) -> str:
+    """Why the verdict is unknown, and what is known nevertheless; empty where it is not."""
+    if of.unknown:
+        return f"not known: {of.unknown}"
+    found = of.simulation
+    if found is None or found.outcome is not Outcome.UNKNOWN:
+        return ""
+    looked = f"{plural(found.states, 'state')} looked at"
+    if of.interrupted:
+        return f"interrupted with {looked}; none of them says more"
+    if not found.sampled:
+        return f"{looked}, more than allowed (--states)"
+    stuck = round((found.stuck or 0) * found.sampled)
+    tried = f"none of {plural(found.sampled, 'single order')} tried got stuck, which proves nothing"
+    if stuck:
+        tried = f"{stuck:,} of {plural(found.sampled, 'single order')} tried left pods Pending"
+    return f"{looked}, and there are more (--states); {tried}"
+
+
+def not_evaluated(answer: Answer) -> tuple[str, ...]:
+    """A line for each thing that could change the answer and is not looked at."""
+    keys = dict.fromkeys(key for end, _ in answer.ends for key in end.after.not_evaluated)
+    made = any(each.maker is not None for each in answer.outcomes.workloads)
+    unknown = dict.fromkeys(key for each in answer.outcomes.workloads for key in each.unadmitted)
+    lines = not_evaluated_lines(keys, [*unknown, *["AdmissionPlugins"] * made])
+    return (*lines, *map(one_line, answer.unseen))
