@@ -28,6 +28,9 @@ from webhook.admission import Engine, answer, decode_review
 from webhook.core.api.types import Node, NodeSelectorRequirement, NodeSpec, NodeStatus, ObjectMeta, PodSpec, Taint
 from webhook.core.api.version import RECORDED
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.nodes import Nodes
+from webhook.core.index.pods import Pods
+from webhook.core.index.read_only import Namespaces, Owners, ReadOnlyIndex, Volumes
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.rules.rule_set import RULES
 
@@ -179,15 +182,18 @@ def filled(kind, parts, kib):
     return number, body(kind, spec(dict.fromkeys(parts, number)))
 
 
-class Timed:
+class Timed(ReadOnlyIndex):
     """An index that knows how long its longest answer took. Unit: milliseconds of processor time."""
 
     def __init__(self, index):
-        self.index, self.longest = index, 0.0
+        super().__init__(index)
+        self.longest = 0.0
+        self.nodes, self.pods = Nodes(self.timed(index.nodes)), Pods(self.timed(index.pods))
+        self.volumes, self.owners = Volumes(self.timed(index.volumes)), Owners(self.timed(index.owners))
+        self.namespaces = Namespaces(self.timed(index.namespaces))
 
-    def __getattr__(self, name):
-        asked = getattr(self.index, name)
-        return partial(self.answer, asked) if callable(asked) else asked
+    def timed(self, view):
+        return lambda question: partial(self.answer, getattr(view, question.__name__))
 
     def answer(self, asked, *of, **named):
         began = time.thread_time()

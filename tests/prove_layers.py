@@ -31,7 +31,7 @@ BREAKS = {
         "import webhook.core.api.label_syntax",
     ),
     "inside the workloads' room": ("webhook/core/policy/capacity.py", "import webhook.core.workloads.built_in_objects"),
-    "inside the index": ("webhook/core/policy/capacity.py", "import webhook.core.index.tables.template_table"),
+    "inside the index": ("webhook/core/policy/capacity.py", "import webhook.core.index.tables.owner_table"),
     "who judges cannot change the index": (
         "webhook/core/policy/capacity.py",
         "import webhook.core.index.cluster_index",

@@ -25,7 +25,7 @@ def test_the_cluster():
     made = load_snapshot(str(CLUSTER))
     assert str(made.version) == str(RECORDED)
     assert made.index.taken_at == made.taken_at == TAKEN_AT
-    nodes = made.index.nodes()
+    nodes = made.index.nodes.all()
     assert Counter(node.labels.get(ZONE) for node in nodes) == {
         "eu-central-1a": 4,
         "eu-central-1b": 4,
@@ -33,7 +33,7 @@ def test_the_cluster():
         None: 1,
     }
     assert [node.name for node in nodes if node.spec.unschedulable] == ["worker-c2"]
-    waiting = [pod.meta.labels["app"] for pod in made.index.waiting_pods("payments")]
+    waiting = [pod.meta.labels["app"] for pod in made.index.pods.waiting("payments")]
     assert Counter(waiting) == {"ledger": 2, "fraud-scoring": 2}
     assert made.objects["Pod"] == sum(team.replicas for team in TEAMS)
 

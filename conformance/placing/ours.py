@@ -61,7 +61,7 @@ def batches_of(world, index):
     """Pods that are alike together; with ``ordered``, each after the one before."""
     if "rollout" in world:
         old = [each for each in world["pods"] if name_of(each) in world["rollout"]["leaving"]]
-        slots = index.view().slots
+        slots = index.nodes.view().slots
         leaving = Counter(slots[each["spec"]["nodeName"]] for each in old)
         spec = {name: value for name, value in old[0]["spec"].items() if name != "nodeName"}
         replaced = PodBatch(problem=problem_of({**old[0], "spec": spec}, index), pods=0, leaving=leaving)

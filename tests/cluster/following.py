@@ -126,10 +126,10 @@ def feeding(api, folder, resources=BUILT_IN_RESOURCES, timing=QUICK):
 def contents(index):
     """All that an index says, by the names of its objects."""
     return {
-        "nodes": sorted(node.name for node in index.nodes()),
-        "namespaces": {name: index.namespace_labels(name) for name in index.namespaces()},
-        "services": {name: sorted(map(repr, index.services(name))) for name in index.namespaces()},
-        "owners": {name: sorted(map(repr, index.owners(name))) for name in index.namespaces()},
-        "pods": {name: sorted(index.pod_names(name)) for name in index.namespaces()},
-        "counted": {name: sum(index.count(name, EVERY_POD).values()) for name in index.namespaces()},
+        "nodes": sorted(node.name for node in index.nodes.all()),
+        "namespaces": {name: index.namespaces.labels(name) for name in index.known_namespaces()},
+        "services": {name: sorted(map(repr, index.namespaces.services(name))) for name in index.known_namespaces()},
+        "owners": {name: sorted(map(repr, index.owners.of_namespace(name))) for name in index.known_namespaces()},
+        "pods": {name: sorted(index.pods.names(name)) for name in index.known_namespaces()},
+        "counted": {name: sum(index.pods.count(name, EVERY_POD).values()) for name in index.known_namespaces()},
     }

@@ -68,32 +68,32 @@ def test_every_kind_comes_into_the_index(api, tmp_path):
     with feeding(api, tmp_path) as feed:
         eventually(lambda: feed.synced)
         index = feed.index
-        scaler = index.autoscaler("apps/v1", "Deployment", "shop", "web")
+        scaler = index.owners.autoscaler("apps/v1", "Deployment", "shop", "web")
         eventually(lambda: feed.version is not None)
 
-    assert [node.name for node in index.nodes()] == ["n1"]
-    assert index.domains("topology.kubernetes.io/zone") == {"a"}
-    assert index.namespace_labels("shop") == {"kubernetes.io/metadata.name": "shop", "team": "web"}
-    assert [service.spec.selector for service in index.services("shop")] == [{"app": "web"}]
-    assert index.pod_names("shop") == ("web-0",)
-    assert sorted((owner.api_version, owner.kind, owner.replicas) for owner in index.owners("shop")) == [
+    assert [node.name for node in index.nodes.all()] == ["n1"]
+    assert set(index.nodes.view().column("topology.kubernetes.io/zone").values) == {"a"}
+    assert index.namespaces.labels("shop") == {"kubernetes.io/metadata.name": "shop", "team": "web"}
+    assert [service.spec.selector for service in index.namespaces.services("shop")] == [{"app": "web"}]
+    assert index.pods.names("shop") == ("web-0",)
+    assert sorted((owner.api_version, owner.kind, owner.replicas) for owner in index.owners.of_namespace("shop")) == [
         ("apps/v1", "Deployment", 3),
         ("apps/v1", "ReplicaSet", 3),
         ("apps/v1", "StatefulSet", 3),
         ("v1", "ReplicationController", 1),
     ]
     assert scaler.spec.max_replicas == 9
-    assert index.claim("shop", "data").spec.volume_name == "v1"
-    assert index.volume("v1").spec.claim_ref.name == "data"
-    assert index.storage_class("fast").provisioner == "disks.example"
-    assert index.attach_limits() == {"n1": {"disks.example": 8}}
-    assert index.csi_drivers()["disks.example"].spec.storage_capacity
-    assert [each.limit for each in index.storage_capacities("fast")] == ["1Gi"]
-    assert index.attachments() == {"n1": 1}
-    facts = index.admission_facts("shop", "high", "boxed")
+    assert index.volumes.claim("shop", "data").spec.volume_name == "v1"
+    assert index.volumes.volume("v1").spec.claim_ref.name == "data"
+    assert index.volumes.storage_class("fast").provisioner == "disks.example"
+    assert index.volumes.attach_limits() == {"n1": {"disks.example": 8}}
+    assert index.volumes.drivers()["disks.example"].spec.storage_capacity
+    assert [each.limit for each in index.volumes.capacities("fast")] == ["1Gi"]
+    assert index.volumes.attachments() == {"n1": 1}
+    facts = index.namespaces.admission_facts("shop", "high", "boxed")
     assert [item.requests for each in facts.limit_ranges for item in each.spec.limits] == [{"cpu": "1"}]
     assert (facts.priority_class.value, facts.runtime_class.overhead.pod_fixed) == (7, {"cpu": "1"})
-    assert [(each.meta.name, each.status.revision) for each in index.groups("shop")] == [("cache", "7f3a")]
+    assert [(each.meta.name, each.status.revision) for each in index.namespaces.groups("shop")] == [("cache", "7f3a")]
     assert feed.version == index.version == KubernetesVersion(1, 34, 2)
     assert index.lacks(*(resource.name for resource in BUILT_IN_RESOURCES)) == ""
 
@@ -154,7 +154,7 @@ def test_an_optional_kind_is_done_without_and_said(api, tmp_path, what, fault):
         lacking = {resource.name for resource in BUILT_IN_RESOURCES if feed.index.lacks(resource.name)}
         assert lacking == {"horizontalpodautoscalers"}
         getattr(api, what).clear()
-        eventually(lambda: feed.index.autoscaler("apps/v1", "Deployment", "shop", "web") is not None)
+        eventually(lambda: feed.index.owners.autoscaler("apps/v1", "Deployment", "shop", "web") is not None)
         eventually(lambda: not feed.index.lacks("horizontalpodautoscalers"))
 
 
@@ -167,14 +167,14 @@ def test_an_extension_that_is_not_installed_has_no_objects_and_nothing_is_missin
         standing = _of(feed, "spreadgroups")
         # An alert tells of an age above a minute.
         assert (standing.off, standing.fault, standing.age) == (True, "", 0.0)
-        assert (feed.index.lacks("spreadgroups"), feed.index.groups("shop")) == ("", ())
+        assert (feed.index.lacks("spreadgroups"), feed.index.namespaces.groups("shop")) == ("", ())
         api.absent.clear()
         eventually(lambda: _of(feed, "spreadgroups").fault.startswith("403 spreadgroups is forbidden"))
         api.forbidden.clear()
-        eventually(lambda: len(feed.index.groups("shop")) == 1)
+        eventually(lambda: len(feed.index.namespaces.groups("shop")) == 1)
         api.absent.add("spreadgroups")  # the definition goes, and all groups with it
         api.drop_connections()
-        eventually(lambda: not feed.index.groups("shop"))
+        eventually(lambda: not feed.index.namespaces.groups("shop"))
         assert feed.index.lacks("spreadgroups") == ""
 
 
@@ -208,7 +208,7 @@ def test_losing_the_api_server_leaves_what_is_known_and_its_age(api, tmp_path):
         assert feed.synced
         api.faults.clear()
         api.put("pods", "late", "shop", **POD)
-        eventually(lambda: len(feed.index.pod_names("shop")) == 2)
+        eventually(lambda: len(feed.index.pods.names("shop")) == 2)
         eventually(lambda: max(each.age for each in feed.standings()) < 0.3)
 
 
@@ -223,7 +223,7 @@ def test_kinds_may_change_in_any_order_and_it_ends_as_from_scratch(api, tmp_path
             api.put("nodes", "n2")
             api.delete("nodes", "n1")
         api.delete("services", "web", "shop")
-        eventually(lambda: not feed.index.services("shop") and len(feed.index.nodes()) == 1)
+        eventually(lambda: not feed.index.namespaces.services("shop") and len(feed.index.nodes.all()) == 1)
         eventually(lambda: contents(feed.index) == from_scratch(api, tmp_path))
 
 
@@ -232,8 +232,8 @@ def test_owners_of_configured_kinds_are_found_by_discovery(api, tmp_path):
     api.put("rollouts", "web", "shop", spec={"replicas": 5, "template": {"spec": {"containers": []}}})
     policy = Policy(workloads=(THING,), defaults=Defaults(owners=(("example.com/v1", "Unknown"),)))
     with feeding(api, tmp_path, watched(policy)) as feed:
-        eventually(lambda: feed.index.owner("argoproj.io/v1alpha1", "Rollout", "shop", "web") is not None)
-        owner = feed.index.owner("argoproj.io/v1alpha1", "Rollout", "shop", "web")
+        eventually(lambda: feed.index.owners.get("argoproj.io/v1alpha1", "Rollout", "shop", "web") is not None)
+        owner = feed.index.owners.get("argoproj.io/v1alpha1", "Rollout", "shop", "web")
 
     assert owner.replicas == 5
     assert [each.kind for each in watched(policy)][len(BUILT_IN_RESOURCES) :] == ["Rollout"]

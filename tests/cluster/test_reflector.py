@@ -342,14 +342,14 @@ def test_a_pod_that_cannot_be_decoded_takes_the_earlier_one_of_its_name_along(ap
     reflector = Reflector(server(api, tmp_path), RESOURCES["pods"], sink, timing=QUICK, pace=clock)
     while not reflector.standing().synced:
         reflector.turn()
-    assert "web-0" in index.pod_names("shop")
+    assert "web-0" in index.pods.names("shop")
     api.put("pods", "web-0", "shop", uid="new", spec={"nodeName": 7})
     if relist:
         reflector._begin_anew()
     for _ in range(3):
         reflector.turn()
     assert reflector.standing().left_out == 1
-    assert "web-0" not in index.pod_names("shop")
+    assert "web-0" not in index.pods.names("shop")
 
 
 # -- failures that stay: what an hour of them costs

@@ -98,7 +98,7 @@ def test_after_a_restart_it_knows_what_a_fresh_one_does(own_plane):
 
         eventually(same, 90)
         eventually(lambda: {(each.age, each.fault) for each in feed.standings()} == {(0.0, "")}, 60)
-        names = set(feed.index.pod_names("default"))
+        names = set(feed.index.pods.names("default"))
 
     assert len(names & set(done)) > 30
     assert str(feed.version) == "1.37"

@@ -111,7 +111,7 @@ class Cluster:
         self.api.request("POST", path("Pod", "probes"), body)
         node, message = self.scheduled(where)
         self.api.request("DELETE", f"{where}?gracePeriodSeconds=0")
-        self._await(lambda index: name not in index.pod_names("probes"))
+        self._await(lambda index: name not in index.pods.names("probes"))
         # Pods of the node may keep it away, once the scheduler knows the node's new label.
         return bool(node) or not NO_NODE_MATCHES.match(message)
 
@@ -142,7 +142,7 @@ class Cluster:
         node, message = self.scheduled(where)
         if node:
             self.placed[name] = pod
-            self._await(lambda index: index._pod_table.record(namespace, name))
+            self._await(lambda index: index.pods.record(namespace, name))
         else:
             self.delete(pod, terminating=False)
         return node, message
@@ -155,9 +155,9 @@ class Cluster:
         self.api.request("DELETE", f"{where}?gracePeriodSeconds=0")
         self.placed.pop(name, None)
         if terminating:
-            self._await(lambda index: index._pod_table.record(namespace, name).leaving)
+            self._await(lambda index: index.pods.record(namespace, name).leaving)
         else:
-            self._await(lambda index: name not in index.pod_names(namespace))
+            self._await(lambda index: name not in index.pods.names(namespace))
 
 
 @pytest.fixture(name="cluster")

@@ -117,19 +117,19 @@ def objects(rng):
 
 def ask(index):
     """Questions that read every table."""
-    index.view()
+    index.nodes.view()
     for namespace in ("shop", "batch"):
         for select in (LabelSelector(), LabelSelector(match_labels={"a": "a"})):
-            index.count(namespace, compile_selector(select))
-        index.workloads(namespace, compile_selector(LabelSelector()), 9)
-        index.groups(namespace)
-        index.waiting_pods(namespace)
-    index.amounts("cpu")
-    index.short_of((("cpu", 1), ("e.io/gpu", 1)))
-    index.terms_matching("shop", {"a": "a"})
-    index.lower_pods(0)
-    index.attach_limits()
-    index.attachments()
+            index.pods.count(namespace, compile_selector(select))
+        index.owners.matching(namespace, compile_selector(LabelSelector()), 9)
+        index.namespaces.groups(namespace)
+        index.pods.waiting(namespace)
+    index.nodes.amounts("cpu")
+    index.nodes.short_of((("cpu", 1), ("e.io/gpu", 1)))
+    index.pods.terms_matching("shop", {"a": "a"})
+    index.pods.lower(0)
+    index.volumes.attach_limits()
+    index.volumes.attachments()
 
 
 def run(seed, count):

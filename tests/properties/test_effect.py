@@ -147,7 +147,7 @@ def test_a_daemonsets_pods_go_to_their_nodes_with_it_and_without(found, spec, ot
     event(f"{len(told)} of {len(spec.constraints)}")
     free = replace(spec, topology_spread_constraints=None)
     for name in (each.name for each in found):
-        slot = 1 << index.view().slots[name]
+        slot = 1 << index.nodes.view().slots[name]
         if decide(take(index, incoming(pinned(free, name)))).feasible & slot:
             for number in told:
                 assert_changes_nothing(index, pinned(spec, name), number)
@@ -166,7 +166,7 @@ def test_too_few_pods_are_placed_as_if_it_were_not_there(found, spec, replicas, 
     assume(told)
     event(f"{kind} of {replicas}")
     most = replicas + (surge if isinstance(surge, int) else -(-replicas * int(surge[:-1]) // 100))
-    names, standing = index.view().names, {}
+    names, standing = index.nodes.view().names, {}
     for number in range(3 * replicas):
         if len(standing) >= most or (standing and random.random() < 0.2):
             index.apply("DELETED", standing.pop(random.choice(sorted(standing))))

@@ -134,7 +134,7 @@ def clusters(draw):
     # Nodes without a zone stand before any colon.
     index = cluster(" | ".join(sorted(written, key=lambda part: ":" in part)))
     for name in cordoned:
-        node = index.node(name)
+        node = index.nodes.get(name)
         index.apply("MODIFIED", replace(node, spec=NodeSpec(taints=node.spec.taints, unschedulable=True)))
     return index
 
@@ -174,7 +174,7 @@ def test_what_is_said_of_any_pod_holds(index, incoming):
             continue
         assert relief.what == "uncordon"  # there is room everywhere
         for name in (found.verdict.nodes.names[slot] for slot in node_sets.to_slots(relief.nodes)):
-            node = index.node(name)
+            node = index.nodes.get(name)
             index.apply("MODIFIED", replace(node, spec=NodeSpec(taints=node.spec.taints)))
             assert decide(take(index, incoming)).feasible
             index.apply("MODIFIED", node)

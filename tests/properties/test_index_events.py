@@ -291,8 +291,8 @@ def test_counts_after_events_are_those_of_a_naive_recount(history, selector, lea
     for step in history:
         truth.step(*step)
     for namespace in NAMESPACES:
-        counts = truth.index.count(namespace, compile_selector(selector), leaving=leaving)
-        names = truth.index._node_table.names()
+        counts = truth.index.pods.count(namespace, compile_selector(selector), leaving=leaving)
+        names = truth.index.nodes.names()
         assert {names[slot]: number for slot, number in counts.items()} == recounted(
             truth, namespace, selector, leaving=leaving
         )
@@ -312,5 +312,5 @@ def test_an_index_after_events_takes_no_more_memory_than_one_told_anew(history, 
     anew = truth.told_anew(learn_at=4)
     for index in (truth.index, anew):
         verdict_of(index, incoming(wanted))
-    assert truth.index.namespaces() == anew.namespaces()
+    assert truth.index.known_namespaces() == anew.known_namespaces()
     assert weight(truth.index) <= weight(anew) + SLACK

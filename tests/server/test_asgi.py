@@ -264,7 +264,7 @@ def test_the_time_limit_of_a_thread_is_none_of_the_loops():
 
         def ask():
             with time_limit(lambda: True):
-                return asking.all([("node", ("n1",), {}), ("lacking", (), {})])
+                return asking.all([("nodes.get", ("n1",), {}), ("lacking", (), {})])
 
         return await asyncio.to_thread(ask)
 

@@ -53,8 +53,8 @@ def bare(entry):
 def test_contents(content):
     made = read(content)
     assert made.objects == {"Node": 1, "Pod": 1, "Secret": 1}
-    assert [node.name for node in made.index.nodes()] == ["n1"]
-    assert made.index.pod_names("shop") == ("p",)
+    assert [node.name for node in made.index.nodes.all()] == ["n1"]
+    assert made.index.pods.names("shop") == ("p",)
 
 
 def test_the_header_says_when_and_of_what():

@@ -157,7 +157,7 @@ def beside(known: ClusterSource, frame: Frame) -> Frame:
 
     Errors: CommandError with exit code 2 for a namespace that the cluster does not have, as far as these are known.
     """
-    namespace, names = frame.namespace, known.index.namespaces()
+    namespace, names = frame.namespace, known.index.known_namespaces()
     if namespace and names and namespace not in names and not known.index.lacks("namespaces"):
         raise no_namespace(known.source, namespace, names)
     namespace = namespace or known.namespace

@@ -71,7 +71,7 @@ def _groups(
     read: Sequence[File | InputFault], index: ReadOnlyIndex, policy: Policy, moment: str
 ) -> tuple[Found, ...] | None:
     """The groups of the file, as the controller would tell of them; None where the file says nothing of groups."""
-    if RESOURCE in index.lacking and not index.every_group():
+    if RESOURCE in index.lacking and not index.namespaces.all_groups():
         return None
     looked = every_group(_selected_pods(read, index), index)
     return tuple(Found(each.group, _status(each, index, policy, moment)) for each in looked)
@@ -88,7 +88,7 @@ def _status(of: Looked, index: ReadOnlyIndex, policy: Policy, moment: str) -> St
 
 def _selected_pods(read: Sequence[File | InputFault], index: ReadOnlyIndex) -> Iterator[Pod]:
     """The pods of the file that any group selects; of others the index keeps what they count."""
-    selectors = {namespace: [*map(selector_of, groups)] for namespace, groups in index.every_group().items()}
+    selectors = {namespace: [*map(selector_of, groups)] for namespace, groups in index.namespaces.all_groups().items()}
     of_pods = TypeMeta(api_version="v1", kind="Pod")
     for manifest in CheckRun().manifests(read, duplicates=False) if selectors else ():
         if manifest.kind != "Pod" or manifest.namespace not in selectors:

@@ -18,8 +18,8 @@ from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.decoders import decoder_of
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.pods import FINISHED
 from webhook.core.index.readers import decode_object
-from webhook.core.index.tables.pod_table import FINISHED
 from webhook.core.scheduler.args import ArgsError, decode_args
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.default_selector import default_selector, pod_services

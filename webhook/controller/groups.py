@@ -29,8 +29,8 @@ from webhook.core.api.version import RECORDED
 from webhook.core.groups.group import Group
 from webhook.core.groups.status.assess import not_evaluated
 from webhook.core.groups.status.forms import Found, Status, as_json, read_status
+from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.group_members import group_status, readable, stands, workloads_of
 from webhook.core.workloads.kinds import group_kind
@@ -98,7 +98,7 @@ class Groups:
             return
         used, until = time.thread_time(), time.monotonic() + _TURN_SECONDS
         with feed.lock:
-            known = feed.index.every_group()
+            known = feed.index.namespaces.all_groups()
             due = sorted(self._chosen(known, feed.index), key=lambda each: self._before(each[0]).at)
         names = {_name(each) for of in known.values() for each in of}
         self.found = {name: found for name, found in self.found.items() if name in names}
@@ -228,20 +228,20 @@ def _mark(of: SpreadGroup, index: ReadOnlyIndex) -> object:
     group = readable(of)
     if group is None:
         return None
-    view, selector = index.view(), compile_selector(group.selector)
-    counts = index.count(group.namespace, selector)
-    waiting = index.count_waiting(group.namespace, selector)
+    view, selector = index.nodes.view(), compile_selector(group.selector)
+    counts = index.pods.count(group.namespace, selector)
+    waiting = index.pods.count_waiting(group.namespace, selector)
     workloads = tuple((each.meta.uid, each.meta.resource_version) for each in workloads_of(group, index))
     return tuple(sorted(counts.items())), waiting, workloads, view.live
 
 
 def _by_node(pods: Iterable[Pod], index: ReadOnlyIndex) -> Counts:
-    slots = index.view().slots
+    slots = index.nodes.view().slots
     return Counter(slots[node] for each in filter(stands, pods) if (node := each.pod_spec.node_name or "") in slots)
 
 
 def _counted(group: Group, index: ReadOnlyIndex) -> Counts:
     """What watches told of; pods of a node that is gone are no news."""
-    live = {*index.view().slots.values()}
-    counts = index.count(group.namespace, compile_selector(group.selector))
+    live = {*index.nodes.view().slots.values()}
+    counts = index.pods.count(group.namespace, compile_selector(group.selector))
     return {slot: pods for slot, pods in counts.items() if slot in live}

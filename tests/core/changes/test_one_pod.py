@@ -125,5 +125,5 @@ def test_what_is_offered_holds_beside_nominated_pods():
 
 def test_a_zone_whose_nodes_are_cordoned():
     index = cluster("z1: a=1 | z2: b=0")
-    index.apply("MODIFIED", replace(index.node("b"), spec=NodeSpec(unschedulable=True)))
+    index.apply("MODIFIED", replace(index.nodes.get("b"), spec=NodeSpec(unschedulable=True)))
     assert offered(index, zone()) == [first("maxSkew", 2, 1), first(*SOFT, 1)]

@@ -25,7 +25,7 @@ def tainted(*taints):
     """Nodes a, b and c, of which c has these taints."""
     index = cluster("z1: a b | z2: c")
     found = tuple(Taint(key=key, effect=effect) for key, effect in (each.split(":") for each in taints))
-    index.apply("MODIFIED", replace(index.node("c"), spec=NodeSpec(taints=found, unschedulable=True)))
+    index.apply("MODIFIED", replace(index.nodes.get("c"), spec=NodeSpec(taints=found, unschedulable=True)))
     return index
 
 
@@ -53,7 +53,7 @@ def zones(*values):
     ],
 )
 def test_the_nodes_that_should_run_it(taints, spec, expected):
-    view = tainted(*taints).view()
+    view = tainted(*taints).nodes.view()
     found = wanted_nodes(tolerant(pod("app=agent", **spec)), view)
     assert " ".join(sorted(view.names[slot] for slot in node_sets.to_slots(found))) == expected
 

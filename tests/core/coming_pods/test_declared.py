@@ -227,11 +227,11 @@ def test_without_services_nobody_knows_the_selector():
 
 def test_the_index_is_as_before():
     known = index(LIVE, owner("Deployment/db", "app=db"))
-    before = known.owners("shop")
+    before = known.owners.of_namespace("shop")
     for kind in ("Deployment", "StatefulSet"):
         assert adopted(
             read_workload(workload(kind, "app=new", replicas=9)),
             "shop",
             Context(policy=policy(), version=RECORDED, index=known),
         )
-        assert known.owners("shop") == before
+        assert known.owners.of_namespace("shop") == before

@@ -134,7 +134,7 @@ class TestOrdinals:
     )
     def test_that_terminate_come_again(self, where, pods, staying):
         index = cluster("a: a0 | b: b0")
-        index.apply("MODIFIED", replace(index.node("b0"), spec=NodeSpec(taints=UNREACHABLE)))
+        index.apply("MODIFIED", replace(index.nodes.get("b0"), spec=NodeSpec(taints=UNREACHABLE)))
         index.apply("ADDED", terminating("web-1", where))
         found = coming(made("StatefulSet", ZONES), setting(index))
         assert (sum(each.pods for each in found.batches), found.staying) == (pods, staying)
@@ -151,7 +151,7 @@ class TestOrdinals:
     def test_with_volumes_in_one_place_only_go_there(self):
         index = self.with_volume("web-2", "b")
         found = coming(made("StatefulSet", ZONES, spec=CLAIMS), setting(index))
-        places = index.view().column(ZONE).with_value("b")
+        places = index.nodes.view().column(ZONE).with_value("b")
         assert [(each.pods, each.nodes, each.behind) for each in found.batches] == [
             (2, None, None),
             (1, places, 0),
@@ -249,7 +249,7 @@ class TestARollout:
         index = cluster("a: a0=1 | b: b0")
         workload = made("Deployment", ZONES, replicas=2, spec={"strategy": {"type": "Recreate"}})
         assert in_a_rollout(*asked(workload, 2, setting(index))).unknown == ""
-        node = index.node("a0")
+        node = index.nodes.get("a0")
         index.apply("MODIFIED", replace(node, spec=NodeSpec(taints=UNREACHABLE)))
         waits = in_a_rollout(*asked(workload, 2, setting(index))).unknown
         assert waits == "when its pods on unreachable nodes go, for which Recreate waits"
@@ -266,7 +266,7 @@ class TestARollout:
         index = cluster("a: a0 | b: b0")
         index.apply("ADDED", pod("web-0", "b0"))
         if unreachable:
-            index.apply("MODIFIED", replace(index.node("b0"), spec=NodeSpec(taints=UNREACHABLE)))
+            index.apply("MODIFIED", replace(index.nodes.get("b0"), spec=NodeSpec(taints=UNREACHABLE)))
         workload = made("StatefulSet", ZONES, replicas=2)
         found = in_a_rollout(*asked(workload, 2, setting(index)))
         assert (sum(sum(each.leaving.values()) for each in found.batches), found.unknown) == expected

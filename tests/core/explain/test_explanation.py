@@ -72,7 +72,7 @@ def test_a_host_port_is_capacity():
 
 def test_a_cordon_is_something_else():
     index = cluster("z1: a=0")
-    index.apply("MODIFIED", replace(index.node("a"), spec=NodeSpec(unschedulable=True)))
+    index.apply("MODIFIED", replace(index.nodes.get("a"), spec=NodeSpec(unschedulable=True)))
     assert judged(index, ZONES) == Cause.OTHER
 
 
@@ -177,14 +177,16 @@ class TestBalances:
 def test_what_a_constraint_waits_for(state, constraints, names, expected):
     index = cluster(state)
     for count in (part.removeprefix("full=") for part in state.split() if part.startswith("full=")):
-        index.apply("MODIFIED", replace(index.node("full"), status=NodeStatus(allocatable={**ROOMY, "pods": count})))
+        index.apply(
+            "MODIFIED", replace(index.nodes.get("full"), status=NodeStatus(allocatable={**ROOMY, "pods": count}))
+        )
     found = explained(index, *constraints)
     assert standstill(found.blocking, found.verdict, names=names) == expected
 
 
 def test_a_full_node_and_one_that_is_too_small():
     index = cluster("z1: full=0 | z2: small=0", resources=SMALL)
-    index.apply("MODIFIED", replace(index.node("full"), status=NodeStatus(allocatable={**ROOMY, "cpu": "9"})))
+    index.apply("MODIFIED", replace(index.nodes.get("full"), status=NodeStatus(allocatable={**ROOMY, "cpu": "9"})))
     index.apply("ADDED", running("other", "full", "app=other", containers=asking("8")))
     found = explained(index, ZONES, containers=asking("5"))
     assert found.cause is Cause.CAPACITY
@@ -233,7 +235,7 @@ def test_a_full_node_and_one_that_is_too_small():
 def test_what_would_admit_the_pod(state, constraint, cpu, told, reliefs):
     index = cluster(state.replace("-", ""), resources=SMALL)
     for name in (part[1] for part in state.split() if part.startswith("-")):
-        index.apply("MODIFIED", replace(index.node(name), spec=NodeSpec(unschedulable=True)))
+        index.apply("MODIFIED", replace(index.nodes.get(name), spec=NodeSpec(unschedulable=True)))
     found = explained(index, constraint, containers=asking(cpu))
 
     def names(nodes):

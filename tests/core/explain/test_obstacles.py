@@ -53,7 +53,7 @@ K8S = "node.kubernetes.io/"
 def told(index, incoming):
     """``{text: names of nodes}``."""
     found = obstacles(Cycle(take(index, incoming)), index)
-    names = index.view().names
+    names = index.nodes.view().names
     return {each.text: " ".join(sorted(names[slot] for slot in node_sets.to_slots(each.nodes))) for each in found}
 
 
@@ -63,7 +63,7 @@ def tainted(*taints):
         Taint(key=key.partition("=")[0], value=key.partition("=")[2], effect=effect)
         for key, effect in (each.rsplit(":", 1) for each in taints)
     )
-    index.apply("MODIFIED", replace(index.node("b"), spec=NodeSpec(taints=parsed)))
+    index.apply("MODIFIED", replace(index.nodes.get("b"), spec=NodeSpec(taints=parsed)))
     return index
 
 
@@ -92,7 +92,7 @@ def test_an_open_node_and_a_tolerated_taint_are_nothing():
 
 def test_a_cordon():
     index = cluster("z1: a | z2: b")
-    index.apply("MODIFIED", replace(index.node("b"), spec=NodeSpec(unschedulable=True)))
+    index.apply("MODIFIED", replace(index.nodes.get("b"), spec=NodeSpec(unschedulable=True)))
     assert told(index, pod()) == {"cordoned": "b"}
 
 
@@ -100,7 +100,7 @@ def labelled():
     """Nodes a (disk=ssd, size=8), b (disk=hdd, size=4) and c without labels."""
     index = cluster("z1: a b c")
     for name, more in (("a", {"disk": "ssd", "size": "8"}), ("b", {"disk": "hdd", "size": "4"})):
-        index.apply("MODIFIED", replace(index.node(name), metadata=node(name, "z1", **more).metadata))
+        index.apply("MODIFIED", replace(index.nodes.get(name), metadata=node(name, "z1", **more).metadata))
     return index
 
 

@@ -64,7 +64,7 @@ def test_what_no_node_has_and_what_is_taken_beyond_that():
     index = cluster("z1: a b", resources={"cpu": "4", "memory": "4Gi", "pods": "9"})
     problem = take(index, pod(containers=asking(cpu="9")))
     assert [(each.free, each.has) for each in shortages(problem, problem.nodes.live)] == [(4000, 4000)]
-    index.apply("MODIFIED", replace(index.node("b"), status=NodeStatus(allocatable={"cpu": "16", "pods": "9"})))
+    index.apply("MODIFIED", replace(index.nodes.get("b"), status=NodeStatus(allocatable={"cpu": "16", "pods": "9"})))
     index.apply("ADDED", running("y", "b", "app=x", containers=asking(cpu="20")))
     problem = take(index, pod(containers=asking(cpu="9")))
     assert [(each.free, each.has) for each in shortages(problem, problem.nodes.live)] == [(4000, None)]
@@ -73,7 +73,7 @@ def test_what_no_node_has_and_what_is_taken_beyond_that():
 
 def explained(taints, **spec):
     index = cluster("z1: a=1 | z2: b=0")
-    index.apply("MODIFIED", replace(index.node("b"), spec=NodeSpec(taints=tuple(taints))))
+    index.apply("MODIFIED", replace(index.nodes.get("b"), spec=NodeSpec(taints=tuple(taints))))
     return explain_pod(take(index, pod("app=web", constraints=(ZONES,), **spec)))
 
 

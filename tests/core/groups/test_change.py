@@ -67,7 +67,7 @@ def test_a_node_that_is_lost_comes_back(group, text):
 def test_while_a_zone_is_gone_its_pods_wait_and_then_fit_again():
     """Pins hold: nobody takes the place of the lost pods, and no cap is broken meanwhile."""
     plan, index, placed = stands(redis(3), zones(2, 2, 2))
-    gone = {name: index.node(name) for name in ("c0", "c1")}
+    gone = {name: index.nodes.get(name) for name in ("c0", "c1")}
     lost = [(number, pod) for number, pod in placed if pod.pod_spec.node_name in gone]
     for _, pod in lost:
         index.apply("DELETED", pod)

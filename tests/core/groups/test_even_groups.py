@@ -70,8 +70,8 @@ def soft(constraints):
 )
 def test_soft_constraints_of_an_even_group(group, expected):
     nodes = cluster(zones(2, 2, 2), labelled="")
-    for name in nodes.view().names:
-        made = nodes.node(name)
+    for name in nodes.nodes.view().names:
+        made = nodes.nodes.get(name)
         labels = {**made.metadata.labels, BETA_ZONE: made.metadata.labels[ZONE]}
         nodes.apply("MODIFIED", replace(made, metadata=replace(made.metadata, labels=labels)))
     plan = derive(group, shards_of(group), nodes, Policy()).plan

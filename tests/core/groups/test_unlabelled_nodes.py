@@ -23,8 +23,8 @@ SIX = "a: a0 a1 | b: b0 b1"
 def known(text):
     """The cluster, in which nodes with ``h`` have no hostname label, and nodes with ``f`` are full."""
     found = cluster(text)
-    for name in found.view().names:
-        made = found.node(name)
+    for name in found.nodes.view().names:
+        made = found.nodes.get(name)
         if name and name[0] == "h":
             labels = {key: value for key, value in made.metadata.labels.items() if key != HOSTNAME}
             found.apply("MODIFIED", replace(made, metadata=replace(made.metadata, labels=labels)))
@@ -103,7 +103,7 @@ def test_a_node_that_pods_may_not_use_changes_no_plan(group, more):
 def cordoned(text, name):
     found = known(text)
     taint = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-    found.apply("MODIFIED", replace(found.node(name), spec=NodeSpec(unschedulable=True, taints=(taint,))))
+    found.apply("MODIFIED", replace(found.nodes.get(name), spec=NodeSpec(unschedulable=True, taints=(taint,))))
     return found
 
 

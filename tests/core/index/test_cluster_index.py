@@ -15,7 +15,7 @@ from webhook.core.api.types import (
 )
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
-from webhook.core.index.tables.pod_table import Pods
+from webhook.core.index.tables.pod_table import PodTable
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -66,66 +66,66 @@ def test_pods_after_events(events, known):
     made = ClusterIndex()
     for event, name, phase in events:
         made.apply(event, pod(name, phase))
-    assert list(made.pod_names("shop")) == known
-    assert made.pod_names("elsewhere") == ()
+    assert list(made.pods.names("shop")) == known
+    assert made.pods.names("elsewhere") == ()
 
 
 def test_the_newest_form_of_an_object_is_kept():
     made = index(deployment("web", 1))
     made.apply("MODIFIED", deployment("web", 5))
-    assert made.owner("apps/v1", "Deployment", "shop", "web").replicas == 5
+    assert made.owners.get("apps/v1", "Deployment", "shop", "web").replicas == 5
 
 
 def test_an_owner_is_the_same_in_every_version_of_its_group():
     made = index(deployment("web", 3, "apps/v1"))
-    assert made.owner("apps/v2", "Deployment", "shop", "web").replicas == 3
-    assert made.owner("extensions/v1", "Deployment", "shop", "web") is None
-    assert made.owner("apps/v1", "Deployment", "other", "web") is None
+    assert made.owners.get("apps/v2", "Deployment", "shop", "web").replicas == 3
+    assert made.owners.get("extensions/v1", "Deployment", "shop", "web") is None
+    assert made.owners.get("apps/v1", "Deployment", "other", "web") is None
 
 
 def test_namespaces_carry_their_name_as_a_label():
     made = index(Namespace(metadata=meta("shop", team="red")))
-    assert made.namespace_labels("shop") == {"kubernetes.io/metadata.name": "shop", "team": "red"}
-    assert made.namespace_labels("other") is None
+    assert made.namespaces.labels("shop") == {"kubernetes.io/metadata.name": "shop", "team": "red"}
+    assert made.namespaces.labels("other") is None
 
 
 def test_services_of_a_namespace():
     web = Service(metadata=meta("web", "shop"), spec=ServiceSpec(selector={"app": "web"}))
     made = index(web)
-    assert made.services("shop") == (web,)
-    assert made.services("other") == ()
+    assert made.namespaces.services("shop") == (web,)
+    assert made.namespaces.services("other") == ()
     made.apply("DELETED", web)
-    assert made.services("shop") == ()
+    assert made.namespaces.services("shop") == ()
 
 
 def test_the_autoscaler_of_an_owner():
     made = index(autoscaler("b", "web", 9), autoscaler("a", "web", 4), autoscaler("c", "api", 2))
-    assert made.autoscaler("apps/v1", "Deployment", "shop", "web").spec.max_replicas == 4
-    assert made.autoscaler("apps/v1", "Deployment", "shop", "other") is None
-    assert made.autoscaler("apps/v1", "Deployment", "other", "web") is None
+    assert made.owners.autoscaler("apps/v1", "Deployment", "shop", "web").spec.max_replicas == 4
+    assert made.owners.autoscaler("apps/v1", "Deployment", "shop", "other") is None
+    assert made.owners.autoscaler("apps/v1", "Deployment", "other", "web") is None
 
 
 def test_domains_are_the_values_that_nodes_have():
     made = index(node("n1", zone="a"), node("n2", zone="b"), node("n3", zone="a"), node("n4", region="r"))
-    assert made.domains(ZONE) == {"a", "b"}
-    assert made.domains("rack") == frozenset()
+    assert set(made.nodes.view().column(ZONE).values) == {"a", "b"}
+    assert set(made.nodes.view().column("rack").values) == frozenset()
 
 
 def test_domains_follow_their_nodes():
     made = index(node("n1", zone="a"), node("n2", zone="a"))
     made.apply("MODIFIED", node("n1", zone="b"))
-    assert made.domains(ZONE) == {"a", "b"}
+    assert set(made.nodes.view().column(ZONE).values) == {"a", "b"}
     made.apply("DELETED", node("n2", zone="a"))
     made.apply("DELETED", node("n2", zone="a"))
-    assert made.domains(ZONE) == {"b"}
+    assert set(made.nodes.view().column(ZONE).values) == {"b"}
     made.apply("DELETED", node("n1", zone="b"))
-    assert made.domains(ZONE) == frozenset()
-    assert (made.nodes(), made.node("n1")) == ((), None)
+    assert set(made.nodes.view().column(ZONE).values) == frozenset()
+    assert (made.nodes.all(), made.nodes.get("n1")) == ((), None)
 
 
 def test_namespaces_known_by_what_is_in_them():
     made = index(Namespace(metadata=meta("idle")), pod("a"), node("n1"))
-    assert made.namespaces() == ("idle", "shop")
+    assert made.known_namespaces() == ("idle", "shop")
 
 
 @pytest.mark.parametrize(
@@ -158,20 +158,20 @@ def waiting(name, node):
 def test_what_is_nominated_for_a_node_follows_its_pods():
     made = index(waiting("a", "n1"), waiting("b", "n1"), waiting("c", "n2"))
     made.apply("DELETED", waiting("a", "n1"))
-    assert {node: [each.meta.name for each in pods] for node, pods in made.nominated_pods().items()} == {
+    assert {node: [each.meta.name for each in pods] for node, pods in made.pods.nominated().items()} == {
         "n1": ["b"],
         "n2": ["c"],
     }
     made.apply("DELETED", waiting("b", "n1"))
-    assert [*made.nominated_pods()] == ["n2"]
+    assert [*made.pods.nominated()] == ["n2"]
 
 
 def test_pods_of_a_lower_priority_by_node():
     there = ClusterIndex()
     for name, on, priority in (("x", "n0", None), ("y", "n1", 10), ("z", "n1", -1)):
         there.apply("ADDED", Pod(metadata=meta(name, "shop"), spec=PodSpec(node_name=on, priority=priority)))
-    assert {slot: [each for each, _ in pods] for slot, pods in there.lower_pods(10).items()} == {0: [0], 1: [-1]}
-    assert there.lower_pods(-1) == {}
+    assert {slot: [each for each, _ in pods] for slot, pods in there.pods.lower(10).items()} == {0: [0], 1: [-1]}
+    assert there.pods.lower(-1) == {}
 
 
 def group(name, created="", namespace="shop"):
@@ -180,27 +180,27 @@ def group(name, created="", namespace="shop"):
 
 def test_groups_are_sorted_once_until_one_of_their_namespace_changes():
     found = index(group("a"), group("b"), group("a", namespace="other"))
-    before, elsewhere = found.groups("shop"), found.groups("other")
-    assert found.groups("shop") is before
-    assert found.every_group()["shop"] is before
+    before, elsewhere = found.namespaces.groups("shop"), found.namespaces.groups("other")
+    assert found.namespaces.groups("shop") is before
+    assert found.namespaces.all_groups()["shop"] is before
     found.apply("MODIFIED", group("b", "2026-01-01"))
-    assert found.groups("shop") is not before
-    assert found.groups("other") is elsewhere
+    assert found.namespaces.groups("shop") is not before
+    assert found.namespaces.groups("other") is elsewhere
     found.apply("DELETED", group("a", namespace="other"))
-    assert found.groups("other") == ()
+    assert found.namespaces.groups("other") == ()
 
 
 def test_groups_of_a_namespace_the_oldest_first_and_no_more_than_count():
     found = index(group("b", "2026-01-02T00:00:00Z"), group("a", "2026-01-02T00:00:00Z"), group("z", "2026-01-01"))
-    assert [each.meta.name for each in found.groups("shop")] == ["z", "a", "b"]
+    assert [each.meta.name for each in found.namespaces.groups("shop")] == ["z", "a", "b"]
     found.apply("DELETED", group("a"))
-    assert [each.meta.name for each in found.groups("shop")] == ["z", "b"]
-    assert found.groups("other") == ()
+    assert [each.meta.name for each in found.namespaces.groups("shop")] == ["z", "b"]
+    assert found.namespaces.groups("other") == ()
     for number in range(40):
         found.apply("ADDED", group(f"late-{number:02}", "2026-02-01T00:00:00Z"))
-    assert [each.meta.name for each in found.groups("shop")[:3]] == ["z", "b", "late-00"]
-    assert len(found.groups("shop")) == MOST_GROUPS
-    assert {namespace: len(of) for namespace, of in found.every_group().items()} == {"shop": 42}
+    assert [each.meta.name for each in found.namespaces.groups("shop")[:3]] == ["z", "b", "late-00"]
+    assert len(found.namespaces.groups("shop")) == MOST_GROUPS
+    assert {namespace: len(of) for namespace, of in found.namespaces.all_groups().items()} == {"shop": 42}
 
 
 def asking(name, *amounts):
@@ -224,26 +224,26 @@ def asking(name, *amounts):
 def test_a_pod_is_applied_whatever_it_requests(amounts):
     made = index(node("n"))
     assert made.apply("ADDED", asking("huge", *amounts)) == ""
-    assert made.pod_names("shop") == ("huge",)
+    assert made.pods.names("shop") == ("huge",)
     assert made.apply("DELETED", asking("huge", *amounts)) == ""
-    assert made.amounts("cpu") == ((0,), (0,))
+    assert made.nodes.amounts("cpu") == ((0,), (0,))
 
 
 def test_an_object_that_raises_is_left_out_and_what_was_known_of_it_too(monkeypatch):
     """There is no such object that we know of: the fault is made."""
     made = index(node("n"), asking("a", "1"), asking("b", "1"))
-    put = Pods.put
+    put = PodTable.put
 
     def faulty(self, pod, key, version):
         if key == "a":
             raise OverflowError("too\nlarge")
         return put(self, pod, key, version)
 
-    monkeypatch.setattr(Pods, "put", faulty)
+    monkeypatch.setattr(PodTable, "put", faulty)
     assert made.apply("MODIFIED", asking("a", "2")) == "OverflowError: too large"
     assert made.apply("MODIFIED", asking("b", "2")) == ""
-    assert made.pod_names("shop") == ("b",)
-    assert made.amounts("cpu") == ((-2000,), (0,))
+    assert made.pods.names("shop") == ("b",)
+    assert made.nodes.amounts("cpu") == ((-2000,), (0,))
 
 
 @pytest.mark.parametrize("on", ["n", None], ids=["on a node", "waiting"])
@@ -253,10 +253,10 @@ def test_a_pod_that_is_left_out_takes_the_earlier_one_of_its_name_along(monkeypa
         Pod(metadata=ObjectMeta(name="a", namespace="shop", uid=uid), spec=PodSpec(node_name=on)) for uid in "12"
     )
     made = index(node("n"), old)
-    assert made.pod_names("shop") == ("a",)
-    monkeypatch.setattr(Pods, "put", lambda *_: 1 / 0)
+    assert made.pods.names("shop") == ("a",)
+    monkeypatch.setattr(PodTable, "put", lambda *_: 1 / 0)
     assert made.apply("ADDED", new).startswith("ZeroDivision")
-    assert made.pod_names("shop") == ()
+    assert made.pods.names("shop") == ()
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -36,14 +36,14 @@ def test_each_question_is_asked_once():
     ask = Noting(cluster("z1: a=2 b=1"))
     facts = Facts(ask)
     for _ in range(2):
-        assert sum(facts.count("shop", WEB).values()) == 3
-        assert facts.count("shop", WEB, leaving=True) == facts.count("shop", WEB)
-        assert facts.count("batch", WEB) == {}
+        assert sum(facts.pods.count("shop", WEB).values()) == 3
+        assert facts.pods.count("shop", WEB, leaving=True) == facts.pods.count("shop", WEB)
+        assert facts.pods.count("batch", WEB) == {}
         assert facts.version == RECORDED
-        assert facts.terms_matching("shop", {"app": "web"}) == []  # no key of a dict
-        assert facts.terms_matching("shop", {"app": "api"}) == []
-        assert facts.volumes_for(Claim(metadata=ObjectMeta(name="data"), spec=ClaimSpec())) == ()
-    assert ask.asked == [*["count"] * 3, "version", *["terms_matching"] * 2, "volumes_for"]
+        assert facts.pods.terms_matching("shop", {"app": "web"}) == []  # no key of a dict
+        assert facts.pods.terms_matching("shop", {"app": "api"}) == []
+        assert facts.volumes.candidates(Claim(metadata=ObjectMeta(name="data"), spec=ClaimSpec())) == ()
+    assert ask.asked == [*["pods.count"] * 3, "version", *["pods.terms_matching"] * 2, "volumes.candidates"]
 
 
 def counting(known, changes):
@@ -51,10 +51,10 @@ def counting(known, changes):
     found = []
 
     def judge(asked):
-        first = sum(asked.count("shop", WEB).values())
+        first = sum(asked.pods.count("shop", WEB).values())
         if changes:
             known.apply("ADDED", changes.pop(0))
-        found.append((first, len(asked.pod_names("shop"))))
+        found.append((first, len(asked.pods.names("shop"))))
         return found[-1]
 
     return judge, found
@@ -64,9 +64,9 @@ def test_an_object_is_not_judged_anew_for_events_about_others():
     known, seen = cluster("z1: a=2"), []
 
     def judge(asked):
-        pods = sum(asked.count("shop", WEB).values())
+        pods = sum(asked.pods.count("shop", WEB).values())
         known.apply("ADDED", running(f"new-{len(seen)}", "a", namespace="other"))
-        seen.append((pods, len(asked.pod_names("shop"))))
+        seen.append((pods, len(asked.pods.names("shop"))))
         return seen[-1]
 
     assert judged_afar(judge, Noting(known)) == (2, 2)
@@ -87,9 +87,9 @@ def test_afar_changes_do_not_wait():
     known, seen = cluster("z1: a=2"), []
 
     def judge(asked):
-        seen.append(sum(asked.count("shop", WEB).values()))
+        seen.append(sum(asked.pods.count("shop", WEB).values()))
         known.apply("ADDED", running(f"new-{len(seen)}", "a"))
-        return asked.node(f"asked for the first time: {len(seen)}")
+        return asked.nodes.get(f"asked for the first time: {len(seen)}")
 
     assert judged_afar(judge, Noting(known)) is None
     assert seen == [2, 3, 4]

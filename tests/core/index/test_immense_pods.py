@@ -77,10 +77,10 @@ def test_an_event_of_one_holds_up_nobody(said):
 def test_it_counts_for_nobody_and_runs(said):
     index = ClusterIndex()
     index.apply("ADDED", pod(**said))
-    assert index.pod_on_node("shop", "web") is not None
-    assert index.count("shop", APP) == {}
-    assert index.terms_matching("shop", {"k": "v1", "app": "web"}) == []
-    assert (index.taken_ports(), index.mounts()) == ({}, {})
+    assert index.pods.on_node("shop", "web") is not None
+    assert index.pods.count("shop", APP) == {}
+    assert index.pods.terms_matching("shop", {"k": "v1", "app": "web"}) == []
+    assert (index.pods.host_ports(), index.pods.mounts()) == ({}, {})
 
 
 def test_what_people_run_is_known_whole():
@@ -90,8 +90,8 @@ def test_what_people_run_is_known_whole():
     ]
     index = ClusterIndex()
     index.apply("ADDED", pod(containers=containers, affinity=anti(*exists(20))))
-    assert index.count("shop", APP) == {0: 1}
-    assert len(index.terms_matching("shop", {"app": "web"})) == 20
+    assert index.pods.count("shop", APP) == {0: 1}
+    assert len(index.pods.terms_matching("shop", {"app": "web"})) == 20
 
 
 def test_terms_of_many_pods_of_a_namespace_hold_up_nobody():
@@ -109,13 +109,13 @@ def test_terms_of_many_pods_of_a_namespace_hold_up_nobody():
     few = MOST_TERMS_ON_A_SHELF // each - 1
     for number in range(few):
         index.apply("ADDED", hostile(number))
-    assert len(index.terms_matching("shop", {"app": "web"})) == few * each + 2
+    assert len(index.pods.terms_matching("shop", {"app": "web"})) == few * each + 2
     for number in range(few, 100):
         index.apply("ADDED", hostile(number))
-    assert len(index.terms_matching("shop", {"app": "web"})) == 1
+    assert len(index.pods.terms_matching("shop", {"app": "web"})) == 1
     for number in range(1, 100):
         index.apply("DELETED", hostile(number))
-    assert len(index.terms_matching("shop", {"app": "web"})) == each + 2
+    assert len(index.pods.terms_matching("shop", {"app": "web"})) == each + 2
 
 
 def test_terms_about_all_namespaces_are_found_by_their_label():
@@ -123,4 +123,4 @@ def test_terms_about_all_namespaces_are_found_by_their_label():
     for number in range(300):
         only = {"key": "app", "operator": "In", "values": [f"web-{number}"]}
         index.apply("ADDED", pod(f"p{number}", "other", affinity=anti(only, namespaceSelector={})))
-    assert [len(index.terms_matching("shop", {"app": f"web-{number}"})) for number in (7, 299, 300)] == [1, 1, 0]
+    assert [len(index.pods.terms_matching("shop", {"app": f"web-{number}"})) for number in (7, 299, 300)] == [1, 1, 0]

@@ -17,8 +17,8 @@ from webhook.core.api.types import (
     ResourceRequirements,
 )
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.nodes import NO_NODE
 from webhook.core.index.tables import shrinking as tables
-from webhook.core.index.tables.node_table import NO_NODE
 
 SIZE = 2048  # bytes of the repeated field
 # An object of a few bytes may hold this many: its own tables, and what those of the index grew by.
@@ -56,9 +56,9 @@ def test_resources_that_no_node_offers_have_no_column():
     pods = [asking(f"p{each}", [f"made.up/{each}-{number}" for number in range(500)], "node-1") for each in range(4)]
     for each in pods:
         index.apply("ADDED", each)
-    table = index._node_table
+    table = index.nodes
     assert set(table.free) == {"pods", "cpu", "memory", "ephemeral-storage"}
-    assert table.short_of("made.up/1-2", 1) == (0, -1, *[0] * 48)
+    assert table._short_of("made.up/1-2", 1) == (0, -1, *[0] * 48)
     assert table.never_enough("made.up/1-2", 1) == (0,) * 50
     assert table.amounts("made.up/1-2")[0][1] == -1
     for each in pods:
@@ -70,16 +70,16 @@ def test_a_resource_that_nodes_come_to_offer_is_less_what_pods_hold_already():
     index = ClusterIndex()
     for each in (offering("a"), offering("b"), asking("p", ["e.io/gpu"], "a"), offering("a", **{"e.io/gpu": "4"})):
         index.apply("ADDED", each)
-    table = index._node_table
-    assert table.amounts("e.io/gpu") == ([3, 0], [4, 0])
+    table = index.nodes
+    assert table.amounts("e.io/gpu") == ((3, 0), (4, 0))
     index.apply("ADDED", asking("q", ["e.io/gpu"], "a"))
-    assert table.short_of("e.io/gpu", 1) == (2, 0)
+    assert table._short_of("e.io/gpu", 1) == (2, 0)
     assert table.never_enough("e.io/gpu", 1) == (4, 0)
     index.apply("ADDED", offering("a"))
     assert "e.io/gpu" not in table.free
-    assert table.short_of("e.io/gpu", 1) == (-2, 0)
+    assert table._short_of("e.io/gpu", 1) == (-2, 0)
     index.apply("DELETED", offering("a"))
-    assert table.short_of("e.io/gpu", 1) == (NO_NODE - 2, 0)
+    assert table._short_of("e.io/gpu", 1) == (NO_NODE - 2, 0)
 
 
 def test_only_the_columns_that_were_asked_for_last_are_kept():
@@ -88,9 +88,9 @@ def test_only_the_columns_that_were_asked_for_last_are_kept():
     index.apply("ADDED", offering("a", **dict.fromkeys(names, "2")))
     index.apply("ADDED", asking("p", names, "a"))
     for name in names:
-        assert index._node_table.short_of(name, 2) == (1,)
-    assert len(index._node_table.free) == 36
-    assert [index._node_table.amounts(name) for name in names] == [([1], [2])] * 40
+        assert index.nodes._short_of(name, 2) == (1,)
+    assert len(index.nodes.free) == 36
+    assert [index.nodes.amounts(name) for name in names] == [((1,), (2,))] * 40
 
 
 def test_slots_of_nodes_that_never_were_are_given_back():
@@ -101,12 +101,12 @@ def test_slots_of_nodes_that_never_were_are_given_back():
     index.apply("ADDED", node("late"))
     for number in range(400):
         index.apply("DELETED", running(f"p{number}", f"ghost-{number}"))
-    assert index.view().slots["late"] == 403
+    assert index.nodes.view().slots["late"] == 403
     index.apply("DELETED", node("late"))
-    assert len(index._node_table.names()) == 3
+    assert len(index.nodes.names()) == 3
     assert weight(index) < empty + ROOM
     index.apply("ADDED", node("next"))
-    assert index.view().slots["next"] == 3
+    assert index.nodes.view().slots["next"] == 3
 
 
 def anti(name, *terms):
@@ -129,12 +129,12 @@ def test_a_term_is_found_without_an_entry_for_each_namespace_and_value(namespace
     index.apply("ADDED", made)
     assert weight(index) - empty < 300 * (namespaces + values) + ROOM
     found = [
-        len(index._pod_table.terms_matching(namespace, {}, {"app": value}))
+        len(index.pods.terms_matching(namespace, {"app": value}))
         for namespace, value in (("ns0", "v0"), ("ns0", "other"), ("other", "v0"))
     ]
     assert found == [1, 0, 0]
     index.apply("DELETED", made)
-    assert index._pod_table.terms_matching("ns0", {}, {"app": "v0"}) == []
+    assert index.pods.terms_matching("ns0", {"app": "v0"}) == []
     assert weight(index) < empty + ROOM
 
 
@@ -146,7 +146,7 @@ def test_pods_with_very_many_labels_are_counted_all_the_same():
     index.apply("ADDED", running("c", "n0", "app=api"))
 
     def counted(text):
-        return index.count("shop", compile_selector(selector(text))).get(0, 0)
+        return index.pods.count("shop", compile_selector(selector(text))).get(0, 0)
 
     asked = ("app=web", "label-7=v", "label-7=w", "label-7", "!label-7", "app!=web", "label-7!=v", "app")
     assert [counted(text) for text in asked] == [2, 1, 0, 1, 2, 1, 2, 3]
@@ -158,13 +158,13 @@ def test_a_namespace_forgets_what_it_has_learnt_of_pods_that_are_gone():
     index = ClusterIndex(learn_at=8)
     for number in range(64):
         index.apply("ADDED", running(f"p{number}", "n0", f"app=a{number % 2} serial={number} odd={number % 3}"))
-    space = index._pod_table._namespaces["shop"]
+    space = index.pods._namespaces["shop"]
     assert "serial" in space._many_valued
     for number in range(3, 64):
         index.apply("DELETED", running(f"p{number}", "n0"))
     assert "serial" not in space._many_valued
     assert (len(space.groups), space._aside, space._learn_at) == (3, {}, 8)
-    assert index.count("shop", compile_selector(selector("serial=1"))) == {0: 1}
+    assert index.pods.count("shop", compile_selector(selector("serial=1"))) == {0: 1}
 
 
 def test_a_key_that_nobody_has_any_more_is_no_longer_known():
@@ -173,17 +173,17 @@ def test_a_key_that_nobody_has_any_more_is_no_longer_known():
         index.apply("ADDED", running(f"p{number}", "n0", f"serial={number}"))
     for number in range(20):
         index.apply("MODIFIED", running(f"p{number}", "n0", "app=web"))
-    assert "serial" not in index._pod_table._namespaces["shop"]._many_valued
+    assert "serial" not in index.pods._namespaces["shop"]._many_valued
 
 
 def test_counts_of_endless_selectors_are_not_kept():
     index = ClusterIndex(learn_at=10_000)
     for number in range(100):
         index.apply("ADDED", running(f"p{number}", "n0", f"app=a{number}"))
-    space = index._pod_table._namespaces["shop"]
+    space = index.pods._namespaces["shop"]
     values = tuple(f"a{each}" for each in range(90))
     among = LabelSelector(match_expressions=(LabelSelectorRequirement(key="app", operator="In", values=values),))
-    assert index.count("shop", compile_selector(among)) == {0: 90}
+    assert index.pods.count("shop", compile_selector(among)) == {0: 90}
     assert not space._kept
 
 

@@ -69,27 +69,27 @@ BELOW = (
 )
 WEB = compile_selector(selector("app=web"))
 QUESTIONS = {
-    "count": lambda asked: asked.count("shop", WEB),
-    "count with terminating pods": lambda asked: asked.count("shop", WEB, leaving=True),
-    "count in another namespace": lambda asked: asked.count("batch", WEB),
-    "count of nothing": lambda asked: asked.count("shop", compile_selector(None)),
-    "short of cpu": lambda asked: asked.short_of((("cpu", 2000),)),
-    "short of a little cpu": lambda asked: asked.short_of((("cpu", 1),)),
-    "short of pods": lambda asked: asked.short_of(((PODS, 5), ("cpu", 2000))),
-    "short of gpus": lambda asked: asked.short_of((("example.com/gpu", 2),)),
-    "never enough": lambda asked: asked.never_enough("cpu", 5000),
-    "amounts of cpu": lambda asked: asked.amounts("cpu"),
-    "amounts of pods": lambda asked: asked.amounts(PODS),
-    "namespaces of pods": lambda asked: set(asked.pod_namespaces()),
-    "terms that match": lambda asked: sorted(asked.terms_matching("shop", {"app": "web"})),
-    "terms that do not": lambda asked: asked.terms_matching("shop", {"app": "other"}),
-    "ports": lambda asked: {slot: set(used) for slot, used in asked.taken_ports().items() if used},
-    "users of a claim": lambda asked: asked.claim_users("shop", "data"),
-    "users of a claim elsewhere": lambda asked: asked.claim_users("batch", "data"),
-    "mounts": lambda asked: asked.mounts(),
-    "mounting pods": lambda asked: asked.mounting_pods(),
-    "mounting pods of a node": lambda asked: asked.mounting_pods([0]),
-    "nodes": lambda asked: asked.view().names,
+    "count": lambda asked: asked.pods.count("shop", WEB),
+    "count with terminating pods": lambda asked: asked.pods.count("shop", WEB, leaving=True),
+    "count in another namespace": lambda asked: asked.pods.count("batch", WEB),
+    "count of nothing": lambda asked: asked.pods.count("shop", compile_selector(None)),
+    "short of cpu": lambda asked: asked.nodes.short_of((("cpu", 2000),)),
+    "short of a little cpu": lambda asked: asked.nodes.short_of((("cpu", 1),)),
+    "short of pods": lambda asked: asked.nodes.short_of(((PODS, 5), ("cpu", 2000))),
+    "short of gpus": lambda asked: asked.nodes.short_of((("example.com/gpu", 2),)),
+    "never enough": lambda asked: asked.nodes.never_enough("cpu", 5000),
+    "amounts of cpu": lambda asked: asked.nodes.amounts("cpu"),
+    "amounts of pods": lambda asked: asked.nodes.amounts(PODS),
+    "namespaces of pods": lambda asked: set(asked.pods.namespaces()),
+    "terms that match": lambda asked: sorted(asked.pods.terms_matching("shop", {"app": "web"})),
+    "terms that do not": lambda asked: asked.pods.terms_matching("shop", {"app": "other"}),
+    "ports": lambda asked: {slot: set(used) for slot, used in asked.pods.host_ports().items() if used},
+    "users of a claim": lambda asked: asked.pods.claim_users("shop", "data"),
+    "users of a claim elsewhere": lambda asked: asked.pods.claim_users("batch", "data"),
+    "mounts": lambda asked: asked.pods.mounts(),
+    "mounting pods": lambda asked: asked.pods.mounting(),
+    "mounting pods of a node": lambda asked: asked.pods.mounting([0]),
+    "nodes": lambda asked: asked.nodes.view().names,
 }
 
 
@@ -110,11 +110,11 @@ GOING = [
     if each.meta.namespace == "shop"
 ]
 NAMED = {
-    "pods by selector": lambda asked: list(asked.pods_matching("shop", WEB)),
-    "pods that object": lambda asked: list(asked.pods_objecting("shop", {"app": "web"})),
-    "a pod": lambda asked: asked.pod_on_node("shop", "large"),
-    "another pod": lambda asked: asked.pod_on_node("shop", "here"),
-    "a pod elsewhere": lambda asked: asked.pod_on_node("batch", "large"),
+    "pods by selector": lambda asked: list(asked.pods.matching("shop", WEB)),
+    "pods that object": lambda asked: list(asked.pods.objecting("shop", {"app": "web"})),
+    "a pod": lambda asked: asked.pods.on_node("shop", "large"),
+    "another pod": lambda asked: asked.pods.on_node("shop", "here"),
+    "a pod elsewhere": lambda asked: asked.pods.on_node("batch", "large"),
 }
 
 
@@ -132,8 +132,8 @@ def test_terminated_pods_are_as_if_the_index_had_never_heard_of_them(going, ques
 def test_overlays_lie_on_each_other():
     below = index(*BELOW)
     once = with_pods(below, "n1", ADDED[:1])
-    assert with_pods(once, "n0", ADDED[:1]).count("shop", WEB) == {0: 2, 1: 2}
-    assert once.count("shop", WEB) == {0: 1, 1: 2}
+    assert with_pods(once, "n0", ADDED[:1]).pods.count("shop", WEB) == {0: 2, 1: 2}
+    assert once.pods.count("shop", WEB) == {0: 1, 1: 2}
 
 
 def test_added_owners_replace_those_of_the_same_name():
@@ -141,17 +141,17 @@ def test_added_owners_replace_those_of_the_same_name():
     for each in (owner("Deployment/web", replicas=1), owner("Deployment/other"), owner("StatefulSet/web")):
         below.apply("ADDED", each)
     above = with_owners(below, [owner("Deployment/web", replicas=5), owner("ReplicaSet/web-1")])
-    assert above.owner("apps/v1beta1", "Deployment", "shop", "web").replicas == 5
-    assert above.owner("apps/v1", "Deployment", "shop", "other") == owner("Deployment/other")
-    assert above.owner("apps/v1", "Deployment", "batch", "web") is None
-    assert {(each.kind, each.meta.name, each.replicas) for each in above.owners("shop")} == {
+    assert above.owners.get("apps/v1beta1", "Deployment", "shop", "web").replicas == 5
+    assert above.owners.get("apps/v1", "Deployment", "shop", "other") == owner("Deployment/other")
+    assert above.owners.get("apps/v1", "Deployment", "batch", "web") is None
+    assert {(each.kind, each.meta.name, each.replicas) for each in above.owners.of_namespace("shop")} == {
         ("Deployment", "web", 5),
         ("Deployment", "other", None),
         ("StatefulSet", "web", None),
         ("ReplicaSet", "web-1", None),
     }
-    assert above.owners("batch") == ()
-    assert below.owner("apps/v1", "Deployment", "shop", "web").replicas == 1
+    assert above.owners.of_namespace("batch") == ()
+    assert below.owners.get("apps/v1", "Deployment", "shop", "web").replicas == 1
 
 
 # One workload's pods, which are all alike, and pods of others beside them.
@@ -187,14 +187,14 @@ def test_without_its_pods_a_workload_is_as_if_they_had_never_run(on, question):
     below = index(*OTHERS, *(owned(f"web-{number}", each) for number, each in enumerate(on)))
     before = question(below)
     like = replace(LIKE, metadata=running("web", "n0", "app=web tier=own").meta)
-    assert question(without_pods(below, like, OWN, below.count("shop", OWN))) == question(index(*OTHERS))
+    assert question(without_pods(below, like, OWN, below.pods.count("shop", OWN))) == question(index(*OTHERS))
     assert question(below) == before
 
 
 def test_pods_that_requested_more_free_no_more_than_the_node_has():
     below = index(*NODES, running("web-0", "n0", "app=web tier=own"))
     like = replace(LIKE, metadata=running("web", "n0", "app=web tier=own").meta)
-    free, allocatable = without_pods(below, like, OWN, {0: 3}).amounts("cpu")
+    free, allocatable = without_pods(below, like, OWN, {0: 3}).nodes.amounts("cpu")
     assert (free, allocatable) == ((4000, 4000), (4000, 4000))
 
 
@@ -203,13 +203,13 @@ def test_anti_affinity_of_others_over_the_same_key_stays():
     below = index(*NODES, owned("web-0", "n0"), owned("web-1", "n1"), other)
     like = replace(LIKE, metadata=running("web", "n0", "app=web tier=own").meta)
     for gone, left in (({0: 1, 1: 1}, {0: 1}), ({0: 9}, {0: 2, 1: 1})):
-        [(_, counts)] = without_pods(below, like, OWN, gone).terms_matching("shop", {"app": "web"})
+        [(_, counts)] = without_pods(below, like, OWN, gone).pods.terms_matching("shop", {"app": "web"})
         assert counts == left
     apart = replace(
         other, spec=replace(other.spec, affinity=Affinity(pod_anti_affinity=PodAffinity(required=(FRONT,))))
     )
     below = index(*NODES, owned("web-0", "n0"), owned("web-1", "n1"), apart)
-    answers = without_pods(below, like, OWN, {0: 1, 1: 1}).terms_matching("shop", {"app": "web", "tier": "front"})
+    answers = without_pods(below, like, OWN, {0: 1, 1: 1}).pods.terms_matching("shop", {"app": "web", "tier": "front"})
     assert answers == [(HOSTNAME, {0: 1})]
 
 
@@ -226,15 +226,15 @@ def told_of_nodes():
 
 def test_nodes_that_are_added_are_as_if_they_were_there():
     overlay, there, below = told_of_nodes()
-    assert overlay.view().rows(0, 5) == there.view().rows(0, 5)
-    assert (overlay.view().live, overlay.view().keys) == (there.view().live, there.view().keys)
+    assert overlay.nodes.view().rows(0, 5) == there.nodes.view().rows(0, 5)
+    assert (overlay.nodes.view().live, overlay.nodes.view().keys) == (there.nodes.view().live, there.nodes.view().keys)
     for resource in ("cpu", PODS, "example.com/gpu", "example.com/none"):
-        assert overlay.amounts(resource) == there.amounts(resource)
+        assert overlay.nodes.amounts(resource) == there.nodes.amounts(resource)
         for amount in (0, 1, 3, 5000):
-            assert overlay.short_of(((resource, amount),)) == there.short_of(((resource, amount),))
-            assert overlay.never_enough(resource, amount) == there.never_enough(resource, amount)
-    assert len(below.view()) == 2
-    assert overlay.count("shop", compile_selector(selector("app=web"))) == {1: 1}
+            assert overlay.nodes.short_of(((resource, amount),)) == there.nodes.short_of(((resource, amount),))
+            assert overlay.nodes.never_enough(resource, amount) == there.nodes.never_enough(resource, amount)
+    assert len(below.nodes.view()) == 2
+    assert overlay.pods.count("shop", compile_selector(selector("app=web"))) == {1: 1}
 
 
 def test_nodes_without_a_hostname_get_none_and_limits_are_those_of_the_model():
@@ -245,26 +245,26 @@ def test_nodes_without_a_hostname_get_none_and_limits_are_those_of_the_model():
     )
     below = index(bare, node("n1"), installed)
     overlay = with_nodes(below, [More(0, 1), More(1, 1)])
-    assert overlay.view().labels[2] == {}
-    assert overlay.attach_limits()["n0-added-1"] == below.attach_limits()["n0"]
-    assert overlay.nodes_with_driver("csi") == {"n0", "n0-added-1"}
+    assert overlay.nodes.view().labels[2] == {}
+    assert overlay.volumes.attach_limits()["n0-added-1"] == below.volumes.attach_limits()["n0"]
+    assert overlay.volumes.nodes_with_driver("csi") == {"n0", "n0-added-1"}
 
 
 def test_a_node_may_be_another():
     below = index(replace(node("n0"), spec=NodeSpec(unschedulable=True)), node("n1"))
-    (row,) = below.view().rows(0, 1)
+    (row,) = below.nodes.view().rows(0, 1)
     assert row is not None
     overlay = with_nodes(below, changed={0: row._replace(unschedulable=False)})
-    assert (overlay.view().unschedulable, below.view().unschedulable) == (0, 1)
+    assert (overlay.nodes.view().unschedulable, below.nodes.view().unschedulable) == (0, 1)
 
 
 def test_what_is_free_besides():
     below = index(*NODES, replace(running("x", "n1"), **spec(containers=ADDED[3].pod_spec.containers)))
     overlay = with_room(below, {1: {"cpu": 2000}})
-    assert overlay.amounts("cpu") == ((4000, 3000), (4000, 4000))
-    assert overlay.short_of((("cpu", 3000),)) == {}
+    assert overlay.nodes.amounts("cpu") == ((4000, 3000), (4000, 4000))
+    assert overlay.nodes.short_of((("cpu", 3000),)) == {}
     gpus = ("example.com/gpu", 2)
-    assert overlay.short_of((("cpu", 3001), gpus)) == {"cpu": (4000, 3000), **below.short_of((gpus,))}
+    assert overlay.nodes.short_of((("cpu", 3001), gpus)) == {"cpu": (4000, 3000), **below.nodes.short_of((gpus,))}
 
 
 @pytest.mark.parametrize("further", [(), (Requirement("shard", EXISTS),)], ids=["as it is", "with any shard"])
@@ -276,7 +276,7 @@ def test_many_workloads_without_their_pods_are_counted_in_time(further):
         own, like = compile_selector(selector(f"app=web shard={each}")), running("s", "n0", f"app=web shard={each}")
         without = without_pods(without, like, own, {0: 1})
     asked = []
-    counted = below.count
-    below.count = lambda *given, **more: asked.append(given) or counted(*given, **more)
-    assert without.count("shop", compile_selector(selector("app=web")).joined(further)) == {0: 1}
+    counted = below.pods.count
+    below.pods.count = lambda *given, **more: asked.append(given) or counted(*given, **more)
+    assert without.pods.count("shop", compile_selector(selector("app=web")).joined(further)) == {0: 1}
     assert len(asked) == 200

@@ -57,12 +57,12 @@ DESIRED = {"deployment.kubernetes.io/desired-replicas": "5"}
 )
 def test_most_replicas(cluster, replicas):
     made = index(*cluster)
-    assert most_replicas(made.owner("apps/v1", "ReplicaSet", "shop", "web-7d4"), made) == replicas
+    assert most_replicas(made.owners.get("apps/v1", "ReplicaSet", "shop", "web-7d4"), made) == replicas
 
 
 def test_replicas_of_a_set_below_an_operator():
     made = index(owner("StatefulSet/db", replicas=3, above="Database/db"))
-    assert most_replicas(made.owner("apps/v1", "StatefulSet", "shop", "db"), made) == 3
+    assert most_replicas(made.owners.get("apps/v1", "StatefulSet", "shop", "db"), made) == 3
 
 
 @pytest.mark.parametrize(

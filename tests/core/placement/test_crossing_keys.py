@@ -33,7 +33,7 @@ def racks(nodes, replicas, *constraints):
 
 
 def node(name, labels):
-    (found,) = (cluster(f"x: {name}=0").node(name),)
+    (found,) = (cluster(f"x: {name}=0").nodes.get(name),)
     return replace(found, metadata=replace(found.metadata, labels=labels))
 
 

@@ -68,7 +68,7 @@ def test_workloads_of_which_one_needs_more():
 
 def test_nodes_with_a_number_of_attachments():
     index = cluster("a: a0=0 a1=0 a2=0")
-    slots = index.view().slots
+    slots = index.nodes.view().slots
     room = {slots["a0"]: 1, slots["a1"]: 0}
     assert numbers(index, batch(index, pod(), 1), batch(index, pod(), 9, room=room, nodes=0b11)) == [(1, 1)]
 
@@ -91,7 +91,7 @@ def test_pods_that_overfill_their_node_leave_no_place():
     """Of two pods on a node for one, one goes: the other one keeps it full."""
     for room, most in (("1", 0), ("2", 2)):
         index = cluster("a: a0=0 a1=0", resources=SMALL | {"pods": room})
-        slots = index.view().slots
+        slots = index.nodes.view().slots
         full, leaving = 1 << slots["a0"], {slots["a0"]: 2}
         batches = [batch(index, pod(), 0, leaving=leaving), batch(index, pod(), 2, nodes=full)]
         assert simulate(game_of(batches, index, rollout=Rollout(0, 1, 2, 0, 1))).most == most

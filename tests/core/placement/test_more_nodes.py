@@ -76,8 +76,8 @@ def test_large_numbers_are_not_all_tried():
     there, tried = index(*roomy("1", "s0", zone=None)), []
 
     def fits(other):
-        tried.append(len(other.view()))
-        return len(other.view()) > 40
+        tried.append(len(other.nodes.view()))
+        return len(other.nodes.view()) > 40
 
     assert nodes_to_add(batches(there, with_cpu("1"), 60), there, fits) == (Added("s0", {}, 40),)
     assert len(tried) < 25

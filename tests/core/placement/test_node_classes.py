@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from webhook.core.index.tables.label_column import Column
+from webhook.core.index.label_column import Column
 from webhook.core.placement import node_classes
 
 

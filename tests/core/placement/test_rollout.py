@@ -23,7 +23,7 @@ def rollout(text, replicas, surge, unavailable, *, on=None, **more):
     index = cluster(text)
     zones = text.count(":")
     on = on or {f"{zone}0": replicas // zones for zone in "abc"[:zones]}
-    slots = index.view().slots
+    slots = index.nodes.view().slots
     leaving = {slots[name]: many for name, many in on.items()}
     old = PodBatch(problem=revision(index, "old", **more), pods=0, leaving=leaving)
     new = PodBatch(problem=revision(index, "new", **more), pods=replicas)

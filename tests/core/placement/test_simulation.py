@@ -74,7 +74,7 @@ def redis(host_skew, order="a0 b0 c0 a1 b1 c1", *, free=True, zones=None):
 
 
 def zone_nodes(index, zones):
-    return node_sets.from_slots([slot for name, slot in index.view().slots.items() if name[0] in zones], 6)
+    return node_sets.from_slots([slot for name, slot in index.nodes.view().slots.items() if name[0] in zones], 6)
 
 
 def test_redis_can_get_stuck():
@@ -194,7 +194,7 @@ def test_of_orders_that_can_only_get_stuck_the_numbers_are_known():
 
 def test_nodes_without_the_key_keep_nobody_apart():
     index = cluster("a: a0=0")
-    index.apply("MODIFIED", replace(index.node("a0"), metadata=ObjectMeta(name="a0", labels={ZONE: "a"})))
+    index.apply("MODIFIED", replace(index.nodes.get("a0"), metadata=ObjectMeta(name="a0", labels={ZONE: "a"})))
     term = PodAffinityTerm(label_selector=LabelSelector(match_labels={"app": "web"}), topology_key=HOSTNAME)
     one = pod(affinity=Affinity(pod_anti_affinity=PodAffinity(required=(term,))))
     found = simulate(game_of([PodBatch(problem=take(index, one), pods=3)], index))

@@ -13,7 +13,7 @@ def pooled(label):
 
 
 def nodes(*values):
-    return index(*values).view()
+    return index(*values).nodes.view()
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,11 @@ def test_the_configuration_decides_before_the_labels_do(capacity, found, expecte
 def test_capacity_follows_the_nodes():
     cluster = index(PLAIN, pooled("agentpool"))
     cluster.apply("MODIFIED", node("n2", "b"))
-    assert not grows(Policy(), cluster.view())
+    assert not grows(Policy(), cluster.nodes.view())
     cluster.apply("MODIFIED", pooled("agentpool"))
-    assert grows(Policy(), cluster.view())
+    assert grows(Policy(), cluster.nodes.view())
     cluster.apply("DELETED", pooled("agentpool"))
-    assert not grows(Policy(), cluster.view())
+    assert not grows(Policy(), cluster.nodes.view())
 
 
 def test_domains_are_those_of_nodes_and_those_configured():

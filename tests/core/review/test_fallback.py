@@ -105,12 +105,12 @@ def test_of_many_all_give_way():
     index = cluster("z1: a | z2: b")
     for name in "ab":
         labelled = {key.replace(".", "__", 1).replace("/", "__"): name for key in keys}
-        index.apply("MODIFIED", replace(index.node(name), metadata=node(name, **labelled).metadata))
+        index.apply("MODIFIED", replace(index.nodes.get(name), metadata=node(name, **labelled).metadata))
     raw = sent(*(written(key, minDomains=9) for key in keys), annotations=ASKING)
     made = asked(raw, index)
     assert made.fallback is None  # every node admits it
     for name in "ab":
-        index.apply("MODIFIED", replace(index.node(name), metadata=node(name).metadata))
+        index.apply("MODIFIED", replace(index.nodes.get(name), metadata=node(name).metadata))
     pod, _ = patched(raw, asked(raw, index))
     assert [when for _, when, _ in shown(pod)] == [SOFT] * 5
 

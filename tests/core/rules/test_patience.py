@@ -153,11 +153,11 @@ def test_a_template_that_asks_for_more_resources_than_anybody_has(resources, rea
 
 @pytest.mark.parametrize("amount", ["1", "-1"])
 def test_a_request_for_what_nobody_has_leaves_nothing_behind(amount):
-    before = set(CLUSTER._node_table.free), set(CLUSTER.view()._columns)
+    before = set(CLUSTER.nodes.free), set(CLUSTER.nodes.view()._columns)
     decision = decide(requesting(3, amount), policy=EVERYTHING, index=CLUSTER)
     assert "zone-host-ceiling" not in {each.rule for each in decision.not_evaluated}
-    assert before[0] == set(CLUSTER._node_table.free)
-    assert set(CLUSTER.view()._columns) <= CLUSTER.view().keys
+    assert before[0] == set(CLUSTER.nodes.free)
+    assert set(CLUSTER.nodes.view()._columns) <= CLUSTER.nodes.view().keys
 
 
 def test_many_templates_of_a_few_constraints_each():

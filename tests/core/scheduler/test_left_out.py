@@ -6,7 +6,7 @@ from core.scheduler import left_out
 from webhook.config.scheduler import CONFIGURABLE_FILTERS
 from webhook.core.api.types import ClaimSource as Claimed
 from webhook.core.api.types import PodSchedulingGroup, ResourceClaim, SchedulingGate, Volume
-from webhook.core.index.tables.admission_table import ADMISSION_RESOURCES
+from webhook.core.index.tables.namespace_table import ADMISSION_RESOURCES
 from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES
 from webhook.core.scheduler.problem import FILTERS, NOT_ADMITTED, NOT_EVALUATED, OTHER_FILTERS, not_evaluated, take
 from webhook.core.scheduler.profile import SchedulerProfile

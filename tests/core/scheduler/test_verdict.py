@@ -133,7 +133,7 @@ def test_what_others_use_is_not_free():
 
 def test_a_cordon_is_named_before_its_taint():
     index = cluster("z1: a=0")
-    cordoned = replace(index.node("a"), spec=NodeSpec(unschedulable=True))
+    cordoned = replace(index.nodes.get("a"), spec=NodeSpec(unschedulable=True))
     index.apply("MODIFIED", cordoned)
     reason = unresolvable("NodeUnschedulable", "node(s) were unschedulable")
     assert statuses(verdict_of(index)) == {"a": reason}
@@ -214,12 +214,12 @@ def test_the_sentence(spread, sentence):
 
 def test_codes_are_by_slot():
     index = cluster("z1: a=2 | z2: ~b=0 | z3: c=0")
-    index.apply("DELETED", index.node("c"))
-    index.apply("ADDED", replace(cluster("z4: d=0").node("d")))
+    index.apply("DELETED", index.nodes.get("c"))
+    index.apply("ADDED", replace(cluster("z4: d=0").nodes.get("d")))
     verdict = verdict_of(index, constraint(select=WEB))
     assert [verdict.nodes.names[slot] for slot in range(3)] == ["a", "b", "d"]
     assert verdict.codes == bytes([1, 2, 0])
-    index.apply("DELETED", index.node("d"))
+    index.apply("DELETED", index.nodes.get("d"))
     assert verdict_of(index, constraint(select=WEB)).codes == bytes([1, 2, 4])
     assert verdict.codes == bytes([1, 2, 0])  # a verdict stays what it was
 
@@ -228,7 +228,7 @@ def test_a_problem_does_not_change_with_the_index():
     index = cluster("z1: a=0 | z2: b=0")
     problem = take(index, pod(WEB, constraints=(constraint(select=WEB),)))
     index.apply("ADDED", running("x", "a"))
-    index.apply("DELETED", index.node("b"))
+    index.apply("DELETED", index.nodes.get("b"))
     assert statuses(decide(problem)) == {"a": OK, "b": OK}
 
 

@@ -127,8 +127,8 @@ def test_names_in_titles():
 def test_owners_that_exist_are_left_as_they_are():
     known = index(namespace(), owner("Deployment/web", "app=web", replicas=7))
     questions(workload("Deployment", "app=web", ZONE), cluster=known)
-    assert known.owner("apps/v1", "Deployment", "shop", "web").replicas == 7
-    assert known.owner("apps/v1", "ReplicaSet", "shop", "web-not-yet-known") is not None
+    assert known.owners.get("apps/v1", "Deployment", "shop", "web").replicas == 7
+    assert known.owners.get("apps/v1", "ReplicaSet", "shop", "web-not-yet-known") is not None
 
 
 class TestControllers:

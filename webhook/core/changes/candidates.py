@@ -24,7 +24,7 @@ from webhook.core.changes.change import (
     with_changes,
 )
 from webhook.core.index.key_suggestions import meant_by, near
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains
 from webhook.core.scheduler.problem import Problem

@@ -28,7 +28,7 @@ from webhook.core.api.well_known import (
     TAINT_UNREACHABLE,
     TAINT_UNSCHEDULABLE,
 )
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
 
 _ALWAYS = (

@@ -64,7 +64,7 @@ def _replicas(workload: Workload, namespace: str, index: ReadOnlyIndex) -> int |
     """The replicas that the workload states, else those of the running one, which an apply does not change."""
     if workload.replicas is not None or not (workload.built_in or workload.group_kind in REVISIONED):
         return workload.replicas
-    running = index.owner(workload.api_version, workload.kind, namespace, workload.meta.name)
+    running = index.owners.get(workload.api_version, workload.kind, namespace, workload.meta.name)
     return _DEFAULT_REPLICAS if running is None or running.replicas is None else running.replicas
 
 

@@ -65,7 +65,7 @@ def to_come(source: PodSource, replicas: int, within: Context, following: Coming
         return _ordinals(source, coming_pod(source, within).pod, replicas, within)
     pod = (following or coming_pod(source, within)).pod
     index, own = within.cluster, source.own
-    staying = sum(index.count(source.namespace, own).values()) if own is not None else 0
+    staying = sum(index.pods.count(source.namespace, own).values()) if own is not None else 0
     batch = PodBatch(problem=problem_of(pod, within), pods=max(0, replicas - staying))
     return ToCome(index=index, batches=(batch,) if batch.pods else (), staying=staying)
 
@@ -75,7 +75,7 @@ def all_anew(source: PodSource, replicas: int, within: Context) -> ToCome:
     index, own = within.cluster, source.own
     if own is None or source.workload.traits.ordered:
         return ToCome(index=index)
-    below = without_pods(index, coming_pod(source, within).pod, own, index.count(source.namespace, own))
+    below = without_pods(index, coming_pod(source, within).pod, own, index.pods.count(source.namespace, own))
     return to_come(source, replicas, within.beside(below))
 
 
@@ -98,7 +98,7 @@ def in_a_rollout(source: PodSource, replicas: int, within: Context) -> ToCome:
     if workload.recreates and _stay_for_ever(source.namespace, own, index):
         return ToCome(index=index, unknown="when its pods on unreachable nodes go, for which Recreate waits")
     new = coming_pod(replace(source, applied=False), within).pod
-    running = index.count(source.namespace, own)
+    running = index.pods.count(source.namespace, own)
     below = within.beside(without_pods(index, new, own, running))
     old = replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
     batches = (
@@ -120,8 +120,8 @@ def _terminated(source: PodSource, within: Context) -> Context:
 
 def _stay_for_ever(namespace: str, own: Selector, index: ReadOnlyIndex) -> bool:
     """Whether some of the workload's pods are on nodes that cannot be reached, where no pod is ever gone."""
-    lost = unreachable_nodes(index.view())
-    return any(lost >> slot & 1 for slot in index.count(namespace, own, leaving=True))
+    lost = unreachable_nodes(index.nodes.view())
+    return any(lost >> slot & 1 for slot in index.pods.count(namespace, own, leaving=True))
 
 
 def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> ToCome:
@@ -165,13 +165,13 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
         return ToCome(index=index, unknown="which pods somebody deletes (OnDelete)")
     if not workload.built_in or strategy.type not in {None, "RollingUpdate"}:
         return ToCome(index=index, unknown=_UNKNOWN_STEPS)
-    if index.count(namespace, own, leaving=True) != index.count(namespace, own):
+    if index.pods.count(namespace, own, leaving=True) != index.pods.count(namespace, own):
         return ToCome(index=index, unknown=_WAITS)
     numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
     known = ordinals(index, namespace, name, workload.claims or _NO_CLAIMS, numbers)
     if known is None:
         return ToCome(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
-    slots = dict(index.pods_matching(namespace, own))
+    slots = dict(index.pods.matching(namespace, own))
     on = {number: slots.get(f"{name}-{number}") for number in numbers}
     # Pods with an ordinal below the partition come back in the old revision.
     partition = strategy.partition if isinstance(strategy.partition, int) else 0
@@ -188,9 +188,9 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
     new = coming_pod(replace(source, applied=False), within).pod
     old = replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
     leaving = Counter(slot for number in turns if (slot := on[number]) is not None)
-    below: ReadOnlyIndex = without_pods(index, new, own, index.count(namespace, own))
+    below: ReadOnlyIndex = without_pods(index, new, own, index.pods.count(namespace, own))
     for slot, pods in Counter(kept).items():
-        below = with_pods(below, below.view().names[slot], [old] * pods)
+        below = with_pods(below, below.nodes.view().names[slot], [old] * pods)
     problems = {of_old: problem_of(old if of_old else new, within.beside(below)) for of_old in (False, True)}
     room = {slot: pods + leaving[slot] for slot, pods in known.room.items()} if workload.claims else {}
     news = (

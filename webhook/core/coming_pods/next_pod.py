@@ -210,7 +210,7 @@ def _running_revisions(workload: Workload, meta: ObjectMeta, index: ReadOnlyInde
         return None
     first = workload.first_ordinal
     numbers = range(first, first + min(1 if workload.replicas is None else workload.replicas, _MOST_ORDINALS))
-    pods = (index.pod_on_node(meta.namespace, f"{meta.name}-{number}") for number in numbers)
+    pods = (index.pods.on_node(meta.namespace, f"{meta.name}-{number}") for number in numbers)
     labels = [pod.labels for pod in pods if pod is not None]
     return {each[CONTROLLER_REVISION_HASH] for each in labels if CONTROLLER_REVISION_HASH in each}
 
@@ -230,7 +230,7 @@ def _in_replica_set(
     namespace = above.meta.namespace
     sets = [
         each
-        for each in index.owners(namespace)
+        for each in index.owners.of_namespace(namespace)
         if group_kind(each.api_version, each.kind) == REPLICA_SET and _is_of(each, above)
     ]
     # While a rollout is in progress there are several; the largest makes the next pod most likely.
@@ -268,7 +268,7 @@ def _ordinal(above: Owner, index: ReadOnlyIndex, first: int) -> _Child:
 
     Source: pkg/controller/statefulset stateful_set_utils.go ``getStartOrdinal``, ``updateIdentity``.
     """
-    existing = set(index.pod_names(above.meta.namespace))
+    existing = set(index.pods.names(above.meta.namespace))
     # A StatefulSet fills gaps from below before it goes on.
     ordinal = next(number for number in count(first) if f"{above.meta.name}-{number}" not in existing)
     name = f"{above.meta.name}-{ordinal}"

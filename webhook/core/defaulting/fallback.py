@@ -64,7 +64,7 @@ def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injec
     """
     constraints = pod.pod_spec.constraints if injected is None else injected.constraints
     hard = [place for place, each in enumerate(constraints) if each.hard]
-    if not hard or grows(within.policy, within.cluster.view()):
+    if not hard or grows(within.policy, within.cluster.nodes.view()):
         return None
     problem = _problem(pod, namespace, within, constraints)
     if decide(problem).feasible or (may_preempt(problem.pod) and decide(without_limits(problem)).feasible):

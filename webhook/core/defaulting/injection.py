@@ -153,7 +153,7 @@ def _decide(pod: PodTemplate, namespace: str, within: Context, *, waited: bool) 
     # As in kube-scheduler, one constraint of its own keeps all defaults away; only missing selectors are filled.
     if pod.pod_spec.constraints:
         return _fill(pod, policy.defaults, selector)
-    labels = index.namespace_labels(namespace) or {NAMESPACE_NAME: namespace}
+    labels = index.namespaces.labels(namespace) or {NAMESPACE_NAME: namespace}
     override = override_for(policy.defaults, labels, pod.labels, replicas)
     return _defaults(pod, selector, override, policy, index)
 
@@ -197,7 +197,7 @@ def _selector(pod: PodTemplate, namespace: str, owner: Owner | None, index: Read
 
 def _awaits_namespace(namespace: str, defaults: Defaults, index: ReadOnlyIndex) -> bool:
     """Whether the labels of a still unknown namespace could decide which override applies."""
-    return index.namespace_labels(namespace) is None and any(
+    return index.namespaces.labels(namespace) is None and any(
         requirement.key != NAMESPACE_NAME
         for override in defaults.overrides
         for requirement in override.namespace_selector.requirements
@@ -256,7 +256,7 @@ def _configured(defaults: Defaults) -> tuple[DefaultConstraint, ...]:
 
 def _grown_for(wanted: tuple[DefaultConstraint, ...], index: ReadOnlyIndex) -> Iterator[str]:
     """The topology keys for which Karpenter would add a node for each pod: it takes the minimum over hosts as 0."""
-    if has_karpenter(index.view()):
+    if has_karpenter(index.nodes.view()):
         yield from {default.constraint.topology_key or "" for default in wanted} & {HOSTNAME}
 
 
@@ -294,7 +294,7 @@ def _has_domains(
     Shape: domains in the configuration count without nodes, except for a pod that selects nodes: nobody knows the
     labels of nodes that do not exist.
     """
-    key, spec, view = constraint.topology_key or "", pod.pod_spec, index.view()
+    key, spec, view = constraint.topology_key or "", pod.pod_spec, index.nodes.view()
     affine = constraint.node_affinity_policy != IGNORE
     chooses = affine and bool(spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
     nodes = view.live

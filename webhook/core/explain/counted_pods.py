@@ -46,7 +46,7 @@ def company(pod: Pod, written: SpreadConstraint, domains: Domains, index: ReadOn
     selector, namespace = domains.constraint.selector, pod.meta.namespace
 
     def pods(selecting: Selector) -> int:
-        return sum(number for slot, number in index.count(namespace, selecting).items() if counting[slot])
+        return sum(number for slot, number in index.pods.count(namespace, selecting).items() if counting[slot])
 
     counted = sum(domains.match_num.values())
     foreign = counted - pods(selector.joined(compile_selector(own).requirements)) if counted else 0
@@ -65,7 +65,7 @@ def company(pod: Pod, written: SpreadConstraint, domains: Domains, index: ReadOn
 def _workload_selector(pod: Pod, index: ReadOnlyIndex) -> tuple[LabelSelector | None, bool]:
     """The selector of the workload's pods, and whether a template can declare it: none can name a Job's uid."""
     for reference in reversed(controllers(pod, index)):
-        owner = index.owner(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
+        owner = index.owners.get(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
         selector = None if owner is None else _of_all_revisions(owner)
         compiled = valid_selector(selector)
         if compiled is not None and compiled.requirements:
@@ -102,7 +102,7 @@ def _is_merged(requirement: LabelSelectorRequirement) -> bool:
 def _others(pod: Pod, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:
     """Other workloads whose pods the selector matches."""
     mine = {(each.kind, each.name) for each in controllers(pod, index)}
-    for owner in index.workloads(pod.meta.namespace, selector, _MAX_COMPARED_WORKLOADS):
+    for owner in index.owners.matching(pod.meta.namespace, selector, _MAX_COMPARED_WORKLOADS):
         if (owner.kind, owner.meta.name) not in mine:
             yield owner
 

@@ -111,7 +111,7 @@ def _note(kind: GroupKind, pod: Pod) -> str:
 def _places(pod: Pod, top: OwnerReference, index: ReadOnlyIndex) -> dict[int, int]:
     """The index of each of the pod's constraints in the template, found by key and whenUnsatisfiable."""
     own = pod.pod_spec.constraints
-    owner = index.owner(top.api_version, top.kind, pod.meta.namespace, top.name)
+    owner = index.owners.get(top.api_version, top.kind, pod.meta.namespace, top.name)
     if owner is None or not owner.templates:
         return {place: place for place in range(len(own))}
     by_identity = {each.identity: place for place, each in enumerate(owner.templates[0].constraints)}

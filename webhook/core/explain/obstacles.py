@@ -22,9 +22,9 @@ from webhook.core.api.types import Taint, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.api.written_selector import requirement_in_words
 from webhook.core.index import node_sets
+from webhook.core.index.nodes import NodeView
+from webhook.core.index.pods import Term
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.node_table import NodeView
-from webhook.core.index.tables.pod_table import Term
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import (
@@ -320,16 +320,16 @@ def _with_names(text: str, names: Sequence[str]) -> str:
 def _matching(term: Term, index: ReadOnlyIndex, of: Sequence[int], nodes: int) -> Iterator[str]:
     """The pods that the term selects, in the domains of these nodes."""
     domains = {of[slot] for slot in node_sets.to_slots(nodes)}
-    namespaces = index.namespaces_with_labels()
-    for namespace in index.pod_namespaces():
+    namespaces = index.namespaces.all_labels()
+    for namespace in index.pods.namespaces():
         if term.in_namespace(namespace, namespaces.get(namespace)):
-            for key, slot in index.pods_matching(namespace, term.selector):
+            for key, slot in index.pods.matching(namespace, term.selector):
                 if slot < len(of) and of[slot] in domains:
                     yield f"{namespace}/{key}"
 
 
 def _objecting(namespace: str, labels: Mapping[str, str], index: ReadOnlyIndex) -> Iterator[str]:
-    pods = index.pods_objecting(namespace, labels)
+    pods = index.pods.objecting(namespace, labels)
     yield from sorted(f"{its_namespace}/{key}" for its_namespace, key, _ in pods)
 
 

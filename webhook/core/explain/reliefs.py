@@ -16,7 +16,7 @@ from webhook.core.api.well_known import NODE_STATES, TAINT_UNSCHEDULABLE
 from webhook.core.changes.candidates import changed
 from webhook.core.explain.obstacles import CAPACITY_FILTERS, PARTS, toleration_for, untolerated
 from webhook.core.index import node_sets
-from webhook.core.index.tables.node_table import NO_NODE
+from webhook.core.index.nodes import NO_NODE
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import UNRESOLVABLE

@@ -94,7 +94,7 @@ def _setting(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy
         index=index,
         policy=policy,
         rooms=rooms(group, shards, pods, index, policy),
-        pins_first=has_karpenter(index.view()),
+        pins_first=has_karpenter(index.nodes.view()),
         searches=searches,
     )
 

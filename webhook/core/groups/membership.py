@@ -21,7 +21,7 @@ class Membership(Struct, frozen=True):
 
 def memberships(namespace: str, labels: Mapping[str, str], index: ReadOnlyIndex) -> Iterator[Membership]:
     """The groups of pods with these labels; a group that cannot be planned has no pods."""
-    for each in index.groups(namespace):
+    for each in index.namespaces.groups(namespace):
         selector = _selector(each)
         if selector is None or not selector.matches(labels):
             continue

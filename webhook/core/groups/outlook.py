@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from webhook.core.index import node_sets
+from webhook.core.index.label_column import Column
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.label_column import Column
 from webhook.core.placement.game import Move, State
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.search import search

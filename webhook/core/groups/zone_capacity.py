@@ -46,7 +46,7 @@ def rooms(group: Group, shards: Sequence[Shard], pods: int, index: ReadOnlyIndex
     most, pod = min(tops, default=None), shards[0].pod
     capped = () if most is None else (exact_cap(group, HOSTNAME, max(1, most)),)
     # So many that no zone is said to take fewer than it does.
-    asked = max(pods, (most or 0) * index.view().size)
+    asked = max(pods, (most or 0) * index.nodes.view().size)
     zones = _zones(group, index)
     found = {
         name: room for name, nodes in zones.items() if (room := _room(group, pod, capped, asked, nodes, index, policy))
@@ -54,7 +54,7 @@ def rooms(group: Group, shards: Sequence[Shard], pods: int, index: ReadOnlyIndex
     # Of a cap of one pod a node, as many as there are nodes.
     single = (exact_cap(group, HOSTNAME, 1),)
     every = reduce(or_, zones.values(), 0)
-    nodes = _room(group, pod, single, max(pods, index.view().size), every, index, policy)
+    nodes = _room(group, pod, single, max(pods, index.nodes.view().size), every, index, policy)
     alike = _are_alike(group, shards, index) and all(_is_measured(group, each, shards) for each in shards)
     unlabelled = _unlabelled(group, shards, index)
     return Rooms(of_zones=found, nodes=nodes, on_node=most, alike=alike, unlabelled=unlabelled)
@@ -65,7 +65,7 @@ def _unlabelled(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> 
 
     A node that is full, cordoned or not ready may take pods later, so it counts.
     """
-    view, open_ = index.view(), 0
+    view, open_ = index.nodes.view(), 0
     lacking = {key: view.live & ~view.column(key).present for key in (HOSTNAME, group.zone_key)}
     for each in shards if any(lacking.values()) else ():
         spec = alone(group, each.pod, ()).pod_spec
@@ -76,7 +76,7 @@ def _unlabelled(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> 
 
 def _zones(group: Group, index: ReadOnlyIndex) -> Mapping[str, int]:
     """The nodes of each zone."""
-    view = index.view()
+    view = index.nodes.view()
     column = view.column(group.zone_key)
     if not group.names_zones and column.present != view.live:
         return {THE_CLUSTER: view.live}
@@ -105,7 +105,7 @@ def _room(  # noqa: PLR0913, PLR0917 each a fact of its own
 def _are_alike(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> bool:
     """Whether nothing but the shard's label tells the pods apart, as far as the cluster's nodes and pods see them."""
     bare = [replace(alone(group, each.pod, ()), metadata=None) for each in shards]
-    objections = [index.terms_matching(group.namespace, each.pod.labels) for each in shards]
+    objections = [index.pods.terms_matching(group.namespace, each.pod.labels) for each in shards]
     return all(each == bare[0] for each in bare) and all(each == objections[0] for each in objections)
 
 

@@ -7,9 +7,14 @@ decision, here and elsewhere.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar, cast
+from functools import partial
+from operator import attrgetter
+from typing import Any, Protocol, TypeVar
 
-from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.index.nodes import Nodes
+from webhook.core.index.pods import Pods
+from webhook.core.index.read_only import Namespaces, Owners, ReadOnlyIndex, Volumes
 from webhook.core.time_limit import check_time
 
 _Decision = TypeVar("_Decision")
@@ -27,19 +32,13 @@ class Asking(Protocol):
 
 
 IndexQuestion = tuple[str, tuple[object, ...], Mapping[str, object]]
-"""A method or property of `ReadOnlyIndex`, and what it is called with."""
-
-
-_QUESTIONS = {
-    name: member for name, member in vars(ReadOnlyIndex).items() if not name.startswith("_") and name != "lacks"
-}
-_PROPERTIES = frozenset(name for name, member in _QUESTIONS.items() if isinstance(member, property))
+"""A property of `ReadOnlyIndex`, or a view and its method, as in "pods.count"; and what it is called with."""
 
 
 def answered(index: ReadOnlyIndex, questions: Iterable[IndexQuestion]) -> tuple[int, list[object]]:
     """The answers of this index at this moment, as `Asking` has them."""
-    found = ((getattr(index, name), name, of, named) for name, of, named in questions)
-    return index.revision, [asked if name in _PROPERTIES else asked(*of, **named) for asked, name, of, named in found]
+    found = ((attrgetter(name)(index), of, named) for name, of, named in questions)
+    return index.revision, [asked(*of, **named) if callable(asked) else asked for asked, of, named in found]
 
 
 def judged_afar(judge: Callable[[ReadOnlyIndex], _Decision], asking: Asking) -> _Decision:
@@ -49,16 +48,16 @@ def judged_afar(judge: Callable[[ReadOnlyIndex], _Decision], asking: Asking) -> 
     each time, what only the last call asked for is of a later moment than the rest.
     """
     facts = Facts(asking)
-    decision = judge(cast(ReadOnlyIndex, facts))
+    decision = judge(facts)
     for _ in range(_MAX_DECISIONS - 1):
         if facts.of_one_moment or not facts.ask_again():
             break
-        decision = judge(cast(ReadOnlyIndex, facts))
+        decision = judge(facts)
     return decision
 
 
-class Facts:
-    """Answers as a `ReadOnlyIndex` does, and asks each question once."""
+class Facts(ReadOnlyIndex):
+    """Answers as the index does, and asks each question once."""
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
@@ -66,8 +65,29 @@ class Facts:
         self.known: dict[Hashable, object] = {}
         self._revision: int | None = None
         self.of_one_moment = True  # whether nothing changed between the questions
+        self.nodes, self.pods = Nodes(self._of("nodes")), Pods(self._of("pods"))
+        self.volumes, self.owners = Volumes(self._of("volumes")), Owners(self._of("owners"))
+        self.namespaces = Namespaces(self._of("namespaces"))
 
-    lacks = ReadOnlyIndex.lacks  # follows from `lacking`, which is asked once
+    @property
+    def version(self) -> KubernetesVersion:
+        version: KubernetesVersion = self._answer("version")
+        return version
+
+    @property
+    def taken_at(self) -> str:
+        taken_at: str = self._answer("taken_at")
+        return taken_at
+
+    @property
+    def revision(self) -> int:
+        revision: int = self._answer("revision")
+        return revision
+
+    @property
+    def lacking(self) -> Mapping[str, str]:
+        lacking: Mapping[str, str] = self._answer("lacking")
+        return lacking
 
     def ask_again(self) -> bool:
         """Replace all answers by those of this moment, and say whether one of them is another than before."""
@@ -76,40 +96,22 @@ class Facts:
         self.of_one_moment = self._revision != OF_SEVERAL_MOMENTS
         return self.known != before
 
-    def ask(self, key: Hashable, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> object:
-        """The answer to a new question, which is known by this key from now on."""
-        revision, [answer] = self._asking.all([(name, of, named)])
-        self._questions[key], self.known[key] = (name, of, named), answer
-        if revision != self._revision:
-            self.of_one_moment = self._revision is None
-            self._revision = revision
-        return answer
+    def _of(self, view: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """What finds the answers to questions of this view."""
+        return lambda question: partial(self._answer, f"{view}.{question.__name__}")
 
-
-def _property(name: str) -> object:
-    """The property of `Facts` that asks this question."""
-
-    def ask(facts: Facts) -> object:
-        return facts.known[name] if name in facts.known else facts.ask(name, name, (), {})
-
-    return property(ask)
-
-
-def _question(name: str) -> object:
-    """The method of `Facts` that asks this question."""
-
-    def ask(facts: Facts, *of: object, **named: object) -> object:
+    def _answer(self, name: str, *of: object, **named: object) -> Any:  # noqa: ANN401 as the question's signature says
         check_time()  # for answers that are known too: overlays ask for them again and again
-        key: Hashable = (name, of, *named.items()) if named else (name, of)
+        key: Hashable = (name, of, *named.items())
         try:
-            answer = facts.known.get(key, facts)  # which is no answer to anything
+            answer = self.known.get(key, self)  # which is no answer to anything
         except TypeError:  # labels and claims are no keys of a dict
             key = name, repr(of)
-            answer = facts.known.get(key, facts)
-        return facts.ask(key, name, of, named) if answer is facts else answer
-
-    return ask
-
-
-for _name in _QUESTIONS:
-    setattr(Facts, _name, _property(_name) if _name in _PROPERTIES else _question(_name))
+            answer = self.known.get(key, self)
+        if answer is self:
+            revision, [answer] = self._asking.all([(name, of, named)])
+            self._questions[key], self.known[key] = (name, of, named), answer
+            if revision != self._revision:
+                self.of_one_moment = self._revision is None
+                self._revision = revision
+        return answer

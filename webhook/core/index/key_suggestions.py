@@ -1,7 +1,7 @@
 """Misspelt topology keys: the well-known key, or the nodes' key, that was probably meant."""
 
 from webhook.core.api.well_known import ARCH, HOSTNAME, INSTANCE_TYPE, OS, REGION, SUCCESSORS, ZONE
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
 from webhook.core.text import nearest
 
 _SLIPS = 2  # letters; three lie between ``host`` and ``zone``, and a key that is right would be called wrong

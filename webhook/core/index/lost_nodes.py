@@ -6,16 +6,14 @@ terminated     terminating pods are gone, except those on unreachable nodes
 """
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Node, Taint
 from webhook.core.api.well_known import NO_EXECUTE, NO_SCHEDULE, TAINT_UNREACHABLE
-from webhook.core.index.overlay import Overlay, without_named
+from webhook.core.index.nodes import Nodes, NodeView
+from webhook.core.index.overlay import without_named
+from webhook.core.index.pods import Counts, PodOnNode, Pods
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.node_table import NodeView
-from webhook.core.index.tables.pod_groups import Counts
-from webhook.core.index.tables.pod_table import PodOnNode
 
 UNREACHABLE = tuple(Taint(key=TAINT_UNREACHABLE, effect=effect) for effect in (NO_SCHEDULE, NO_EXECUTE))
 
@@ -33,9 +31,11 @@ def unreachable_nodes(view: NodeView) -> int:
 def without_nodes(index: ReadOnlyIndex, lost: int, *, gone: bool) -> ReadOnlyIndex:
     """The index after these nodes, a set of `node_sets`, became unreachable or were deleted; none of their pods count.
 
-    Shape: `pod_on_node` still knows the pods of unreachable nodes, since a StatefulSet's pod keeps its name there.
+    Shape: `Pods.on_node` still knows the pods of unreachable nodes, since a StatefulSet's pod keeps its name there.
     """
-    return cast(ReadOnlyIndex, _WithoutNodes(index, lost, gone=gone))
+    view = index.nodes.view().losing(lost, None if gone else UNREACHABLE)
+    pods = _PodsElsewhere(index.pods, lost, gone=gone)
+    return ReadOnlyIndex(index, nodes=_RemainingNodes(index.nodes, view), pods=pods)
 
 
 def keeps_name(index: ReadOnlyIndex, namespace: str, name: str) -> bool:
@@ -45,16 +45,16 @@ def keeps_name(index: ReadOnlyIndex, namespace: str, name: str) -> bool:
 
     Source: statefulset/stateful_set_control.go ``processReplica``.
     """
-    pod = index.pod_on_node(namespace, name)
-    return pod is not None and not (pod.terminates and _goes(pod, unreachable_nodes(index.view())))
+    pod = index.pods.on_node(namespace, name)
+    return pod is not None and not (pod.terminates and _goes(pod, unreachable_nodes(index.nodes.view())))
 
 
 def terminated(index: ReadOnlyIndex, namespace: str, own: Selector) -> ReadOnlyIndex:
     """The index without the terminating pods that ``own`` selects, once their kubelets have completed the deletion."""
-    if index.count(namespace, own, leaving=True) == index.count(namespace, own):
+    if index.pods.count(namespace, own, leaving=True) == index.pods.count(namespace, own):
         return index
-    stays = unreachable_nodes(index.view())
-    pods = ((name, index.pod_on_node(namespace, name)) for name, _ in index.pods_matching(namespace, own))
+    stays = unreachable_nodes(index.nodes.view())
+    pods = ((name, index.pods.on_node(namespace, name)) for name, _ in index.pods.matching(namespace, own))
     gone = {name: pod for name, pod in pods if pod is not None and pod.terminates and _goes(pod, stays)}
     return without_named(index, namespace, gone) if gone else index
 
@@ -63,25 +63,30 @@ def _goes(pod: PodOnNode, unreachable: int) -> bool:
     return not unreachable >> pod.slot & 1
 
 
-class _WithoutNodes(Overlay):
-    """The answers about nodes, and about pods on them."""
-
-    def __init__(self, below: ReadOnlyIndex, lost: int, *, gone: bool) -> None:
-        super().__init__(below)
-        self._lost, self._gone = lost, gone
-        self._view = below.view().losing(lost, None if gone else UNREACHABLE)
+class _RemainingNodes(Nodes):
+    def __init__(self, below: Nodes, view: NodeView) -> None:
+        super().__init__(below.answering)
+        self._below, self._view = below, view
 
     def view(self) -> NodeView:
         return self._view
 
-    def node(self, name: str) -> Node | None:
-        return self._below.node(name) if name in self._view.slots else None
+    def get(self, name: str) -> Node | None:
+        return self._below.get(name) if name in self._view.slots else None
+
+
+class _PodsElsewhere(Pods):
+    """The pods that are not on lost nodes."""
+
+    def __init__(self, below: Pods, lost: int, *, gone: bool) -> None:
+        super().__init__(below.answering)
+        self._below, self._lost, self._gone = below, lost, gone
 
     def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
         return self._kept(self._below.count(namespace, selector, leaving=leaving))
 
-    def pod_on_node(self, namespace: str, name: str) -> PodOnNode | None:
-        pod = self._below.pod_on_node(namespace, name)
+    def on_node(self, namespace: str, name: str) -> PodOnNode | None:
+        pod = self._below.on_node(namespace, name)
         return None if pod is not None and self._gone and self._lost >> pod.slot & 1 else pod
 
     def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:

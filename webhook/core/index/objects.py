@@ -76,10 +76,9 @@ class Autoscaler(Named, frozen=True):
         return self.meta.namespace, (group_of(of.api_version), of.kind), of.name
 
 
-_OfCluster = Node | Pod | Namespace | Service | Owner | Autoscaler | SpreadGroup
-_OfStorage = Claim | PersistentVolume | StorageClass | CsiNode | CsiDriver | StorageCapacity | VolumeAttachment
-_OfAdmission = LimitRange | PriorityClass | RuntimeClass
-ApiObject = _OfCluster | _OfStorage | _OfAdmission
+StorageObject = Claim | PersistentVolume | StorageClass | CsiNode | CsiDriver | StorageCapacity | VolumeAttachment
+AdmissionObject = LimitRange | PriorityClass | RuntimeClass
+ApiObject = Node | Pod | Namespace | Service | Owner | Autoscaler | SpreadGroup | StorageObject | AdmissionObject
 
 
 def meta_of(value: ApiObject) -> ObjectMeta:

@@ -41,7 +41,7 @@ def as_json(owner: Owner, replicas: int) -> bytes | None:
 def maker_of(pod: PodTemplate, index: ReadOnlyIndex) -> Workload | None:
     """The topmost controller of the pod as an object of its own, as far as it is read; None where that is not kept."""
     for reference in reversed(controllers(pod, index)):
-        owner = index.owner(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
+        owner = index.owners.get(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
         written = None if owner is None or owner.replicas is None else as_json(owner, owner.replicas)
         if owner is not None and written is not None:
             return read_workload(written, api_version=owner.api_version, kind=owner.kind)
@@ -53,7 +53,7 @@ def keeps_revision(workload: Workload, template: PodTemplate, namespace: str, in
 
     Then its running pods are of this revision, and its next pod is one more of them.
     """
-    owner = index.owner(workload.api_version, workload.kind, namespace, workload.meta.name)
+    owner = index.owners.get(workload.api_version, workload.kind, namespace, workload.meta.name)
     return owner is not None and owner.templates == (Declared(template.labels, template.pod_spec.constraints),)
 
 
@@ -75,7 +75,7 @@ def controllers(pod: PodTemplate, index: ReadOnlyIndex) -> list[OwnerReference]:
     reference = pod.meta.controller
     while reference is not None and len(chain) < _CHAIN:
         chain.append(reference)
-        owner = index.owner(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
+        owner = index.owners.get(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
         reference = owner.meta.controller if owner is not None else None
     return chain
 
@@ -98,7 +98,7 @@ def find_owner(
     reference = pod.meta.controller
     if reference is None:
         return None
-    owner = index.owner(reference.api_version, reference.kind, namespace, reference.name)
+    owner = index.owners.get(reference.api_version, reference.kind, namespace, reference.name)
     missing = owner is None or (not waited and _replaced(owner, reference))
     if missing and group_kind(reference.api_version, reference.kind) in SELECTING:
         return Awaited(api_version=reference.api_version, kind=reference.kind, namespace=namespace, name=reference.name)
@@ -117,9 +117,9 @@ def most_replicas(owner: Owner, index: ReadOnlyIndex) -> int | None:
         api_version, kind, name, replicas = owner.api_version, owner.kind, owner.meta.name, owner.replicas
     else:
         api_version, kind, name = above.api_version, above.kind, above.name
-        top = index.owner(api_version, kind, namespace, name)
+        top = index.owners.get(api_version, kind, namespace, name)
         replicas = _wanted_above(owner) if top is None or _replaced(top, above) else top.replicas
-    scaler = index.autoscaler(api_version, kind, namespace, name)
+    scaler = index.owners.autoscaler(api_version, kind, namespace, name)
     return replicas if scaler is None else scaler.spec.max_replicas
 
 

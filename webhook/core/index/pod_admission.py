@@ -19,7 +19,9 @@ def as_admitted(pod: Pod, index: ReadOnlyIndex, version: KubernetesVersion) -> P
 def facts_for(pod: Pod, index: ReadOnlyIndex) -> AdmissionFacts:
     """What kube-apiserver's admission plugins read for the pod."""
     spec = pod.pod_spec
-    return index.admission_facts(pod.meta.namespace, spec.priority_class_name or "", spec.runtime_class_name or "")
+    return index.namespaces.admission_facts(
+        pod.meta.namespace, spec.priority_class_name or "", spec.runtime_class_name or ""
+    )
 
 
 def refused_by_admission(pod: Pod, index: ReadOnlyIndex, version: KubernetesVersion) -> tuple[str, ...]:

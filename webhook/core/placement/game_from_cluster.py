@@ -15,9 +15,8 @@ from webhook.core.api import gates
 from webhook.core.api.resources import PODS
 from webhook.core.api.types import Pod
 from webhook.core.index import node_sets
+from webhook.core.index.pods import Counts, Term
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.pod_groups import Counts
-from webhook.core.index.tables.pod_table import Term
 from webhook.core.placement.game import Apart, Crowd, Game, Limit, Move, Near, NodeClass, Pods, Rollout, Turn, more
 from webhook.core.placement.node_classes import (
     Counting,

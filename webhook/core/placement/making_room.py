@@ -55,7 +55,7 @@ def preempted(batches: Sequence[PodBatch], index: ReadOnlyIndex, found: Simulati
     """
     if not all(may_preempt(each.problem.pod) for each in batches):
         return None
-    lower = index.lower_pods(min(each.problem.pod.pod_spec.priority or 0 for each in batches))
+    lower = index.pods.lower(min(each.problem.pod.pod_spec.priority or 0 for each in batches))
     if not lower:
         return None
     roomy = with_room(index, {slot: _sum([request for _, request in pods]) for slot, pods in lower.items()})
@@ -67,7 +67,7 @@ def preempted(batches: Sequence[PodBatch], index: ReadOnlyIndex, found: Simulati
         return None
     steps = found.witness or one_order(game_of(batches, index))
     placed = _Placed(game, [_held(each.problem.request) for each in batches], index, lower)
-    slots = index.view().slots
+    slots = index.nodes.view().slots
     for step in steps:
         placed.put(step.batch, slots[step.node])
     placed.rest()
@@ -95,7 +95,7 @@ class _Placed:
         self._of, self._requests, self._lower = of, requests, lower
         self._state: State = of.game.start
         self.pods: dict[int, Pods] = {}
-        self._free = {name: index.amounts(name)[0] for each in requests for name in each}
+        self._free = {name: index.nodes.amounts(name)[0] for each in requests for name in each}
         self._victims: dict[tuple[int, Pods], int] = {}
 
     def put(self, crowd: int, slot: int) -> None:
@@ -246,7 +246,7 @@ def _classes(problem: Problem, index: ReadOnlyIndex) -> list[int]:
     view, spec = problem.nodes, problem.pod.pod_spec
     usable = usable_nodes(view, compile_required_nodes(spec.node_selector, spec.affinity))
     usable &= tolerated_nodes(view, spec.tolerations) & ~view.unschedulable
-    offered = [(index.amounts(name)[1], amount) for name, amount in problem.request.amounts]
+    offered = [(index.nodes.amounts(name)[1], amount) for name, amount in problem.request.amounts]
     members: dict[tuple[int, ...], list[int]] = {}
     for slot in node_sets.to_slots(usable):
         if all(has[slot] >= amount for has, amount in offered):

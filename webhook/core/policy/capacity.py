@@ -4,7 +4,7 @@ Both are cheap enough for every review: the node table has the set of label keys
 """
 
 from webhook.core.api.well_known import NODE_POOL, PROVISIONER
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
 from webhook.core.policy.policy import Policy
 
 # Labels of the nodes that Karpenter makes; the second until its release 0.32.

@@ -142,7 +142,7 @@ def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: Rea
     """The facts of the object that exemptions and ceilings match."""
     return MatchedObject(
         namespace=namespace,
-        namespace_labels=(index.namespace_labels(namespace) if index is not None else None) or {},
+        namespace_labels=(index.namespaces.labels(namespace) if index is not None else None) or {},
         kind=kind,
         name=name,
         labels=meta.labels or {},

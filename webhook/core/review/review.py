@@ -260,9 +260,9 @@ def _weighed(given: ReadObject, context: Context) -> tuple[bool, str]:
     workload, index = given.workload, context.index
     if workload is None:
         return False, ""
-    nodes = 0 if index is None else len(index.view())
+    nodes = 0 if index is None else len(index.nodes.view())
     namespace = context.namespace or namespace_of(workload.meta.namespace)
-    if index is None or not index.groups(namespace):
+    if index is None or not index.namespaces.groups(namespace):
         return weigh(workload, nodes)
     templates = workload.templates[:MAX_TEMPLATES]  # of more nothing is looked at
     selected = [tuple(memberships(namespace, each.template.labels, index)) for each in templates]
@@ -276,7 +276,7 @@ def _comes_too_early(namespace: str, context: Context) -> bool:
     index = context.index
     if index is None or not namespace or context.policy.ceiling is Mode.OFF:
         return False
-    return index.namespace_labels(namespace) is None and not index.lacks("namespaces")
+    return index.namespaces.labels(namespace) is None and not index.lacks("namespaces")
 
 
 def _with_fixes(found: Evaluation, judged: Sequence[Judged], context: Context) -> tuple[Evaluation, tuple[Judged, ...]]:
@@ -349,7 +349,7 @@ def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False)
 def _fallback(workload: Workload, namespace: str, context: Context, injection: Injection | None) -> Fallback | None:
     """The softened constraints of the pod. None if too little is known of the cluster."""
     pod, index, policy = workload.templates[0].template, context.index, context.policy
-    if index is None or not is_wanted(pod, policy) or is_costly(workload, len(index.view())):
+    if index is None or not is_wanted(pod, policy) or is_costly(workload, len(index.nodes.view())):
         return None
     subject = Subject(workload=workload, placed=(), context=context)
     if subject.lacks("nodes", "pods"):

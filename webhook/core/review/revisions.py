@@ -99,7 +99,7 @@ def _is_trusted(request: AdmissionRequest, policy: Policy) -> bool:
 def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Owner | None:
     """The StatefulSet of the revision: its controller by uid, or the set whose selector matches an orphan."""
     reference = meta.controller
-    for owner in () if index is None else index.owners(namespace):
+    for owner in () if index is None else index.owners.of_namespace(namespace):
         if group_kind(owner.api_version, owner.kind) != STATEFUL_SET:
             continue
         selector = None if reference is not None else valid_selector(owner.selector)

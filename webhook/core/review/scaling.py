@@ -45,7 +45,7 @@ def as_update(request: AdmissionRequest, index: ReadOnlyIndex | None) -> Admissi
     by_autoscaler = request.user == CONTROLLER_MANAGER or request.user.startswith(KUBE_SYSTEM_ACCOUNT)
     if index is None or kind is None or by_autoscaler or before is None or after is None or after <= before:
         return None
-    owner = index.owner(native_version(kind), kind[1], request.namespace, request.name)
+    owner = index.owners.get(native_version(kind), kind[1], request.namespace, request.name)
     written = None if owner is None else as_json(owner, after)
     if written is None:
         return None

@@ -92,7 +92,7 @@ def _declared_by(owner: OwnerReference, namespace: str, index: ReadOnlyIndex) ->
 
 
 def _found(reference: OwnerReference, namespace: str, index: ReadOnlyIndex) -> Owner | None:
-    owner = index.owner(reference.api_version, reference.kind, namespace, reference.name)
+    owner = index.owners.get(reference.api_version, reference.kind, namespace, reference.name)
     return owner if owner is not None and owner.meta.uid and owner.meta.uid == reference.uid else None
 
 

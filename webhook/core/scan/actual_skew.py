@@ -16,9 +16,9 @@ from webhook.core.coming_pods.next_pod import ComingPod
 from webhook.core.defaulting.injection import Injection, injected_into
 from webhook.core.explain.explanation import Balance, balances_of
 from webhook.core.index import node_sets
+from webhook.core.index.label_column import Column
 from webhook.core.index.owners import owner_selector
-from webhook.core.index.tables.label_column import Column
-from webhook.core.index.tables.pod_groups import Counts
+from webhook.core.index.pods import Counts
 from webhook.core.scan.next_pods import next_pods
 from webhook.core.scan.scan_context import ScanContext, stands_for
 from webhook.core.scan.scanned import ActualSkew, Origin
@@ -62,7 +62,7 @@ def own_pods(workload: Workload, within: ScanContext) -> Selector | None:
     if above is None or index is None or not workload.templates:
         return None
     namespace = namespace_of(workload.meta.namespace, here.namespace)
-    owner = index.owner(above.api_version, above.kind, namespace, above.name)
+    owner = index.owners.get(above.api_version, above.kind, namespace, above.name)
     return compiled(owner_selector(workload.templates[0].template, owner))
 
 
@@ -83,7 +83,7 @@ def actual_skews(of: ComingPod, own: Selector | None) -> Iterator[ActualSkew]:
     """
     injected = isinstance(of.injected, Injection)
     recorded = {each.identity for each in injected_into(of.sent)}
-    running = {} if own is None else of.within.cluster.count(of.problem.pod.meta.namespace, own)
+    running = {} if own is None else of.within.cluster.pods.count(of.problem.pod.meta.namespace, own)
     for each in _skewed(of, own, running):
         balance, index = each.balance, each.balance.index
         if index is None:
@@ -118,7 +118,7 @@ def _mine(constraint: Constraint, matching: Counts, of: ComingPod, own: Selector
         return matching
     if theirs <= ours:
         return running
-    return of.within.cluster.count(of.problem.pod.meta.namespace, own.joined(theirs - ours))
+    return of.within.cluster.pods.count(of.problem.pod.meta.namespace, own.joined(theirs - ours))
 
 
 def _actual(of: _Skewed, origin: Origin, path: str, running: Counts | None) -> ActualSkew:

@@ -29,15 +29,15 @@ def cluster_scan(
         zones=totals(within.zones, (loss for each in found for loss in each.losses)),
         gaps=tuple(ScanGap(rule, missing, count) for (rule, missing), count in sorted(gaps.items())),
         lacks={} if index is None else index.lacking,
-        nodes=0 if index is None else index.view().live.bit_count(),
+        nodes=0 if index is None else index.nodes.view().live.bit_count(),
         pods=0 if index is None else _pods(index),
         pending={cause: pending[cause] for cause in PendingCause if pending[cause]},
     )
 
 
 def _pods(index: ReadOnlyIndex) -> int:
-    running = sum(sum(index.count(each, EVERYTHING).values()) for each in index.pod_namespaces())
-    return running + sum(pod.meta.deletion_timestamp is None for pod in index.waiting_pods())
+    running = sum(sum(index.pods.count(each, EVERYTHING).values()) for each in index.pods.namespaces())
+    return running + sum(pod.meta.deletion_timestamp is None for pod in index.pods.waiting())
 
 
 def worst_first(of: ScannedWorkload) -> tuple[object, ...]:

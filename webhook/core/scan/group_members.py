@@ -17,8 +17,8 @@ from webhook.core.groups.status.forms import Status
 from webhook.core.groups.status.members import Member
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import as_json
+from webhook.core.index.pods import FINISHED
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.pod_table import FINISHED
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.reading import read_workload
 
@@ -30,7 +30,7 @@ MOST_PODS = 4_000
 
 def workloads_of(group: Group, index: ReadOnlyIndex) -> tuple[Owner, ...]:
     """The workloads whose template the group selects; none of kinds whose spec the index does not keep."""
-    found = index.workloads(group.namespace, compile_selector(group.selector), _MOST_COMPARED)
+    found = index.owners.matching(group.namespace, compile_selector(group.selector), _MOST_COMPARED)
     return tuple(each for each in found if each.spec)
 
 
@@ -95,7 +95,7 @@ def every_group(pods: Iterable[Pod], index: ReadOnlyIndex) -> Iterator[Looked]:
     there = defaultdict[str, list[Pod]](list)
     for each in pods:
         there[each.meta.namespace].append(each)
-    for namespace, groups in index.every_group().items():
+    for namespace, groups in index.namespaces.all_groups().items():
         for number, of in enumerate(groups):
             selector = selector_of(of)
             mine = [each for each in there[namespace] if selector.matches(each.labels)]

@@ -87,7 +87,7 @@ def key_of(namespace: str, api_version: str, kind: str, name: str) -> ObjectKey:
 
 def _waiting(index: ReadOnlyIndex) -> Mapping[ObjectKey, tuple[Pod, ...]]:
     found: dict[ObjectKey, list[Pod]] = {}
-    pods = (pod for pod in index.waiting_pods() if pod.meta.deletion_timestamp is None)
+    pods = (pod for pod in index.pods.waiting() if pod.meta.deletion_timestamp is None)
     for pod in sorted(pods, key=lambda pod: (pod.meta.creation_timestamp or "", pod.meta.namespace, pod.meta.name)):
         namespace, above = pod.meta.namespace, controllers(pod, index)
         keys = [key_of(namespace, each.api_version, each.kind, each.name) for each in above]
@@ -97,7 +97,7 @@ def _waiting(index: ReadOnlyIndex) -> Mapping[ObjectKey, tuple[Pod, ...]]:
 
 
 def _zones(index: ReadOnlyIndex) -> list[FailingZone]:
-    column = index.view().column(ZONE)
+    column = index.nodes.view().column(ZONE)
     if column.sets is None or not 1 < len(column.values) <= _MOST_ZONES:
         return []
     return [

@@ -175,24 +175,24 @@ class _Standing:
     def _present(self, waits: Waiting) -> int | None:
         pending = sum(waits.causes.values())
         if self._own is not None:
-            return sum(self._index.count(self._named.namespace, self._own).values()) + pending
+            return sum(self._index.pods.count(self._named.namespace, self._own).values()) + pending
         if not self._workload.is_pod or self._named.stands_for:
             return None
-        pod = self._index.pod_on_node(self._named.namespace, self._named.name)
+        pod = self._index.pods.on_node(self._named.namespace, self._named.name)
         return pending + (pod is not None and not pod.terminates)
 
     def _zones(self) -> dict[str, int]:
         """Its running pods in each zone; nothing where they cannot be told from others."""
         if self._own is None:
             return {}
-        counts = self._index.count(self._named.namespace, self._own)
+        counts = self._index.pods.count(self._named.namespace, self._own)
         return {
             zone.name: sum(pods for slot, pods in counts.items() if zone.nodes >> slot & 1)
             for zone in self._within.zones
         }
 
     def _nodes(self, made: Sequence[ComingPod]) -> int | None:
-        wanted = (wanted_nodes(tolerant(each.problem.pod), self._index.view()) for each in made)
+        wanted = (wanted_nodes(tolerant(each.problem.pod), self._index.nodes.view()) for each in made)
         return sum(nodes.bit_count() for nodes in wanted) if made else None
 
     def _injection(self, made: Sequence[ComingPod]) -> Injection | None:
@@ -202,7 +202,7 @@ class _Standing:
     def _lacking(self, injection: Injection | None) -> int:
         if injection is None or injection.record.filled or self._own is None:
             return 0
-        return self._index.count_unspread(self._named.namespace, self._own)
+        return self._index.pods.count_unspread(self._named.namespace, self._own)
 
     def _fix(self, waits: Waiting, injection: Injection | None) -> SmallestFix | None:
         raw = parsed(self._raw)

@@ -70,7 +70,7 @@ class _Asked:
         self._workload, self._own, self._within, self._index = workload, own, within, index
         (self._template,), self._made = workload.templates, made
         self._source = replace(made.source, own=own)
-        self._pods = index.count(made.source.namespace, own)
+        self._pods = index.pods.count(made.source.namespace, own)
         self.wanted = _replicas(self._template)
 
     def sure_nodes(self) -> int:
@@ -92,7 +92,7 @@ class _Asked:
     def loss(self, zone: FailingZone, *, sure: bool) -> ZoneLoss:
         """What the zone's failure costs it; nothing where that is ``sure``."""
         unreachable = gone = _NONE
-        flags = node_sets.flags(zone.nodes, self._index.view().size)
+        flags = node_sets.flags(zone.nodes, self._index.nodes.view().size)
         here = sum(pods for slot, pods in self._pods.items() if flags[slot])
         # Nothing is made anew of a workload that has all of its pods, and none of them in the zone.
         if not sure and (here or sum(self._pods.values()) < self.wanted):

@@ -14,7 +14,7 @@ from webhook.core.api.selectors import RequiredNodes, compile_required_nodes
 from webhook.core.api.types import Affinity, Pod
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, run_inter_pod_affinity
 from webhook.core.scheduler.plugins.node_affinity import NODE_AFFINITY, run_node_affinity

@@ -14,10 +14,10 @@ from webhook.core.api.resources import PodRequest, incoming_request, is_extended
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver.admission_plugins import LIMIT_RANGE, PRIORITY_CLASS, RUNTIME_CLASS
+from webhook.core.index.nodes import NodeView
 from webhook.core.index.overlay import with_pods
+from webhook.core.index.pods import HostPort, host_ports
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.node_table import NodeView
-from webhook.core.index.tables.pod_table import HostPort, host_ports
 from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, Neighbours, count_neighbours
 from webhook.core.scheduler.plugins.node_affinity import NODE_AFFINITY
@@ -160,7 +160,7 @@ def _take(
     return Problem(
         pod=pod,
         version=version,
-        nodes=index.view(),
+        nodes=index.nodes.view(),
         hard=pod_topology_spread.count_constraints(pod, DO_NOT_SCHEDULE, index, defaults, version),
         soft=_NO_CONSTRAINTS
         if lasting
@@ -168,7 +168,7 @@ def _take(
         request=request,
         room=_ANY_ROOM if lasting else room_for(request, index),
         ports=ports,
-        taken_ports=index.taken_ports() if ports else {},
+        taken_ports=index.pods.host_ports() if ports else {},
         storage=gather(pod, index),
         neighbours=count_neighbours(pod, index),
         filters=filters,
@@ -196,7 +196,7 @@ def _with_nominated(index: ReadOnlyIndex, problem: Problem, defaults: SpreadDefa
     Source: framework.go ``addGENominatedPods``.
     """
     pod, by_slot = problem.pod, {}
-    for node, pods in index.nominated_pods().items():
+    for node, pods in index.pods.nominated().items():
         slot = problem.nodes.slots.get(node)
         # A reservation yields to a pod of higher priority, and a pod does not compete with itself.
         added = [each for each in pods if _priority(each) >= _priority(pod) and each.meta.uid != pod.meta.uid]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from webhook.core.cached_property import cached_property
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins.status import ERROR, OK, Status, StatusOfNodes
 
 

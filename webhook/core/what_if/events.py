@@ -140,7 +140,7 @@ def settle(index: ClusterIndex, pods: Iterable[Pod]) -> list[Pod]:
 
     On an unreachable node they stay. A static pod stays too: its kubelet creates the mirror again at once.
     """
-    view, gone = index.view(), list[Pod]()
+    view, gone = index.nodes.view(), list[Pod]()
     lost = unreachable_nodes(view)
     for pod in pods:
         slot = view.slots.get(pod.pod_spec.node_name or "")
@@ -148,7 +148,7 @@ def settle(index: ClusterIndex, pods: Iterable[Pod]) -> list[Pod]:
             pod.meta.deletion_timestamp is not None
             and not (slot is not None and lost >> slot & 1)
             and MIRROR_ANNOTATION not in (pod.meta.annotations or {})
-            and index.pod_on_node(pod.meta.namespace, pod.meta.name) is not None
+            and index.pods.on_node(pod.meta.namespace, pod.meta.name) is not None
         ):
             index.change("DELETED", pod)
             gone.append(pod)
@@ -167,9 +167,9 @@ def is_made_anew(pod: Pod) -> bool:
 
 
 def _node(name: str, index: ClusterIndex) -> Node:
-    node = index.node(name)
+    node = index.nodes.get(name)
     if node is None:
-        meant = did_you_mean(name, [each.name for each in index.nodes()], 3)
+        meant = did_you_mean(name, [each.name for each in index.nodes.all()], 3)
         raise NotInClusterError(f"the cluster has no node {quoted(name)}{meant}")
     return node
 
@@ -181,14 +181,16 @@ def _put(node: Node, index: ClusterIndex, *taints: Taint) -> None:
 
 def _nodes(where: Part, index: ClusterIndex) -> list[Node]:
     """The nodes of a part of the cluster, by name. Errors: NotInClusterError if there are none."""
-    keys = index.view().keys
+    keys = index.nodes.view().keys
     named = sorted(key for key in keys if key == where.key or key.rpartition("/")[2] == where.key)
     key = where.key if where.key in keys or not named else named[0]
     if len(named) > 1 and key != where.key:
         raise NotInClusterError(f"{quoted(where.key)} may be {' or '.join(named)}: write which")
-    found = sorted((node for node in index.nodes() if node.labels.get(key) == where.value), key=lambda node: node.name)
+    found = sorted(
+        (node for node in index.nodes.all() if node.labels.get(key) == where.value), key=lambda node: node.name
+    )
     if not found:
-        values = sorted(index.domains(key))
+        values = sorted(index.nodes.view().column(key).values)
         there = f"it has {listed(values, 8)}" if values else "no node has that label"
         raise NotInClusterError(f"the cluster has no {quoted(where.key)} {quoted(where.value)}: {there}")
     return found

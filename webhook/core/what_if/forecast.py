@@ -54,7 +54,7 @@ def forecast(of: Outcomes, index: ClusterIndex, within: Context) -> Forecast | N
     Shape: the index is as before in the end.
     """
     batches = [batch for each in of.workloads for batch in each.batches]
-    pods, nodes = sum(each.pods for each in batches), max(1, len(index.view()))
+    pods, nodes = sum(each.pods for each in batches), max(1, len(index.nodes.view()))
     affordable = _MOST_SCORED // (max(1, pods) * nodes)
     if of.unknown or not pods or not affordable or any(each.rollout for each in of.workloads):
         return None

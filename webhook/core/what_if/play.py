@@ -124,7 +124,7 @@ def play(
 
 def trials_in(most: int, index: ReadOnlyIndex) -> int:
     """How many changes to try: fewer in large clusters, where each trial takes longer."""
-    return max(_FEWEST_TRIALS, min(most, _NODES_TRIED // max(1, len(index.view()))))
+    return max(_FEWEST_TRIALS, min(most, _NODES_TRIED // max(1, len(index.nodes.view()))))
 
 
 def all_fit(workloads: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort) -> bool:
@@ -239,7 +239,7 @@ def ending(of: Outcomes, number: int, index: ClusterIndex, within: Context) -> E
         after = _after(batch.problem.pod, made, index, within)
     else:
         after = _in_the_rollout(workload, steps, within)
-    view = index.view()
+    view = index.nodes.view()
     return Ending(
         moves=tuple(moves),
         workload=workload,
@@ -259,7 +259,7 @@ def _made(step: Step, move: Moved, owners: _Owners, uid: int) -> Pod:
 
 def _after(pod: Pod, made: Sequence[Pod], index: ClusterIndex, within: Context) -> Explanation:
     """The explanation of a pod once these pods run."""
-    waiting = [each for name in {each.meta.namespace for each in made} for each in index.waiting_pods(name)]
+    waiting = [each for name in {each.meta.namespace for each in made} for each in index.pods.waiting(name)]
     for each in made:
         index.change("ADDED", each)
     after = explain_pod(problem_of(pod, within), index)
@@ -273,7 +273,7 @@ def _after(pod: Pod, made: Sequence[Pod], index: ClusterIndex, within: Context) 
 def _in_the_rollout(workload: SimulatedWorkload, steps: Sequence[Step], within: Context) -> Explanation:
     """The explanation of a new pod after the steps of a rolling update. Old pods are as new ones."""
     there, pods = workload.index, [each.problem.pod for each in workload.batches]
-    slots = there.view().slots
+    slots = there.nodes.view().slots
     held = [Counter(each.leaving) for each in workload.batches]
     for step in steps:
         held[step.batch][slots[step.node]] += -1 if step.gone else 1
@@ -290,8 +290,8 @@ def _moved(steps: Sequence[Step], owners: _Owners, index: ClusterIndex) -> list[
     running: dict[tuple[str, str], list[str]] = {}
     for workload, _ in owners:
         if workload.rollout is not None and workload.maker is not None and workload.maker.source.own is not None:
-            names = index.view().names
-            pods = index.pods_matching(workload.namespace, workload.maker.source.own)
+            names = index.nodes.view().names
+            pods = index.pods.matching(workload.namespace, workload.maker.source.own)
             for name, slot in sorted(pods, key=lambda each: (len(each[0]), each)):  # by ordinal
                 running.setdefault((workload.title, names[slot]), []).append(name)
     found = []

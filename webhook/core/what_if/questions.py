@@ -111,7 +111,7 @@ def of_object(
 def _of_nodes(question: Question, title: str, workload: Workload, within: Context) -> Iterator[Question]:
     """One question for each group of equal nodes that should run the DaemonSet's pod and do not."""
     index = within.cluster
-    pod, view = tolerant(question.pod), index.view()
+    pod, view = tolerant(question.pod), index.nodes.view()
     wanted = wanted_nodes(pod, view)
     if not wanted:
         note = "no node should run it: its controller makes no pod; here any node is asked"
@@ -119,7 +119,7 @@ def _of_nodes(question: Question, title: str, workload: Workload, within: Contex
         return
     namespace = pod.meta.namespace
     made = {node_of(each): each for each in waiting_of(workload.kind, workload.meta.name, namespace, index)}
-    running = index.count(namespace, _selector_of(workload), leaving=True)
+    running = index.pods.count(namespace, _selector_of(workload), leaving=True)
     lacking = [
         view.names[slot] for slot in node_sets.to_slots(wanted) if slot not in running or view.names[slot] in made
     ]
@@ -170,14 +170,14 @@ def waiting_of(kind: str, name: str, namespace: str, index: ReadOnlyIndex) -> tu
     """The Pending pods of a workload, oldest first."""
     return tuple(
         pod
-        for pod in sorted(index.waiting_pods(namespace), key=_age)
+        for pod in sorted(index.pods.waiting(namespace), key=_age)
         if (kind, name) in {(each.kind, each.name) for each in controllers(pod, index)}
     )
 
 
 def waiting(index: ClusterIndex, namespaces: Iterable[str]) -> list[Pod]:
     """The pods that wait for a node, oldest first, without terminating ones."""
-    found = [pod for namespace in namespaces for pod in index.waiting_pods(namespace)]
+    found = [pod for namespace in namespaces for pod in index.pods.waiting(namespace)]
     return sorted((pod for pod in found if pod.meta.deletion_timestamp is None), key=_age)
 
 

@@ -143,7 +143,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def _moments(self, what_if: WhatIf) -> Iterator[tuple[Event, _Moment]]:
         """What there is to place after each event, once all terminating pods are gone that will be."""
-        waiting = [pod for namespace in self._namespaces() for pod in self.index.waiting_pods(namespace)]
+        waiting = [pod for namespace in self._namespaces() for pod in self.index.pods.waiting(namespace)]
         waiting = [pod for pod in waiting if pod.meta.deletion_timestamp is None]  # such a pod looks for no node
         gone = list[Pod]()
         for event in happen(what_if, self.index, self.asked.pods):
@@ -157,7 +157,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def _namespaces(self) -> Sequence[str]:
         named = self.asked.namespace if self.asked.everything else ""
-        return (named,) if named else self.index.namespaces()
+        return (named,) if named else self.index.known_namespaces()
 
     def _simulated(self, others: Sequence[UnownedPods], gone: Sequence[Pod]) -> list[SimulatedWorkload]:
         makers = [each for each in self.asked.makers if not self._is_complete(each)]
@@ -180,7 +180,7 @@ class Run(Struct, frozen=True, kw_only=True):
             unseen=tuple(self._unseen(others)),
             room=Room() if stopped else room(outcomes, self.within),
             scaled=None if stopped else self._scaled(workloads),
-            grows=grows(self.within.policy, self.index.view()),
+            grows=grows(self.within.policy, self.index.nodes.view()),
         )
 
     def _scaled(self, workloads: Sequence[SimulatedWorkload]) -> Verdict | None:
@@ -222,7 +222,7 @@ class Run(Struct, frozen=True, kw_only=True):
         """Whether all pods of it run; a quick look, since a cluster has thousands of workloads."""
         if not self.asked.everything or maker.source.own is None or maker.workload.traits.ordered:
             return False
-        return sum(self.index.count(maker.source.namespace, maker.source.own).values()) >= maker.replicas
+        return sum(self.index.pods.count(maker.source.namespace, maker.source.own).values()) >= maker.replicas
 
     def _notes(self, event: Event, workloads: Sequence[SimulatedWorkload], gone: Sequence[Pod]) -> Iterator[str]:
         if gone:
@@ -255,8 +255,8 @@ class Run(Struct, frozen=True, kw_only=True):
         """Its pods that are being deleted."""
         if maker.source.own is None:
             return 0
-        every = self.index.count(maker.source.namespace, maker.source.own, leaving=True)
-        return sum(every.values()) - sum(self.index.count(maker.source.namespace, maker.source.own).values())
+        every = self.index.pods.count(maker.source.namespace, maker.source.own, leaving=True)
+        return sum(every.values()) - sum(self.index.pods.count(maker.source.namespace, maker.source.own).values())
 
     def _unseen(self, others: Sequence[UnownedPods]) -> Iterator[str]:
         pods = sum(len(each.names) for each in others)

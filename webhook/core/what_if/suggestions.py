@@ -16,8 +16,8 @@ from webhook.core.changes.candidates import Candidates
 from webhook.core.changes.change import Changes, in_words, template_with, trade_off, value_of
 from webhook.core.context import Context
 from webhook.core.index import node_sets
+from webhook.core.index.nodes import NodeRow
 from webhook.core.index.overlay import with_nodes
-from webhook.core.index.tables.node_table import NodeRow
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.text import one_line, plural, together
 from webhook.core.what_if.play import Ending, Outcomes, Verdict, all_fit, play, trials_in

@@ -121,7 +121,7 @@ def makers(
 def introduce(source: PodSource, index: ClusterIndex) -> None:
     """Put the owners that its pods will have into the index: the scheduler deduces selectors from them."""
     for owner in next_pod(source, index).owners:
-        if index.owner(owner.api_version, owner.kind, source.namespace, owner.meta.name) is None:
+        if index.owners.get(owner.api_version, owner.kind, source.namespace, owner.meta.name) is None:
             index.change("ADDED", owner)
 
 

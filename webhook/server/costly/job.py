@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.facts import IndexQuestion
-from webhook.core.index.tables.node_table import NodeRow
+from webhook.core.index.nodes import NodeRow
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
 

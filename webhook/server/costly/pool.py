@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from webhook.core.index.facts import OF_SEVERAL_MOMENTS, IndexQuestion, answered
+from webhook.core.index.nodes import NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.node_table import NodeView
 from webhook.core.review.decision import Decision
 from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
 from webhook.metrics import Metrics
@@ -182,11 +182,11 @@ class _Process:
     async def ready(self, cluster: ReadOnlyIndex) -> None:
         """Wait until it has started, and tell it the nodes."""
         await self._next()
-        await self._tell(cluster.view())
+        await self._tell(cluster.nodes.view())
 
     async def begin(self, job: Job, cluster: ReadOnlyIndex) -> None:
         """Wait until it has begun with the job."""
-        await self._tell(cluster.view())
+        await self._tell(cluster.nodes.view())
         await self._send(job)
         await self._next()
 

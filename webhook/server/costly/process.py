@@ -21,8 +21,8 @@ from msgspec.structs import replace
 
 from webhook.core.context import Context
 from webhook.core.index.facts import IndexQuestion, judged_afar
+from webhook.core.index.nodes import NodeRow, NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.node_table import NodeRow, NodeView
 from webhook.core.review.decision import Decision
 from webhook.core.review.review import review
 from webhook.server.allocator import give_memory_back, keep_large_blocks_apart

@@ -95,7 +95,7 @@ def test_fields_that_do_not_reach_further_are_made_anew_when_they_are_asked_for(
 
 def lose(index, *names):
     for each in names:
-        index.apply("DELETED", index.node(each))
+        index.apply("DELETED", index.nodes.get(each))
 
 
 def test_a_node_that_is_lost_changes_no_field():
@@ -423,7 +423,7 @@ def test_pods_on_nodes_without_the_label(pods, held, moves):
 
 def test_a_node_without_a_hostname_label_is_a_node():
     index, group = cluster(SIX), redis(3, caps=(cap(HOSTNAME, "<=1"),))
-    bare = index.node("a0")
+    bare = index.nodes.get("a0")
     labels = {key: value for key, value in bare.metadata.labels.items() if key != HOSTNAME}
     index.apply("MODIFIED", structs.replace(bare, metadata=structs.replace(bare.metadata, labels=labels)))
     found = told(group, index, members(), placed(index, Status(), a0="0 1", b0="0"))

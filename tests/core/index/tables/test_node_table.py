@@ -11,7 +11,7 @@ from webhook.core.api.types import Node, NodeSpec, NodeStatus, ObjectMeta, Taint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.tables.node_table import NO_NODE, NodeView
+from webhook.core.index.nodes import NO_NODE, NodeView
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.node_selection import nodes_meeting, nodes_of_terms
 from webhook.core.scheduler.problem import take
@@ -50,7 +50,7 @@ def test_a_node_without_the_key_is_in_no_domain():
     verdict = cycle.alone("PodTopologySpread")
     assert [name for name in verdict.nodes.slots if verdict.status(name).code != "Success"] == ["bare"]
     assert len(cycle.domains[0].counts) == 70
-    view = index.view()
+    view = index.nodes.view()
     assert chosen(view, nodes_meeting(view, Requirement("rack", "In", ("r4",)))) == ["n8", "n9"]
 
 
@@ -75,7 +75,7 @@ def test_node_policies_leave_domains_out(key):
     ids=["above", "below", "one of some", "a label that no node has"],
 )
 def test_requirements_on_keys_with_many_values(requirement, nodes):
-    view = racks(70).view()
+    view = racks(70).nodes.view()
     assert chosen(view, nodes_meeting(view, requirement)) == nodes
     assert nodes_meeting(view, Requirement("rack", "DoesNotExist")) == 0
     assert nodes_meeting(view, Requirement("rack", "NotIn", ("r0",))).bit_count() == 138
@@ -92,14 +92,14 @@ def test_requirements_on_keys_with_many_values(requirement, nodes):
     ids=["the name", "another name", "a field that nodes lack", "not that of a field that nodes lack"],
 )
 def test_conditions_on_fields(condition, nodes):
-    view = racks(1).view()
+    view = racks(1).nodes.view()
     assert chosen(view, nodes_of_terms(view, [NodeTerm(fields=(condition,))])) == nodes
     assert chosen(view, nodes_of_terms(view, [NodeTerm(fields=(condition,))], by_labels=True)) == ["n0", "n1"]
     assert nodes_of_terms(view, [NodeTerm(poisoned=True)]) == 0
 
 
 def test_a_view_forgets_what_was_asked_of_it_long_ago():
-    column = racks(70).view().column("rack")
+    column = racks(70).nodes.view().column("rack")
     asked = [column.domains(1 << slot) for slot in range(40)]
     assert [column.domains(1 << slot) for slot in range(40)] == asked
     assert len(column._domains) <= 17
@@ -110,31 +110,31 @@ def test_room_is_measured_again_before_it_is_believed():
     for name in "ab":
         made = node(name)
         index.apply("ADDED", type(made)(metadata=made.metadata, status=NodeStatus(allocatable={"pods": "2"})))
-    table = index._node_table
-    assert table.short_of("pods", 2) is None
+    table = index.nodes
+    assert table._short_of("pods", 2) is None
     index.apply("ADDED", running("p", "a"))
-    assert table.short_of("pods", 2) == (1, 2)
+    assert table._short_of("pods", 2) == (1, 2)
     index.apply("DELETED", running("p", "a"))
-    assert table.short_of("pods", 2) is None
-    assert table.short_of("example.com/gpu", 1) == (0, 0)
-    index.apply("DELETED", index.node("b"))
-    assert table.short_of("example.com/gpu", 1) == (0, NO_NODE)
+    assert table._short_of("pods", 2) is None
+    assert table._short_of("example.com/gpu", 1) == (0, 0)
+    index.apply("DELETED", index.nodes.get("b"))
+    assert table._short_of("example.com/gpu", 1) == (0, NO_NODE)
     index.apply("DELETED", node("never-there"))
-    assert len(index.view()) == 1
+    assert len(index.nodes.view()) == 1
 
 
 def test_a_view_knows_the_label_keys_of_its_nodes():
     index = ClusterIndex()
     index.apply("ADDED", node("n1", "a", rack="r1"))
     index.apply("ADDED", node("n2", "b", rack="r2"))
-    before = index.view()
+    before = index.nodes.view()
     index.apply("DELETED", node("n1", "a", rack="r1"))
-    assert index.view().keys == {HOSTNAME, "topology.kubernetes.io/zone", "rack"} == before.keys
+    assert index.nodes.view().keys == {HOSTNAME, "topology.kubernetes.io/zone", "rack"} == before.keys
     index.apply("MODIFIED", node("n2"))
-    assert index.view().keys == {HOSTNAME}
+    assert index.nodes.view().keys == {HOSTNAME}
     index.apply("DELETED", node("n2"))
     index.apply("DELETED", node("n2"))
-    assert index.view().keys == frozenset()
+    assert index.nodes.view().keys == frozenset()
 
 
 def everything(view):
@@ -166,28 +166,28 @@ def test_a_view_inherits_only_what_still_holds(changes):
         made = replace(node(name, zone), spec=NodeSpec(taints=taints, unschedulable=what == "cordon"))
         index.apply("DELETED" if what == "remove" else "MODIFIED", made)
         if looks:
-            table = index._node_table
-            assert everything(index.view()) == everything(NodeView(table._facts, table._live, table._keys))
+            table = index.nodes
+            assert everything(index.nodes.view()) == everything(NodeView(table._rows, table._live, table._keys))
 
 
 def test_a_taint_leaves_the_columns_as_they_are():
     index = racks(2)
-    before = index.view()
+    before = index.nodes.view()
     columns = [before.column(key) for key in (HOSTNAME, "rack")]
     known = before.slots, before.taint_classes
-    index.apply("MODIFIED", replace(index.node("n1"), spec=NodeSpec(taints=(Taint(key="t", effect="NoExecute"),))))
-    after = index.view()
+    index.apply("MODIFIED", replace(index.nodes.get("n1"), spec=NodeSpec(taints=(Taint(key="t", effect="NoExecute"),))))
+    after = index.nodes.view()
     assert all(after.column(column.key) is column for column in columns)
     assert after.slots is known[0]
     assert (len(known[1]), len(after.taint_classes)) == (0, 1)
     index.apply("MODIFIED", node("n1", "z1", rack="other"))
-    assert [index.view().column(column.key) is column for column in columns] == [True, False]
+    assert [index.nodes.view().column(column.key) is column for column in columns] == [True, False]
 
 
 def test_what_is_left_of_a_view_is_kept_for_whoever_asks_again():
     index = racks(3)
     index.apply("DELETED", node("n5"))
-    view, failing, taints = index.view(), 0b100011, (Taint(key="t", effect="NoExecute"),)
+    view, failing, taints = index.nodes.view(), 0b100011, (Taint(key="t", effect="NoExecute"),)
     everything(view)
     gone, tainted = view.losing(failing), view.losing(failing, taints)
     for each in (gone, tainted):
@@ -205,13 +205,13 @@ def test_columns_that_nobody_asks_for_any_more_do_not_stay_for_ever():
     index = ClusterIndex()
     for number in range(200):
         index.apply("MODIFIED", node("n1", "z1", rack=f"r{number}", **{f"key-{each}": "a" for each in range(200)}))
-        index.view().column(f"key-{number}")
-    assert len(index.view()._columns) <= 65
+        index.nodes.view().column(f"key-{number}")
+    assert len(index.nodes.view()._columns) <= 65
 
 
 def test_of_a_label_that_no_node_has_nothing_is_kept():
     index = racks(3)
-    view = index.view()
+    view = index.nodes.view()
     column = view.column("shelf")
     assert (column.key, column.values, column.present, list(column.of)) == ("shelf", (), 0, [-1] * view.size)
     assert (column.domain_count(view.live), column.domains(view.live), column.with_value("a")) == (0, frozenset(), 0)
@@ -230,7 +230,7 @@ def test_a_view_made_of_the_rows_of_another_is_the_same():
         ),
     )
     index.apply("DELETED", node("n1"))
-    view = index.view()
+    view = index.nodes.view()
     made = NodeView([*view.rows(0, 2), *view.rows(2, 100)], view.live, view.keys)
     assert (made.names, made.labels, made.live, made.keys) == (view.names, view.labels, view.live, view.keys)
     assert (made.taint_classes, made.unschedulable, made.slots) == (view.taint_classes, view.unschedulable, view.slots)

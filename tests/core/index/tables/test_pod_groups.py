@@ -13,12 +13,14 @@ from webhook.core.index.tables.pod_groups import NamespacePods
 
 
 def counted(index, text, **more):
-    names = index._node_table.names()
-    return {names[slot]: pods for slot, pods in index.count("shop", compile_selector(selector(text)), **more).items()}
+    names = index.nodes.names()
+    return {
+        names[slot]: pods for slot, pods in index.pods.count("shop", compile_selector(selector(text)), **more).items()
+    }
 
 
 def groups_of(index):
-    return len(index._pod_table._namespaces["shop"].groups)
+    return len(index.pods._namespaces["shop"].groups)
 
 
 def test_labels_of_statefulset_pods_do_not_make_groups():
@@ -87,10 +89,10 @@ def test_counts_of_big_selectors_follow_events(text):
     def fresh():
         """The same pods, told to an index that has kept nothing."""
         other = ClusterIndex()
-        for name in index.pod_names("shop"):
-            record = index._pod_table.record("shop", name)
+        for name in index.pods.names("shop"):
+            record = index.pods.record("shop", name)
             labelled = " ".join(f"{key}={value}" for key, value in record.group.labels.items())
-            other.apply("ADDED", running(name, index._node_table.names()[record.slot], labelled))
+            other.apply("ADDED", running(name, index.nodes.names()[record.slot], labelled))
         return other
 
     assert counted(index, text) == counted(fresh(), text)
@@ -131,7 +133,7 @@ def test_values_that_stand_aside_are_counted_as_pod_by_pod(number):
             terminating.add(f"p{each}")
             leaving = structs.replace(here.metadata, deletion_timestamp="2026-11-24T00:00:00Z")
             index.apply("MODIFIED", structs.replace(here, metadata=leaving))
-    names = index._node_table.names()
+    names = index.nodes.names()
 
     def one_by_one(wanted, *, leaving):
         found = Counter(
@@ -149,9 +151,9 @@ def test_values_that_stand_aside_are_counted_as_pod_by_pod(number):
         for wanted in combinations(ASKED, number):
             asked = Selector(requirements=tuple(Requirement(*each) for each in wanted))
             for leaving in (False, True, False):
-                counts = index.count("shop", asked, leaving=leaving)
+                counts = index.pods.count("shop", asked, leaving=leaving)
                 assert {names[slot]: pods for slot, pods in counts.items()} == one_by_one(wanted, leaving=leaving)
-            assert index.count_unspread("shop", asked) == sum(one_by_one(wanted, leaving=False).values())
+            assert index.pods.count_unspread("shop", asked) == sum(one_by_one(wanted, leaving=False).values())
         for each in range(0, 300, 3):
             index.apply("DELETED", running(f"p{each}", f"n{each % 4}"))
             labelled.pop(f"p{each}", None)
@@ -171,21 +173,21 @@ def test_only_so_many_selectors_are_kept():
     many(index, 100)
     for number in range(30):
         counted(index, f"app!=b{number}")
-    assert len(index._pod_table._namespaces["shop"]._kept) == 8
+    assert len(index.pods._namespaces["shop"]._kept) == 8
     assert space.remove("nobody") is None
 
 
 def test_a_slot_is_used_again_when_node_and_pods_are_gone():
     index = ClusterIndex()
     index.apply("ADDED", running("p", "gone"))
-    assert index._node_table.names() == ("gone",)
+    assert index.nodes.names() == ("gone",)
     index.apply("DELETED", running("p", "gone"))
     index.apply("ADDED", running("q", "next"))
-    assert index._node_table.names() == ("next",)
+    assert index.nodes.names() == ("next",)
     assert counted(index, "app=web") == {"next": 1}
     index.apply("ADDED", pod("app=web"))
-    assert index.waiting_pods("shop")[0].meta.name == "web-0"
-    assert index.waiting_pods("elsewhere") == ()
+    assert index.pods.waiting("shop")[0].meta.name == "web-0"
+    assert index.pods.waiting("elsewhere") == ()
 
 
 @pytest.mark.parametrize(
@@ -211,6 +213,6 @@ def test_pods_without_a_constraint(select, expected):
     gone = running("p9", "a", "app=web")
     made.apply("ADDED", gone)
     made.apply("DELETED", gone)
-    assert made.count_unspread("shop", compile_selector(selector(select))) == expected
-    assert made.count_unspread("elsewhere", compile_selector(selector(select))) == 0
-    assert made.count_unspread("shop", NOTHING) == 0
+    assert made.pods.count_unspread("shop", compile_selector(selector(select))) == expected
+    assert made.pods.count_unspread("elsewhere", compile_selector(selector(select))) == 0
+    assert made.pods.count_unspread("shop", NOTHING) == 0

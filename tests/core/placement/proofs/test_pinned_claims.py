@@ -197,7 +197,7 @@ def test_pods_to_be_placed():
 )
 def test_an_ordinal_that_terminates_is_to_be_placed_again(pods, missing):
     made = index(made_late(), *pods)
-    made.apply("MODIFIED", replace(made.node("n3"), spec=NodeSpec(taints=UNREACHABLE)))
+    made.apply("MODIFIED", replace(made.nodes.get("n3"), spec=NodeSpec(taints=UNREACHABLE)))
     found = ordinals(made, "shop", "web", ClaimTemplates(("data",), ("late",)), range(3))
     assert found.to_place(3) == Missing({}, missing)
 

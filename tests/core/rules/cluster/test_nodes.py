@@ -148,14 +148,14 @@ def test_a_typo_of_a_key_whose_domains_are_configured_is_none():
     ],
 )
 def test_the_key_of_nodes_that_was_meant(key, keys, meant):
-    view = cluster("a: n1", labelled=" ".join(f"{each}=x" for each in keys.split())).view()
+    view = cluster("a: n1", labelled=" ".join(f"{each}=x" for each in keys.split())).nodes.view()
     assert near(key, view) == meant
 
 
 def test_a_former_name_is_answered_by_what_nodes_have():
     key = "failure-domain.beta.kubernetes.io/zone"
-    assert near(key, cluster("n1").view()) is None
-    assert near(key, cluster("n1", labelled="example.com/zone=a").view()) == "example.com/zone"
+    assert near(key, cluster("n1").nodes.view()) is None
+    assert near(key, cluster("n1", labelled="example.com/zone=a").nodes.view()) == "example.com/zone"
 
 
 @pytest.mark.parametrize(

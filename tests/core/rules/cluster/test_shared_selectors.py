@@ -567,7 +567,7 @@ def test_a_narrower_selector_that_leaves_pods_without_a_place_is_not_pasted():
     found = shop("a: n1 | b: n2 | c: n3=pay,pay", deployed("pay"))
     edits = {}
     for taint in (None, (Taint(key="gpu", effect="NoSchedule"),)):
-        found.apply("ADDED", replace(found.node("n3"), spec=NodeSpec(taints=taint)))
+        found.apply("ADDED", replace(found.nodes.get("n3"), spec=NodeSpec(taints=taint)))
         [wide] = [each.finding for each in examined(manifest, index=found).findings if each.finding.rule == RULE]
         edits[taint is not None] = len(wide.edits)
     assert edits == {False: 1, True: 0}

@@ -25,5 +25,5 @@ def with_node(index, name, *, cordoned=False, **taints):
     """The cluster with that node cordoned, or tainted: a key, and since when."""
     found = [Taint(key=key, effect="NoSchedule", time_added=since) for key, since in taints.items()]
     spec = NodeSpec(taints=tuple(found), unschedulable=cordoned or None)
-    index.apply("MODIFIED", replace(index.node(name), spec=spec))
+    index.apply("MODIFIED", replace(index.nodes.get(name), spec=spec))
     return index

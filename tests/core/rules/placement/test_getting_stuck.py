@@ -185,7 +185,7 @@ class TestReplicasThatDoNotFit:
         index = pinned(nodes="a: a0 | b: b0")
         index.apply("ADDED", pod("web-0", "a0"))
         if unreachable:
-            index.apply("MODIFIED", replace(index.node("a0"), spec=NodeSpec(taints=UNREACHABLE)))
+            index.apply("MODIFIED", replace(index.nodes.get("a0"), spec=NodeSpec(taints=UNREACHABLE)))
         absent = asked("example.com/absent hard 1 app=web", kind="StatefulSet", replicas=2, spec=spec)
         [line] = told(DO_NOT_FIT, absent, index, FIXED)
         assert line.split(" fit")[0].split(" ", 1)[1] == count

@@ -126,7 +126,7 @@ def test_names_are_told_as_the_configuration_says(detail, zone, host):
 def test_a_line_that_would_be_too_long_leaves_the_reasons_out():
     index = cluster("europe-central2-1a: n1=2 | europe-central2-production-bb: n2=1 ~n3 n4 n5")
     for name, cpu in (("n2", "1500m"), ("n4", "2"), ("n5", "2")):
-        index.apply("MODIFIED", replace(index.node(name), status=NodeStatus(allocatable=SMALL)))
+        index.apply("MODIFIED", replace(index.nodes.get(name), status=NodeStatus(allocatable=SMALL)))
         asks = Container(name="c", resources=ResourceRequirements(requests={"cpu": cpu}))
         index.apply("ADDED", running(f"x-{name}", name, "app=x", containers=(asks,)))
     [warning] = tried(index, ZONE, containers=asking()).warnings
@@ -242,7 +242,7 @@ class TestModes:
     def test_where_capacity_grows_nobody_is_warned(self):
         assert modes(tried(TAINTED, ZONE, policy=replace(PLAIN, capacity="growing"))) == ["audit"]
         pools = cluster(TAINTED, labelled="karpenter__sh/nodepool=x")
-        assert "karpenter.sh/nodepool" in pools.node("n1").labels
+        assert "karpenter.sh/nodepool" in pools.nodes.get("n1").labels
         assert modes(tried(pools, ZONE)) == ["audit"]
         assert modes(tried(pools, ZONE, policy=replace(PLAIN, capacity="fixed"))) == ["warn"]
 

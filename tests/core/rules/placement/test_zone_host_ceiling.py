@@ -69,7 +69,7 @@ def test_zones_of_unequal_size(nodes, constraints, replicas, expected):
 
 def test_hosts_that_share_a_name():
     index = cluster("a: n1 | b: n2 n3 n4 n5")
-    twin = index.node("n5")
+    twin = index.nodes.get("n5")
     labels = {**twin.labels, "kubernetes.io/hostname": "n4"}
     index.apply("MODIFIED", replace(twin, metadata=replace(twin.metadata, labels=labels)))
     assert told(CEILING, asked(ZONE, HOST, replicas=6), index, FIXED) == []

@@ -175,7 +175,7 @@ def test_pods_that_tolerate_everything():
 def test_a_domain_that_reaches_beyond_the_zone():
     index = cluster("a: n1 | b: ~n2 | c: n3")
     for name, rack in (("n1", "x"), ("n2", "x"), ("n3", "y")):
-        node = index.node(name)
+        node = index.nodes.get(name)
         labels = {**node.labels, "rack": rack}
         index.apply("MODIFIED", replace(node, metadata=replace(node.metadata, labels=labels)))
     # The tainted node of rack x that is left in zone b holds no pod, and counts.
@@ -187,7 +187,7 @@ def test_a_domain_that_reaches_beyond_the_zone():
 def racked(nodes, racks):
     index = cluster(nodes)
     for name, rack in racks.items():
-        node = index.node(name)
+        node = index.nodes.get(name)
         index.apply("MODIFIED", replace(node, metadata=replace(node.metadata, labels={**node.labels, "rack": rack})))
     return index
 
@@ -203,7 +203,7 @@ def test_a_domain_that_keeps_nodes_keeps_its_room():
 def test_of_zones_that_cost_the_same_the_one_with_room_elsewhere_is_named():
     """With zone a goes the only large node: what stays Pending then lacks room."""
     index = cluster("a: n1 | b: n2 | c: n3", resources={"cpu": "2", "pods": "110"})
-    large = index.node("n1")
+    large = index.nodes.get("n1")
     index.apply("MODIFIED", replace(large, status=replace(large.status, allocatable={"cpu": "9", "pods": "110"})))
     two = [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]
     assert told(LOSS, asked(ZONE, replicas=3, containers=two), index, FIXED) == [

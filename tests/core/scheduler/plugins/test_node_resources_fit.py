@@ -5,15 +5,17 @@ from msgspec.structs import replace
 
 from webhook.core.api.resources import OF_EVERY_NODE
 from webhook.core.api.types import NodeStatus
-from webhook.core.index.overlay import Overlay
+from webhook.core.index.nodes import Nodes
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.node_resources_fit import short_of
 
 
-class Listening(Overlay):
-    """Answers as the index below, and notes the names in each question."""
+class Listening(Nodes):
+    """Answers as the nodes below, and notes the names in each question."""
 
     def __init__(self, below):
-        super().__init__(below)
+        super().__init__(below.answering)
+        self._below = below
         self.asked = []
 
     def short_of(self, amounts):
@@ -29,9 +31,9 @@ BELOW = index(offering("a"), offering("b", **{"e.io/gpu": "2"}))
 
 
 def test_what_every_node_has_is_one_question_and_any_other_one_by_itself():
-    listening = Listening(BELOW)
+    listening = Listening(BELOW.nodes)
     amounts = [("e.io/none", 1), *((name, 1) for name in OF_EVERY_NODE), ("e.io/gpu", 1)]
-    found = short_of(amounts, listening)
+    found = short_of(amounts, ReadOnlyIndex(BELOW, nodes=listening))
     assert listening.asked == [[*OF_EVERY_NODE], ["e.io/none"], ["e.io/gpu"]]
     assert list(found.items()) == [
         ("e.io/none", (0, 0)),
@@ -42,6 +44,6 @@ def test_what_every_node_has_is_one_question_and_any_other_one_by_itself():
 
 
 def test_where_nodes_have_room_nothing_is_copied():
-    listening = Listening(BELOW)
-    assert short_of([("pods", 9), ("cpu", 4000)], listening) == {}
+    listening = Listening(BELOW.nodes)
+    assert short_of([("pods", 9), ("cpu", 4000)], ReadOnlyIndex(BELOW, nodes=listening)) == {}
     assert listening.asked == [["pods", "cpu"]]

@@ -77,7 +77,7 @@ NO_TERMS = msgspec.convert(
 def test_the_nodes_that_a_pod_may_use(required, usable, unusable):
     def admits(node):
         name, _, rest = node.partition(" ")
-        only = index(Node(metadata=ObjectMeta(name=name, labels=labels(rest)))).view()
+        only = index(Node(metadata=ObjectMeta(name=name, labels=labels(rest)))).nodes.view()
         return usable_nodes(only, required) == only.live
 
     assert [admits(node) for node in usable] == [True] * len(usable)

@@ -459,7 +459,7 @@ def test_a_limit_is_looked_at_only_where_it_may_be_reached():
         running("other", "b", volumes=mounts("c2")),
     )
     problem = take(index, pod("app=x", volumes=mounts("c3")))
-    assert set(problem.storage.mounted) == {index.view().slots["a"]}
+    assert set(problem.storage.mounted) == {index.nodes.view().slots["a"]}
     assert told("NodeVolumeLimits", index, mounts("c3"))[1] == [FULL, OK]
 
 

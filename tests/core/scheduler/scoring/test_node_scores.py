@@ -255,7 +255,7 @@ def test_an_index_that_keeps_nothing_for_scores_answers_nothing():
     index = cluster("z1: a=0")
     problem = take(index, pod())
     assert take_scoring(index, problem) is None
-    assert with_pods(index, "a", [on("p", "a")]).score_facts(NAMESPACE, {}) is None
+    assert with_pods(index, "a", [on("p", "a")]).pods.score_facts(NAMESPACE, {}) is None
 
 
 def test_pods_that_are_laid_over_an_index_count_as_if_they_ran():
@@ -269,17 +269,17 @@ def test_pods_that_are_laid_over_an_index_count_as_if_they_ran():
     for each in (FIT, NEIGHBOURS, BALANCE):
         assert scored(over, pod(), each) == scored(ran, pod(), each)
     alone = with_pods(known(node("a", "z1"), node("b", "z2")), "a", [added])
-    assert alone.score_facts(NAMESPACE, {"app": "web"}).assumed == {0: (100, 200 * 2**20)}
+    assert alone.pods.score_facts(NAMESPACE, {"app": "web"}).assumed == {0: (100, 200 * 2**20)}
 
 
 def test_a_pod_that_is_replaced_or_finished_counts_as_it_is_now():
     index = known(node("a"), node("b"))
     index.apply("ADDED", on("p", "a", containers=asking()))
     index.apply("MODIFIED", on("p", "a"))
-    assert index.score_facts(NAMESPACE, {}).assumed == {}
+    assert index.pods.score_facts(NAMESPACE, {}).assumed == {}
     index.apply("MODIFIED", on("p", "a", containers=asking()))
     index.apply("DELETED", replace(on("p", "a"), metadata=meta("other")))
-    assert index.score_facts(NAMESPACE, {}).assumed == {0: (100, 200 * 2**20)}
+    assert index.pods.score_facts(NAMESPACE, {}).assumed == {0: (100, 200 * 2**20)}
 
 
 def test_of_requests_of_the_pod_as_a_whole_only_what_nobody_says_is_assumed():
@@ -287,4 +287,4 @@ def test_of_requests_of_the_pod_as_a_whole_only_what_nobody_says_is_assumed():
     whole = on("p", "a", containers=asking(memory="1Gi"))
     whole = replace(whole, spec=replace(whole.spec, resources=ResourceRequirements(requests={"memory": "2Gi"})))
     index.apply("ADDED", whole)
-    assert index.score_facts(NAMESPACE, {}).assumed == {0: (100, 0)}
+    assert index.pods.score_facts(NAMESPACE, {}).assumed == {0: (100, 0)}

@@ -154,7 +154,7 @@ def _of_cluster(wanted: find_object.Wanted, known: ClusterSource, frame: Frame) 
     """
     index, within = known.index, frame.context(frame.namespace)
     if wanted.kind == "Pod":
-        mine = [pod for pod in index.waiting_pods(wanted.namespace) if pod.meta.name == wanted.name]
+        mine = [pod for pod in index.pods.waiting(wanted.namespace) if pod.meta.name == wanted.name]
     else:
         mine = [*waiting_of(wanted.kind, wanted.name, wanted.namespace, index)]
     if mine and wanted.kind == "Pod":
@@ -193,7 +193,7 @@ def _refused_beside(wanted: find_object.Wanted, known: ClusterSource, frame: Fra
 
 def _pending(known: ClusterSource, given: Given, frame: Frame, output: str, *, everywhere: bool) -> Exit:
     index = known.index
-    namespaces = (frame.namespace,) if frame.namespace and not everywhere else index.namespaces()
+    namespaces = (frame.namespace,) if frame.namespace and not everywhere else index.known_namespaces()
     where = "" if everywhere or not frame.namespace else f"namespace {frame.namespace}"
     options = given.words if known.server else ""
     groups = pending.group(waiting(index, namespaces), frame.context(), known.missing, options)

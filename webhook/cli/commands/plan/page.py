@@ -119,7 +119,7 @@ def _left(of: PlanAnswer, witness: Sequence[Step]) -> list[str]:
 
 def _steps(of: PlanAnswer, steps: Sequence[PlacedPod]) -> Iterator[str]:
     """Pods and their nodes, in the order in which they are placed."""
-    column, slots = of.known.index.view().column(of.group.zone_key), of.known.index.view().slots
+    column, slots = of.known.index.nodes.view().column(of.group.zone_key), of.known.index.nodes.view().slots
     told = []
     for each in steps[:_MOST_STEPS]:
         number = column.of[slots[each.node]]

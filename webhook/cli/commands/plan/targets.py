@@ -30,7 +30,7 @@ from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
 from webhook.core.groups.status.members import Member, gathered, not_told_apart
 from webhook.core.groups.status.stored import Stored, stored_of
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import one_line
 from webhook.core.what_if.workloads import Maker, makers
@@ -99,7 +99,7 @@ def planned_groups(
         _take(read, item, frame)
     here = [each for each in read.groups if files or each.group.namespace == frame.namespace]
     groups = [each for each in here if not name or each.group.name == name]
-    groups += [_configured(each, read, frame, known.index.view()) for each in read.configured]
+    groups += [_configured(each, read, frame, known.index.nodes.view()) for each in read.configured]
     if not groups and not files and known.server is not None and (why := known.index.lacks(RESOURCE)):
         raise CommandError(f"{known.source}: {why}", Exit.CLUSTER)
     if not groups:
@@ -188,7 +188,7 @@ def _named_by(group: Group, found: Sequence[Maker]) -> Group:
 
 def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> PlannedGroup:
     group = wanted.group
-    there = known.index.every_group().get(group.namespace, ())
+    there = known.index.namespaces.all_groups().get(group.namespace, ())
     status = next((each.status for each in there if each.meta.name == group.name), None) or GroupStatus()
     before = stored_of(group, status.workloads)
     mine = _mine(group, read.workloads)

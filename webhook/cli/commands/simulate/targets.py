@@ -182,7 +182,7 @@ def _of_all(
 
 def _most(maker: Maker, index: ClusterIndex) -> int:
     of = maker.workload
-    scaler = index.autoscaler(of.api_version, of.kind, maker.source.namespace, of.meta.name)
+    scaler = index.owners.autoscaler(of.api_version, of.kind, maker.source.namespace, of.meta.name)
     return 0 if scaler is None else scaler.spec.max_replicas
 
 

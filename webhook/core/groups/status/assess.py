@@ -91,7 +91,7 @@ def not_evaluated(why: str, generation: int, before: Status, now: str) -> Status
 
 def assess(seen: Seen, before: Status, now: str) -> Status:
     """The status of the group; ``now`` is an ISO time."""
-    group, view = seen.group, seen.index.view()
+    group, view = seen.group, seen.index.nodes.view()
     refused = _refusal(seen)
     planned = None if refused else _plan(seen, before)
     stored = stored_of(group, planned.workloads if planned else ())

@@ -12,8 +12,8 @@ from webhook.core.api.well_known import HOSTNAME
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.derive import on, place
 from webhook.core.groups.group import Group
-from webhook.core.index.tables.label_column import Column
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.label_column import Column
+from webhook.core.index.nodes import NodeView
 from webhook.core.text import one_line, plural
 
 _MOST_DOMAINS = 20  # that are listed, the fullest

@@ -12,10 +12,10 @@ from webhook.core.api.types import LabelSelector, Pod
 from webhook.core.groups.fields import unpinned
 from webhook.core.groups.group import Group, Shard
 from webhook.core.groups.shards import all_shards
+from webhook.core.index.label_column import Column
 from webhook.core.index.overlay import without_pods
+from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.label_column import Column
-from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.placement.proofs.pinned_claims import ordinals
 from webhook.core.text import listed, one_line
 from webhook.core.workloads.workload import ClaimTemplates, Workload
@@ -65,7 +65,7 @@ def gathered(
         own = selector.joined(
             compile_selector(LabelSelector(match_labels={group.shard_label: each.shard})).requirements
         )
-        there = index.count(group.namespace, own)
+        there = index.pods.count(group.namespace, own)
         if there:
             without, running = without_pods(without, each.pod, own, there), running + sum(there.values())
         _, pins = unpinned(group, each.pod)
@@ -77,7 +77,7 @@ def gathered(
                 pod=each.pod,
                 in_turn=each.workload.traits.ordered and not each.workload.parallel,
                 zones=tuple(dict.fromkeys(settled))[: group.pods_per_shard],
-                running=_zones_of(there, index.view().column(group.zone_key)),
+                running=_zones_of(there, index.nodes.view().column(group.zone_key)),
             )
         )
     if len(written) > group.plan_for:
@@ -136,7 +136,7 @@ def _zones_of(counts: Counts, column: Column) -> tuple[str, ...]:
 
 def _zones_of_volumes(group: Group, member: Member, index: ReadOnlyIndex) -> list[str]:
     """The zones to which volumes pin pods of the shard."""
-    of, column = member.workload, index.view().column(group.zone_key)
+    of, column = member.workload, index.nodes.view().column(group.zone_key)
     numbers = range(of.first_ordinal, of.first_ordinal + member.pods)
     known = ordinals(index, group.namespace, of.meta.name, of.claims or _NO_CLAIMS, numbers)
     found = set[str]()

@@ -26,6 +26,7 @@ from webhook.core.api.well_known import (
     WORKER_INDEX,
     ZONE,
 )
+from webhook.core.index.pods import NO_EXTRAS, Counts
 from webhook.core.index.tables.shrinking import discard, drop, drop_under, shared
 from webhook.core.time_limit import check_time
 
@@ -55,8 +56,6 @@ _KEPT_TEXT = 4096
 _MAX_INDEXED_LABELS = 48
 
 _Key = TypeVar("_Key")
-# Pods by slot, as they are read; who counts writes into a dict of its own.
-Counts = Mapping[int, int]
 Requirements = tuple[Requirement, ...]
 
 
@@ -80,7 +79,7 @@ class _PodGroup:
 class PodRecord:
     """One pod on a node.
 
-    Shape: ``aside`` has the values of many-valued keys; ``extras`` belongs to `pod_table` (ports, volumes, terms).
+    Shape: ``aside`` has the values of many-valued keys; ``extras`` are ports, volumes and terms.
     ``spread`` says that it has a constraint.
     """
 
@@ -95,7 +94,7 @@ class PodRecord:
         self.leaving = False
         self.priority = 0
         self.spread = False
-        self.extras: object = None
+        self.extras = NO_EXTRAS
 
 
 class _Kept:

@@ -1,4 +1,4 @@
-"""What only the scheduler's scores of nodes depend on: what pods count as, whom they prefer, and soft taints.
+"""What only the scheduler's scores of nodes depend on: what pods count as, and whom they prefer.
 
 An index that answers admission has none of it: there nothing asks for scores, and every pod that prefers others would
 take memory.
@@ -9,40 +9,17 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from webhook.core.api.resources import CPU, MEMORY, existing_request, scored_existing
-from webhook.core.api.types import Node, Pod, PodAffinity, PodAffinityTerm, Taint
+from webhook.core.api.types import Pod, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.api.well_known import PREFER_NO_SCHEDULE
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
+from webhook.core.index.pods import ScoreFacts, Term, preferred_terms, resolve_term
 from webhook.core.index.tables.pod_groups import bump
-from webhook.core.index.tables.pod_table import Term, resolve_term
 from webhook.core.index.tables.shrinking import drop
 
 # What a required affinity term of an existing pod weighs for a pod that it matches.
 # Source: config/v1/defaults.go SetDefaults_InterPodAffinityArgs.
 _HARD_POD_AFFINITY_WEIGHT = 1
 _Weighted = tuple[int, Term]
-
-
-class ScoreFacts(Struct, frozen=True):
-    """What scores depend on beside what filters ask; by slot, of nodes that exist.
-
-    Shape: ``assumed`` is the CPU and memory that pods count as beyond what they request; ``taints`` are those with the
-    effect PreferNoSchedule; ``drawn`` are the terms of existing pods that match the pod: topology key, and their
-    weight on each node, negative for terms of anti-affinity.
-    Unit: milli-CPU, bytes.
-    """
-
-    assumed: Mapping[int, tuple[int, int]]
-    taints: Mapping[int, tuple[Taint, ...]]
-    drawn: tuple[tuple[str, Mapping[int, int]], ...]
-
-    def joined(self, other: "ScoreFacts") -> "ScoreFacts":
-        """The facts of both, taints those of the first."""
-        assumed = dict(self.assumed)
-        for slot, (cpu, memory) in other.assumed.items():
-            before = assumed.get(slot, (0, 0))
-            assumed[slot] = before[0] + cpu, before[1] + memory
-        return ScoreFacts(assumed, self.taints, (*self.drawn, *other.drawn))
 
 
 class _Scored(Struct, frozen=True):
@@ -54,25 +31,12 @@ class _Scored(Struct, frozen=True):
 
 
 class ScoreTable:
-    """The pods on nodes and the soft taints of nodes, as far as scores depend on them."""
+    """The pods on nodes, as far as scores depend on them."""
 
     def __init__(self) -> None:
         self._pods: dict[tuple[str, str], _Scored] = {}
         self._assumed: dict[str, tuple[int, int]] = {}
         self._terms: dict[Term, dict[str, int]] = {}  # the weight of all pods that have it, by node
-        self._taints: dict[str, tuple[Taint, ...]] = {}
-
-    def put_node(self, node: Node) -> None:
-        """Add or replace a node."""
-        taints = tuple(taint for taint in node.taints if taint.effect == PREFER_NO_SCHEDULE)
-        if taints:
-            self._taints[node.name] = taints
-        else:
-            self.remove_node(node)
-
-    def remove_node(self, node: Node) -> None:
-        """Remove a node."""
-        drop(self._taints, node.name)
 
     def put_pod(self, pod: Pod, key: str, version: KubernetesVersion) -> None:
         """Add or replace a pod on a node."""
@@ -118,7 +82,6 @@ class ScoreTable:
         )
         return ScoreFacts(
             assumed={slots[node]: amounts for node, amounts in self._assumed.items() if node in slots},
-            taints={slots[node]: taints for node, taints in self._taints.items() if node in slots},
             drawn=tuple(each for each in drawn if each[1]),
         )
 
@@ -133,16 +96,6 @@ def _terms_of(pod: Pod) -> Iterator[_Weighted]:
     yield from _resolved(required, namespace)
     yield from _resolved(preferred_terms(near), namespace)
     yield from ((-weight, term) for weight, term in _resolved(preferred_terms(far), namespace))
-
-
-def preferred_terms(affinity: PodAffinity | None) -> Iterator[tuple[int, PodAffinityTerm]]:
-    """The preferred terms with their weights.
-
-    Source: kube-scheduler framework/types.go ``GetWeightedAffinityTerms``.
-    """
-    for each in (affinity.preferred if affinity else None) or ():
-        if each.pod_affinity_term is not None:
-            yield each.weight or 0, each.pod_affinity_term
 
 
 def _resolved(terms: Iterator[tuple[int, PodAffinityTerm]], namespace: str) -> tuple[_Weighted, ...]:

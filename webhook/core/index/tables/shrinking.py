@@ -4,10 +4,10 @@ A dict keeps its memory when entries are deleted. Whoever may create objects cou
 so a table is made anew when most of it is empty.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from functools import lru_cache
 from sys import getsizeof
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from webhook.core.api.label_syntax import MAX_LABEL_VALUE_BYTES
 
@@ -35,6 +35,34 @@ def drop_under(tables: dict[_Outer, dict[_Key, _Value]], outer: _Outer, key: _Ke
     if not inner:
         drop(tables, outer)
     return value
+
+
+class Grouped(Generic[_Outer, _Key, _Value]):
+    """Values by a key, in groups; a later value of the same key may be in another group."""
+
+    def __init__(self) -> None:
+        self._groups: dict[_Outer, dict[_Key, _Value]] = {}
+        self._group_of: dict[_Key, _Outer] = {}
+
+    def put(self, group: _Outer, key: _Key, value: _Value) -> None:
+        """Set the value of a key, at the end of its group."""
+        self.remove(key)
+        self._group_of[key] = group
+        put_under(self._groups, group, key, value)
+
+    def remove(self, key: _Key) -> None:
+        """Take the key out, if it is there."""
+        if key in self._group_of:
+            drop_under(self._groups, self._group_of[key], key)
+            drop(self._group_of, key)
+
+    def of(self, group: _Outer) -> Iterable[_Value]:
+        """The values of a group."""
+        return self._groups.get(group, {}).values()
+
+    def sizes(self) -> dict[_Outer, int]:
+        """How many values each group has."""
+        return {group: len(values) for group, values in self._groups.items()}
 
 
 def drop(table: dict[_Key, _Value], key: _Key) -> _Value | None:

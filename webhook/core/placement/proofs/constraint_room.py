@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import HONOR
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
-from webhook.core.index.tables.label_column import Column
+from webhook.core.index.label_column import Column
 from webhook.core.placement.proofs.bounds import Cell, Limit, Zone, addable, addable_on_hosts, reachable_minimum
 from webhook.core.placement.proofs.workload_problem import MAX_HOME_DOMAINS, CandidateNodes, CountedConstraint
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, ClaimSpec
 from webhook.core.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from webhook.core.index.lost_nodes import keeps_name
+from webhook.core.index.nodes import NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.node_table import NodeView
 from webhook.core.scheduler.plugins.volume_binding import nodes_with_space, provisioning_nodes
 from webhook.core.scheduler.plugins.volumes import usable_from
 from webhook.core.workloads.workload import ClaimTemplates
@@ -81,10 +81,10 @@ def ordinals(
     """
     if len(numbers) > _MOST:
         return None
-    view = index.view()
+    view = index.nodes.view()
     pods = [_ordinal(index, namespace, f"{name}-{number}", claims, view) for number in numbers]
-    room, mounts, slots = {}, index.mounts(), view.slots
-    for node, limits in index.attach_limits().items():
+    room, mounts, slots = {}, index.pods.mounts(), view.slots
+    for node, limits in index.volumes.attach_limits().items():
         if limits and claims.names and node in slots:
             slot = slots[node]
             # As if all claims were of the driver with the lowest limit: at worst a fix is not offered.
@@ -95,8 +95,8 @@ def ordinals(
 def _ordinal(index: ReadOnlyIndex, namespace: str, pod: str, claims: ClaimTemplates, view: NodeView) -> Ordinal:
     nodes, certain, likely = view.live, True, True
     for number, (name, named_class) in enumerate(zip(claims.names, claims.classes, strict=True)):
-        claim = index.claim(namespace, f"{name}-{pod}")
-        volume = index.volume(claim.spec.volume_name or "") if claim is not None and claim.bound else None
+        claim = index.volumes.claim(namespace, f"{name}-{pod}")
+        volume = index.volumes.volume(claim.spec.volume_name or "") if claim is not None and claim.bound else None
         if volume is not None:
             nodes &= usable_from(volume, view)
             sure = hoped = claim is not None and _is_sound(claim)
@@ -124,8 +124,8 @@ def _nodes_for_new_volume(index: ReadOnlyIndex, claim: Claim, named_class: str, 
     """
     if claim.spec.volume_name or SELECTED_NODE in claim.annotations or not _is_sound(claim):
         return None
-    name, view = claim.storage_class if exists else named_class, index.view()
-    storage_class = index.storage_class(name) if name or exists else index.default_class()
+    name, view = claim.storage_class if exists else named_class, index.nodes.view()
+    storage_class = index.volumes.storage_class(name) if name or exists else index.volumes.default_class()
     if (
         storage_class is None
         or storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER
@@ -133,10 +133,10 @@ def _nodes_for_new_volume(index: ReadOnlyIndex, claim: Claim, named_class: str, 
     ):
         return None
     nodes, class_name = provisioning_nodes(storage_class, view), storage_class.meta.name
-    driver = index.csi_drivers().get(storage_class.provisioner)
+    driver = index.volumes.drivers().get(storage_class.provisioner)
     if driver is not None and driver.spec.storage_capacity:
         requests = claim.spec.resources.requests if claim.spec.resources else None
-        nodes &= nodes_with_space(requests, index.storage_capacities(class_name), view)
+        nodes &= nodes_with_space(requests, index.volumes.capacities(class_name), view)
     # A free volume may serve other nodes too, and which pod takes it depends on the order.
-    free = index.volumes_for(replace(claim, spec=replace(claim.spec, storage_class_name=class_name)))
+    free = index.volumes.candidates(replace(claim, spec=replace(claim.spec, storage_class_name=class_name)))
     return None if any(usable_from(each, view) & ~nodes for each in free) else nodes

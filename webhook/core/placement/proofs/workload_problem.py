@@ -25,10 +25,9 @@ from webhook.core.api.types import Pod, PodAffinityTerm, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
+from webhook.core.index.nodes import NodeView
+from webhook.core.index.pods import Counts, Term
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.node_table import NodeView
-from webhook.core.index.tables.pod_groups import Counts
-from webhook.core.index.tables.pod_table import Term
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import inter_pod_affinity
 from webhook.core.scheduler.plugins.node_name import NODE_NAME
@@ -128,7 +127,9 @@ def survey(  # noqa: PLR0913 each a fact of its own
         selector = constraint.selector
         if selector not in mine:
             narrow = counts and own is not None
-            mine[selector] = index.count(namespace, selector.joined(own.requirements)) if narrow and own else counts
+            mine[selector] = (
+                index.pods.count(namespace, selector.joined(own.requirements)) if narrow and own else counts
+            )
         # matchLabelKeys with a revision label: only pods of one revision count, so none of other workloads.
         apart = merged[number] - set(pod.labels)
         counts_none = selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(index.version)
@@ -142,7 +143,7 @@ def survey(  # noqa: PLR0913 each a fact of its own
                 certain=certain and not counts_none and all(late[key] for key in apart),
             )
         )
-    running = {} if own is None else index.count(namespace, own)
+    running = {} if own is None else index.pods.count(namespace, own)
     amounts = ((PODS, 1), *problem.request.amounts)
     # Most often every node has room for all of the pods, and nothing is copied.
     short = short_of([(name, amount * most) for name, amount in amounts], index)
@@ -169,7 +170,7 @@ def _freed(
     # Resource by resource: a workload may run on thousands of nodes.
     freed = []
     for name, free, amount in columns:
-        has = index.amounts(name)[1]
+        has = index.nodes.amounts(name)[1]
         left = [free[slot] + pods * amount for slot, pods in running.items()]
         freed.append(list(map(min, left, map(has.__getitem__, running))))
     return dict(zip(running, zip(*freed, strict=True), strict=True))
@@ -179,7 +180,7 @@ def _own_in(term: Term, own: Selector | None, index: ReadOnlyIndex, namespace: s
     """The workload's own pods that match an anti-affinity term."""
     if own is None or term.selector.nothing or not term.in_namespace(namespace, {}):
         return {}
-    return index.count(namespace, term.selector.joined(own.requirements))
+    return index.pods.count(namespace, term.selector.joined(own.requirements))
 
 
 def _away(problem: Problem, index: ReadOnlyIndex, now: str) -> int:
@@ -197,7 +198,7 @@ def _away(problem: Problem, index: ReadOnlyIndex, now: str) -> int:
 
 def _is_young(index: ReadOnlyIndex, name: str, now: str) -> bool:
     """Whether none of the node's passing taints is known to be old."""
-    node = index.node(name)
+    node = index.nodes.get(name)
     return node is None or not any(_is_old(each, now) for each in node.taints if each.key in NODE_STATES)
 
 

@@ -11,9 +11,9 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.changes.candidates import changed
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
 from webhook.core.explain.explanation import without_spread
+from webhook.core.index.label_column import Column
+from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.label_column import Column
-from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import NO_SELECTOR, OWN_LABELS, counts_itself, foreign_pods, selects
 from webhook.core.rules.frame.rule import (
@@ -60,7 +60,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     own = None if missing else subject.own_selector
     if index is None or own is None:
         return (NotEvaluated(ALL_IN_ONE.id, missing or NO_SELECTOR),)
-    counts = index.count(workload.meta.namespace, own)
+    counts = index.pods.count(workload.meta.namespace, own)
     return _together(counts, own, subject, index) if sum(counts.values()) >= _FEWEST else ()
 
 
@@ -82,7 +82,7 @@ ALL_IN_ONE = Rule(
 
 
 def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
-    template, view = subject.workload.templates[0], index.view()
+    template, view = subject.workload.templates[0], index.nodes.view()
     affine, ground = _wanted_together(template), UsableNodes(subject, template, index)
     pods = sum(counts.values())
     # The node first: all on one node is worse than all in one zone, and includes it.
@@ -125,7 +125,7 @@ def _share_a_disk(template: Template, subject: Subject, index: ReadOnlyIndex) ->
     """Whether all pods mount one claim that a single node can have at a time."""
     namespace = namespace_of(subject.workload.meta.namespace)
     sources = (volume.persistent_volume_claim for volume in template.template.pod_spec.volumes or ())
-    claims = (index.claim(namespace, each.claim_name) for each in sources if each is not None)
+    claims = (index.volumes.claim(namespace, each.claim_name) for each in sources if each is not None)
     return any(claim is not None and set(claim.spec.access_modes or ()) <= _ON_ONE_NODE for claim in claims)
 
 
@@ -146,7 +146,7 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyI
     ordinals = range(workload.first_ordinal, workload.first_ordinal + max(workload.replicas or 0, pods))
     for ordinal in ordinals[:_MAX_PODS_TRIED]:
         name = f"{workload.meta.name}-{ordinal}"
-        running = index.pod_on_node(namespace, name)
+        running = index.pods.on_node(namespace, name)
         if running is not None and not running.terminates:
             sources = {each: ClaimSource(claim_name=f"{each}-{name}") for each in claims.names}
             mounted = (Volume(name=each, persistent_volume_claim=source) for each, source in sources.items())

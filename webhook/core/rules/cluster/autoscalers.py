@@ -60,7 +60,7 @@ def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
         yield NotEvaluated(AUTOSCALER.id, missing)
     if subject.lacks("nodes"):
         return
-    view = index.view()
+    view = index.nodes.view()
     karpenter = has_karpenter(view)
     for template in subject.workload.templates:
         placed = [each for each in subject.placed if each.template is template]
@@ -102,7 +102,9 @@ AUTOSCALER = Rule(
 
 
 def _has_descheduler(index: ReadOnlyIndex) -> bool:
-    return any(index.owner(native_version(DEPLOYMENT), DEPLOYMENT[1], *where) is not None for where in _DESCHEDULERS)
+    return any(
+        index.owners.get(native_version(DEPLOYMENT), DEPLOYMENT[1], *where) is not None for where in _DESCHEDULERS
+    )
 
 
 def _finding(placed: Placed, difference: _Difference) -> Finding:
@@ -228,7 +230,7 @@ def _full_hosts(placed: Placed, ground: UsableNodes, subject: Subject, index: Re
     selector = placed.selector
     if selector is None or subject.workload.traits.on_every_node:
         return None
-    counts = index.count(namespace_of(subject.workload.meta.namespace), selector)
+    counts = index.pods.count(namespace_of(subject.workload.meta.namespace), selector)
     on_each = [counts.get(slot, 0) for slot in to_slots(ground.open)]
     # As many pods as replicas are this workload's own, at rest; what Karpenter asks for these is said by `_hosts`.
     if not on_each or min(on_each) < max_skew or not replicas <= len(on_each) * max_skew or sum(on_each) <= replicas:

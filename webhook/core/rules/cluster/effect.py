@@ -130,7 +130,7 @@ def _may_be_uneven(key: str, template: Template, subject: Subject) -> bool:
     """Whether the pods may run in several domains of the key; without known nodes, unless the template pins them."""
     if subject.index is None or subject.lacks("nodes"):
         return not is_in_one_domain(template, key)
-    view = subject.index.view()
+    view = subject.index.nodes.view()
     column, usable = view.column(key), UsableNodes(subject, template, subject.index).usable
     empty = sum(not column.with_value(name) & usable for name in subject.policy.domains.get(key, ()))
     return column.domain_count(usable) + empty > 1 or (key == HOSTNAME and grows(subject.policy, view))
@@ -286,7 +286,7 @@ def _is_everywhere(key: str, subject: Subject) -> bool:
     """Whether every node has the key, by what is known of the cluster; else only the hostname is certain."""
     if subject.index is None or subject.lacks("nodes"):
         return key == HOSTNAME
-    view = subject.index.view()
+    view = subject.index.nodes.view()
     return view.column(key).present == view.live and (key in ON_EVERY_NODE or not grows(subject.policy, view))
 
 
@@ -313,7 +313,7 @@ def _has_the_key(placed: Placed, subject: Subject) -> bool:
         return True
     if subject.index is None or subject.lacks("nodes"):
         return False
-    view = subject.index.view()
+    view = subject.index.nodes.view()
     ground = UsableNodes(subject, placed.template, subject.index)
     used = ground.usable & ground.tolerated_later
     grown = key not in ON_EVERY_NODE and grows(subject.policy, view)
@@ -326,7 +326,7 @@ def _single_domains(subject: Subject) -> Mapping[int, _Why]:
     Shape: a usable node outside of all domains would be worse than the rest; then the constraint has an effect. Beside
     other constraints every node has to have the key, since they count no node without it.
     """
-    if subject.index is None or subject.lacks("nodes") or grows(subject.policy, view := subject.index.view()):
+    if subject.index is None or subject.lacks("nodes") or grows(subject.policy, view := subject.index.nodes.view()):
         return {}
     found = {}
     for number, (placed, ground) in enumerate(subject.timely(usable_nodes_of(subject, subject.index))):
@@ -396,4 +396,4 @@ def _running(subject: Subject) -> int:
     own, index = subject.own_selector, subject.index
     if own is None or index is None or subject.lacks("pods"):
         return 0
-    return sum(index.count(subject.workload.meta.namespace, own).values())
+    return sum(index.pods.count(subject.workload.meta.namespace, own).values())

@@ -28,7 +28,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
 
 
 def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
-    view = index.view()
+    view = index.nodes.view()
     for placed, ground in subject.timely(usable_nodes_of(subject, index)):
         key = placed.constraint.topology_key
         if not key or placed.template.template.pod_spec.node_name:

@@ -15,8 +15,8 @@ from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
 from webhook.core.groups.membership import memberships
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
+from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import (
     LATE_LABELS,
@@ -88,7 +88,7 @@ def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
                 within = _on_counting_nodes(pods, alike, subject)
                 if within:
                     yield _finding(alike, subject, (sum(pods.values()), within), others)
-        elif index.count(namespace, selector):
+        elif index.pods.count(namespace, selector):
             yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
 
 
@@ -137,7 +137,7 @@ def _is_without_pods(owner: Owner, subject: Subject) -> bool:
     if owner.replicas == 0 or owner.meta.controller is not None or completes:
         return False
     selected, index = _stored(owner.selector), subject.index
-    return index is None or selected is None or not index.count(namespace_of(owner.meta.namespace), selected)
+    return index is None or selected is None or not index.pods.count(namespace_of(owner.meta.namespace), selected)
 
 
 def _have_one_selector(owner: Owner, workload: Workload) -> bool:
@@ -244,7 +244,7 @@ def _pods_of(theirs: Selector, counting: Selector, own: Selector, namespace: str
     """The pods of another workload that a constraint counts, without those that are also the workload's own."""
     both = counting.joined(theirs.requirements)
     # Most workloads differ in a label of their own; only others can share pods with this one.
-    return index.count(namespace, both) if _exclude(own, theirs) else foreign_pods(namespace, both, own, index)
+    return index.pods.count(namespace, both) if _exclude(own, theirs) else foreign_pods(namespace, both, own, index)
 
 
 def _stored(written: LabelSelector | None) -> Selector | None:
@@ -322,7 +322,7 @@ def _next_pods(placed: Placed, subject: Subject, index: ReadOnlyIndex) -> Iterat
         return
     namespace, spec = namespace_of(workload.meta.namespace), template.template.pod_spec
     keys = {key for each in spec.constraints if each.hard for key in each.match_label_keys or ()}
-    exists = index.owner(workload.api_version, workload.kind, namespace, workload.meta.name) is not None
+    exists = index.owners.get(workload.api_version, workload.kind, namespace, workload.meta.name) is not None
     if (spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
         return
     for applied in (False, True) if exists and not REVISION_LABELS.isdisjoint(keys) else (False,):
@@ -346,7 +346,7 @@ def _numbers(
         return None
     for one, other in combinations(lacking, 2):
         shared = one.selector.joined(other.selector.requirements)
-        if not _exclude(one.selector, other.selector) and index.count(namespace, shared):
+        if not _exclude(one.selector, other.selector) and index.pods.count(namespace, shared):
             return None  # a pod may be of both
     selector = problem.hard.constraints[number].selector
 

@@ -102,4 +102,4 @@ def _exists(key: str, subject: Subject) -> bool | None:
     """Whether a node has the key, or the configuration names domains of it; None where no nodes are known."""
     if key in subject.policy.domains:
         return True
-    return None if subject.index is None or subject.lacks("nodes") else key in subject.index.view().keys
+    return None if subject.index is None or subject.lacks("nodes") else key in subject.index.nodes.view().keys

@@ -10,8 +10,8 @@ from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME, J
 from webhook.core.api.written_selector import has_conditions
 from webhook.core.groups.membership import Membership, memberships
 from webhook.core.index.objects import Owner
+from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.rules.frame.subject import Placed, Subject, readable_selector
 from webhook.core.text import quoted
 from webhook.core.workloads.kinds import REVISION_LABELS, group_kind
@@ -47,8 +47,8 @@ def late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: Cal
 
 def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Counts:
     """The pods that the selector matches and the workload's own selector does not."""
-    pods = index.count(namespace, selector)
-    return counts_without(pods, index.count(namespace, selector.joined(own.requirements))) if pods else pods
+    pods = index.pods.count(namespace, selector)
+    return counts_without(pods, index.pods.count(namespace, selector.joined(own.requirements))) if pods else pods
 
 
 def counts_without(counts: Counts, *parts: Counts) -> Counts:
@@ -75,7 +75,7 @@ def counted_workloads(workload: Workload, selector: Selector, index: ReadOnlyInd
     """Other workloads with a template that the selector matches, up to a limit."""
     mine = (*workload.group_kind, workload.meta.name)
     most = _MAX_COMPARED_WORKLOADS if workload.meta.controller is None else _MAX_COMPARED_SHARDS
-    for owner in index.workloads(workload.meta.namespace, selector, most):
+    for owner in index.owners.matching(workload.meta.namespace, selector, most):
         if (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:
             yield owner
 

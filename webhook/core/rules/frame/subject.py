@@ -110,7 +110,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         namespace, name = self.workload.meta.namespace, self.workload.meta.name
         own = namespace, self.workload.group_kind, name
         beside = (each for each in self.context.scalers if each.target == own)
-        known = None if self.index is None else self.index.autoscaler(*of, namespace, name)
+        known = None if self.index is None else self.index.owners.autoscaler(*of, namespace, name)
         return next(beside, known)
 
     @cached_property

@@ -25,7 +25,7 @@ class UsableNodes:
     def __init__(self, subject: Subject, template: Template, index: ReadOnlyIndex) -> None:
         self.template = template
         self.policy = subject.policy
-        self.view = index.view()
+        self.view = index.nodes.view()
         self.spec = subject.admitted(template, index).pod_spec
 
     @cached_property

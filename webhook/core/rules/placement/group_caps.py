@@ -13,9 +13,9 @@ from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.delivery import has_stored_plan
 from webhook.core.groups.membership import Membership, memberships
+from webhook.core.index.label_column import Column
+from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.label_column import Column
-from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of, small_game_of
 from webhook.core.placement.simulation import one_order
 from webhook.core.policy.policy import Mode
@@ -101,7 +101,7 @@ def has_many_caps(workload: Workload, groups: Iterable[Iterable[Membership]], in
 
 def _domains_of(groups: Iterable[Membership], index: ReadOnlyIndex) -> int:
     """How many domains are looked at for all caps."""
-    columns = (index.view().column(cap.topology_key) for each in groups for cap in each.group.caps)
+    columns = (index.nodes.view().column(cap.topology_key) for each in groups for cap in each.group.caps)
     return sum(min(_MOST_DOMAINS, max(1, len(column.values))) for column in columns)
 
 
@@ -135,11 +135,13 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
     placed_after = coming is not None and not _is_planned(of, template, subject)
     others = tuple(subject.timely(lacking(of, subject, index))) if placed_after else ()
     for cap in of.group.caps:
-        column, selector = index.view().column(cap.topology_key), _counted(of, cap)
-        counts = index.count(of.group.namespace, selector)
+        column, selector = index.nodes.view().column(cap.topology_key), _counted(of, cap)
+        counts = index.pods.count(of.group.namespace, selector)
         # The pods without a node count too; without a selector of its own, a cap's share is not of what is counted.
         counted = (
-            sum(counts.values()) + index.count_waiting(of.group.namespace, selector) if cap.selector is not None else 0
+            sum(counts.values()) + index.pods.count_waiting(of.group.namespace, selector)
+            if cap.selector is not None
+            else 0
         )
         limit = _Limit(cap, of.group.shared_by(cap, counted))
         there = _by_domain(counts, column, index)
@@ -172,7 +174,7 @@ def _counted(of: Membership, cap: Cap) -> Selector:
 
 def _by_domain(counts: Counts, column: Column, index: ReadOnlyIndex) -> Mapping[str, int]:
     """The pods in each domain; those on nodes without the key together, those on nodes that are gone in none."""
-    found, live = Counter[str](), index.view().live
+    found, live = Counter[str](), index.nodes.view().live
     for slot, pods in counts.items():
         if slot < len(column.of) and live >> slot & 1:
             number = column.of[slot]
@@ -196,7 +198,7 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
     Shape: the workload's own pods alone, then those that ``others`` lack before them, where that can decide.
     """
     names = sorted(column.values, key=lambda each: (-there.get(each, 0), each))[:_MOST_DOMAINS]
-    unlabelled = coming.index.view().live & ~column.present
+    unlabelled = coming.index.nodes.view().live & ~column.present
     names += [_UNLABELLED] if unlabelled else []
     nodes = {name: unlabelled if name == _UNLABELLED else column.with_value(name) for name in names}
     for name in names:
@@ -268,7 +270,7 @@ def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex
     own = subject.own_selector
     if own is None:
         return True
-    return domain in _by_domain(index.count(namespace_of(subject.workload.meta.namespace), own), column, index)
+    return domain in _by_domain(index.pods.count(namespace_of(subject.workload.meta.namespace), own), column, index)
 
 
 def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> ToCome | str | None:

@@ -184,7 +184,7 @@ def _warning(balance: Balance, explanation: Explanation, subject: Subject, remed
 
 def _told(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -> bool:
     """Whether a person has to act: no new node, no preemption and nothing that we do not know would help."""
-    if grows(subject.policy, index.view()) or "DynamicResources" in explanation.not_evaluated:
+    if grows(subject.policy, index.nodes.view()) or "DynamicResources" in explanation.not_evaluated:
         return False
     return not may_preempt(explanation.problem.pod) or not decide(without_limits(explanation.problem)).feasible
 

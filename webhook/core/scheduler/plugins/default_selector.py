@@ -33,7 +33,7 @@ def default_selector(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex) -> 
     if controller is None or (controller.api_version, controller.kind) not in _SELECTING_OWNERS:
         return selector_from_labels(pairs)
     # Looked up by name only, as in the scheduler, which does not compare uids.
-    owner = index.owner(controller.api_version, controller.kind, namespace, controller.name)
+    owner = index.owners.get(controller.api_version, controller.kind, namespace, controller.name)
     selector = owner.selector if owner else None
     if (controller.api_version, controller.kind) == _REPLICATION_CONTROLLER:
         return selector_from_labels(pairs | dict((selector and selector.match_labels) or {}))
@@ -47,7 +47,7 @@ def pod_services(labels: Mapping[str, str], namespace: str, index: ReadOnlyIndex
     Shape: a Service without selector selects nothing, one with an empty selector everything.
     Source: plugins/helper/spread.go ``GetPodServices``.
     """
-    services = index.services(namespace) if namespace else index.all_services()
+    services = index.namespaces.services(namespace) if namespace else index.namespaces.all_services()
     selecting = (each for each in services if _selects(each.spec.selector if each.spec else None, labels))
     return tuple(sorted(selecting, key=lambda service: (service.metadata or ObjectMeta()).name))
 

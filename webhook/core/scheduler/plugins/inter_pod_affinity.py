@@ -20,11 +20,9 @@ from webhook.core.api import gates
 from webhook.core.api.selectors import EVERYTHING, NOTHING, Selector, SelectorError
 from webhook.core.api.types import Affinity, Pod, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.index.nodes import NodeView
+from webhook.core.index.pods import Counts, Term, preferred_terms, resolve_term
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.node_table import NodeView
-from webhook.core.index.tables.pod_groups import Counts
-from webhook.core.index.tables.pod_table import Term, resolve_term
-from webhook.core.index.tables.score_table import preferred_terms
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, unresolvable, unschedulable
 from webhook.core.time_limit import check_time
 
@@ -55,7 +53,7 @@ class Neighbours(Struct, frozen=True):
 def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
     """Count the existing pods that matter to a pod's affinity. Source: filtering.go ``PreFilter``."""
     affinity, namespace = pod.pod_spec.affinity, pod.meta.namespace
-    rejecting = tuple(index.terms_matching(namespace, pod.labels))
+    rejecting = tuple(index.pods.terms_matching(namespace, pod.labels))
     if affinity is None:
         return Neighbours(matches_itself=True, rejecting=rejecting)
     near, far = affinity.pod_affinity, affinity.pod_anti_affinity
@@ -100,7 +98,7 @@ def with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
     if selector.empty or selector.nothing:
         return term
     chosen = set[str]()
-    for name, labels in index.namespaces_with_labels().items():
+    for name, labels in index.namespaces.all_labels().items():
         check_time()
         if selector.matches(labels):
             chosen.add(name)
@@ -144,14 +142,14 @@ def pods_meeting_all(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Counts:
     total: dict[int, int] = {}
     for namespace in _common_namespaces(terms, index):
         # Terminating pods still hold their place here, unlike for spread constraints.
-        for slot, pods in index.count(namespace, joined, leaving=True).items():
+        for slot, pods in index.pods.count(namespace, joined, leaving=True).items():
             total[slot] = total.get(slot, 0) + pods
     return total
 
 
 def _common_namespaces(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Iterable[str]:
     limited = [term.namespaces for term in terms if not term.namespace_selector.empty]
-    return frozenset.intersection(*limited) if limited else index.pod_namespaces()
+    return frozenset.intersection(*limited) if limited else index.pods.namespaces()
 
 
 def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> Ran:

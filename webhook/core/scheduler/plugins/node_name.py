@@ -6,7 +6,7 @@ Source: kube-scheduler framework/plugins/nodename/node_name.go.
 from webhook.core.api import gates
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins.status import OK, Ran, unresolvable
 
 NODE_NAME = "NodeName"

@@ -6,7 +6,7 @@ Source: kube-scheduler framework/plugins/nodeports/node_ports.go.
 from collections.abc import Mapping, Sequence
 
 from webhook.core.api.types import ANY_ADDRESS
-from webhook.core.index.tables.pod_table import HostPort
+from webhook.core.index.pods import HostPort
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, unschedulable
 
 NODE_PORTS = "NodePorts"

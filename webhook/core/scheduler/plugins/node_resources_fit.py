@@ -62,12 +62,12 @@ def short_of(amounts: Sequence[tuple[str, int]], index: ReadOnlyIndex) -> Mappin
     usual, others = list[tuple[str, int]](), list[tuple[str, int]]()
     for each in amounts:
         (usual if each[0] in OF_EVERY_NODE else others).append(each)
-    free = index.short_of(tuple(usual))
+    free = index.nodes.short_of(tuple(usual))
     if not others:
         return free
     found = {**free}
     for each in others:
-        found.update(index.short_of((each,)))
+        found.update(index.nodes.short_of((each,)))
     return {name: found[name] for name, _ in amounts if name in found}
 
 
@@ -81,7 +81,7 @@ def room_for(request: PodRequest, index: ReadOnlyIndex) -> Room:
     # Only for what is short somewhere does it matter whether the node could ever have enough. The number of pods is
     # left out: upstream never calls it unresolvable.
     told = gates.FIT_IS_UNRESOLVABLE.holds(index.version)
-    wanted = {name: index.never_enough(name, amount) for name, amount in request.amounts if told and name in free}
+    wanted = {name: index.nodes.never_enough(name, amount) for name, amount in request.amounts if told and name in free}
     return Room(
         free, {name: has for name, has in wanted.items() if has is not None}, {name: amounts[name] for name in free}
     )

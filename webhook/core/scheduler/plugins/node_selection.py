@@ -22,7 +22,7 @@ from webhook.core.api.selectors import (
 )
 from webhook.core.api.types import Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_NAME_FIELD, NODE_STATES
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
 
 
 def nodes_meeting(view: NodeView, requirement: Requirement) -> int:

@@ -6,7 +6,7 @@ Source: kube-scheduler framework/plugins/nodeunschedulable/node_unschedulable.go
 from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import Pod, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, NO_SCHEDULE, TAINT_UNSCHEDULABLE
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins.status import OK, Ran, unresolvable
 
 NODE_UNSCHEDULABLE = "NodeUnschedulable"

@@ -26,8 +26,8 @@ from webhook.core.api.well_known import (
     ZONE,
 )
 from webhook.core.index import node_sets
-from webhook.core.index.tables.node_table import NodeView
-from webhook.core.index.tables.storage_drivers import Handle
+from webhook.core.index.nodes import NodeView
+from webhook.core.index.read_only import Handle
 from webhook.core.scheduler.plugins.status import (
     OK,
     PASSES,

@@ -22,10 +22,10 @@ from webhook.core.api.selectors import Selector, SelectorError, compile_selector
 from webhook.core.api.types import HONOR, IGNORE, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index import node_sets
+from webhook.core.index.label_column import Column
+from webhook.core.index.nodes import NodeView
+from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.label_column import Column
-from webhook.core.index.tables.node_table import NodeView
-from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.scheduler.plugins.default_selector import default_selector
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, failure, unresolvable, unschedulable
 from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS
@@ -174,7 +174,7 @@ def count_constraints(
         selector = constraint.selector
         if selector not in counts:
             skipped = selector.nothing or (selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(version))
-            counts[selector] = {} if skipped else index.count(namespace, selector)
+            counts[selector] = {} if skipped else index.pods.count(namespace, selector)
     return Counted(
         constraints=constraints,
         counts=tuple(counts[constraint.selector] for constraint in constraints),

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index import node_sets
-from webhook.core.index.tables.pod_groups import Counts
+from webhook.core.index.pods import Counts
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Counted, Eligible
 
 MAX_NODE_SCORE = 100  # kube-scheduler framework/interface.go MaxNodeScore

@@ -8,7 +8,7 @@ from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import FILTERING_EFFECTS
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins.status import OK, Ran, StatusOfNodes, unresolvable
 
 TAINT_TOLERATION = "TaintToleration"

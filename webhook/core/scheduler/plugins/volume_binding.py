@@ -25,7 +25,7 @@ from webhook.core.api.types import NodeSelectorTerm, Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME, NO_PROVISIONER, SELECTED_NODE
 from webhook.core.index import node_sets
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins.node_selection import nodes_meeting, nodes_selected
 from webhook.core.scheduler.plugins.node_volume_limits import owner_fault
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, failure, unresolvable

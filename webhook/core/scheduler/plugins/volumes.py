@@ -24,11 +24,9 @@ from webhook.core.api.types import Pod, Volume, named_claims
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from webhook.core.index import node_sets
-from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.node_table import NodeView
-from webhook.core.index.tables.pod_groups import Counts
-from webhook.core.index.tables.pod_table import Mounted
-from webhook.core.index.tables.storage_drivers import Handle
+from webhook.core.index.nodes import NodeView
+from webhook.core.index.pods import Counts, Mounted
+from webhook.core.index.read_only import Handle, ReadOnlyIndex
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, Status, StatusOfNodes, unresolvable, unschedulable
 
@@ -90,45 +88,45 @@ def gather(pod: Pod, index: ReadOnlyIndex) -> Storage:
         return Storage()
     namespace = pod.meta.namespace
     names = {claim_name(pod.meta.name, volume) for volume in volumes} - {None}
-    claims = {name: claim for name in names if name and (claim := index.claim(namespace, name)) is not None}
-    limits, drivers = index.attach_limits(), index.csi_drivers()
+    claims = {name: claim for name in names if name and (claim := index.volumes.claim(namespace, name)) is not None}
+    limits, drivers = index.volumes.attach_limits(), index.volumes.drivers()
     near_limit = _near_limit(len(volumes), limits, index)
     # A disk that is named without a claim may be in use on any node.
-    mounted = index.mounting_pods(None if any(map(is_disk, volumes)) else [*near_limit.values()])
-    attached = index.attached([*near_limit])
+    mounted = index.pods.mounting(None if any(map(is_disk, volumes)) else [*near_limit.values()])
+    attached = index.volumes.attached([*near_limit])
     others = {
         (each.namespace, name): claim
         for pods in mounted.values()
         for each in pods
         for volume in each.volumes
-        if (name := claim_name(each.name, volume)) and (claim := index.claim(each.namespace, name)) is not None
+        if (name := claim_name(each.name, volume)) and (claim := index.volumes.claim(each.namespace, name)) is not None
     }
     everyone = (*claims.values(), *others.values())
     named = {claim.spec.volume_name for claim in everyone if claim.spec.volume_name}
     classes = {
         name: storage_class
         for name in {claim.storage_class for claim in everyone}
-        if (storage_class := index.storage_class(name)) is not None
+        if (storage_class := index.volumes.storage_class(name)) is not None
     }
     return Storage(
         claims=claims,
-        volumes={name: volume for name in named if (volume := index.volume(name)) is not None},
+        volumes={name: volume for name in named if (volume := index.volumes.volume(name)) is not None},
         # Only an unbound claim still chooses a volume.
-        free={name: index.volumes_for(claim) for name, claim in claims.items() if not claim.bound},
+        free={name: index.volumes.candidates(claim) for name, claim in claims.items() if not claim.bound},
         classes=classes,
-        users={name: index.claim_users(namespace, name) for name in claims},
+        users={name: index.pods.claim_users(namespace, name) for name in claims},
         limits=limits,
         mounted=mounted,
         others=others,
         attached={near_limit[node]: handles for node, handles in attached.items()},
         drivers=drivers,
         installed={
-            name: _slots(index.nodes_with_driver(name), index.view())
+            name: _slots(index.volumes.nodes_with_driver(name), index.nodes.view())
             for name, driver in drivers.items()
             if driver.spec.prevent_pod_scheduling_if_missing
         },
         capacities={
-            name: index.storage_capacities(name)
+            name: index.volumes.capacities(name)
             for name, storage_class in classes.items()
             if storage_class.provisioner in drivers and drivers[storage_class.provisioner].spec.storage_capacity
         },
@@ -142,7 +140,7 @@ def _slots(names: Iterable[str], nodes: NodeView) -> int:
 
 def _near_limit(wanted: int, limits: Mapping[str, Mapping[str, int]], index: ReadOnlyIndex) -> Mapping[str, int]:
     """The nodes, with their slots, that so many volumes more may bring beyond a limit."""
-    slots, mounts, attachments = index.view().slots, index.mounts(), index.attachments()
+    slots, mounts, attachments = index.nodes.view().slots, index.pods.mounts(), index.volumes.attachments()
     # Both are upper bounds, so whoever is left out has room for certain.
     return {
         name: slots[name]

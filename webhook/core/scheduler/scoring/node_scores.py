@@ -15,12 +15,9 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from webhook.core.api.resources import CPU, MEMORY, scored_request
-from webhook.core.api.types import Taint
 from webhook.core.index import node_sets
+from webhook.core.index.pods import Counts, preferred_terms, resolve_term
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.pod_groups import Counts
-from webhook.core.index.tables.pod_table import resolve_term
-from webhook.core.index.tables.score_table import preferred_terms
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, pods_meeting_all, with_namespaces
 from webhook.core.scheduler.plugins.node_affinity import NODE_AFFINITY
@@ -49,7 +46,6 @@ class Scoring(Struct, frozen=True):
 
     problem: Problem
     resources: tuple[Used, ...]
-    soft_taints: Mapping[int, tuple[Taint, ...]]
     drawn: tuple[tuple[str, Counts], ...]
 
 
@@ -60,17 +56,17 @@ def take_scoring(index: ReadOnlyIndex, problem: Problem) -> Scoring | None:
     Source: noderesources/fit.go ``PreScore``; interpodaffinity/scoring.go ``PreScore``.
     """
     pod = problem.pod
-    facts = index.score_facts(pod.meta.namespace, pod.labels)
+    facts = index.pods.score_facts(pod.meta.namespace, pod.labels)
     if facts is None:
         return None
     requested = dict(problem.request.amounts)
     scored = scored_request(pod)
     resources = []
     for number, name in enumerate((CPU, MEMORY)):
-        free, allocatable = index.amounts(name)
+        free, allocatable = index.nodes.amounts(name)
         assumed = {slot: amounts[number] for slot, amounts in facts.assumed.items()}
         resources.append(Used(free, allocatable, assumed, requested.get(name, 0), scored[number]))
-    return Scoring(problem, tuple(resources), facts.taints, (*_wanted(problem, index), *facts.drawn))
+    return Scoring(problem, tuple(resources), (*_wanted(problem, index), *facts.drawn))
 
 
 def _wanted(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, Counts], ...]:
@@ -107,7 +103,7 @@ def node_scores(of: Scoring, cycle: Cycle, feasible: int) -> Mapping[str, Mappin
     if affinity is None:
         return None
     found = {
-        TAINT_TOLERATION: taint_toleration(of.soft_taints, spec.tolerations, slots),
+        TAINT_TOLERATION: taint_toleration(view.soft_taints, spec.tolerations, slots),
         NODE_AFFINITY: affinity,
         NODE_RESOURCES_FIT: least_allocated(of.resources, slots),
         POD_TOPOLOGY_SPREAD: scores(problem.soft, cycle.eligible, feasible) or {},

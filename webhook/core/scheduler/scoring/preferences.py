@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from webhook.core.api.selectors import compile_node_selector, tolerates
 from webhook.core.api.types import NodeSelector, PreferredSchedulingTerm, Taint, Toleration
 from webhook.core.index import node_sets
-from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms
 from webhook.core.scheduler.scoring.allocation import MAX_NODE_SCORE
 

@@ -239,7 +239,9 @@ def _is_valid(placed: Placed) -> bool:
 def _wanted(template: Template, workload: Workload, index: ReadOnlyIndex) -> int | None:
     if template.replicas is not None:
         return template.replicas
-    known = index.owner(workload.api_version, workload.kind, namespace_of(workload.meta.namespace), workload.meta.name)
+    known = index.owners.get(
+        workload.api_version, workload.kind, namespace_of(workload.meta.namespace), workload.meta.name
+    )
     return known.replicas if known is not None and len(workload.templates) == 1 else None
 
 
@@ -251,7 +253,7 @@ def _ordinals(workload: Workload, most: int, index: ReadOnlyIndex) -> Ordinals |
 
 
 def _scaled_to(workload: Workload, index: ReadOnlyIndex) -> int:
-    scaler = index.autoscaler(
+    scaler = index.owners.autoscaler(
         workload.api_version, workload.kind, namespace_of(workload.meta.namespace), workload.meta.name
     )
     return 0 if scaler is None else scaler.spec.max_replicas

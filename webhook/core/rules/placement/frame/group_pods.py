@@ -48,7 +48,7 @@ def lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[
     if missing := index.lacks(*_KINDS):
         yield Lacking(_ANY_NUMBER, unknown=missing)
     mine, namespace = (*workload.group_kind, workload.meta.name), namespace_of(workload.meta.namespace)
-    for owner in index.workloads(namespace, of.selector, _MOST_COMPARED):
+    for owner in index.owners.matching(namespace, of.selector, _MOST_COMPARED):
         # Of a custom resource it is its operator that says which pods it gets, by workloads that are here too.
         if owner.spec and (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:
             pods = _missing(owner, namespace, index)
@@ -63,7 +63,7 @@ def lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[
 def _missing(owner: Owner, namespace: str, index: ReadOnlyIndex) -> int:
     """The replicas without a running pod, as far as its selector says which are its own."""
     replicas, own = 1 if owner.replicas is None else owner.replicas, compiled(owner.selector)
-    return replicas if own is None else max(0, replicas - sum(index.count(namespace, own).values()))
+    return replicas if own is None else max(0, replicas - sum(index.pods.count(namespace, own).values()))
 
 
 def _of(owner: Owner, pods: int, of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[Lacking]:

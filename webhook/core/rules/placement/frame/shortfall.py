@@ -177,7 +177,7 @@ def _own_pods(case: TemplateUnderRule) -> Selector | None:
     if own is not None or workload.traits.selects or not labels:
         return own
     alike, namespace = selector_from_labels(labels), namespace_of(workload.meta.namespace)
-    return None if case.index.count(namespace, alike, leaving=True) else alike
+    return None if case.index.pods.count(namespace, alike, leaving=True) else alike
 
 
 def _stands(case: TemplateUnderRule) -> bool:

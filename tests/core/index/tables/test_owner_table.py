@@ -20,7 +20,7 @@ WORKLOADS = (
 
 
 def found(index, text, most=9):
-    return [each.meta.name for each in index.workloads("shop", compile_selector(selector(text)), most)]
+    return [each.meta.name for each in index.owners.matching("shop", compile_selector(selector(text)), most)]
 
 
 def filled():
@@ -49,14 +49,14 @@ def test_workloads_by_selector(text, names):
 def test_several_values_of_a_label():
     wanted = LabelSelectorRequirement(key="track", operator="In", values=("canary", "stable"))
     several = compile_selector(LabelSelector(match_expressions=(wanted,)))
-    assert [each.meta.name for each in filled().workloads("shop", several, 9)] == ["canary", "web"]
+    assert [each.meta.name for each in filled().owners.matching("shop", several, 9)] == ["canary", "web"]
 
 
 def test_no_more_than_asked_for_and_none_of_other_namespaces():
     index = filled()
     assert found(index, "{}", 2) == ["canary", "web"]
-    assert index.workloads("elsewhere", compile_selector(selector("{}")), 9) == ()
-    assert index.workloads("shop", NOTHING, 9) == ()
+    assert index.owners.matching("elsewhere", compile_selector(selector("{}")), 9) == ()
+    assert index.owners.matching("shop", NOTHING, 9) == ()
 
 
 def test_the_order_of_events_does_not_matter():

@@ -21,7 +21,7 @@ def test_a_pod_gets_what_its_namespace_and_its_classes_give():
     assert (found.limit_ranges, found.priority_class.value, found.unknown) == ((GIVES,), 1000, ())
     assert found.runtime_class.overhead.pod_fixed == {"cpu": "1"}
     assert (facts(known).priority_class, facts(known).runtime_class) == (USUAL, None)
-    assert known.admission_facts("other", "", "").limit_ranges == ()
+    assert known.namespaces.admission_facts("other", "", "").limit_ranges == ()
 
 
 def test_of_two_default_classes_the_lower_one():
@@ -81,7 +81,7 @@ def test_answers_are_remembered_as_long_as_nothing_changes_and_they_are_few():
     for number in range(400):
         facts(known, priority_class_name=f"made-up-{number}")
         facts(known, priority_class_name="x" * (500 + number))
-    assert len(known._admission._answers) <= 256
+    assert len(known.namespaces._answers) <= 256
     known.apply("DELETED", GIVES)
     assert facts(known).limit_ranges == ()
 

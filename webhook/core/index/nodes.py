@@ -1,0 +1,188 @@
+"""The nodes: `NodeView`, all of them at one moment as columns over slots, and the questions about them.
+
+A slot is a small number that a node keeps while it exists; sets of nodes are integers (`node_sets`).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from webhook.core.api.types import Node, Taint
+from webhook.core.cached_property import cached_property
+from webhook.core.index import node_sets
+from webhook.core.index.label_column import Column
+from webhook.core.index.view import View
+
+# Free and allocatable amount in a slot without a node: more than any request, so that it is never short of anything.
+NO_NODE = 2**62
+# A view with more columns than this inherits none, so that columns nobody asks for any more are dropped.
+_MAX_INHERITED_COLUMNS = 64
+# What is kept of a view after nodes failed: two for each of the zones that a scan looks at, and some more.
+_MOST_AFTER = 32
+_NO_LABELS: Mapping[str, str] = {}
+
+
+class NodeRow(NamedTuple):
+    """What a `NodeView` says of one node."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    unschedulable: bool
+    soft_taints: tuple[Taint, ...] = ()
+
+
+class NodeView:
+    """All nodes at one moment; made of rows by slot, None for an empty slot.
+
+    Shape: ``names``, ``labels`` and ``taints`` are by slot; ``names[slot]`` is "" for an empty slot; ``live`` are
+    the nodes that exist, ``keys`` the label keys that any of them has.
+    """
+
+    def __init__(self, rows: Sequence[NodeRow | None], live: int, keys: Iterable[str]) -> None:
+        self.size = len(rows)
+        self.live = live
+        self.keys = frozenset(keys)
+        self.names = tuple(["" if row is None else row.name for row in rows])
+        self.labels = tuple([None if row is None else row.labels for row in rows])
+        self._taints = tuple([None if row is None else row.taints for row in rows])
+        self._unschedulable = tuple([row is not None and row.unschedulable for row in rows])
+        # Most clusters have none: a column would be as long as there are nodes.
+        self.soft_taints = {slot: row.soft_taints for slot, row in enumerate(rows) if row and row.soft_taints}
+        self._columns: dict[str, Column] = {}
+        self._after: dict[tuple[int, tuple[Taint, ...] | None], NodeView] = {}
+
+    def losing(self, nodes: int, taints: tuple[Taint, ...] | None = None) -> "NodeView":
+        """The view after these nodes got more ``taints``, or with None were deleted.
+
+        Shape: kept as long as this one, which never changes: a scan asks about the same zones again and again.
+        """
+        known = self._after.get((nodes, taints))
+        if known is None:
+            rows, slots = self.rows(0, self.size), node_sets.to_slots(nodes & self.live)
+            for slot in slots:
+                row = rows[slot]
+                rows[slot] = None if taints is None else row and row._replace(taints=(*row.taints, *taints))
+            known = NodeView(rows, self.live if taints is not None else self.live & ~nodes, self.keys)
+            known.inherit(self, slots)
+            if len(self._after) >= _MOST_AFTER:
+                self._after.clear()
+            self._after[nodes, taints] = known
+        return known
+
+    def inherit(self, before: "NodeView", changed: Collection[int]) -> None:
+        """Reuse what an earlier view has computed, as far as it still holds: a new taint changes no label.
+
+        Shape: ``changed`` are the slots in which the views may differ.
+        """
+        columns = dict(before._columns)  # noqa: SLF001 of its own class; a copy, since others may add to it now
+        if before.size != self.size or len(columns) > _MAX_INHERITED_COLUMNS:
+            return
+        self._columns = {
+            key: column for key, column in columns.items() if not _differ(before.labels, self.labels, changed, key)
+        }
+        for name, mine, theirs in (
+            ("slots", self.names, before.names),
+            ("taint_classes", self._taints, before._taints),  # noqa: SLF001 as above
+            ("unschedulable", self._unschedulable, before._unschedulable),  # noqa: SLF001 as above
+        ):
+            if name in before.__dict__ and all(mine[slot] == theirs[slot] for slot in changed):
+                self.__dict__[name] = before.__dict__[name]
+
+    def names_of(self, nodes: int) -> Iterator[str]:
+        """The names of these nodes, by slot."""
+        return (self.names[slot] for slot in node_sets.to_slots(nodes))
+
+    def rows(self, start: int, stop: int) -> list[NodeRow | None]:
+        """The nodes of these slots, as the constructor takes them."""
+        columns = self.names, self.labels, self._taints, self._unschedulable
+        parts = (column[start:stop] for column in columns)
+        return [
+            None
+            if labels is None
+            else NodeRow(name, labels, taints or (), unschedulable, self.soft_taints.get(slot, ()))
+            for slot, (name, labels, taints, unschedulable) in enumerate(zip(*parts, strict=True), start)
+        ]
+
+    def column(self, key: str) -> Column:
+        """The label's column. Columns of labels that no node has are not kept: requests can name any number of them."""
+        if key not in self.keys:
+            return Column.absent(self._nowhere, key)
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns.setdefault(key, Column(self.labels, key))
+        return column
+
+    @cached_property
+    def _nowhere(self) -> list[int]:
+        return [-1] * self.size
+
+    @cached_property
+    def slots(self) -> Mapping[str, int]:
+        """The slot of each node by name."""
+        return {name: slot for slot, name in enumerate(self.names) if self.live >> slot & 1}
+
+    @cached_property
+    def taint_classes(self) -> tuple[tuple[tuple[Taint, ...], int], ...]:
+        """The different lists of taints that filters ask for, each with its nodes; nodes without any are left out."""
+        return _classes(enumerate(self._taints), self.size)
+
+    @cached_property
+    def soft_taint_classes(self) -> tuple[tuple[tuple[Taint, ...], int], ...]:
+        """The same of taints with the effect PreferNoSchedule, which no filter asks for."""
+        return _classes(self.soft_taints.items(), self.size)
+
+    @cached_property
+    def unschedulable(self) -> int:
+        """The nodes with spec.unschedulable."""
+        return node_sets.from_flags(bytes(self._unschedulable))
+
+    def __len__(self) -> int:
+        """How many nodes there are."""
+        return self.live.bit_count()
+
+
+def _classes(
+    of: Iterable[tuple[int, tuple[Taint, ...] | None]], size: int
+) -> tuple[tuple[tuple[Taint, ...], int], ...]:
+    classes: dict[tuple[Taint, ...], list[int]] = {}
+    for slot, taints in of:
+        if taints:
+            classes.setdefault(taints, []).append(slot)
+    return tuple((taints, node_sets.from_slots(slots, size)) for taints, slots in classes.items())
+
+
+def _differ(
+    before: Sequence[Mapping[str, str] | None],
+    after: Sequence[Mapping[str, str] | None],
+    slots: Collection[int],
+    key: str,
+) -> bool:
+    """Whether the label has another value in one of the slots."""
+    return any((before[slot] or _NO_LABELS).get(key) != (after[slot] or _NO_LABELS).get(key) for slot in slots)
+
+
+class Nodes(View):
+    """The nodes of the cluster.
+
+    Amounts are by slot, and may have slots of nodes that are gone.
+    """
+
+    def view(self) -> NodeView:
+        """All nodes as they are now, in a value that never changes."""
+        return self._ask(Nodes.view)
+
+    def get(self, name: str) -> Node | None:
+        """The node of that name."""
+        return self._ask(Nodes.get, name)
+
+    def short_of(self, amounts: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
+        """The free amounts by slot of those resources of which some node has less than this amount."""
+        return self._ask(Nodes.short_of, amounts)
+
+    def never_enough(self, resource: str, amount: int) -> tuple[int, ...] | None:
+        """The allocatable amounts of a resource by slot; None if every node has this amount."""
+        return self._ask(Nodes.never_enough, resource, amount)
+
+    def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The free and the allocatable amounts of a resource, by slot."""
+        return self._ask(Nodes.amounts, resource)
