@@ -138,7 +138,7 @@ def main():
         times.append((time.perf_counter() - began) * 1e3)
         outcomes[found.outcome] += 1
         if found.outcome is Outcome.UNKNOWN:
-            unknown.append((number, replicas, len(of.game.classes), of.game.crowds))
+            unknown.append((number, replicas, len(of.game.classes), of.game.pod_classes))
     print(f"{count:,} workloads of seed {seed} on {NODES:,} unequal nodes:", end=" ")
     print(", ".join(f"{outcomes[each]} {each}" for each in Outcome), end="; ")
     cuts = statistics.quantiles(times, n=100)

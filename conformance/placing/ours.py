@@ -134,7 +134,7 @@ def answer(world):
     old = None if game.rollout is None else game.rollout.old
     ends, left = Counter(), 0
     for end, chance in zip(found.ends, found.chances, strict=True):
-        ends[sum(pods for crowd, pods in enumerate(end.placed) if crowd != old)] += chance
+        ends[sum(pods for pod_class, pods in enumerate(end.placed) if pod_class != old)] += chance
         left = max(left, 0 if old is None else end.placed[old])
     same = same_in_every_order(game)
     assert same is None or not found.exact or {same} == {*ends}, f"the closed form says {same}, the search {ends}"

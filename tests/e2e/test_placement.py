@@ -171,16 +171,19 @@ def layout(of: World, nodes: dict[str, str]):
     """The state of the game in which these pods are on these nodes, by the name of the pod."""
     game, view = of.game.game, of.game.nodes.view
     on: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
-    left = [each.pods for each in game.crowds]
+    left = [each.pods for each in game.pod_classes]
     crowd_of = crowds_by_workload(of)
     for name, at in sorted(nodes.items()):
         if at:
-            crowd = next(each for each in crowd_of[name.split("-")[0]] if left[each])
-            left[crowd] -= 1
-            on[at][crowd] += 1
+            pod_class = next(each for each in crowd_of[name.split("-")[0]] if left[each])
+            left[pod_class] -= 1
+            on[at][pod_class] += 1
     state = []
     for each in game.classes:
-        pods = [[on[view.names[slot]][crowd] for crowd in range(len(left))] for slot in node_sets.to_slots(each.nodes)]
+        pods = [
+            [on[view.names[slot]][pod_class] for pod_class in range(len(left))]
+            for slot in node_sets.to_slots(each.nodes)
+        ]
         if each.pooled:
             pods = [[sum(column) for column in zip(*pods, strict=True)]]
         counted = collections.Counter(tuple(node) for node in pods if any(node))
@@ -195,7 +198,7 @@ def crowds_by_workload(of: World) -> dict[str, list[int]]:
         left = each["spec"]["replicas"]
         while left:
             names[each["metadata"]["name"]].append(number)
-            left -= of.game.game.crowds[number].pods
+            left -= of.game.game.pod_classes[number].pods
             number += 1
     return names
 

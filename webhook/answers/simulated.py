@@ -307,7 +307,7 @@ def doubt(of: Outcomes) -> str:
 def not_evaluated(answer: Answer) -> tuple[str, ...]:
     """A line for each thing that could change the answer and is not looked at."""
     keys = dict.fromkeys(key for end, _ in answer.ends for key in end.after.not_evaluated)
-    made = any(each.maker is not None for each in answer.outcomes.workloads)
+    made = any(each.source is not None for each in answer.outcomes.workloads)
     unknown = dict.fromkeys(key for each in answer.outcomes.workloads for key in each.unadmitted)
     lines = not_evaluated_lines(keys, [*unknown, *["AdmissionPlugins"] * made])
     return (*lines, *map(one_line, answer.unseen))

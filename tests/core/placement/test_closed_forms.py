@@ -11,7 +11,7 @@ from conformance.placing import worlds
 from conformance.placing.ours import game_in
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.placement.closed_forms import possible_ends, same_in_every_order
-from webhook.core.placement.game import Crowd, DomainSpread, Game, Gate, Limit, NodeClass, NodeSpread
+from webhook.core.placement.game import DomainSpread, Game, Gate, Limit, NodeClass, NodeSpread, PodClass
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.proofs.bounds import Ends
 from webhook.core.placement.search import search
@@ -115,12 +115,12 @@ def test_with_too_few_zones_their_maxskew_is_a_cap():
 
 
 def by_hand(**changed):
-    """Two classes, one of them closed to the crowd; the other in no domain that counts."""
+    """Two classes, one of them closed to the pod class; the other in no domain that counts."""
     closed = NodeClass(size=1, open=(False,), gates=((),), start=(0,), domains=(0,), held=(0,))
     open_ = NodeClass(size=1, open=(True,), gates=((Gate((1,), 4),),), start=(0,), domains=(1,), held=(None,))
-    crowd = Crowd(pods=9, **changed)
+    pod_class = PodClass(pods=9, **changed)
     zones = DomainSpread(key=0, weights=(1,), base=(0, 0), eligible=(0,), counting=(True, False), enough=True)
-    return Game([closed, open_], [crowd], node_spreads=[NodeSpread((1,), None)], domain_spreads=[zones], keys=1)
+    return Game([closed, open_], [pod_class], node_spreads=[NodeSpread((1,), None)], domain_spreads=[zones], keys=1)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_no_order_ends_otherwise():
         known = possible_ends(game)
         if known is None:
             continue
-        found, wanted = search(game, 4_000), game.crowds[0].pods
+        found, wanted = search(game, 4_000), game.pod_classes[0].pods
         ended = {sum(end.placed) for end in found.ends}
         assert found.exact
         assert ended <= {*known.stuck, *[wanted] * known.fits}, number

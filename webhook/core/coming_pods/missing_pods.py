@@ -184,7 +184,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
     if not turns or not all(known.pods[number - numbers.start].certain for number in turns):
         unknown = "where the volumes of its claims will be" if turns else ""
         return ToCome(index=index, staying=len(kept), unknown=unknown)
-    crowd = {number: place for place, group in enumerate(groups.values(), 1) for number in group}
+    pod_class = {number: place for place, group in enumerate(groups.values(), 1) for number in group}
     new = coming_pod(replace(source, applied=False), within).pod
     old = replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
     leaving = Counter(slot for number in turns if (slot := on[number]) is not None)
@@ -202,7 +202,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
         batches=(PodBatch(problem=problems[True], pods=0, leaving=leaving), *news),
         staying=len(kept),
         names=((), *(tuple(f"{name}-{number}" for number in group) for group in groups.values())),
-        rollout=_in_turn(workload, replicas, [Turn(crowd[number], on[number]) for number in turns], within.version),
+        rollout=_in_turn(workload, replicas, [Turn(pod_class[number], on[number]) for number in turns], within.version),
     )
 
 

@@ -97,7 +97,6 @@ def _waits(balance: Balance, explanation: Explanation) -> str:
 
 
 def _ceiling(balance: Balance) -> str:
-    """The consequence for other domains: how many counted pods each can have."""
     each = balance.domains
     if not each.self_match or each.limit < 0 or len(balance.lowest) == len(each.counts):
         return ""

@@ -100,7 +100,6 @@ def _is_merged(requirement: LabelSelectorRequirement) -> bool:
 
 
 def _others(pod: Pod, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:
-    """Other workloads whose pods the selector matches."""
     mine = {(each.kind, each.name) for each in controllers(pod, index)}
     for owner in index.owners.matching(pod.meta.namespace, selector, _MAX_COMPARED_WORKLOADS):
         if (owner.kind, owner.meta.name) not in mine:

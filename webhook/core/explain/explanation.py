@@ -172,7 +172,6 @@ def _looked_at(balance: Balance, problem: Problem, index: ReadOnlyIndex | None) 
 
 
 def _narrowing(problem: Problem, balances: Sequence[Balance], index: ReadOnlyIndex | None) -> Narrowing | None:
-    """Narrower selectors for the hard constraints that count pods of other workloads."""
     counting_others = {
         each.index: each.company
         for each in balances
@@ -254,7 +253,6 @@ def standstill(
 
 
 def _told(verdict: Verdict, nodes: int, every: Sequence[Obstacle]) -> list[tuple[str, int]]:
-    """The reasons that close these nodes to the pod, each with the number of nodes."""
     if every:
         return [(out_text(texts), part.bit_count()) for texts, part in grouped(every, nodes & ~verdict.feasible)]
     return [(_in_short(status, within=True), count) for status, count in rejections(verdict, nodes).items()]

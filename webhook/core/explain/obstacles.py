@@ -318,7 +318,6 @@ def _with_names(text: str, names: Sequence[str]) -> str:
 
 
 def _matching(term: Term, index: ReadOnlyIndex, of: Sequence[int], nodes: int) -> Iterator[str]:
-    """The pods that the term selects, in the domains of these nodes."""
     domains = {of[slot] for slot in node_sets.to_slots(nodes)}
     namespaces = index.namespaces.all_labels()
     for namespace in index.pods.namespaces():

@@ -65,7 +65,6 @@ class Shortage(Struct, frozen=True):
 
 
 def _without(problem: Problem, plugins: frozenset[str]) -> Problem:
-    """The same problem for a scheduler without these filters."""
     kept = tuple(plugin for plugin in problem.filters if plugin not in plugins)
     return changed(problem, lambda each: replace(each, filters=kept))
 
@@ -115,7 +114,6 @@ def reliefs(problem: Problem, verdict: Verdict) -> Iterator[Relief]:
 
 
 def _tolerating(problem: Problem, tolerations: tuple[Toleration, ...]) -> Problem:
-    """The same problem for the pod with additional tolerations."""
     spec = problem.pod.pod_spec
     pod = replace(problem.pod, spec=replace(spec, tolerations=(*(spec.tolerations or ()), *tolerations)))
     return changed(problem, lambda each: replace(each, pod=pod))

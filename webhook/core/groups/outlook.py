@@ -90,7 +90,7 @@ def outlook(batches: Sequence[PodBatch], index: ReadOnlyIndex, keys: Iterable[st
 
 def steps_of(of: ClusterGame, moves: Sequence[Move]) -> tuple[Step, ...]:
     """The moves, each with the name of its node."""
-    return tuple(Step(move.crowd, node) for move, node in of.named(moves))
+    return tuple(Step(move.pod_class, node) for move, node in of.named(moves))
 
 
 def _worst(of: ClusterGame, orders: Iterable[Sequence[Move]], columns: Mapping[str, Column]) -> Mapping[str, Worst]:
@@ -125,10 +125,10 @@ def _led(of: ClusterGame, domains: Sequence[int], target: int) -> Sequence[Move]
     while moves := of.game.moves(state):
         inside = [each for each in moves if domains[each.number] == target]
         if inside:
-            move = min(inside, key=lambda each: there[each.crowd])
-            there[move.crowd] += 1
+            move = min(inside, key=lambda each: there[each.pod_class])
+            there[move.pod_class] += 1
         else:
-            move = min(moves, key=lambda each: (held[domains[each.number]], -there[each.crowd]))
+            move = min(moves, key=lambda each: (held[domains[each.number]], -there[each.pod_class]))
         held[domains[move.number]] += 1
         state = of.game.after(state, move)
         made.append(move)

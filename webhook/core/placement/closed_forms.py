@@ -15,63 +15,62 @@ from webhook.core.placement.proofs.bounds import Limit as Bound
 
 def same_in_every_order(game: Game) -> int | None:
     """How many pods every order places; None where it is not known that they all place as many."""
-    if len(game.crowds) != 1 or game.rollout is not None:
+    if len(game.pod_classes) != 1 or game.rollout is not None:
         return None
-    (crowd,) = game.crowds
-    if crowd.apart or crowd.near is not None:
+    (pod_class,) = game.pod_classes
+    if pod_class.apart or pod_class.near is not None:
         return None
     most: int | None
-    if not crowd.on_nodes and not crowd.on_domains:
+    if not pod_class.on_nodes and not pod_class.on_domains:
         most = _total([_times(of.size, room_of(of)) for of in game.classes])
-    elif len(crowd.on_domains) == 1 and not crowd.on_nodes:
-        most = _over_domains(game, crowd.on_domains[0])
-    elif len(crowd.on_nodes) == 1 and not crowd.on_domains:
-        most = _over_nodes(game, crowd.on_nodes[0])
-    elif len(crowd.on_nodes) == len(crowd.on_domains) == 1:
+    elif len(pod_class.on_domains) == 1 and not pod_class.on_nodes:
+        most = _over_domains(game, pod_class.on_domains[0])
+    elif len(pod_class.on_nodes) == 1 and not pod_class.on_domains:
+        most = _over_nodes(game, pod_class.on_nodes[0])
+    elif len(pod_class.on_nodes) == len(pod_class.on_domains) == 1:
         ends = possible_ends(game)
         if ends is None or len(ends.stuck) + ends.fits > 1:
             return None
-        return crowd.pods if ends.fits else ends.stuck[0]
+        return pod_class.pods if ends.fits else ends.stuck[0]
     else:
         return None
-    return crowd.pods if most is None else min(crowd.pods, most)
+    return pod_class.pods if most is None else min(pod_class.pods, most)
 
 
 def takes_every_pod(game: Game) -> bool:
-    """Whether the new pods of a rollout always have a node: then no order gets stuck, as old pods may go after each.
+    """Whether the new pods of a rollout always have a node: then no order gets stuck. False also if not known.
 
-    Shape: so it is if nothing but one constraint is in their way, and there is room for all pods, old and new, in each
-    domain that counts: so in that with the fewest pods, which is open. False also where that is not known.
+    So it is if only one constraint is in their way and each domain that counts has room for all pods, old and new. The
+    domain with the fewest pods is open, and has room.
     """
-    if game.rollout is None or (game.rollout.turns and len(game.crowds) > 2):
+    if game.rollout is None or (game.rollout.turns and len(game.pod_classes) > 2):
         return False
     new = 1 - game.rollout.old
-    crowd, every = game.crowds[new], sum(of.size * sum(of.start) for of in game.classes)
-    limits = (*crowd.on_nodes, *crowd.on_domains)
-    if crowd.apart or crowd.near is not None or len(limits) > 1 or any(each.over < 0 for each in limits):
+    pod_class, every = game.pod_classes[new], sum(of.size * sum(of.start) for of in game.classes)
+    limits = (*pod_class.on_nodes, *pod_class.on_domains)
+    if pod_class.apart or pod_class.near is not None or len(limits) > 1 or any(each.over < 0 for each in limits):
         return False
-    every += sum(each.pods for each in game.crowds)
-    if crowd.on_nodes:
+    every += sum(each.pods for each in game.pod_classes)
+    if pod_class.on_nodes:
         hosts = game.node_spreads[limits[0].spread]
         counting = [of for of in game.classes if of.held[limits[0].spread] is not None]
         return hosts.floor is None and all(_takes(of, new, every) >= every for of in counting)
-    if crowd.on_domains:
+    if pod_class.on_domains:
         over = game.domain_spreads[limits[0].spread]
         inside = [[of for of in game.classes if of.domains[over.key] == each] for each in over.eligible]
         return over.enough and all(_take(classes, new, every) for classes in inside)
     return _take(game.classes, new, every)
 
 
-def _take(classes: Sequence[NodeClass], crowd: int, pods: int) -> bool:
-    """Whether these nodes always have a place for one more of the crowd, of so many pods of all crowds."""
-    return sum(of.size * _takes(of, crowd, pods) for of in classes) >= pods
+def _take(classes: Sequence[NodeClass], pod_class: int, pods: int) -> bool:
+    return sum(of.size * _takes(of, pod_class, pods) for of in classes) >= pods
 
 
-def _takes(of: NodeClass, crowd: int, most: int) -> int:
-    """So many pods of any crowds, at most ``most``, that a node with fewer of them takes another of this crowd."""
-    if not of.open[crowd]:
+def _takes(of: NodeClass, pod_class: int, most: int) -> int:
+    """The number of pods of any class, at most ``most``, below which a node takes another of this class."""
+    if not of.open[pod_class]:
         return 0
-    rooms = [each.bound // max(1, *each.weights) + 1 for each in of.gates[crowd]]
+    rooms = [each.bound // max(1, *each.weights) + 1 for each in of.gates[pod_class]]
     return max(0, min([most, *rooms]))
 
 
@@ -79,7 +78,7 @@ def room_of(of: NodeClass) -> int | None:
     """How many pods one node of the class takes, or the pool; None for any number."""
     if not of.open[0]:
         return 0
-    # What no pod of the crowd changes either lets all in or none.
+    # What no pod of the pod class changes either lets all in or none.
     places = [
         gate.bound // gate.weights[0] + 1 if gate.weights[0] else (0, None)[gate.bound >= 0] for gate in of.gates[0]
     ]
@@ -106,7 +105,7 @@ def _times(nodes: int, room: int | None) -> int | None:
 
 
 def _uncounted(spread: DomainSpread, limit: Limit, rooms: dict[int, list[int | None]]) -> int | None:
-    """The room of the open domains, which stay open: no pod of the crowd counts."""
+    """The room of the open domains, which stay open: no pod of the pod class counts."""
     lowest = min((spread.base[each] for each in spread.eligible), default=0) if spread.enough else 0
     inside = [room for domain, room in rooms.items() if domain >= 0 and spread.base[domain] <= lowest + limit.over]
     return _total([_total(each) for each in inside])
@@ -125,12 +124,12 @@ def _over_nodes(game: Game, limit: Limit) -> int | None:
 
 def possible_ends(game: Game) -> Ends | None:
     """How orders may end under one constraint over zones and one over hosts. None for any other game, or if unknown."""
-    if len(game.crowds) != 1 or game.rollout is not None:
+    if len(game.pod_classes) != 1 or game.rollout is not None:
         return None
-    (crowd,) = game.crowds
-    if crowd.apart or crowd.near is not None or not len(crowd.on_nodes) == len(crowd.on_domains) == 1:
+    (pod_class,) = game.pod_classes
+    if pod_class.apart or pod_class.near is not None or not len(pod_class.on_nodes) == len(pod_class.on_domains) == 1:
         return None
-    zone, host = crowd.on_domains[0], crowd.on_nodes[0]
+    zone, host = pod_class.on_domains[0], pod_class.on_nodes[0]
     spread = game.domain_spreads[zone.spread]
     hosts: dict[int, Counter[Cell]] = {each: Counter() for each in spread.eligible}
     for of in game.classes:
@@ -143,4 +142,4 @@ def possible_ends(game: Game) -> Ends | None:
         return None
     zones = [Zone(spread.base[domain], cells) for domain, cells in hosts.items()]
     floor = game.node_spreads[host.spread].floor
-    return ends_on_hosts(zones, floor, Bound(zone.over + 1, spread.enough), host.over + 1, crowd.pods)
+    return ends_on_hosts(zones, floor, Bound(zone.over + 1, spread.enough), host.over + 1, pod_class.pods)

@@ -145,9 +145,9 @@ class Board:
     """
 
     def __init__(self, game: Game, keys: Sequence[Key], at: Mapping[int, At], *, work: int) -> None:
-        (crowd,) = game.crowds
+        (pod_class,) = game.pod_classes
         self.game, (self.rows, self.cols), self.at, self.work = game, keys, at, work
-        self._limit = crowd.on_nodes[0] if crowd.on_nodes else None
+        self._limit = pod_class.on_nodes[0] if pod_class.on_nodes else None
         self._hosts: dict[At, list[_Hosts]] = {}
         rooms = list[int | None]()
         for number, cell in at.items():
@@ -155,7 +155,7 @@ class Board:
             rooms.append(room and room * of.size)
             self._hosts.setdefault(cell, []).append(_Hosts(self.held(number), room, of.size))
         total = None if None in rooms else sum(each or 0 for each in rooms)
-        self.wanted = crowd.pods if total is None else min(crowd.pods, total + 1)
+        self.wanted = pod_class.pods if total is None else min(pod_class.pods, total + 1)
         self.every = (1 << len(self.rows.base)) - 1
         few = len(self.rows.base) <= _ALL_SETS
         ones = [1 << number for number in range(len(self.rows.base))]
@@ -186,7 +186,6 @@ class Board:
         return found
 
     def _reaches(self, level: int) -> bool:
-        """Whether every host has room up to the level."""
         every = [each for hosts in self._hosts.values() for each in hosts]
         return all(each.room is None or each.held + each.room >= level for each in every)
 
@@ -255,25 +254,25 @@ def board_of(game: Game, work: int) -> Board | None:
 
     Shape: ``work`` is how many columns are looked at.
     """
-    if len(game.crowds) != 1 or game.rollout is not None:
+    if len(game.pod_classes) != 1 or game.rollout is not None:
         return None
-    (crowd,) = game.crowds
-    spreads = [game.domain_spreads[each.spread] for each in crowd.on_domains]
-    hosts = [game.node_spreads[each.spread] for each in crowd.on_nodes]
-    fitting = len(spreads) == 2 and len(hosts) <= 1 and not crowd.apart and crowd.near is None
+    (pod_class,) = game.pod_classes
+    spreads = [game.domain_spreads[each.spread] for each in pod_class.on_domains]
+    hosts = [game.node_spreads[each.spread] for each in pod_class.on_nodes]
+    fitting = len(spreads) == 2 and len(hosts) <= 1 and not pod_class.apart and pod_class.near is None
     weights = [each.weights for each in spreads] + [each.weights for each in hosts]
-    if not fitting or crowd.pods > _MOST_PODS or any(each != _UNWEIGHTED for each in weights):
+    if not fitting or pod_class.pods > _MOST_PODS or any(each != _UNWEIGHTED for each in weights):
         return None
     open_ = {number: of for number, of in enumerate(game.classes) if of.open[0] and room_of(of) != 0}
     for number, of in open_.items():
         if not all(each.counting[number] for each in spreads) or None in (
-            of.held[each.spread] for each in crowd.on_nodes
+            of.held[each.spread] for each in pod_class.on_nodes
         ):
             return None
     homes = [sorted({of.domains[each.key] for of in open_.values()}) for each in spreads]
     if not open_:
         return None
-    keys = [_key(*each) for each in zip(spreads, crowd.on_domains, homes, strict=True)]
+    keys = [_key(*each) for each in zip(spreads, pod_class.on_domains, homes, strict=True)]
     order = sorted(range(2), key=lambda each: len(homes[each]))
     places = [{domain: number for number, domain in enumerate(home)} for home in homes]
     at = {number: [places[each][of.domains[spreads[each].key]] for each in order] for number, of in open_.items()}

@@ -56,7 +56,7 @@ def crossing_ends(game: Game, *, work: int, moves: int) -> CrossingEnds | None:
     reached = None if board is None else reached_levels(board)
     if board is None or reached is None:
         return None
-    wanted = game.crowds[0].pods
+    wanted = game.pod_classes[0].pods
     most, orders = min(wanted, reached.most), Orders(board, moves)
     fewest, stuck = wanted, None
     for pods, demand in islice(stuck_states(board, reached), _STUCK_STATES):
@@ -77,7 +77,7 @@ def never_stuck(game: Game, work: int) -> bool:
 
 
 def _fits(orders: "Orders", reached: Reached) -> bool:
-    wanted = orders.board.game.crowds[0].pods
+    wanted = orders.board.game.pod_classes[0].pods
     level = orders.level()
     if level is not None and len(level.moves) == wanted:
         return True

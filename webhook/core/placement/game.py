@@ -1,11 +1,9 @@
 """Pods that look for nodes one after the other, as a game of small numbers: which moves a state allows.
 
-A move puts a pod that its controller lets try on a node that admits it, whatever its score, or deletes a pod that a
-rolling update may delete. A terminal state allows no move. Nodes that nothing tells apart are one class, and a state
-says of each class only how many of its nodes hold which pods: thousands of equal nodes cost as much as one.
+A move places a pod on a node that admits it, whatever its score, or deletes a pod that a rolling update may delete. A
+terminal state allows no move. Equal nodes are one class. A state counts the nodes of each class by their pods, so
+thousands of equal nodes cost as much as one.
 
-    NodeClass     what all of its nodes admit: by pods on the node (gates), and by its domains
-    Crowd         pods that nothing tells apart: how many look for a node, and what other pods keep them from where
     Game.moves    state -> moves
     Game.after    state, move -> state
 """
@@ -19,7 +17,7 @@ from msgspec import Struct
 
 from webhook.core.cached_property import cached_property
 
-Pods = tuple[int, ...]  # a number for each crowd
+Pods = tuple[int, ...]  # a number for each pod class
 # A class's nodes that are not as at the start: the pods on a node, and how many nodes hold exactly those. Sorted.
 ClassState = tuple[tuple[Pods, int], ...]
 State = tuple[ClassState, ...]
@@ -29,18 +27,17 @@ _NO_DOMAIN = 2**31 - 1
 
 
 class Gate(NamedTuple):
-    """A node admits one more of the crowd while ``sum(weight * pods on the node) <= bound``."""
+    """A node admits one more of the pod class while ``sum(weight * pods on the node) <= bound``."""
 
     weights: Pods
     bound: int
 
 
 class NodeSpread(Struct, frozen=True):
-    """A spread constraint in whose key every node is a domain of its own.
+    """A spread constraint over nodes, each of which is a domain, with at least minDomains of them.
 
-    Shape: ``weights`` has 1 for crowds that it counts, some of those that it limits. ``floor`` is the lowest count on
-    nodes that no pod can go to, None if there are none. There are as many domains as minDomains asks for: with fewer,
-    the minimum is 0 and never changes.
+    ``weights`` is 1 for the pod classes that it counts. ``floor`` is the lowest count on closed nodes, None without
+    any.
     """
 
     weights: Pods
@@ -50,8 +47,8 @@ class NodeSpread(Struct, frozen=True):
 class DomainSpread(Struct, frozen=True):
     """A spread constraint over domains of several nodes.
 
-    Shape: ``base`` has the pods in each domain at the start, without those that can be deleted; ``eligible`` are the
-    domains that count for the minimum; ``counting`` says of each class whether its pods count.
+    ``base`` has the pods in each domain at the start, without those that can be deleted. ``eligible`` are the domains
+    that count for the minimum, ``counting`` says for each node class whether its pods count.
     """
 
     key: int
@@ -63,24 +60,24 @@ class DomainSpread(Struct, frozen=True):
 
 
 class Limit(NamedTuple):
-    """One constraint of a crowd: ``spread`` is its number in the game; a domain may hold minimum + ``over`` pods."""
+    """A constraint of a pod class: the number of the spread in the game. A domain may hold minimum + ``over`` pods."""
 
     spread: int
     over: int
 
 
-class Apart(NamedTuple):
-    """A crowd's pods go to no domain of the key that holds a pod with a weight."""
+class AntiAffinity(NamedTuple):
+    """Pods of the class go to no domain of the key that holds a pod with a weight."""
 
     key: int
     weights: Pods
 
 
-class Near(Struct, frozen=True):
-    """A crowd's pods go only to domains that hold a pod with a weight, in each of the keys.
+class Affinity(Struct, frozen=True):
+    """Pods of the class go only to domains that hold a pod with a weight, in each of the keys.
 
-    Shape: ``base`` are the domains of each key that hold such a pod at the start. The first of pods that match
-    themselves may go anywhere.
+    ``base`` are the domains of each key with such a pod at the start. The first pod of those that match themselves may
+    go anywhere.
     """
 
     keys: tuple[int, ...]
@@ -89,29 +86,30 @@ class Near(Struct, frozen=True):
     matches_itself: bool
 
 
-class Crowd(Struct, frozen=True):
-    """Pods that nothing tells apart.
-
-    Shape: ``pods`` look for a node, with ``in_turn`` one after the other; those of crowd ``behind`` have to be placed
-    first.
-    """
+class PodClass(Struct, frozen=True):
+    """Equal pods that look for a node, with ``in_turn`` one after the other, and after all of the class ``behind``."""
 
     pods: int
     in_turn: bool = False
     behind: int | None = None
     on_nodes: tuple[Limit, ...] = ()
     on_domains: tuple[Limit, ...] = ()
-    apart: tuple[Apart, ...] = ()
-    near: Near | None = None
+    apart: tuple[AntiAffinity, ...] = ()
+    near: Affinity | None = None
 
 
 class NodeClass(Struct, frozen=True):
-    """Nodes that nothing tells apart; or, pooled, nodes whose pods only matter in sum, as one node.
+    """Equal nodes; or, if pooled, nodes whose pods only matter in sum, as one node.
 
-    Shape: by crowd: ``open``, ``gates`` and ``start``, the pods there that may be deleted. ``domains`` has the domain
-    of each key, -1 without the key. ``held`` has the pods on a node at the start for each `NodeSpread`, None where the
-    node does not count, and without those that may be deleted. ``nodes`` are the nodes themselves. ``packs`` says of a
-    pool that some of its nodes take several pods and not any number, so that it is not known how many still take one.
+    Args:
+        size: The number of nodes.
+        open: By pod class: whether the nodes admit it, apart from spread and neighbours.
+        gates: By pod class: the limits on a node.
+        start: By pod class: the pods on a node that can be deleted.
+        domains: The domain of each key, -1 without the key.
+        held: The other pods on a node by `NodeSpread`, None if the node does not count.
+        nodes: The nodes themselves.
+        packs: Whether some nodes of a pool take several pods, so that nobody knows how many still take one.
     """
 
     size: int
@@ -124,29 +122,29 @@ class NodeClass(Struct, frozen=True):
     pooled: bool = False
     packs: bool = False
 
-    def ways(self, crowd: int, pods: Pods, nodes: int) -> int:
-        """How many nodes take one more of the crowd, of those that hold these pods."""
+    def ways(self, pod_class: int, pods: Pods, nodes: int) -> int:
+        """How many nodes take one more of the pod class, among those with these pods."""
         if not self.pooled:
             return nodes
-        left = [gate.bound + 1 - _weighed(gate.weights, pods) for gate in self.gates[crowd]]
+        left = [gate.bound + 1 - _weighed(gate.weights, pods) for gate in self.gates[pod_class]]
         return min((self.nodes.bit_count(), *left))
 
 
 class Turn(NamedTuple):
-    """A pod that is replaced under its name: the crowd of the new one, and the class of the old one's node.
+    """A pod that is replaced under its name: the class of the new one, and the class of the old one's node.
 
-    Shape: ``place`` is None for a pod that is missing from the start; for `crowds.game_of`, it is a slot.
+    ``place`` is None for a pod that is missing from the start. For `game_of` it is a slot.
     """
 
-    crowd: int
+    pod_class: int
     place: int | None
 
 
 class Rollout(NamedTuple):
-    """A rolling update: the crowd that is replaced, the crowd that replaces it, and what the strategy allows.
+    """A rolling update: the class that is replaced, the class that replaces it, and what the strategy allows.
 
-    Shape: with ``turns``, those that are missing first, pods are replaced in this order, and ``new`` means nothing;
-    ``in_turn`` says that no pod is made before the one of an earlier turn has its node. Classes of such nodes have one.
+    With ``turns``, pods are replaced in this order, missing ones first, and ``new`` is unused. Each of their nodes is a
+    class of its own. With ``in_turn``, no pod is made before the pods of earlier turns have a node.
     Source: deployment/rolling.go ``reconcileNewReplicaSet``, ``reconcileOldReplicaSets``;
     statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``.
     """
@@ -160,15 +158,15 @@ class Rollout(NamedTuple):
     in_turn: bool = False
 
     def is_due(self, placed: Pods) -> Counter[int]:
-        """Of each crowd, the pods whose turn has come, as far as they were placed or may be."""
+        """By class: the pods whose turn has come, including those that are placed."""
         gone, made = len(self.turns) - placed[self.old], sum(placed) - placed[self.old]
-        return Counter(turn.crowd for turn in self.turns[: min(gone, made + 1) if self.in_turn else gone])
+        return Counter(turn.pod_class for turn in self.turns[: min(gone, made + 1) if self.in_turn else gone])
 
 
 class Move(NamedTuple):
     """One pod more, or with ``gone`` one less, on a node of a class that holds ``before``; ``ways`` nodes are alike."""
 
-    crowd: int
+    pod_class: int
     number: int  # of the class
     before: Pods
     after: Pods
@@ -177,10 +175,10 @@ class Move(NamedTuple):
 
 
 class _ClassFacts(NamedTuple):
-    """What follows of the state of one class.
+    """What follows from the state of one node class.
 
-    Shape: ``sums`` are its pods; ``minima`` the lowest count of each `NodeSpread`, None where no node counts;
-    ``places`` has for each crowd the nodes that gates leave: pods there, number of nodes, counts for its ``on_nodes``.
+    ``minima`` has the lowest count of each `NodeSpread`, None if no node counts. ``places`` has for each pod class the
+    nodes within its gates: their pods, their number, and the counts of its ``on_nodes``.
     """
 
     sums: Pods
@@ -189,19 +187,19 @@ class _ClassFacts(NamedTuple):
 
 
 class Game:
-    """Classes of nodes, crowds of pods, and what keeps one from the other."""
+    """Classes of nodes, pod classes of pods, and what keeps one from the other."""
 
     def __init__(  # noqa: PLR0913 each a fact of its own
         self,
         classes: Sequence[NodeClass],
-        crowds: Sequence[Crowd],
+        pod_classes: Sequence[PodClass],
         *,
         node_spreads: Sequence[NodeSpread] = (),
         domain_spreads: Sequence[DomainSpread] = (),
         keys: int = 0,
         rollout: Rollout | None = None,
     ) -> None:
-        self.classes, self.crowds = tuple(classes), tuple(crowds)
+        self.classes, self.pod_classes = tuple(classes), tuple(pod_classes)
         self.node_spreads, self.domain_spreads = tuple(node_spreads), tuple(domain_spreads)
         self.keys, self.rollout = keys, rollout
         self._facts: list[dict[ClassState, _ClassFacts]] = [{} for _ in classes]
@@ -213,16 +211,16 @@ class Game:
 
     @cached_property
     def _zero(self) -> Pods:
-        return (0,) * len(self.crowds)
+        return (0,) * len(self.pod_classes)
 
     def placed(self, state: State) -> Pods:
-        """How many pods of each crowd have a node."""
+        """How many pods of each pod class have a node."""
         sums = [self._class_facts(number, each).sums for number, each in enumerate(state)]
         return tuple(map(sum, zip(*sums, strict=True))) if sums else self._zero
 
     def waiting(self, placed: Pods) -> Pods:
-        """How many pods of each crowd the controllers let look for a node."""
-        left = [each.pods - done for each, done in zip(self.crowds, placed, strict=True)]
+        """How many pods of each pod class the controllers let look for a node."""
+        left = [each.pods - done for each, done in zip(self.pod_classes, placed, strict=True)]
         if self.rollout is not None and self.rollout.turns:
             due = self.rollout.is_due(placed)
             left = [due[number] - done for number, done in enumerate(placed)]
@@ -231,10 +229,10 @@ class Game:
             old, new, replicas, surge, *_ = self.rollout
             left[old] = 0
             left[new] = max(0, min(replicas, replicas + surge - placed[old]) - placed[new])
-        for number, crowd in enumerate(self.crowds):
-            if crowd.behind is not None and placed[crowd.behind] < self.crowds[crowd.behind].pods:
+        for number, pod_class in enumerate(self.pod_classes):
+            if pod_class.behind is not None and placed[pod_class.behind] < self.pod_classes[pod_class.behind].pods:
                 left[number] = 0
-            elif crowd.in_turn:
+            elif pod_class.in_turn:
                 left[number] = min(left[number], 1)
         return tuple(left)
 
@@ -242,24 +240,24 @@ class Game:
         """Whether every pod has its node, and every pod that is replaced is gone."""
         old = None if self.rollout is None else self.rollout.old
         return all(
-            not placed[number] if number == old else placed[number] >= crowd.pods
-            for number, crowd in enumerate(self.crowds)
+            not placed[number] if number == old else placed[number] >= pod_class.pods
+            for number, pod_class in enumerate(self.pod_classes)
         )
 
     def moves(self, state: State, placed: Pods | None = None) -> list[Move]:
-        """What may happen next; nothing in a terminal state. Shape: ``placed`` is what `placed` says of the state."""
+        """The moves that are allowed, none in a terminal state. ``placed`` is as from `Game.placed`."""
         facts = [self._class_facts(number, each) for number, each in enumerate(state)]
         placed = self.placed(state) if placed is None else placed
         found = self._deletions(state, placed)
         lowest = [self._lowest(number, facts) for number in range(len(self.node_spreads))]
         spread = [_counted(each, facts, self.classes) for each in self.domain_spreads]
-        for crowd, left in enumerate(self.waiting(placed)):
+        for pod_class, left in enumerate(self.waiting(placed)):
             if left:
-                closed = self._closed(crowd, facts, spread)
-                tops = [lowest[each.spread] + each.over for each in self.crowds[crowd].on_nodes]
+                closed = self._closed(pod_class, facts, spread)
+                tops = [lowest[each.spread] + each.over for each in self.pod_classes[pod_class].on_nodes]
                 for number, of_class in enumerate(facts):
-                    if of_class.places[crowd] and not closed[number]:
-                        found += _onto(crowd, number, of_class.places[crowd], tops)
+                    if of_class.places[pod_class] and not closed[number]:
+                        found += _onto(pod_class, number, of_class.places[pod_class], tops)
         return found
 
     def after(self, state: State, move: Move) -> State:
@@ -289,7 +287,6 @@ class Game:
         ]
 
     def _next_turn(self, rollout: Rollout, state: State, placed: Pods) -> list[Move]:
-        """The deletion of the next pod in turn."""
         old = rollout.old
         gone, made = len(rollout.turns) - placed[old], sum(placed) - placed[old]
         number = rollout.turns[gone].place if placed[old] else None
@@ -306,7 +303,7 @@ class Game:
 
     def _look(self, of: NodeClass, state: ClassState) -> _ClassFacts:
         nodes = [each for each in _nodes(of, state) if each[1]]
-        sums = tuple(sum(pods[crowd] * many for pods, many in nodes) for crowd in range(len(self.crowds)))
+        sums = tuple(sum(pods[pod_class] * many for pods, many in nodes) for pod_class in range(len(self.pod_classes)))
         counts = [
             [
                 None if held is None else held + _weighed(spread.weights, pods)
@@ -319,18 +316,17 @@ class Game:
         )
         places = tuple(
             tuple(
-                (pods, of.ways(crowd, pods, many), tuple(count[limit.spread] or 0 for limit in each.on_nodes))
+                (pods, of.ways(pod_class, pods, many), tuple(count[limit.spread] or 0 for limit in each.on_nodes))
                 for (pods, many), count in zip(nodes, counts, strict=True)
-                if all(_weighed(gate.weights, pods) <= gate.bound for gate in of.gates[crowd])
+                if all(_weighed(gate.weights, pods) <= gate.bound for gate in of.gates[pod_class])
             )
-            if of.open[crowd]
+            if of.open[pod_class]
             else ()
-            for crowd, each in enumerate(self.crowds)
+            for pod_class, each in enumerate(self.pod_classes)
         )
         return _ClassFacts(sums, minima, places)
 
     def _lowest(self, number: int, facts: Sequence[_ClassFacts]) -> int:
-        """The global minimum of a constraint on nodes."""
         floor = self.node_spreads[number].floor
         found = [low for each in facts if (low := each.minima[number]) is not None]
         return min(found if floor is None else [*found, floor], default=_NO_DOMAIN)
@@ -338,30 +334,29 @@ class Game:
     def _closed(
         self, number: int, facts: Sequence[_ClassFacts], spread: Sequence[tuple[Sequence[int], int]]
     ) -> list[bool]:
-        """Of each class, whether one of its domains keeps the crowd off."""
-        crowd = self.crowds[number]
+        """For each node class, whether one of its domains keeps the pod class off."""
+        pod_class = self.pod_classes[number]
         closed = [False] * len(facts)
-        for each in crowd.on_domains:
+        for each in pod_class.on_domains:
             (counts, lowest), key = spread[each.spread], self.domain_spreads[each.spread].key
             for index, of in enumerate(self.classes):
                 domain = of.domains[key]
                 closed[index] |= domain < 0 or counts[domain] > lowest + each.over
-        for key, weights in crowd.apart:
+        for key, weights in pod_class.apart:
             taken = self._holding(key, weights, facts)
             for index, of in enumerate(self.classes):
                 closed[index] |= of.domains[key] in taken
-        if crowd.near is not None:
-            self._close_far(crowd.near, facts, closed)
+        if pod_class.near is not None:
+            self._close_far(pod_class.near, facts, closed)
         return closed
 
     def _holding(self, key: int, weights: Pods, facts: Sequence[_ClassFacts]) -> set[int]:
-        """The domains of a key that hold a pod with a weight."""
         holding = {
             of.domains[key] for of, each in zip(self.classes, facts, strict=True) if any(map(mul, weights, each.sums))
         }
         return holding - {-1}
 
-    def _close_far(self, near: Near, facts: Sequence[_ClassFacts], closed: list[bool]) -> None:
+    def _close_far(self, near: Affinity, facts: Sequence[_ClassFacts], closed: list[bool]) -> None:
         """Source: interpodaffinity/filtering.go ``satisfyPodAffinity``."""
         homes = [base | self._holding(key, near.weights, facts) for key, base in zip(near.keys, near.base, strict=True)]
         first = near.matches_itself and not any(homes)
@@ -372,14 +367,14 @@ class Game:
 
 
 def _nodes(of: NodeClass, state: ClassState) -> Iterator[tuple[Pods, int]]:
-    """The pods on a node and how many nodes hold them, those that are as at the start included."""
+    """The pods on a node and the number of nodes that hold them, untouched nodes included."""
     yield of.start, of.size - sum(many for _, many in state)
     yield from state
 
 
-def more(pods: Pods, crowd: int, many: int) -> Pods:
-    """The pods with so many more of one crowd."""
-    return (*pods[:crowd], pods[crowd] + many, *pods[crowd + 1 :])
+def more(pods: Pods, pod_class: int, many: int) -> Pods:
+    """The pods with so many more of one pod class."""
+    return (*pods[:pod_class], pods[pod_class] + many, *pods[pod_class + 1 :])
 
 
 def _weighed(weights: Pods, pods: Pods) -> int:
@@ -387,12 +382,12 @@ def _weighed(weights: Pods, pods: Pods) -> int:
 
 
 def _onto(
-    crowd: int, number: int, places: Sequence[tuple[Pods, int, tuple[int, ...]]], tops: Sequence[int]
+    pod_class: int, number: int, places: Sequence[tuple[Pods, int, tuple[int, ...]]], tops: Sequence[int]
 ) -> Iterator[Move]:
-    """The moves of one pod of the crowd onto these nodes, whose counts may be at most ``tops``."""
+    """The moves of one pod onto these nodes, whose counts may be at most ``tops``."""
     for pods, nodes, counts in places:
         if all(map(le, counts, tops)):
-            yield Move(crowd, number, pods, more(pods, crowd, 1), nodes)
+            yield Move(pod_class, number, pods, more(pods, pod_class, 1), nodes)
 
 
 def _counted(

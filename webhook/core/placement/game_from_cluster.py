@@ -1,8 +1,7 @@
-"""The game (`game`) of pods of one or several workloads that look for nodes of a cluster.
+"""The game of the pods of one or several workloads that look for nodes of a cluster.
 
-Every filter that these pods cannot change is asked once, for all nodes. What they do change is written down by node,
-and nodes with the same are one class: the room that is left, spread constraints, pod (anti-)affinity and host ports.
-Where it only matters how many of the pods a zone holds, and not on which of its nodes, all of these are one class.
+Filters that these pods cannot change run once, for all nodes. What the pods change becomes numbers by node: the room
+that is left, spread constraints, pod (anti-)affinity and host ports. Nodes with equal numbers are one class.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,19 @@ from webhook.core.api.types import Pod
 from webhook.core.index import node_sets
 from webhook.core.index.pods import Counts, Term
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.game import Apart, Crowd, Game, Limit, Move, Near, NodeClass, Pods, Rollout, Turn, more
+from webhook.core.placement.game import (
+    Affinity,
+    AntiAffinity,
+    Game,
+    Limit,
+    Move,
+    NodeClass,
+    PodClass,
+    Pods,
+    Rollout,
+    Turn,
+    more,
+)
 from webhook.core.placement.node_classes import (
     Counting,
     NodeGate,
@@ -40,12 +51,14 @@ _FEW_UNLIKE = 200
 
 
 class PodBatch(Struct, frozen=True):
-    """Pods that nothing tells apart, and what their controller does.
+    """Equal pods, and what their controller does.
 
-    Shape: ``problem`` is of one of them, in a cluster without those that are ``leaving``: by slot, pods like these that
-    run and may be deleted. ``pods`` look for a node, with ``in_turn`` one after the other, and after all of the batch
-    ``behind``. They may use ``nodes`` only, None for every node; ``room`` is the most that a node takes, by slot, for
-    nodes with such a limit.
+    Args:
+        problem: That of one of the pods, in a cluster without those that are leaving.
+        pods: How many look for a node: with ``in_turn`` one after the other, and after all of the batch ``behind``.
+        nodes: The nodes that they can use. None for every node.
+        room: The most pods by slot, for nodes with such a limit.
+        leaving: By slot: pods like these that run and may be deleted.
     """
 
     problem: Problem
@@ -58,9 +71,9 @@ class PodBatch(Struct, frozen=True):
 
 
 def are_attracted(batches: Sequence[PodBatch], gone: Sequence[Pod]) -> bool:
-    """Whether pods of these batches may find nodes only as long as pods are there that are gone in its problem.
+    """Whether pods of these batches may find nodes only while the ``gone`` pods are there.
 
-    Of all that pods on a node do to others only this lets more pods in: a required affinity that they alone satisfy.
+    That is so for a required affinity that only those satisfy.
     Source: interpodaffinity/filtering.go ``satisfyPodAffinity``.
     """
     replacing = any(each.leaving for each in batches)
@@ -94,7 +107,7 @@ class ClusterGame(Struct, frozen=True):
     nodes: Nodes
 
     def named(self, moves: Sequence[Move]) -> list[tuple[Move, str]]:
-        """The moves, which follow one another from the start, each with the name of its node: the first by name."""
+        """The moves, which follow one another from the start, each with its node: the first by name that it fits."""
         names, pods = self.nodes.view.names, dict[int, Pods]()
         slots = {
             number: sorted(node_sets.to_slots(self.game.classes[number].nodes), key=names.__getitem__)
@@ -107,7 +120,7 @@ class ClusterGame(Struct, frozen=True):
                 for each in slots[move.number]
                 if self.takes(move, each, pods.get(each) or self.nodes.start_at(each))
             )
-            pods[slot] = more(pods.get(slot) or self.nodes.start_at(slot), move.crowd, -1 if move.gone else 1)
+            pods[slot] = more(pods.get(slot) or self.nodes.start_at(slot), move.pod_class, -1 if move.gone else 1)
             found.append((move, names[slot]))
         return found
 
@@ -117,16 +130,17 @@ class ClusterGame(Struct, frozen=True):
         if not of.pooled:
             return pods == move.before
         if move.gone:
-            return pods[move.crowd] > 0
-        slot_gates = (gate for each in self.gates if each.crowd == move.crowd and (gate := each.on(slot)) is not None)
+            return pods[move.pod_class] > 0
+        slot_gates = (
+            gate for each in self.gates if each.pod_class == move.pod_class and (gate := each.on(slot)) is not None
+        )
         return all(sum(map(mul, gate.weights, pods)) <= gate.bound for gate in slot_gates)
 
 
 def game_of(batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: Rollout | None = None) -> ClusterGame:
-    """The pods of these batches beside what is in the index, which holds none of those that are leaving.
+    """The game of these batches beside the pods in the index, which holds none of the leaving ones.
 
-    Shape: problems are of the same moment as the index; the batches' numbers are those of the game's crowds. The
-    places of a rollout's turns are slots.
+    Problems are of the same moment as the index. The turns of a rollout name slots.
     """
     return _game(_board(batches, index, rollout), rollout)
 
@@ -134,7 +148,7 @@ def game_of(batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: Rollo
 def small_game_of(
     batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: Rollout | None = None
 ) -> ClusterGame | None:
-    """As `game_of`; None where so many nodes differ that others would wait for it."""
+    """As `game_of`; None if so many nodes differ that other reviews would wait for it."""
     board = _board(batches, index, rollout)
     return None if unlike(board.nodes, board.gates) > _FEW_UNLIKE else _game(board, rollout)
 
@@ -142,7 +156,7 @@ def small_game_of(
 class _Board(NamedTuple):
     nodes: Nodes
     gates: list[NodeGate]
-    crowds: list[Crowd]
+    pod_classes: list[PodClass]
 
 
 def _board(batches: Sequence[PodBatch], index: ReadOnlyIndex, rollout: Rollout | None) -> _Board:
@@ -156,19 +170,19 @@ def _board(batches: Sequence[PodBatch], index: ReadOnlyIndex, rollout: Rollout |
         singled=rollout is not None and bool(rollout.turns),
     )
     gates = [*_rooms_and_ports(together)]
-    apart: list[list[Apart]] = [[] for _ in batches]
-    for crowd, key, weights in together.kept_apart():
+    apart: list[list[AntiAffinity]] = [[] for _ in batches]
+    for pod_class, key, weights in together.kept_apart():
         column = view.column(key)
         # A node without the key keeps nobody away.
         if column.one_each and not nodes.changing & ~column.present:
-            gates.append(NodeGate(crowd, weights, 0))
+            gates.append(NodeGate(pod_class, weights, 0))
         else:
-            apart[crowd].append(Apart(nodes.key(column), weights))
+            apart[pod_class].append(AntiAffinity(nodes.key(column), weights))
     limits = [_limits(number, together, cycle, nodes, gates) for number, cycle in enumerate(cycles)]
     on_one = _most_on_one(together, nodes, gates, [on_nodes for on_nodes, _ in limits])
     gates += _resources(together, nodes.changing, on_one, index)
-    crowds = [
-        Crowd(
+    pod_classes = [
+        PodClass(
             pods=batch.pods,
             in_turn=batch.in_turn,
             behind=batch.behind,
@@ -179,15 +193,15 @@ def _board(batches: Sequence[PodBatch], index: ReadOnlyIndex, rollout: Rollout |
         )
         for number, (batch, (on_nodes, on_domains)) in enumerate(zip(batches, limits, strict=True))
     ]
-    return _Board(nodes, gates, crowds)
+    return _Board(nodes, gates, pod_classes)
 
 
 def _game(board: _Board, rollout: Rollout | None) -> ClusterGame:
-    nodes, gates, crowds = board
+    nodes, gates, pod_classes = board
     classes = classes_of(nodes, gates)
     game = Game(
         classes,
-        crowds,
+        pod_classes,
         node_spreads=spread_on_nodes(nodes),
         domain_spreads=spread_on_domains(nodes, classes),
         keys=len(nodes.columns),
@@ -205,12 +219,12 @@ def _in_classes(rollout: Rollout, classes: Sequence[NodeClass]) -> Rollout:
         if any(each.start)
         for slot in node_sets.to_slots(each.nodes)
     }
-    turns = tuple(Turn(each.crowd, None if each.place is None else of[each.place]) for each in rollout.turns)
+    turns = tuple(Turn(each.pod_class, None if each.place is None else of[each.place]) for each in rollout.turns)
     return rollout._replace(turns=turns)
 
 
 def _open(batch: PodBatch, cycle: Cycle) -> int:
-    """The nodes that admit one of the pods, if neither spread constraints nor missing neighbours are in the way."""
+    """The nodes that admit one of the pods, leaving out spread constraints and missing neighbours."""
     problem = batch.problem
     nodes = problem.nodes.live if batch.nodes is None else problem.nodes.live & batch.nodes
     for plugin in problem.filters:
@@ -269,13 +283,13 @@ class _Together(Struct, frozen=True):
                     if is_met:
                         yield other, term.topology_key, self.only(number)
 
-    def near(self, number: int, nodes: Nodes) -> Near | None:
+    def near(self, number: int, nodes: Nodes) -> Affinity | None:
         """The pods that those of a batch want to be near."""
         neighbours = self.batches[number].problem.neighbours
         if not neighbours.wanted:
             return None
         columns = [nodes.view.column(term.topology_key) for term in neighbours.wanted]
-        return Near(
+        return Affinity(
             keys=tuple(map(nodes.key, columns)),
             weights=self.meeting(*neighbours.wanted),
             base=tuple(frozenset(column.of[slot] for slot in neighbours.together) - {-1} for column in columns),
@@ -286,17 +300,14 @@ class _Together(Struct, frozen=True):
 def _most_on_one(
     together: _Together, nodes: Nodes, gates: Sequence[NodeGate], limits: Sequence[Sequence[Limit]]
 ) -> Pods:
-    """An upper bound of each batch's pods on any one node, before resources are asked: of few, most nodes have enough.
-
-    Shape: ``limits`` are those on nodes, of each batch.
-    """
+    """An upper bound of each batch's pods on one node without resources: most nodes have enough for few pods."""
     found = []
     for number, (batch, open_) in enumerate(zip(together.batches, nodes.open, strict=True)):
         there = max(batch.leaving.values(), default=0)
         most = [
             each.base // each.weights[number] + 1
             for each in gates
-            if each.crowd == number and each.weights[number] and each.sign <= 0
+            if each.pod_class == number and each.weights[number] and each.sign <= 0
         ]
         for limit in limits[number]:
             counting = nodes.by_node[limit.spread]
@@ -317,13 +328,12 @@ def _resources(together: _Together, relevant: int, on_one: Pods, index: ReadOnly
     needed = {name: sum(map(mul, weights[name], on_one)) for name in names}
     for name, free in short_of([*needed.items()], index).items():
         short = {slot: free[slot] for slot in node_sets.to_slots(relevant) if free[slot] < needed[name]}
-        for crowd, weight in enumerate(weights[name] if short else ()):
+        for pod_class, weight in enumerate(weights[name] if short else ()):
             if weight:
-                yield NodeGate(crowd, weights[name], -weight, 1, short)
+                yield NodeGate(pod_class, weights[name], -weight, 1, short)
 
 
 def _rooms_and_ports(together: _Together) -> Iterator[NodeGate]:
-    """The gates of attach limits and host ports."""
     for number, batch in enumerate(together.batches):
         if batch.room:
             yield NodeGate(number, together.only(number), -1, 1, batch.room)
@@ -334,14 +344,14 @@ def _rooms_and_ports(together: _Together) -> Iterator[NodeGate]:
 
 
 def _limits(
-    crowd: int, together: _Together, cycle: Cycle, nodes: Nodes, gates: list[NodeGate]
+    pod_class: int, together: _Together, cycle: Cycle, nodes: Nodes, gates: list[NodeGate]
 ) -> tuple[tuple[Limit, ...], tuple[Limit, ...]]:
-    """A crowd's limits by constraints on nodes and on domains.
+    """The limits of a pod class by constraints on nodes and on domains.
 
-    Those on nodes whose global minimum cannot change are a number for each node, and become a gate.
+    A constraint on nodes whose minimum is fixed is a number for each node, and becomes a gate.
     """
     on_nodes, on_domains = [], []
-    batch = together.batches[crowd]
+    batch = together.batches[pod_class]
     for domains, counts in zip(cycle.domains, batch.problem.hard.counts, strict=True):
         counting = Counting(
             column=domains.column,
@@ -357,12 +367,11 @@ def _limits(
         if not domains.column.one_each:
             on_domains.append(Limit(nodes.spread(counting), over))
         elif (lowest := counting.fixed_minimum(nodes.changing, pods)) is not None:
-            gates.append(NodeGate(crowd, counting.weights, lowest + over, -1, counting.counts, 0))
+            gates.append(NodeGate(pod_class, counting.weights, lowest + over, -1, counting.counts, 0))
         else:
             on_nodes.append(Limit(nodes.spread(counting), over))
     return tuple(on_nodes), tuple(on_domains)
 
 
 def _on(nodes: int, counts: Counts) -> Counts:
-    """The counts on these nodes."""
     return {slot: pods for slot, pods in counts.items() if nodes >> slot & 1}

@@ -47,10 +47,11 @@ _Lower = Mapping[int, Sequence[tuple[int, PodRequest]]]
 
 
 def preempted(batches: Sequence[PodBatch], index: ReadOnlyIndex, found: Simulation, effort: Effort) -> int | None:
-    """How many pods of lower priority have to go for all of these pods; None where that does not help them all.
+    """How many pods of lower priority to evict for all of these pods; None if that does not help.
 
-    Shape: the batches and the index are those of ``found``, in which not all pods fit. All fit in every order then; the
-    number is that of one order: as in ``found`` until no node admits a pod, then to where the fewest have to go.
+    All fit in every order then. The number is that of one order: as in ``found`` until no node admits a pod, then to
+    where the fewest have to go. Only what lower pods request counts as free. Constraints count them still, and host
+    ports and volumes stay taken: a yes is one of upstream's too, and a no may be too strict.
     Source: defaultpreemption/default_preemption.go ``PodEligibleToPreemptOthers``, ``SelectVictimsOnNode``.
     """
     if not all(may_preempt(each.problem.pod) for each in batches):
@@ -87,7 +88,7 @@ def _sum(requests: Sequence[PodRequest]) -> dict[str, int]:
 
 
 class _Placed:
-    """Pods on nodes, one move after the other. Shape: ``pods`` are by slot, for nodes that got any."""
+    """Pods on nodes, one move after the other; ``pods`` by slot."""
 
     def __init__(
         self, of: ClusterGame, requests: Sequence[Mapping[str, int]], index: ReadOnlyIndex, lower: _Lower
@@ -98,17 +99,17 @@ class _Placed:
         self._free = {name: index.nodes.amounts(name)[0] for each in requests for name in each}
         self._victims: dict[tuple[int, Pods], int] = {}
 
-    def put(self, crowd: int, slot: int) -> None:
-        """Place one pod of the crowd there."""
+    def put(self, pod_class: int, slot: int) -> None:
+        """Place one pod of the pod class there."""
         classes = self._of.game.classes
         number = next(number for number, of in enumerate(classes) if of.nodes >> slot & 1)
         held = self._at(slot)
         before = held
         if classes[number].pooled:
             (before,) = [pods for pods, _ in self._state[number]] or [classes[number].start]
-        after = more(before, crowd, 1)
-        self._state = self._of.game.after(self._state, Move(crowd, number, before, after, 1))
-        self.pods[slot] = more(held, crowd, 1)
+        after = more(before, pod_class, 1)
+        self._state = self._of.game.after(self._state, Move(pod_class, number, before, after, 1))
+        self.pods[slot] = more(held, pod_class, 1)
 
     def rest(self) -> None:
         """Place all that are left, each where the fewest have to go for it."""
@@ -116,7 +117,7 @@ class _Placed:
             names = self._of.nodes.view.names
             choices = [
                 (
-                    self.victims(slot, more(self._at(slot), move.crowd, 1)) - self.victims(slot, self._at(slot)),
+                    self.victims(slot, more(self._at(slot), move.pod_class, 1)) - self.victims(slot, self._at(slot)),
                     names[slot],
                     slot,
                     move,
@@ -126,7 +127,7 @@ class _Placed:
                 if self._of.takes(move, slot, self._at(slot))
             ]
             *_, slot, move = min(choices)
-            self.put(move.crowd, slot)
+            self.put(move.pod_class, slot)
 
     def _at(self, slot: int) -> Pods:
         return self.pods.get(slot) or (0,) * len(self._requests)
@@ -175,9 +176,16 @@ class Added(Struct, frozen=True):
 def nodes_to_add(
     batches: Sequence[PodBatch], index: ReadOnlyIndex, fits: Fits, others: Mapping[str, Sequence[str]] | None = None
 ) -> tuple[Added, ...]:
-    """The fewest nodes with which all pods fit in every order; none where that is not found.
+    """The fewest nodes with which all pods fit in every order; none if that is not found.
 
-    Shape: ``fits`` says whether they do in another cluster. ``others`` are domains by key that may have no node yet.
+    It tries nodes like those that the pods can use in each domain of their constraints, and nodes of one domain's kind
+    with the labels of another: few in every mixture of domains; more in one domain, or equally many in each.
+
+    Args:
+        batches: The pods.
+        index: The cluster.
+        fits: Whether they fit in another cluster.
+        others: Domains by key that may have no node yet.
     """
     problem, found = batches[0].problem, list[More]()
     domains, classes = _domains(problem, others or {}), _classes(problem, index)
@@ -195,9 +203,9 @@ def nodes_to_add(
 
 
 def _sizes(domains: int, most: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
-    """Domains by number that get as many nodes each, how many, and which number of them was tried before.
+    """Domains that get equally many nodes, how many, and the number before it: the fewest first.
 
-    Shape: the fewest nodes first. Up to some every number is tried, since more may be worse, and then ever larger ones.
+    Up to some every number is tried, since more may be worse, and then ever larger ones.
     """
     for nodes in range(1, _MIXED + 1):
         yield from ((each, 1, 0) for each in combinations_with_replacement(range(domains), nodes))
@@ -213,7 +221,7 @@ def _sizes(domains: int, most: int) -> Iterator[tuple[tuple[int, ...], int, int]
 
 
 def _fewest(helps: Callable[[int], bool], fewer: int, enough: int) -> None:
-    """Look between a number that does not help and one that does; the last that is tried is the smallest found."""
+    """Search between a number that does not help and one that does; the last that is tried is the smallest found."""
     last = enough
     while enough - fewer > 1:
         last = (fewer + enough) // 2
@@ -223,10 +231,7 @@ def _fewest(helps: Callable[[int], bool], fewer: int, enough: int) -> None:
 
 
 def _domains(problem: Problem, others: Mapping[str, Sequence[str]]) -> list[_Where]:
-    """The domains that nodes have, those with the fewest nodes first; one without labels where there is none.
-
-    Shape: ``others`` are as in `nodes_to_add`, and count where one key alone matters.
-    """
+    """The domains of the nodes, those with the fewest first; ``others`` count if one key alone matters."""
     view = problem.nodes
     keys = dict.fromkeys(each.topology_key for each in problem.hard.constraints if each.topology_key != HOSTNAME)
     numbers = [view.column(key) for key in keys]

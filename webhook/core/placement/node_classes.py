@@ -1,7 +1,7 @@
-"""The nodes of a game (`game`): those that nothing tells apart are one class.
+"""The nodes of a game as classes of equal nodes.
 
-Where it only matters how many of the pods a zone holds, and not on which of its nodes, all of these are one class too,
-which takes as many pods as its nodes together.
+If it only matters how many of the pods a zone holds, and not on which of its nodes, the zone is one class. It takes as
+many pods as its nodes together.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,13 +26,12 @@ _FEW_PARTS = 64
 
 
 class NodeGate(Struct, frozen=True):
-    """A gate of a crowd on every node.
+    """A gate of a pod class on every node, with the bound ``base`` + ``sign`` * the node's value.
 
-    Shape: its bound is ``base``, and with a ``sign`` that times the node's value more: by slot, else the default. A
-    node without a value has no such gate.
+    The value is by slot, else the default. A node without a value has no such gate, unless ``sign`` is 0.
     """
 
-    crowd: int
+    pod_class: int
     weights: Pods
     base: int
     sign: int = 0
@@ -40,7 +39,7 @@ class NodeGate(Struct, frozen=True):
     default: int | None = None
 
     def on(self, slot: int) -> Gate | None:
-        """The gate on one node; -1 stands for a node without a value of its own."""
+        """The gate on one node; -1 for any node without a value of its own."""
         if not self.sign:
             return Gate(self.weights, self.base)
         value = self.values.get(slot, self.default)
@@ -48,15 +47,12 @@ class NodeGate(Struct, frozen=True):
 
     @property
     def of_all(self) -> object:
-        """What gates share that are the same for each of the crowds that they count.
-
-        The base tells crowds apart that need different amounts of a resource.
-        """
+        """What is equal in gates that several pod classes share. The base differs if they need different amounts."""
         return self.weights, self.base, self.sign, id(self.values), self.default
 
 
 class Counting(Struct, frozen=True):
-    """What a spread constraint counts: the nodes, the pods on them by slot, and with weight 1 the crowds."""
+    """What a spread constraint counts: the nodes, the pods on them by slot, and with weight 1 the pod classes."""
 
     column: Column
     nodes: int
@@ -65,14 +61,11 @@ class Counting(Struct, frozen=True):
     enough: bool
 
     def floor(self, changing: int) -> int | None:
-        """The lowest count on nodes that are not among those that change, if each is a domain by itself."""
+        """The lowest count on nodes that do not change, if each is a domain."""
         return self._lowest(self.nodes & ~changing)
 
     def fixed_minimum(self, changing: int, pods: int) -> int | None:
-        """The global minimum if so many more pods cannot change it; else None.
-
-        Shape: of a constraint in whose key each node is a domain by itself.
-        """
+        """The global minimum if so many more pods cannot change it, else None. Each node is a domain."""
         if not self.enough:
             return 0
         lowest = self._lowest(self.nodes)
@@ -101,10 +94,7 @@ class Counting(Struct, frozen=True):
 
 
 class Nodes:
-    """The nodes, and what games ask of them: notes keys and constraints, equal ones once.
-
-    Shape: ``singled`` says that each node with pods that may be deleted is a class of its own.
-    """
+    """The nodes, with the keys and constraints of the game. ``singled``: each node with a leaving pod is a class."""
 
     def __init__(
         self, view: NodeView, open_: Sequence[int], leaving: Sequence[Counts], most: Pods, *, singled: bool = False
@@ -119,7 +109,7 @@ class Nodes:
         self.by_domain: list[Counting] = []
 
     def open_at(self, slot: int) -> tuple[bool, ...]:
-        """Which crowds' pods may go to the node."""
+        """Which pod classes' pods may go to the node."""
         return tuple(bool(each >> slot & 1) for each in self.open)
 
     def start_at(self, slot: int) -> Pods:
@@ -147,8 +137,7 @@ def _noted(known: list[_Item], item: _Item) -> int:
 def classes_of(nodes: Nodes, gates: Sequence[NodeGate]) -> list[NodeClass]:
     """The classes of all nodes that a pod may go to or leave.
 
-    Their order depends on what tells them apart, never on slots: orders of moves that are tried, and that are shown,
-    are then the same in every replica.
+    Their order depends on labels and numbers, never on slots, so that every replica tries and shows the same orders.
     """
     masks = [*nodes.open, *(each.nodes for each in (*nodes.by_node, *nodes.by_domain))]
     parts = _parts(nodes.changing, masks, nodes.columns)
@@ -191,16 +180,15 @@ def _pooling(nodes: Nodes, gates: Sequence[NodeGate]) -> dict[Pods, list[NodeGat
 
 
 def _class(nodes: Nodes, gates: Sequence[NodeGate], slot: int, alike: int) -> NodeClass:
-    """Nodes that are alike; ``slot`` is one of them, -1 if none has values of its own."""
     first = _first(alike)
-    of_crowds: list[list[Gate]] = [[] for _ in nodes.open]
+    of_pod_classes: list[list[Gate]] = [[] for _ in nodes.open]
     for each in gates:
         if (gate := each.on(slot)) is not None:
-            of_crowds[each.crowd].append(gate)
+            of_pod_classes[each.pod_class].append(gate)
     return NodeClass(
         size=alike.bit_count(),
         open=nodes.open_at(first),
-        gates=tuple(map(tuple, of_crowds)),
+        gates=tuple(map(tuple, of_pod_classes)),
         start=nodes.start_at(slot),
         domains=tuple(column.of[first] for column in nodes.columns),
         held=tuple(each.counts.get(slot, 0) if each.nodes >> first & 1 else None for each in nodes.by_node),
@@ -214,58 +202,51 @@ def _is_over_full(nodes: Nodes, gates: Sequence[NodeGate]) -> bool:
         start = nodes.start_at(slot)
         for each in gates:
             gate = each.on(slot)
-            if gate is not None and sum(map(mul, gate.weights, start)) > gate.bound + gate.weights[each.crowd]:
+            if gate is not None and sum(map(mul, gate.weights, start)) > gate.bound + gate.weights[each.pod_class]:
                 return True
     return False
 
 
-def _sharing(gates: Sequence[NodeGate], crowds: int) -> dict[Pods, list[NodeGate]] | None:
-    """The gates of crowds that share them, by who these are; None if it matters on which node which pod is.
+def _sharing(gates: Sequence[NodeGate], pod_classes: int) -> dict[Pods, list[NodeGate]] | None:
+    """The gates that pod classes share, by the classes; None if it matters which pod is on which node.
 
-    It does not where a node has a number of places for some of the crowds, whichever of these takes them, and the
-    others have nothing to do with them.
+    It does not matter if a node has a number of places for some classes, whichever takes them, and the others are
+    independent of them.
     """
-    of: list[dict[object, NodeGate]] = [{} for _ in range(crowds)]
+    of: list[dict[object, NodeGate]] = [{} for _ in range(pod_classes)]
     for each in gates:
-        of[each.crowd][each.of_all] = each
+        of[each.pod_class][each.of_all] = each
     sharing: dict[Pods, list[NodeGate]] = {}
-    for crowd, own in enumerate(of):
+    for pod_class, own in enumerate(of):
         members = {tuple(map(bool, each.weights)) for each in own.values()}
         if not members:
             continue
         some = next(iter(members))
         others = [number for number, is_in in enumerate(some) if is_in]
-        if len(members) > 1 or crowd not in others or any(of[number].keys() != own.keys() for number in others):
+        if len(members) > 1 or pod_class not in others or any(of[number].keys() != own.keys() for number in others):
             return None
         sharing[tuple(map(int, some))] = list(own.values())
     return sharing
 
 
 def _special(gates: Sequence[NodeGate], size: int) -> int:
-    """The nodes on which one of the gates has a value of its own."""
     return node_sets.from_slots([slot for each in gates if each.sign for slot in each.values], size)
 
 
 def _starts(nodes: Nodes, parts: Sequence[int]) -> list[Pods]:
-    """The pods in each part that may be deleted.
-
-    Shape: every node with such a pod is in one of the parts; each node is looked at once, however many parts there are.
-    """
+    """The pods in each part that may be deleted. Each node is looked at once, however many parts there are."""
     if not any(nodes.leaving):
         return [(0,) * len(nodes.leaving)] * len(parts)
     inside = {slot: number for number, part in enumerate(parts) for slot in node_sets.one_by_one(part)}
     found = [[0] * len(nodes.leaving) for _ in parts]
-    for crowd, leaving in enumerate(nodes.leaving):
+    for pod_class, leaving in enumerate(nodes.leaving):
         for slot, pods in leaving.items():
-            found[inside[slot]][crowd] += pods
+            found[inside[slot]][pod_class] += pods
     return [tuple(each) for each in found]
 
 
 def _pool(nodes: Nodes, part: int, sharing: Mapping[Pods, tuple[Sequence[NodeGate], int]], start: Pods) -> NodeClass:
-    """All of these nodes as one, which takes as many pods as they do together.
-
-    Shape: ``sharing`` has gates, and the nodes on which one of them has a value of its own.
-    """
+    """These nodes as one. ``sharing`` has gates, and the nodes on which one of them has a value of its own."""
     check_time()
     first = _first(part)
     gates: list[tuple[Gate, ...]] = [() for _ in nodes.open]
@@ -291,9 +272,9 @@ def _pool(nodes: Nodes, part: int, sharing: Mapping[Pods, tuple[Sequence[NodeGat
 
 
 def _places(gates: Sequence[NodeGate], members: Pods, special: int, others: int, enough: int) -> tuple[int, bool]:
-    """How many pods of these crowds the nodes take, counted up to ``enough``, and whether none takes several.
+    """How many pods of these classes the nodes take, up to ``enough``, and whether no node takes several.
 
-    Shape: gates have no value of their own on the ``others``.
+    Gates have no value of their own on the ``others``.
     """
     weight = {id(each): each.weights[members.index(1)] for each in gates}
 

@@ -1,7 +1,7 @@
 """Every order in which the pods of a game can be placed, up to a number of states.
 
 The search goes layer by layer, one move after the other. Every move brings the end closer, so no layer comes again.
-States that differ only in names of domains, or of equal crowds, count as one.
+States that differ only in names of domains, or of equal pod classes, count as one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from webhook.core.placement.game import Game, Move, Pods, State
 
 
 class End(Struct, frozen=True):
-    """A terminal state: pods of each crowd with a node, whether nothing is missing, and the moves that lead there."""
+    """A terminal state: the placed pods by class, whether nothing is missing, and the moves that lead there."""
 
     placed: Pods
     done: bool
@@ -26,9 +26,9 @@ class End(Struct, frozen=True):
 class Found(Struct, frozen=True):
     """What the orders come to.
 
-    Shape: ``ends`` are all terminal states, those with the fewest moves first; of states that are one, one.
-    ``chances`` has how probable each is if every step takes a waiting pod that has a node, then one of its nodes, each
-    with the same probability. ``exact`` says that every order was followed; else there are no ``ends``.
+    ``ends`` are all terminal states, those with the fewest moves first, equal ones once; none unless ``exact``.
+    ``chances`` has the probability of each if every step takes a waiting pod that has a node, then one of its nodes,
+    all equally.
     """
 
     ends: tuple[End, ...]
@@ -82,11 +82,11 @@ def _shares(waiting: Pods, moves: list[Move]) -> Mapping[Move, float]:
     """How probable each move is: of all waiting pods that have a node, and all pods that may go, one; then a node."""
     nodes: dict[tuple[int, bool], int] = {}
     for move in moves:
-        chosen = move.crowd, move.gone
+        chosen = move.pod_class, move.gone
         nodes[chosen] = nodes.get(chosen, 0) + move.ways
-    pods = sum(1 if gone else waiting[crowd] for crowd, gone in nodes)
+    pods = sum(1 if gone else waiting[pod_class] for pod_class, gone in nodes)
     return {
-        move: (1 if move.gone else waiting[move.crowd]) / pods * move.ways / nodes[move.crowd, move.gone]
+        move: (1 if move.gone else waiting[move.pod_class]) / pods * move.ways / nodes[move.pod_class, move.gone]
         for move in moves
     }
 
@@ -100,44 +100,43 @@ def _end(game: Game, key: object, reached: Mapping[object, _Reached]) -> End:
     return End(placed, game.is_done(placed), tuple(reversed(moves)), state)
 
 
-def worst_skew(game: Game, crowd: int, ends: Iterable[End]) -> int | None:
-    """The largest difference between two domains, in pods of the crowd, at an end where nothing is missing.
+def worst_skew(game: Game, pod_class: int, ends: Iterable[End]) -> int | None:
+    """The worst skew of a pod class over the ends where nothing is missing; None if no order gets there.
 
-    Shape: of the crowd's constraints whose minimum can change; the crowd has no pods at the start. None if no order
-    finishes.
+    Where a constraint counts both revisions, new pods avoid the domains of old ones, and nobody moves them later.
     """
     done = [end for end in ends if end.done]
-    counts = [each for end in done for each in _counts(game, crowd, end.state)]
+    counts = [each for end in done for each in _counts(game, pod_class, end.state)]
     return max((max(each) - min(each) for each in counts if each), default=0) if done else None
 
 
-def _counts(game: Game, crowd: int, state: State) -> Iterator[list[int]]:
-    """The crowd's pods in each domain that counts for the minimum, constraint by constraint."""
-    for limit in game.crowds[crowd].on_domains:
+def _counts(game: Game, pod_class: int, state: State) -> Iterator[list[int]]:
+    """The pods of the class in each domain that counts for the minimum, constraint by constraint."""
+    for limit in game.pod_classes[pod_class].on_domains:
         spread = game.domain_spreads[limit.spread]
         found = dict.fromkeys(spread.eligible, 0)
         for of, nodes in zip(game.classes, state, strict=True):
             if (domain := of.domains[spread.key]) in found:
-                found[domain] += sum(pods[crowd] * many for pods, many in nodes)
+                found[domain] += sum(pods[pod_class] * many for pods, many in nodes)
         yield [*found.values()]
-    for limit in game.crowds[crowd].on_nodes:
+    for limit in game.pod_classes[pod_class].on_nodes:
         on_nodes = [0] if game.node_spreads[limit.spread].floor is not None else []
         for of, nodes in zip(game.classes, state, strict=True):
             if of.held[limit.spread] is not None:
                 untouched = of.size - sum(many for _, many in nodes)
-                on_nodes += [0] * (untouched > 0) + [pods[crowd] for pods, _ in nodes]
+                on_nodes += [0] * (untouched > 0) + [pods[pod_class] for pods, _ in nodes]
         yield on_nodes
 
 
-# Crowds that may change places are tried in every order, up to this many orders.
+# Pod classes that may change places are tried in every order, up to this many orders.
 _MAX_ORDERS = 24
 
 _Domains = Sequence[tuple[int, tuple[int, ...]]]  # a number that equal domains share, and the classes of each
 
 
 def canonical_form(game: Game) -> Callable[[State], object]:
-    """A function that gives two states the same key only if their futures are alike but for names."""
-    orders = tuple(orders_of_crowds(game))
+    """A function that gives two states the same key only if their futures differ in nothing but names."""
+    orders = tuple(orders_of_pod_classes(game))
     domains = _domains(game) if game.keys == 1 else None
 
     def by_domain(state: State) -> object:
@@ -174,7 +173,6 @@ def _domains(game: Game) -> _Domains:
 
 
 def _signature(game: Game, number: int) -> object:
-    """What tells a class apart from others, its domain aside."""
     of = game.classes[number]
     counting = tuple(each.counting[number] for each in game.domain_spreads)
     turns = () if game.rollout is None else game.rollout.turns
@@ -186,13 +184,13 @@ def _signature_of_domain(game: Game, domain: int) -> object:
     if domain < 0:
         return None
     spread = tuple((each.base[domain], domain in each.eligible) for each in game.domain_spreads)
-    near = tuple(domain in base for each in game.crowds if each.near is not None for base in each.near.base)
+    near = tuple(domain in base for each in game.pod_classes if each.near is not None for base in each.near.base)
     return spread, near
 
 
-def orders_of_crowds(game: Game) -> Iterator[tuple[int, ...]]:
-    """The orders of crowds that leave the game as it is, as long as these are few."""
-    everyone = range(len(game.crowds))
+def orders_of_pod_classes(game: Game) -> Iterator[tuple[int, ...]]:
+    """The orders of pod classes that leave the game as it is, if these are few."""
+    everyone = range(len(game.pod_classes))
     groups: list[list[int]] = []
     for number in everyone:
         home = next((group for group in groups if _are_alike(game, group[0], number)), None)
@@ -211,15 +209,15 @@ def orders_of_crowds(game: Game) -> Iterator[tuple[int, ...]]:
 
 
 def _are_alike(game: Game, one: int, other: int) -> bool:
-    if game.rollout is not None or any(each.behind is not None for each in game.crowds):
+    if game.rollout is not None or any(each.behind is not None for each in game.pod_classes):
         return False
-    order = [*range(len(game.crowds))]
+    order = [*range(len(game.pod_classes))]
     order[one], order[other] = other, one
     return _described(game, range(len(order))) == _described(game, order)
 
 
 def _described(game: Game, order: Sequence[int]) -> object:
-    """All that keeps each crowd from a node, with the crowds in this order."""
+    """All that keeps each pod class from a node, in this order of classes."""
 
     def turned(pods: Pods) -> Pods:
         return tuple(pods[each] for each in order)
@@ -239,13 +237,19 @@ def _described(game: Game, order: Sequence[int]) -> object:
 
     return [
         (
-            crowd.pods,
-            crowd.in_turn,
+            pod_class.pods,
+            pod_class.in_turn,
             on_nodes(number),
-            sorted(((nodes[spread], over) for spread, over in crowd.on_nodes), key=repr),
-            sorted(((domains[spread], over) for spread, over in crowd.on_domains), key=repr),
-            sorted((key, turned(weights)) for key, weights in crowd.apart),
-            crowd.near and (crowd.near.keys, turned(crowd.near.weights), crowd.near.base, crowd.near.matches_itself),
+            sorted(((nodes[spread], over) for spread, over in pod_class.on_nodes), key=repr),
+            sorted(((domains[spread], over) for spread, over in pod_class.on_domains), key=repr),
+            sorted((key, turned(weights)) for key, weights in pod_class.apart),
+            pod_class.near
+            and (
+                pod_class.near.keys,
+                turned(pod_class.near.weights),
+                pod_class.near.base,
+                pod_class.near.matches_itself,
+            ),
         )
-        for number, crowd in ((each, game.crowds[each]) for each in order)
+        for number, pod_class in ((each, game.pod_classes[each]) for each in order)
     ]

@@ -26,7 +26,7 @@ from webhook.core.placement.closed_forms import possible_ends, same_in_every_ord
 from webhook.core.placement.crossing_orders import CrossingEnds, crossing_ends, never_stuck
 from webhook.core.placement.game import Game, Move, Pods, Rollout, State
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of, small_game_of
-from webhook.core.placement.search import End, Found, orders_of_crowds, search, worst_skew
+from webhook.core.placement.search import End, Found, orders_of_pod_classes, search, worst_skew
 
 
 class Outcome(StrEnum):
@@ -123,7 +123,7 @@ def outcome(
 
 def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int], None] = lambda _: None) -> Simulation:
     """The same for a game; ``tick`` is called with the number of states now and then."""
-    game, wanted = of.game, sum(each.pods for each in of.game.crowds)
+    game, wanted = of.game, sum(each.pods for each in of.game.pod_classes)
     same = same_in_every_order(game)
     if same is not None:
         return _certain(wanted, same)
@@ -143,7 +143,6 @@ def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int],
 
 
 def _certain(wanted: int, placed: int) -> Simulation:
-    """Every order places so many pods."""
     done = placed == wanted
     kind, stuck = (Outcome.FITS, 0.0) if done else (Outcome.NO_FIT, 1.0)
     return Simulation(kind, wanted, placed, placed, stuck, placed=(placed,), ends=((placed,),))
@@ -175,7 +174,7 @@ def always_fits(of: ClusterGame, effort: Effort = _EFFORT) -> bool:
     Shape: quicker than `simulate` with a no, which takes one order.
     """
     game = of.game
-    same, wanted = same_in_every_order(game), sum(each.pods for each in game.crowds)
+    same, wanted = same_in_every_order(game), sum(each.pods for each in game.pod_classes)
     if same is not None:
         return same == wanted
     # One order alone would take more moves; without limits of resources it takes as many as there are replicas.
@@ -193,8 +192,8 @@ def always_fits(of: ClusterGame, effort: Effort = _EFFORT) -> bool:
 
 
 def _ends(game: Game, found: Found) -> Mapping[Pods, None]:
-    """The pods of each crowd in every end: crowds that are alike have changed places in some that were not followed."""
-    orders = [*orders_of_crowds(game)]
+    """The pods of each class in every end, with equal classes in every order: not all of these were followed."""
+    orders = [*orders_of_pod_classes(game)]
     return dict.fromkeys(tuple(end.placed[each] for each in order) for end in found.ends for order in orders)
 
 
@@ -204,13 +203,12 @@ def one_order(of: ClusterGame) -> tuple[Step, ...]:
 
 
 def _placed(game: Game, end: End) -> int:
-    """How many of the pods that looked for a node have one."""
     old = None if game.rollout is None else game.rollout.old
     return sum(pods for number, pods in enumerate(end.placed) if number != old)
 
 
 def _steps(of: ClusterGame, moves: Sequence[Move]) -> tuple[Step, ...]:
-    return tuple(Step(move.crowd, node, gone=move.gone) for move, node in of.named(moves))
+    return tuple(Step(move.pod_class, node, gone=move.gone) for move, node in of.named(moves))
 
 
 def _sampled(of: ClusterGame, wanted: int, effort: Effort, states: int, crossing: CrossingEnds | None) -> Simulation:

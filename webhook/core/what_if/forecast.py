@@ -88,7 +88,6 @@ def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chan
 
 
 def _waits_for(number: int, batches: Sequence[PodBatch], left: Sequence[int]) -> bool:
-    """Whether the pods come only after those of another batch."""
     behind = batches[number].behind
     return behind is not None and left[behind] > 0
 
@@ -96,7 +95,6 @@ def _waits_for(number: int, batches: Sequence[PodBatch], left: Sequence[int]) ->
 def _best(
     batch: PodBatch, number: int, placed: Sequence[Likely], index: ClusterIndex, within: Context
 ) -> tuple[str, ...]:
-    """The names of the best nodes for the next pod."""
     pod = batch.problem.pod
     problem = problem_of(pod, within)
     cycle, scoring = Cycle(problem), take_scoring(index, problem)
@@ -110,6 +108,5 @@ def _best(
 
 
 def _on(like: Pod, node: str, number: int) -> Pod:
-    """The pod on its node, under a name that no other has."""
     meta = replace(like.meta, name=f"forecast/{number}", uid=f"forecast/{number}")
     return replace(like, metadata=meta, spec=replace(like.pod_spec, node_name=node))

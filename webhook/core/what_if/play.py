@@ -215,11 +215,12 @@ def _of_each(workloads: Sequence[SimulatedWorkload], found: Simulation) -> Itera
 _Owners = Sequence[tuple[SimulatedWorkload, int]]  # of each batch of all: its workload, and its number there
 
 
-def ending(of: Outcomes, number: int, index: ClusterIndex, within: Context) -> Ending | None:
-    """The end that the verdict is about, as the workload of that number meets it. The index is restored in the end.
+def ending(
+    of: Outcomes, number: int, index: ClusterIndex, within: Context, before: Explanation | None = None
+) -> Ending | None:
+    """The end that the verdict is about, as the workload of that number meets it; None if it places no pod.
 
-    Returns:
-        None for a workload without a pod that looks for a node.
+    The index is restored afterwards. ``before`` is the explanation before all events, if it is known.
     """
     workload = of.workloads[number]
     if of.game is None or of.simulation is None or not workload.batches:
@@ -232,7 +233,7 @@ def ending(of: Outcomes, number: int, index: ClusterIndex, within: Context) -> E
     lacking = [(place, own) for place, own in mine if placed[place] < workload.batches[own].pods]
     place, own = (lacking or mine)[0]
     batch = workload.batches[own]
-    before = explain_pod(problem_of(batch.problem.pod, within), index)
+    before = before or explain_pod(problem_of(batch.problem.pod, within), index)
     moves = _moved(steps, owners, index)
     if workload.rollout is None:
         made = [_made(*each, owners, uid) for uid, each in enumerate(zip(steps, moves, strict=True))]
@@ -289,9 +290,9 @@ def _moved(steps: Sequence[Step], owners: _Owners, index: ClusterIndex) -> list[
     done, numbers = Counter[int](), Counter[str]()
     running: dict[tuple[str, str], list[str]] = {}
     for workload, _ in owners:
-        if workload.rollout is not None and workload.maker is not None and workload.maker.source.own is not None:
+        if workload.rollout is not None and workload.source is not None and workload.source.own is not None:
             names = index.nodes.view().names
-            pods = index.pods.matching(workload.namespace, workload.maker.source.own)
+            pods = index.pods.matching(workload.namespace, workload.source.own)
             for name, slot in sorted(pods, key=lambda each: (len(each[0]), each)):  # by ordinal
                 running.setdefault((workload.title, names[slot]), []).append(name)
     found = []
@@ -310,7 +311,7 @@ def _name(workload: SimulatedWorkload, batch: int, of_batch: int, of_workload: i
     """The name of the next pod after so many; a number if only its controller will know."""
     if workload.names:
         return workload.names[batch][of_batch]
-    if workload.wanted == 1 and workload.maker is not None and workload.maker.workload.is_pod:
+    if workload.wanted == 1 and workload.source is not None and workload.source.workload.is_pod:
         return workload.stem
     staying = 0 if workload.rollout else workload.staying
     return f"{workload.stem} #{staying + of_workload + 1}"

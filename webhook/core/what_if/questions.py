@@ -152,7 +152,6 @@ def _of_nodes(question: Question, title: str, workload: Workload, within: Contex
 
 
 def _selector_of(workload: Workload) -> Selector:
-    """The selector of its pods; one that matches nothing if it is invalid."""
     return valid_selector(workload.selector) or NOTHING
 
 
@@ -186,7 +185,6 @@ def _age(pod: Pod) -> tuple[str, str, str]:
 
 
 def _pod(value: bytes | Raw | Mapping[str, object]) -> Pod:
-    """Decode a pod. Errors: DecodeError."""
     return decode(value if isinstance(value, bytes | Raw) else msgspec.json.encode(value), _POD, "v1.Pod")
 
 
@@ -217,7 +215,6 @@ def is_foreign(pod: Pod, policy: Policy) -> bool:
 
 
 def _made_notes(coming: ComingPod) -> Iterator[str]:
-    """Notes about how a pod that does not exist yet was derived."""
     workload, mode, injected = coming.source.workload, coming.within.policy.defaults.mode, coming.injected
     if isinstance(injected, Injection):
         given = ", ".join(f"{each.topology_key} {each.when_unsatisfiable}" for each in injected.constraints)

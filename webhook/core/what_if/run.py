@@ -22,7 +22,7 @@ from webhook.core.what_if.forecast import Forecast, forecast
 from webhook.core.what_if.play import Ending, Outcomes, Verdict, alone, ending, play, undecided
 from webhook.core.what_if.suggestions import SuggestedChange, suggested_changes
 from webhook.core.what_if.workloads import (
-    Maker,
+    ReplicatedSource,
     SimulatedWorkload,
     UnownedPods,
     simulated_workload,
@@ -92,7 +92,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class _Moment(NamedTuple):
-    """The pods to place after an event. ``others`` have no maker; ``gone`` have terminated."""
+    """The pods to place after an event. ``others`` have no source; ``gone`` have terminated."""
 
     workloads: Sequence[SimulatedWorkload]
     others: Sequence[UnownedPods]
@@ -107,7 +107,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     skipped object.
     """
 
-    makers: tuple[Maker, ...]
+    sources: tuple[ReplicatedSource, ...]
     pods: Mapping[str, Sequence[Pod]]
     everything: bool = False
     namespace: str = ""
@@ -132,7 +132,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
         Errors: NotInClusterError for an event that cannot happen in this cluster.
         """
-        origin = {each.title: self._explained(each) for each in self.asked.makers} if not self.asked.everything else {}
+        origin = {each.title: self._explained(each) for each in self.asked.sources} if not self.asked.everything else {}
         for event, moment in self._moments(what_if):
             yield self._answer(event, moment, origin)
 
@@ -149,19 +149,19 @@ class Run(Struct, frozen=True, kw_only=True):
         for event in happen(what_if, self.index, self.asked.pods):
             gone += settle(self.index, [pod for pods in self.asked.pods.values() for pod in pods])
             controlled = [pod for pod in (*event.evicted, *filter(is_made_anew, gone)) if pod.meta.controller]
-            others = unowned_pods([*waiting, *controlled], self.asked.makers, self.index)
+            others = unowned_pods([*waiting, *controlled], self.asked.sources, self.index)
             yield event, _Moment(self._simulated(others, gone), others, tuple(gone))
 
-    def _explained(self, maker: Maker) -> Explanation:
-        return explain_pod(coming_pod(maker.source, self.within).problem, brief=True)
+    def _explained(self, source: ReplicatedSource) -> Explanation:
+        return explain_pod(coming_pod(source, self.within).problem, brief=True)
 
     def _namespaces(self) -> Sequence[str]:
         named = self.asked.namespace if self.asked.everything else ""
         return (named,) if named else self.index.known_namespaces()
 
     def _simulated(self, others: Sequence[UnownedPods], gone: Sequence[Pod]) -> list[SimulatedWorkload]:
-        makers = [each for each in self.asked.makers if not self._is_complete(each)]
-        found = [simulated_workload(each, self.within, rollout=self.rollout) for each in makers]
+        sources = [each for each in self.asked.sources if not self._is_complete(each)]
+        found = [simulated_workload(each, self.within, rollout=self.rollout) for each in sources]
         if self.asked.everything:
             found += [unowned_workload(each, self.within) for each in others]
             found = [each for each in found if each.batches or each.unknown]
@@ -185,10 +185,10 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def _scaled(self, workloads: Sequence[SimulatedWorkload]) -> Verdict | None:
         """The verdict with each workload at its autoscaler's maximum; None where none may ask for more."""
-        makers = [each.maker for each in workloads if each.maker is not None]
-        if self.asked.everything or self.rollout or all(each.most <= each.replicas for each in makers):
+        sources = [each.source for each in workloads if each.source is not None]
+        if self.asked.everything or self.rollout or all(each.most <= each.replicas for each in sources):
             return None
-        most = [replace(each, replicas=max(each.most, each.replicas)) for each in makers]
+        most = [replace(each, replicas=max(each.most, each.replicas)) for each in sources]
         scaled = [simulated_workload(each, self.within) for each in most]
         return play(scaled, self.index, self.effort, self.tick).whole
 
@@ -209,20 +209,18 @@ class Run(Struct, frozen=True, kw_only=True):
         bad = [number for number, each in enumerate(of.each) if each.outcome is not Outcome.FITS]
         for number in bad[:_MOST_ENDS] if len(of.workloads) > 1 and bad else [*range(len(of.workloads))][-1:]:
             about = of.about(number)
-            place = 0 if of.alone else number
-            end = ending(about, place, self.index, self.within)
+            known = origin.get(of.workloads[number].title)
+            end = ending(about, 0 if of.alone else number, self.index, self.within, known)
             if end is None or (bad and not end.waiting and len(bad) > 1):
                 continue
             found = tuple(suggested_changes(about, end, self.within, _HELPING)) if end.waiting else ()
-            if end.workload.title in origin:
-                end = replace(end, before=origin[end.workload.title])
             yield end, found
 
-    def _is_complete(self, maker: Maker) -> bool:
+    def _is_complete(self, source: ReplicatedSource) -> bool:
         """Whether all pods of it run; a quick look, since a cluster has thousands of workloads."""
-        if not self.asked.everything or maker.source.own is None or maker.workload.traits.ordered:
+        if not self.asked.everything or source.own is None or source.workload.traits.ordered:
             return False
-        return sum(self.index.pods.count(maker.source.namespace, maker.source.own).values()) >= maker.replicas
+        return sum(self.index.pods.count(source.namespace, source.own).values()) >= source.replicas
 
     def _notes(self, event: Event, workloads: Sequence[SimulatedWorkload], gone: Sequence[Pod]) -> Iterator[str]:
         if gone:
@@ -233,30 +231,29 @@ class Run(Struct, frozen=True, kw_only=True):
             are = "has no controller and is" if len(bare) == 1 else "have no controller and are"
             yield f"{plural(len(bare), 'pod')} {are} gone for good: {listed(bare, _NAMES)}"
         for each in workloads:
-            maker = each.maker
-            if maker is None:
+            source = each.source
+            if source is None:
                 continue
-            if maker.workload.suspended:
+            if source.workload.suspended:
                 yield f"{each.title} is suspended: its controller makes no pod now"
-            if maker.workload.paused and (self.rollout or not maker.source.applied):
+            if source.workload.paused and (self.rollout or not source.applied):
                 yield f"{each.title} is paused: its controller makes no pod of a new template before you resume it"
-            if each.rollout is not None and maker.workload.recreates:
+            if each.rollout is not None and source.workload.recreates:
                 yield f"{each.title}: all old pods are gone before a new one is made (Recreate)"
-            if not maker.source.applied and each.staying and not self.rollout:
+            if not source.applied and each.staying and not self.rollout:
                 run, they = ("pod runs", "it is") if each.staying == 1 else ("pods run", "they are")
                 stay = "stays" if each.staying == 1 else "stay"
                 yield f"{each.staying:,} {run} already and {stay}; with --rollout {they} replaced"
-            leaving = self._leaving(maker) if maker.workload.traits.ordered else 0
+            leaving = self._leaving(source) if source.workload.traits.ordered else 0
             if leaving:
                 lost = f"{plural(leaving, 'pod')} stay{'s' * (leaving == 1)} on nodes that cannot be reached"
                 yield f"{each.title}: {lost}; no other is made before somebody deletes it by force, or the node"
 
-    def _leaving(self, maker: Maker) -> int:
-        """Its pods that are being deleted."""
-        if maker.source.own is None:
+    def _leaving(self, source: ReplicatedSource) -> int:
+        if source.own is None:
             return 0
-        every = self.index.pods.count(maker.source.namespace, maker.source.own, leaving=True)
-        return sum(every.values()) - sum(self.index.pods.count(maker.source.namespace, maker.source.own).values())
+        every = self.index.pods.count(source.namespace, source.own, leaving=True)
+        return sum(every.values()) - sum(self.index.pods.count(source.namespace, source.own).values())
 
     def _unseen(self, others: Sequence[UnownedPods]) -> Iterator[str]:
         pods = sum(len(each.names) for each in others)

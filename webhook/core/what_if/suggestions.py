@@ -21,7 +21,7 @@ from webhook.core.index.overlay import with_nodes
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.text import one_line, plural, together
 from webhook.core.what_if.play import Ending, Outcomes, Verdict, all_fit, play, trials_in
-from webhook.core.what_if.workloads import Maker, rebuilt, simulated_workload
+from webhook.core.what_if.workloads import ReplicatedSource, rebuilt, simulated_workload
 from webhook.core.workloads.rolling_update import unavailable_of
 from webhook.core.workloads.workload import Strategy
 
@@ -56,8 +56,8 @@ class _Trials:
         self._number = of.workloads.index(end.workload)
         self._left = trials_in(_MOST_TRIED, within.cluster)
 
-    def fit(self, maker: Maker | None = None, node: tuple[int, NodeRow] | None = None) -> bool:
-        """Whether all pods of the workload fit with another maker, or with another node in a slot.
+    def fit(self, source: ReplicatedSource | None = None, node: tuple[int, NodeRow] | None = None) -> bool:
+        """Whether all pods of the workload fit with another source, or with another node in a slot.
 
         False also once the user does not want to wait any longer, or enough was tried.
         """
@@ -68,9 +68,9 @@ class _Trials:
         if node is not None:
             there = there.beside(with_nodes(there.cluster, changed=dict([node])))
             workloads = [rebuilt(each, there) for each in workloads]
-        if maker is not None:
+        if source is not None:
             rolling = workloads[self._number].rollout is not None
-            workloads[self._number] = simulated_workload(maker, there, rollout=rolling)
+            workloads[self._number] = simulated_workload(source, there, rollout=rolling)
         try:
             if len(workloads) == 1:
                 return all_fit(workloads, there.cluster, self._effort)
@@ -84,16 +84,16 @@ class _Trials:
 
 def suggested_changes(of: Outcomes, end: Ending, within: Context, effort: Effort) -> Iterator[SuggestedChange]:
     """The changes with which all pods of a workload fit, smallest first."""
-    trials, maker = _Trials(of, end, within, effort), end.workload.maker
-    if maker is not None:
-        yield from islice(_of_constraints(trials, maker, end), _MOST)
-        yield from _of_the_strategy(trials, maker, end)
-        yield from _of_replicas(trials, maker, of.each[of.workloads.index(end.workload)], end)
+    trials, source = _Trials(of, end, within, effort), end.workload.source
+    if source is not None:
+        yield from islice(_of_constraints(trials, source, end), _MOST)
+        yield from _of_the_strategy(trials, source, end)
+        yield from _of_replicas(trials, source, of.each[of.workloads.index(end.workload)], end)
     yield from _of_nodes(trials, end)
 
 
-def _of_constraints(trials: _Trials, maker: Maker, end: Ending) -> Iterator[SuggestedChange]:
-    written = maker.source.template.template.pod_spec.constraints
+def _of_constraints(trials: _Trials, source: ReplicatedSource, end: Ending) -> Iterator[SuggestedChange]:
+    written = source.template.template.pod_spec.constraints
     if len(written) != len(end.after.problem.pod.pod_spec.constraints):
         return  # those of the pod were injected
     found = [each.changes for each in end.after.fixes]
@@ -110,53 +110,51 @@ def _of_constraints(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Sugg
             for each in changes
             if each.field == "maxSkew" and isinstance(each.value, int)
         },
-        revision=maker.workload.traits.revision or "" if end.workload.rollout is not None else "",
+        revision=source.workload.traits.revision or "" if end.workload.rollout is not None else "",
         further=_FURTHER,
         first=[each for each in found if each[0].field in ("topologyKey", "labelSelector")],
     )
-    for changes in choices.that_help(lambda each: trials.fit(_with(maker, each))):
-        yield _loosened(changes, maker, end)
+    for changes in choices.that_help(lambda each: trials.fit(_with(source, each))):
+        yield _loosened(changes, source, end)
 
 
-def _with(maker: Maker, changes: Changes) -> Maker:
-    """The maker with other constraints."""
-    return replace(maker, source=replace(maker.source, template=template_with(maker.source.template, changes)))
+def _with(source: ReplicatedSource, changes: Changes) -> ReplicatedSource:
+    return replace(source, template=template_with(source.template, changes))
 
 
-def _of_the_strategy(trials: _Trials, maker: Maker, end: Ending) -> Iterator[SuggestedChange]:
+def _of_the_strategy(trials: _Trials, source: ReplicatedSource, end: Ending) -> Iterator[SuggestedChange]:
     """Let one pod be missing during a rolling update: then an old one can go before a new one comes."""
-    strategy = maker.workload.strategy or Strategy()
-    if end.workload.rollout is None or unavailable_of(maker.workload.strategy, maker.replicas) or not maker.replicas:
+    strategy = source.workload.strategy or Strategy()
+    if end.workload.rollout is None or unavailable_of(source.workload.strategy, source.replicas) or not source.replicas:
         return
-    changed = replace(maker.workload, strategy=replace(strategy, max_unavailable=1))
-    if maker.workload.traits.surges and trials.fit(replace(maker, source=replace(maker.source, workload=changed))):
+    changed = replace(source.workload, strategy=replace(strategy, max_unavailable=1))
+    if source.workload.traits.surges and trials.fit(replace(source, workload=changed)):
         yield SuggestedChange(
             text="set maxUnavailable: 1",
-            target=maker.title,
+            target=source.title,
             path="spec.strategy.rollingUpdate.maxUnavailable",
             before=strategy.max_unavailable,
             after=1,
-            wanted=maker.replicas,
+            wanted=source.replicas,
             harms=("during a rolling update 1 pod may be missing",),
         )
 
 
-def _of_replicas(trials: _Trials, maker: Maker, verdict: Verdict, end: Ending) -> Iterator[SuggestedChange]:
-    """As many replicas as every order places."""
+def _of_replicas(trials: _Trials, source: ReplicatedSource, verdict: Verdict, end: Ending) -> Iterator[SuggestedChange]:
     fewer = verdict.fewest or 0
-    field = "parallelism" if maker.workload.traits.completes else "replicas"
-    single = maker.workload.built_in and maker.source.template.path == "spec.template." and end.workload.rollout is None
-    if not single or not end.workload.staying <= fewer < maker.replicas or not fewer:
+    field = "parallelism" if source.workload.traits.completes else "replicas"
+    single = source.workload.built_in and source.template.path == "spec.template." and end.workload.rollout is None
+    if not single or not end.workload.staying <= fewer < source.replicas or not fewer:
         return
-    if trials.fit(replace(maker, replicas=fewer)):
+    if trials.fit(replace(source, replicas=fewer)):
         yield SuggestedChange(
             text=f"set {field}: {fewer}",
-            target=maker.title,
+            target=source.title,
             path=f"spec.{field}",
-            before=maker.replicas,
+            before=source.replicas,
             after=fewer,
             wanted=fewer,
-            harms=(f"{plural(maker.replicas - fewer, 'pod')} fewer run{'s' * (maker.replicas - fewer == 1)}",),
+            harms=(f"{plural(source.replicas - fewer, 'pod')} fewer run{'s' * (source.replicas - fewer == 1)}",),
         )
 
 
@@ -206,17 +204,17 @@ def _of_node(row: NodeRow, other: NodeRow, wanted: int) -> SuggestedChange:
     )
 
 
-def _loosened(changes: Changes, maker: Maker, end: Ending) -> SuggestedChange:
+def _loosened(changes: Changes, source: ReplicatedSource, end: Ending) -> SuggestedChange:
     first, *more = changes
-    constraints, path = maker.source.template.template.pod_spec.constraints, maker.source.template.constraints_path
+    constraints, path = source.template.template.pod_spec.constraints, source.template.constraints_path
     whole = bool(more) or not first.field
     harms = (trade_off(each, constraints) for each in changes)
     return SuggestedChange(
         text=in_words(changes, end.after.problem.pod.pod_spec.constraints),
-        target=maker.title,
+        target=source.title,
         path=f"{path}[{first.index}]" if whole else f"{path}{first.at}",
         before=None if whole else value_of(constraints[first.index], first.field),
         after=None if more else first.value,
-        wanted=maker.replicas,
+        wanted=source.replicas,
         harms=tuple(dict.fromkeys(harm for harm in harms if harm)),
     )

@@ -1,6 +1,6 @@
 """Whose pods look for a node: those of manifests, of one object of the cluster, or all that lack one.
 
-Maker                one template of an object, and its number of pods
+ReplicatedSource     one template of an object, and its number of pods
 UnownedPods          pending or evicted pods whose controller is not known
 SimulatedWorkload    the pods of either that look for a node in the cluster as it is now
 """
@@ -26,25 +26,19 @@ from webhook.core.what_if.refused import refused
 from webhook.core.workloads.kinds import TEMPLATED, group_kind
 from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.reading import read_exactly, read_workload
-from webhook.core.workloads.workload import Workload, namespace_of
+from webhook.core.workloads.workload import namespace_of
 
 
-class Maker(Struct, frozen=True, kw_only=True):
-    """One pod template of an object, and its number of pods; ``most`` is its autoscaler's maximum, 0 without one."""
+class ReplicatedSource(PodSource, frozen=True, kw_only=True):
+    """A source of pods and how many it makes; ``most`` is the autoscaler's maximum, 0 without one."""
 
     title: str
-    source: PodSource
     replicas: int
     most: int = 0
 
-    @property
-    def workload(self) -> Workload:
-        """The object."""
-        return self.source.workload
-
 
 class UnownedPods(Struct, frozen=True, kw_only=True):
-    """Pods that wait or were evicted, and that no `Maker` makes: equal ones of one controller, or one without."""
+    """Pending or evicted pods that no `ReplicatedSource` makes: equal ones of one controller, or one without."""
 
     title: str
     pod: Pod
@@ -55,18 +49,14 @@ class SimulatedWorkload(Struct, frozen=True, kw_only=True):
     """The pods of one workload that look for a node.
 
     Args:
-        title: Its name in messages.
         stem: What the names of its pods begin with.
-        namespace: Theirs.
-        wanted: All pods that it is to have.
-        staying: Those that have their node already.
-        batches: Those that look for one.
-        names: Their names by batch. Empty if only the controller will know them.
+        wanted: The number of all its pods; ``staying`` of them have their node already.
+        names: The names of the pods of each batch. Empty if only the controller will know them.
         index: The cluster in which they look for a node.
         rollout: The rolling update, if one is simulated.
         unknown: Why nothing can be said.
         unadmitted: As in `AdmissionFacts`.
-        maker: Where the pods come from. None for `UnownedPods`.
+        source: Where the pods come from. None for `UnownedPods`.
     """
 
     title: str
@@ -80,17 +70,17 @@ class SimulatedWorkload(Struct, frozen=True, kw_only=True):
     rollout: Rollout | None = None
     unknown: str = ""
     unadmitted: tuple[str, ...] = ()
-    maker: Maker | None = None
+    source: ReplicatedSource | None = None
 
 
-def makers(
+def sources(
     raw: bytes | Raw | Mapping[str, object],
     stated: TypeMeta,
     within: Context,
     *,
     applied: bool,
     replicas: int | None = None,
-) -> Iterator[Maker]:
+) -> Iterator[ReplicatedSource]:
     """One for each template of an object; none for an object that makes no pods, or one on every node.
 
     Shape: ``replicas`` are instead of those that it says.
@@ -105,15 +95,13 @@ def makers(
     for template in workload.templates:
         site = f" ({template.path.rstrip('.')})" if len(workload.templates) > 1 else ""
         stated_replicas = template.replicas if template.replicas is not None else 1  # the API server's default
-        yield Maker(
+        yield ReplicatedSource(
             title=one_line(f"{object_title(workload.kind, namespace, name)}{site}"),
-            source=PodSource(
-                workload=workload,
-                template=template,
-                namespace=namespace,
-                own=selector_of(workload) if len(workload.templates) == 1 else None,
-                applied=applied,
-            ),
+            workload=workload,
+            template=template,
+            namespace=namespace,
+            own=selector_of(workload) if len(workload.templates) == 1 else None,
+            applied=applied,
             replicas=stated_replicas if replicas is None else replicas,
         )
 
@@ -125,29 +113,29 @@ def introduce(source: PodSource, index: ClusterIndex) -> None:
             index.change("ADDED", owner)
 
 
-def simulated_workload(maker: Maker, within: Context, *, rollout: bool = False) -> SimulatedWorkload:
-    """The pods of a maker that look for a node now; with ``rollout`` all of them, step by step."""
+def simulated_workload(source: ReplicatedSource, within: Context, *, rollout: bool = False) -> SimulatedWorkload:
+    """The pods of a source that look for a node now; with ``rollout`` all of them, step by step."""
     found = SimulatedWorkload(
-        title=maker.title,
-        stem=maker.workload.meta.name or maker.workload.kind.lower(),
-        namespace=maker.source.namespace,
-        wanted=maker.replicas,
+        title=source.title,
+        stem=source.workload.meta.name or source.workload.kind.lower(),
+        namespace=source.namespace,
+        wanted=source.replicas,
         index=within.cluster,
-        maker=maker,
+        source=source,
     )
-    following = coming_pod(maker.source, within)
+    following = coming_pod(source, within)
     for error in refused(following):
         return replace(found, unknown=f"{error.title}: {one_line(error.message)}")
     if rollout:
-        coming = in_a_rollout(maker.source, maker.replicas, within)
+        coming = in_a_rollout(source, source.replicas, within)
     else:
-        coming = to_come(maker.source, maker.replicas, within, following)
+        coming = to_come(source, source.replicas, within, following)
     if coming.unknown:
         return replace(found, unknown=coming.unknown)
     return replace(
         found,
         # More may run than are wanted.
-        staying=min(coming.staying, maker.replicas),
+        staying=min(coming.staying, source.replicas),
         batches=coming.batches,
         names=coming.names,
         index=coming.index,
@@ -171,32 +159,32 @@ def unowned_workload(pods: UnownedPods, within: Context) -> SimulatedWorkload:
 
 def rebuilt(of: SimulatedWorkload, within: Context) -> SimulatedWorkload:
     """The same workload in another cluster."""
-    if of.maker is not None:
-        return simulated_workload(of.maker, within, rollout=of.rollout is not None)
+    if of.source is not None:
+        return simulated_workload(of.source, within, rollout=of.rollout is not None)
     batches = tuple(replace(each, problem=problem_of(each.problem.pod, within)) for each in of.batches)
     return replace(of, batches=batches, index=within.cluster)
 
 
-def of_cluster(of: TypeMeta, raw: Raw, within: Context) -> Iterator[Maker]:
-    """The makers of an object of the cluster. None for an object with a controller.
+def of_cluster(of: TypeMeta, raw: Raw, within: Context) -> Iterator[ReplicatedSource]:
+    """The sources of an object of the cluster. None for an object with a controller.
 
     Errors: DecodeError for an object that does not fit the API's types.
     """
-    for maker in makers(raw, of, within, applied=True):
-        workload = maker.workload
+    for source in sources(raw, of, within, applied=True):
+        workload = source.workload
         above = workload.meta.controller
         made_by = above is not None and group_kind(above.api_version, above.kind) in TEMPLATED
         makes_none = workload.is_pod or made_by or workload.suspended or workload.traits.completes
-        if not makes_none and maker.source.own is not None:
-            yield maker
+        if not makes_none and source.own is not None:
+            yield source
 
 
-def unowned_pods(pods: Iterable[Pod], every: Sequence[Maker], index: ReadOnlyIndex) -> list[UnownedPods]:
-    """Pods that none of the makers makes, equal ones of one controller together; a pod without controller only waits.
+def unowned_pods(pods: Iterable[Pod], every: Sequence[ReplicatedSource], index: ReadOnlyIndex) -> list[UnownedPods]:
+    """Pods that none of the sources makes, equal ones of one controller together; a pod without controller only waits.
 
     Shape: a pod that is being deleted looks for no node.
     """
-    known = {(each.workload.kind, each.source.namespace, each.workload.meta.name) for each in every}
+    known = {(each.workload.kind, each.namespace, each.workload.meta.name) for each in every}
     found: dict[object, UnownedPods] = {}
     for pod in pods:
         chain, meta = controllers(pod, index), pod.meta

@@ -36,7 +36,7 @@ def patches(of: PlannedGroup) -> Iterator[str]:
             continue
         patch = json.dumps({"spec": {"template": {"spec": spec_of(fields)}}}, separators=(",", ":"))
         quoted = patch.replace("'", "'\\''")
-        kind = written.maker.workload.kind.lower()
+        kind = written.source.workload.kind.lower()
         yield f"kubectl patch {kind} {name} -n {of.answer.group.namespace} --type merge -p '{quoted}'\n"
 
 
@@ -56,7 +56,7 @@ def _shard(of: PlannedGroup, shard: Shard, fields: Fields) -> Iterator[str]:
     if first is None:
         value, path, note = _made_up(group, shard), "spec.template.", _MADE_UP
     else:
-        value, path, note = first.manifest(group.namespace), first.maker.source.template.path, ""
+        value, path, note = first.manifest(group.namespace), first.source.template.path, ""
     if first is not None and own is None:
         value = _renamed(value, first, group, shard)
         note = f"as {first.name}; see whether more in it is of that shard alone"
@@ -88,8 +88,8 @@ def _made_up(group: Group, shard: Shard) -> Json:
 
 def _renamed(value: Json, of: Written, group: Group, shard: Shard) -> Json:
     """The workload of another shard: with its name, its value of the label, and the pods that a shard is to have."""
-    path, label = of.maker.source.template.path, group.shard_label
-    value = with_value(value, label, of.maker.source.template.template.labels[label], shard.value)
+    path, label = of.source.template.path, group.shard_label
+    value = with_value(value, label, of.source.template.template.labels[label], shard.value)
     edits = [Edit("metadata.name", shard.name), Edit("spec.replicas", group.pods_per_shard)]
     if value_at(value, "spec.serviceName") == of.name:
         edits.append(Edit("spec.serviceName", shard.name))

@@ -33,7 +33,7 @@ from webhook.core.groups.status.stored import Stored, stored_of
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import one_line
-from webhook.core.what_if.workloads import Maker, makers
+from webhook.core.what_if.workloads import ReplicatedSource, sources
 from webhook.core.workloads.kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET, group_kind
 from webhook.manifests.reading.files import read_files
 from webhook.snapshot.load import Item
@@ -129,10 +129,12 @@ def _take(read: _Read, each: Object, frame: Frame) -> None:
             value = object_of(each.value)
             read.configured += [value] if is_cluster(value) else []
         else:
-            known = {one.maker.title for one in read.workloads}
-            found = makers(each.value, of, frame.context(frame.namespace), applied=each.applied)
+            known = {one.source.title for one in read.workloads}
+            found = sources(each.value, of, frame.context(frame.namespace), applied=each.applied)
             read.workloads += [
-                Written(maker, of, each.value) for maker in found if maker.title not in known and _may_be_shard(maker)
+                Written(source, of, each.value)
+                for source in found
+                if source.title not in known and _may_be_shard(source)
             ]
     except GroupError as error:
         raise CommandError(_told(each.where, error), Exit.UNREADABLE) from error
@@ -142,9 +144,9 @@ def _take(read: _Read, each: Object, frame: Frame) -> None:
         say(f"{each.where}: note: {unread(of.kind, each.value, error.message)}")
 
 
-def _may_be_shard(maker: Maker) -> bool:
+def _may_be_shard(source: ReplicatedSource) -> bool:
     """Whether the controller would take it for one: what an operator made too, but no revision of a Deployment."""
-    of = maker.workload
+    of = source.workload
     kind = group_kind(of.api_version, of.kind)
     return kind in {STATEFUL_SET, DEPLOYMENT} or (kind == REPLICA_SET and of.meta.controller is None)
 
@@ -157,7 +159,7 @@ def _configured(value: Mapping[str, object], read: _Read, frame: Frame, view: No
         # The field's own design uses the deprecated key. Take the key of more nodes.
         key = max((ZONE, BETA_ZONE), key=lambda each: view.column(each).present.bit_count())
         given = read_config_map(value, frame.namespace, view.column(key).values, key)
-        group = _named_by(given, [each.maker for each in read.workloads])
+        group = _named_by(given, [each.source for each in read.workloads])
     except GroupError as error:
         raise CommandError(_told(f"{_CONFIG_MAP} {name}".rstrip(), error), Exit.UNREADABLE) from error
     notes = [f"data[{one_line(name, 63)}] is not read" for name in unread_keys(value)]
@@ -170,12 +172,10 @@ def _told(what: str, error: GroupError) -> str:
     return f"{what} cannot be planned: {'; '.join(error.faults)}"
 
 
-def _named_by(group: Group, found: Sequence[Maker]) -> Group:
+def _named_by(group: Group, found: Sequence[ReplicatedSource]) -> Group:
     """The group with the labels that all workloads of the files share, and the one that tells them apart."""
     labelled = [
-        each.template.template.labels
-        for each in (maker.source for maker in found)
-        if each.namespace == group.namespace and not each.applied
+        each.template.template.labels for each in found if each.namespace == group.namespace and not each.applied
     ]
     if len(labelled) < 2:
         return group
@@ -192,13 +192,13 @@ def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -
     status = next((each.status for each in there if each.meta.name == group.name), None) or GroupStatus()
     before = stored_of(group, status.workloads)
     mine = _mine(group, read.workloads)
-    members = [_member(each.maker, group, known, frame) for each in mine]
+    members = [_member(each.source, group, known, frame) for each in mine]
     if twice := not_told_apart(members):
         raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {twice}", Exit.UNREADABLE)
     found = gathered(group, members, known.index, before.zones)
     before = before if before.zones else _of_templates(group, found.shards)
     shards = {each.name for each in found.shards if each.exists}
-    others = {each.name for each in read.workloads if each.maker.source.namespace == group.namespace} - shards
+    others = {each.name for each in read.workloads if each.source.namespace == group.namespace} - shards
     taken = tuple(each.name for each in found.shards[: group.shards] if each.name in others)
     labels = f"{one_line(compile_selector(group.selector).text, 200)} and {one_line(group.shard_label, 63)}"
     none = f"no workload with the labels {labels} is known: pods are made up, and request nothing"
@@ -239,16 +239,16 @@ def _mine(group: Group, workloads: Iterable[Written]) -> list[Written]:
     return [
         one
         for one in workloads
-        for each in [one.maker.source]
+        for each in [one.source]
         if each.namespace == group.namespace
         and selector.matches(each.template.template.labels)
         and group.shard_label in each.template.template.labels
     ]
 
 
-def _member(of: Maker, group: Group, known: ClusterSource, frame: Frame) -> Member:
-    pod = coming_pod(of.source, frame.context(frame.namespace).beside(known.index)).pod
-    value = of.source.template.template.labels[group.shard_label]
+def _member(of: ReplicatedSource, group: Group, known: ClusterSource, frame: Frame) -> Member:
+    pod = coming_pod(of, frame.context(frame.namespace).beside(known.index)).pod
+    value = of.template.template.labels[group.shard_label]
     return Member(workload=of.workload, shard=value, pod=pod, pods=of.replicas)
 
 

@@ -11,7 +11,7 @@ from webhook.core.api.spread_group import API_VERSION, KIND
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.well_known import LAST_APPLIED_ANNOTATION
 from webhook.core.groups.group import Group
-from webhook.core.what_if.workloads import Maker
+from webhook.core.what_if.workloads import ReplicatedSource
 from webhook.core.workloads.reading import parsed
 
 Value = bytes | Raw | Mapping[str, object]
@@ -21,14 +21,14 @@ _META = ("labels", "annotations")
 class Written(Struct, frozen=True):
     """A workload, and the object that it was read from."""
 
-    maker: Maker
+    source: ReplicatedSource
     of: TypeMeta
     value: Value
 
     @property
     def name(self) -> str:
         """The workload's."""
-        return self.maker.workload.meta.name
+        return self.source.workload.meta.name
 
     def manifest(self, namespace: str) -> Json:
         """The object to apply."""

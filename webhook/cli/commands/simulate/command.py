@@ -101,8 +101,8 @@ def simulate(  # noqa: PLR0913 one parameter an option
     known, frame = cluster_with_pods(given, frame, lambda item: is_kept(item, of, what_if, frame), lost=_LOST)
     frame = structs.replace(frame, namespace=frame.namespace or DEFAULT_NAMESPACE)
     found, holes = asked(of, known, frame, replicas=replicas, everywhere=everywhere)
-    if rollout and len(found.makers) > 1:
-        raise CommandError(f"--rollout is for one workload, and here are {len(found.makers)}")
+    if rollout and len(found.sources) > 1:
+        raise CommandError(f"--rollout is for one workload, and here are {len(found.sources)}")
     progress = Progress("states")
     effort = Effort(states=states)
     within = frame.context(frame.namespace)

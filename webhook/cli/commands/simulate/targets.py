@@ -27,7 +27,7 @@ from webhook.core.index.owners import keeps_revision
 from webhook.core.index.readers import readable
 from webhook.core.what_if.events import WhatIf
 from webhook.core.what_if.run import Asked
-from webhook.core.what_if.workloads import Maker, introduce, makers, of_cluster
+from webhook.core.what_if.workloads import ReplicatedSource, introduce, of_cluster, sources
 from webhook.core.workloads.controller_labels import NOT_YET_KNOWN
 from webhook.core.workloads.kinds import POD, group_kind
 from webhook.core.workloads.reading import has_template, read_meta, stated_type
@@ -125,7 +125,7 @@ def asked(
             pods.setdefault(value.pod_spec.node_name, []).append(value)
         else:
             others.append(item)
-    found, holes, namespace = list[Maker](), False, "" if everywhere else frame.namespace
+    found, holes, namespace = list[ReplicatedSource](), False, "" if everywhere else frame.namespace
     unreadable: tuple[str, ...] = ()
     if of.files:
         found, holes = _of_files(of.files, known, frame, replicas)
@@ -133,7 +133,7 @@ def asked(
         raw, stated = _object(of.named, others, known, guessed=everywhere)
         try:
             within = frame.context(frame.namespace)
-            found = [*makers(raw, stated, within, applied=True, replicas=replicas)]
+            found = [*sources(raw, stated, within, applied=True, replicas=replicas)]
         except DecodeError as error:
             raise CommandError(f"{known.source}: {of.named.title}: {error.message}", Exit.UNREADABLE) from error
     else:
@@ -142,11 +142,11 @@ def asked(
         what = ", ".join(of.files) or (of.named.title if of.named else "")
         raise CommandError(f"{what}: nothing in it makes pods that look for a node", Exit.UNREADABLE)
     for each in found:
-        introduce(each.source, known.index)
+        introduce(each, known.index)
     if replicas is None:
         found = [replace(each, most=_most(each, known.index)) for each in found]
     asked_about = Asked(
-        makers=tuple(found),
+        sources=tuple(found),
         pods=pods,
         everything=of.everything,
         namespace=namespace,
@@ -165,9 +165,9 @@ def _pod(item: Item, frame: Frame) -> Pod | None:
 
 def _of_all(
     objects: Sequence[Item], known: ClusterSource, frame: Frame, namespace: str
-) -> tuple[list[Maker], tuple[str, ...]]:
-    """The makers of the cluster or of one namespace, and a line for each object that cannot be read."""
-    found, unreadable = list[Maker](), list[str]()
+) -> tuple[list[ReplicatedSource], tuple[str, ...]]:
+    """The sources of the cluster or of one namespace, and a line for each object that cannot be read."""
+    found, unreadable = list[ReplicatedSource](), list[str]()
     for item in objects:
         if namespace not in {"", read_meta(item.raw).namespace}:
             continue
@@ -180,9 +180,9 @@ def _of_all(
     return found, tuple(unreadable)
 
 
-def _most(maker: Maker, index: ClusterIndex) -> int:
-    of = maker.workload
-    scaler = index.owners.autoscaler(of.api_version, of.kind, maker.source.namespace, of.meta.name)
+def _most(source: ReplicatedSource, index: ClusterIndex) -> int:
+    of = source.workload
+    scaler = index.owners.autoscaler(of.api_version, of.kind, source.namespace, of.meta.name)
     return 0 if scaler is None else scaler.spec.max_replicas
 
 
@@ -201,22 +201,19 @@ def _object(
 
 def _of_files(
     files: Sequence[str], known: ClusterSource, frame: Frame, replicas: int | None
-) -> tuple[list[Maker], bool]:
-    seen, found, read = CheckRun(), list[Maker](), [*read_files(files, unpack=True)]
+) -> tuple[list[ReplicatedSource], bool]:
+    seen, found, read = CheckRun(), list[ReplicatedSource](), [*read_files(files, unpack=True)]
     for scaler in with_autoscalers(frame, [each for each in read if isinstance(each, File)]).scalers:
         put(known.index, scaler, "autoscaler")
     within = frame.context(frame.namespace)
     for manifest in seen.manifests(read, duplicates=False):
         try:
-            mine = [*makers(manifest.value, manifest.type_meta, within, applied=False, replicas=replicas)]
+            mine = [*sources(manifest.value, manifest.type_meta, within, applied=False, replicas=replicas)]
         except DecodeError as error:
             seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
             continue
         mine = [each if each.workload.meta.name else _told_apart(each, len(found)) for each in mine]
-        found += [
-            replace(each, source=replace(each.source, applied=_keeps_revision(each.source, known.index)))
-            for each in mine
-        ]
+        found += [replace(each, applied=_keeps_revision(each, known.index)) for each in mine]
         if not mine:
             _apply(manifest, known, frame)
     print_faults(seen.faults)
@@ -227,11 +224,11 @@ def _keeps_revision(source: PodSource, index: ClusterIndex) -> bool:
     return keeps_revision(source.workload, source.template.template, source.namespace, index)
 
 
-def _told_apart(maker: Maker, number: int) -> Maker:
-    """The maker with a uid of its own: kube-apiserver generates another name for each object without one."""
-    of = maker.workload
+def _told_apart(source: ReplicatedSource, number: int) -> ReplicatedSource:
+    """The source with a uid of its own: kube-apiserver generates another name for each object without one."""
+    of = source.workload
     named = replace(of, meta=replace(of.meta, uid=f"{NOT_YET_KNOWN}-{number}"))
-    return replace(maker, source=replace(maker.source, workload=named))
+    return replace(source, workload=named)
 
 
 def _apply(manifest: Manifest, known: ClusterSource, frame: Frame) -> None:

@@ -177,7 +177,6 @@ def addable_pinned(homes: Sequence[Home], limit: Limit, free: int) -> int:
 
 
 def _reaches(homes: Sequence[Home], level: int, free: int) -> bool:
-    """Whether there are enough pods to bring every domain to the level."""
     if any(home.pods < level and not home.is_open for home in homes):
         return False
     # Pinned pods fill their own domains; free ones have to bring up what is still missing.

@@ -20,9 +20,8 @@ from webhook.core.time_limit import check_time
 class ConstraintRoom(Struct, frozen=True, dict=True):
     """One hard constraint over the candidate nodes.
 
-    Shape: ``open`` are the candidate nodes that have the keys of all constraints; ``apart`` the columns in whose
-    domains no two of the pods may be. ``unsteady`` says that some nodes count only once they are back from being away:
-    while only some are back, fewer or more pods may fit, so no number holds.
+    ``open`` are the candidates with the keys of all constraints; no two pods may share a domain of a column in
+    ``apart``. ``unsteady``: some nodes count only once they are back, so no number holds meanwhile.
     """
 
     hard: CountedConstraint
@@ -112,7 +111,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         return None if self.addable is None else self.placed + self.addable
 
     def most_in_one(self, column: Column) -> int | None:
-        """As `most`, if all pods have to be in one domain of another key; None also if that has too many domains."""
+        """As `most` if all pods must be in one domain of another key; None also if that has too many domains."""
         homes = column.domains(self.open)
         if len(homes) > MAX_HOME_DOMAINS:
             return None
@@ -145,10 +144,7 @@ def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) 
 def constraint_rooms(
     hard: Sequence[CountedConstraint], of: CandidateNodes, problem: Problem
 ) -> tuple[ConstraintRoom, ...]:
-    """The room of each constraint over the candidate nodes; a node needs the keys of all constraints.
-
-    Shape: ``hard`` may differ from the pod's own constraints, to try a change.
-    """
+    """The room of each constraint, of the pod or of a change, on the candidates with the keys of all."""
     counted = Counted(tuple(each.constraint for each in hard), tuple(each.counts for each in hard))
     nodes = of.eligible.nodes
     within = of.open

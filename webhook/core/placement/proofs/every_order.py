@@ -1,12 +1,11 @@
-"""Whether all of a number of equal pods find a node, in whatever order they are placed: what a fix has to prove.
+"""Whether so many equal pods of one template find a node in any order: what a fix has to prove.
 
-    room of a node    by resources, host ports, anti-affinity, attach limits, and by constraints on hosts whose global
-                      minimum cannot change while the pods are placed: those are just a cap for each host
-    one constraint    whose minimum can change, or on zones: the closed form of `bounds`, which holds in every order
-    pinned pods       other pods can take their nodes first, so these need room for all that may come there; and their
-                      domain must stay within maxSkew even if all of those do
+    node                limited by resources, host ports, anti-affinity and volumes, and by constraints on hosts whose
+                        global minimum is fixed: a cap for each host
+    other constraint    the closed form of `bounds`, which holds in every order
+    pinned pods         need room for all pods that may come to their nodes first, within maxSkew
 
-More than one constraint of the second kind is not decided: the answer is no, and the fix is not offered.
+Two other constraints are not decided: the answer is no, and the fix is not offered.
 """
 
 from collections import Counter
@@ -45,9 +44,8 @@ _A_FEW = 50
 class Start(Struct, frozen=True):
     """A state of the cluster from which pods are placed.
 
-    Shape: ``here`` are the nodes; None if it depends on facts that are not counted here, so that nothing can be proven.
-    With ``anew`` all pods of the workload are placed, as if none ran; otherwise they join those that run. ``rooms`` are
-    those of the pods' own hard constraints on these nodes, empty where they are not known.
+    ``here`` are the nodes, None if nothing can be proven. With ``anew`` all pods of the workload are placed, else they
+    join those that run. ``rooms`` are those of the pod's own constraints on these nodes, empty if not known.
     """
 
     places: WorkloadProblem
@@ -57,10 +55,9 @@ class Start(Struct, frozen=True):
 
 
 def starts(places: WorkloadProblem, nodes: CandidateNodes, rooms: tuple[ConstraintRoom, ...] = ()) -> Iterator[Start]:
-    """Every state that a fix has to work from: pods made anew or joining others, with nodes that are away or back.
+    """Every state that a fix has to work from, the present one first: pods made anew or not, nodes away or back.
 
-    Shape: the first is the present state. ``nodes`` are the candidates without any change, ``rooms`` those of the hard
-    constraints on them.
+    ``nodes`` are the candidates without a change, ``rooms`` those of the constraints on them.
     """
     # Nobody knows whether nodes that are away come back, so a fix has to work with them and without.
     for present in (True, False) if places.away else (False,):
@@ -124,10 +121,14 @@ def fits(
     lost: int = 0,
     room: Mapping[int, int] | None = None,
 ) -> bool:
-    """Whether all pods find a node in every order, under these constraints instead of the pod's own.
+    """Whether all pods find a node in every order under these constraints; False also if nothing is proven.
 
-    Shape: ``lost`` are nodes that are lost with their pods, and have a taint that the pod does not tolerate. ``room``
-    is the most pods that a node takes, for nodes with such a limit. The result is False also if nothing is proven.
+    Args:
+        start: From where.
+        hard: The constraints, instead of the pod's own.
+        to_place: The pods.
+        lost: Nodes that are lost with their pods, and have a taint that the pod does not tolerate.
+        room: The most pods by slot, for nodes with such a limit.
     """
     here, places = start.here, start.places
     if not to_place.pods:
@@ -213,16 +214,13 @@ def _fits(
 
 
 class _Room(Struct, frozen=True, kw_only=True):
-    """The pods to place, and how many of them each open node takes under constraints whose minimum cannot change.
+    """The pods to place, and how many of them each open node takes under constraints whose minimum is fixed.
 
     Args:
-        places: The problem of the pods.
-        to_place: The pods.
-        open: The nodes for them.
-        everywhere: Whether each of these nodes has room for all pods.
+        everywhere: Whether each open node has room for all pods.
         most: The most pods on one node.
         limits: The most pods by slot, for nodes with such a limit.
-        tops: Of each constraint on hosts: the domain by slot, the counted pods by domain, and their maximum.
+        tops: By constraint on hosts: the domain by slot, the counted pods by domain, and their maximum.
         freed: As in the problem. Empty if the pods join those that run.
     """
 
@@ -319,7 +317,6 @@ class _Room(Struct, frozen=True, kw_only=True):
         return constraint.count(home) + free + sum(pods for each, pods in pinned.items() if home in homes[each]) <= top
 
     def _rooms(self, constraint: ConstraintRoom, enough: int) -> Iterator[tuple[int, int]]:
-        """The room in each eligible domain."""
         column, counting = constraint.column, constraint.domains.counting
         if column.one_each:
             takes = node_sets.flags(self.some(self.open), len(column.of))
@@ -333,9 +330,9 @@ class _Room(Struct, frozen=True, kw_only=True):
 
 
 def _fixed_top(constraint: ConstraintRoom, replicas: int) -> int | None:
-    """The most pods that a domain may hold, if the global minimum cannot change; None if it can.
+    """The most pods of a domain if the global minimum is fixed, else None.
 
-    It cannot while a domain with the fewest pods takes none, or while there are more such domains than pods to place.
+    It is while an emptiest domain takes none, or while there are more of these than pods to place.
     """
     if not constraint.limit.enough:
         return constraint.limit.max_skew

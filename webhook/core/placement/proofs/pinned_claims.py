@@ -22,9 +22,9 @@ _MOST = 256
 class Ordinal(Struct, frozen=True):
     """One pod of a StatefulSet.
 
-    Shape: ``nodes`` are those where all of its volumes can be used, None for every node. ``certain`` says that its
-    claims are known to be usable there; ``likely`` that nothing is known against it. ``runs`` is false for a
-    terminating pod, since its controller creates another one. On an unreachable node it stays and ``runs`` is true.
+    ``nodes`` are those where all of its volumes can be used, None for every node. ``certain``: its claims are known to
+    be usable there. ``likely``: nothing is known against it. ``runs`` is false for a terminating pod, which is
+    replaced, unless its node is unreachable.
     """
 
     nodes: int | None
@@ -34,11 +34,7 @@ class Ordinal(Struct, frozen=True):
 
 
 class Missing(Struct, frozen=True):
-    """Pods to be placed.
-
-    Shape: ``pinned`` maps a set of nodes to the number of pods whose volumes are usable only there; ``free`` is the
-    number of pods that can go anywhere.
-    """
+    """Pods to place: pinned ones by the only nodes where their volumes are usable, and those that are free."""
 
     pinned: Mapping[int, int]
     free: int
@@ -50,10 +46,7 @@ class Missing(Struct, frozen=True):
 
 
 class Ordinals(Struct, frozen=True):
-    """The pods of a StatefulSet, the lowest ordinal first.
-
-    Shape: ``room`` is how many of the pods fit a node's attach limits, by slot, for nodes that have limits.
-    """
+    """The pods of a StatefulSet, the lowest ordinal first. ``room`` has the pods that fit attach limits, by slot."""
 
     pods: tuple[Ordinal, ...]
     room: Mapping[int, int]
@@ -75,10 +68,7 @@ class Ordinals(Struct, frozen=True):
 def ordinals(
     index: ReadOnlyIndex, namespace: str, name: str, claims: ClaimTemplates, numbers: range
 ) -> Ordinals | None:
-    """The pods of a StatefulSet with these ordinals; None if they are too many to look up.
-
-    Shape: a pod with an unbound claim may use the nodes on which its volume can be provisioned.
-    """
+    """The pods of a StatefulSet with these ordinals; None if they are too many to look up."""
     if len(numbers) > _MOST:
         return None
     view = index.nodes.view()
@@ -111,7 +101,6 @@ def _ordinal(index: ReadOnlyIndex, namespace: str, pod: str, claims: ClaimTempla
 
 
 def _is_sound(claim: Claim) -> bool:
-    """Whether the claim can be used, also beside other pods."""
     is_lost = claim.status is not None and claim.status.phase == "Lost"
     alone = READ_WRITE_ONCE_POD in (claim.spec.access_modes or ())
     return not (is_lost or alone or claim.meta.deletion_timestamp)

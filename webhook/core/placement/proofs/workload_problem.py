@@ -1,13 +1,12 @@
 """The nodes to which the pods of a workload can go, and the pods that each of its hard constraints counts.
 
     index, pod      -> survey(...) -> WorkloadProblem             copies all that answers depend on
-    WorkloadProblem -> candidate_nodes(...) -> CandidateNodes     without the lock; with changes to be tried
+    WorkloadProblem -> candidate_nodes(...) -> CandidateNodes     with changes to try
     CandidateNodes  -> constraint_room.constraint_rooms(...)
 
-Only facts that stay the same while the pods are placed exclude a node: its name, cordon and taints, the pod's node
-affinity, its volumes, and pods of other workloads. Nodes that are away for a short time (cordoned recently, not ready,
-about to be replaced) are assumed to be back, so that an upgrade causes no findings; but for a constraint that counts
-them only when they are back (nodeTaintsPolicy Honor), nothing is known meanwhile.
+Only lasting facts exclude a node: its name, cordon and taints, the pod's node affinity, its volumes, and pods of other
+workloads. Nodes that are away for a short time (cordoned recently, not ready, about to be replaced) count as back, so
+that an upgrade causes no findings. Nothing is known meanwhile for a constraint with nodeTaintsPolicy Honor.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -56,10 +55,9 @@ class Restriction(StrEnum):
 
 
 class CountedConstraint(Struct, frozen=True):
-    """One hard constraint of the pod with the pods that it counts.
+    """One hard constraint with the pods that it counts; ``own`` are the workload's.
 
-    Shape: ``index`` is its place among the hard constraints; ``own`` are the workload's own pods in ``counts``.
-    ``certain`` says that the workload's pods are known to match the constraint's selector.
+    ``index`` is its place among the hard constraints. ``certain``: the workload's pods are known to match its selector.
     """
 
     index: int
@@ -72,11 +70,13 @@ class CountedConstraint(Struct, frozen=True):
 class WorkloadProblem(Struct, frozen=True, dict=True):
     """Everything that decides where the pods of one template can go, at one moment.
 
-    Shape: ``running`` are the workload's own pods by slot. ``away`` are nodes that are assumed to be back soon.
-    ``free`` has what is free of each resource that some node is too short of for ``most`` pods, by slot, and what one
-    pod takes of it; of all others every node has enough for so many. ``freed`` has the same amounts as if
-    the workload's own pods were gone, for nodes with such pods; each is assumed to request what the template says, but
-    never more than the node has in all. ``apart[i]`` are its own pods that match its i-th anti-affinity term.
+    Args:
+        running: The workload's own pods by slot.
+        away: Nodes that are assumed to be back soon.
+        most: The most pods on one node for which answers are exact.
+        free: Of each resource that is short for so many: what is free by slot, and what one pod takes.
+        freed: The same as if the workload's own pods were gone, by their slots. Never more than the node has.
+        apart: Its own pods that match each of its anti-affinity terms.
     """
 
     problem: Problem
@@ -95,11 +95,11 @@ class WorkloadProblem(Struct, frozen=True, dict=True):
 
 
 class CandidateNodes(Struct, frozen=True):
-    """The nodes for the pods, as things are or with a change that is tried.
+    """The nodes for the pods, as things are or with a change.
 
-    Shape: ``open`` are the nodes that admit the pod if spread constraints do; ``barred`` would be open without a taint
-    or a cordon. ``apart`` are topology keys in whose domains no two of the pods may be; in one domain of ``together``
-    all of them have to be. ``away`` are nodes that are assumed to be back although they are not yet.
+    ``open`` admit the pod if spread constraints do; ``barred`` would without a taint or cordon. No two pods may share a
+    domain of a key in ``apart``; all have to share one of ``together``. ``away`` are assumed to be back although they
+    are not yet.
     """
 
     eligible: Eligible
@@ -113,11 +113,15 @@ class CandidateNodes(Struct, frozen=True):
 def survey(  # noqa: PLR0913 each a fact of its own
     index: ReadOnlyIndex, pod: Pod, own: Selector | None, most: int, *, now: str, late: Mapping[str, bool]
 ) -> WorkloadProblem:
-    """Copy everything that the answers depend on; they are exact for at most so many pods on one node.
+    """Copy everything that the answers depend on. They are exact for at most ``most`` pods on one node.
 
-    Shape: the pod is as the scheduler gets it. ``own`` selects the workload's pods; with None, any pod that counts may
-    be its own. ``now`` is an ISO time, empty if unknown. ``late`` has the keys of labels that the pods get later, or
-    with other values, and whether the label differs between revisions.
+    Args:
+        index: The cluster.
+        pod: As the scheduler gets it.
+        own: Selects the workload's pods. With None, any counted pod may be its own.
+        most: See above.
+        now: An ISO time. Empty if unknown.
+        late: Keys of labels that pods get later or with other values, and whether they differ by revision.
     """
     problem, namespace = take_lasting(index, pod), pod.meta.namespace
     merged = [set(each.match_label_keys or ()) & set(late) for each in pod.pod_spec.constraints if each.hard]
@@ -163,10 +167,7 @@ def survey(  # noqa: PLR0913 each a fact of its own
 def _freed(
     running: Counts, columns: Iterable[tuple[str, Sequence[int], int]], index: ReadOnlyIndex
 ) -> Mapping[int, tuple[int, ...]]:
-    """What is free of these resources where pods of the workload run, as if they were gone.
-
-    They may have been made from another template, so what they free is bounded by what the node has.
-    """
+    """What is free where the workload runs, as if its pods were gone: at most what the node has."""
     # Resource by resource: a workload may run on thousands of nodes.
     freed = []
     for name, free, amount in columns:
@@ -177,7 +178,6 @@ def _freed(
 
 
 def _own_in(term: Term, own: Selector | None, index: ReadOnlyIndex, namespace: str) -> Counts:
-    """The workload's own pods that match an anti-affinity term."""
     if own is None or term.selector.nothing or not term.in_namespace(namespace, {}):
         return {}
     return index.pods.count(namespace, term.selector.joined(own.requirements))
@@ -197,7 +197,6 @@ def _away(problem: Problem, index: ReadOnlyIndex, now: str) -> int:
 
 
 def _is_young(index: ReadOnlyIndex, name: str, now: str) -> bool:
-    """Whether none of the node's passing taints is known to be old."""
     node = index.nodes.get(name)
     return node is None or not any(_is_old(each, now) for each in node.taints if each.key in NODE_STATES)
 
@@ -212,10 +211,7 @@ def _is_old(taint: Taint, now: str) -> bool:
 def candidate_nodes(
     places: WorkloadProblem, *, without: Collection[Restriction] = (), present: bool = False
 ) -> CandidateNodes:
-    """The nodes for the pods.
-
-    Shape: ``without`` are restrictions to leave out; ``present`` treats nodes that are away as they are now.
-    """
+    """The nodes for the pods, ``without`` some restrictions; with ``present``, away nodes are as they are now."""
     cycle, nodes = Cycle(places.problem), places.problem.nodes
     away = 0 if present else places.away
     usable = nodes.live if Restriction.AFFINITY in without else cycle.eligible.usable

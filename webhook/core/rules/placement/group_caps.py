@@ -235,11 +235,11 @@ def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
 
 
 def _after_others(of: ClusterGame, own: int, room: int) -> tuple[int, int]:
-    """How many pods of later crowds find a node, up to so many, and how many of the first ``own`` crowds after them."""
+    """How many later pods find a node, up to ``room``, and how many of the first ``own`` classes after them."""
     game, state, placed = of.game, of.game.start, [0, 0]
     for number, most in ((0, room), (1, _MOST_LED)):
         while placed[number] < most:
-            move = next((each for each in game.moves(state) if (each.crowd < own) == bool(number)), None)
+            move = next((each for each in game.moves(state) if (each.pod_class < own) == bool(number)), None)
             if move is None:
                 break
             state = game.after(state, move)
