@@ -193,6 +193,7 @@ docs: $(READY)  ## write the references that come from the code (tests say when 
 	@$(BIN)/python tests/cli/reference.py
 	@$(BIN)/python tests/chart/reference.py
 	@PYTHONPATH=tests $(BIN)/python tests/controller/reference.py
+	@$(BIN)/python tests/cli/schemas.py
 	@PYTHONPATH=tests $(BIN)/python tests/cli/said.py
 	@PYTHONPATH=tests $(BIN)/python tests/readme.py
 	@PYTHONPATH=tests $(BIN)/python tests/examples.py

@@ -19,6 +19,7 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
+_TEMPLATES.filters["one_line"] = one_line
 
 
 def render(template: str, title: str, shown: Shown, address: str, /, **values: object) -> str:

@@ -16,11 +16,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import join
-from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
+from webhook.answers.simulated import Simulated
 from webhook.console.query import number
 from webhook.core.decoders import decoder_of
 from webhook.core.scan.scanned import ScannedWorkload
@@ -40,7 +40,6 @@ PATIENCE_SECONDS = 2.0  # for the question before
 _NICE = 5
 MOST_REPLICAS, MOST_NODES = 1_000, 100
 _LONGEST_NAME = 253
-_MOST_NODES = 12  # that are named
 _FINDINGS = 1  # the exit code of an answer that is not "fits"
 
 
@@ -96,23 +95,10 @@ def read_change(of: ScannedWorkload, given: Mapping[str, str]) -> Change:
     )
 
 
-class Event(Struct, frozen=True, kw_only=True):
-    """What becomes of the pods after something happened. Shape: ``fixes`` are texts, ``blocked`` nodes and why."""
-
-    event: str
-    message: str
-    fits: bool
-    doubt: str
-    blocked: tuple[tuple[str, str], ...]
-    fixes: tuple[str, ...]
-    notes: tuple[str, ...]
-    not_evaluated: tuple[str, ...]
-
-
 class Outcome(Struct, frozen=True, kw_only=True):
-    """The answer as a page shows it. Shape: without events ``refused`` says why."""
+    """The answer as a page shows it. Without events, ``refused`` says why."""
 
-    events: tuple[Event, ...]
+    events: tuple[Simulated, ...]
     refused: str
     command: str
 
@@ -124,23 +110,8 @@ def outcome(simulator: "Simulator", change: Change) -> Outcome:
         document = simulator.answer(change)
     except NoAnswer as error:
         return Outcome(events=(), refused=str(error), command=command)
-    return Outcome(
-        events=tuple(_event(each) for each in document.get("events", [document])), refused="", command=command
-    )
-
-
-def _event(of: dict[str, Any]) -> Event:
-    nodes = of["blocking"]["nodes"] if of["blocking"] else ()
-    return Event(
-        event=one_line(of["event"]),
-        message=one_line(of["message"]),
-        fits=of["verdict"] == "fits",
-        doubt=one_line(of["doubt"]),
-        blocked=tuple((one_line(each["name"]), one_line(each["reason"])) for each in nodes[:_MOST_NODES]),
-        fixes=tuple(one_line(each["text"]) for each in of["fixes"]),
-        notes=tuple(map(one_line, of["notes"])),
-        not_evaluated=tuple(map(one_line, of["notEvaluated"])),
-    )
+    events = (document,) if document.events is UNSET else document.events
+    return Outcome(events=events, refused="", command=command)
 
 
 class Simulator:
@@ -154,7 +125,7 @@ class Simulator:
         """The same question for a terminal."""
         return join(("evenspread", "simulate", *self._cluster, *change.arguments))
 
-    def answer(self, change: Change) -> dict[str, Any]:
+    def answer(self, change: Change) -> Simulated:
         """The document of `simulate -o json`. Errors: NoAnswer."""
         if not self._free.acquire(timeout=PATIENCE_SECONDS):
             raise NoAnswer("Another question is being answered; try again in a moment.")
@@ -163,7 +134,7 @@ class Simulator:
         finally:
             self._free.release()
 
-    def _answer(self, change: Change) -> dict[str, Any]:
+    def _answer(self, change: Change) -> Simulated:
         left = _bytes_left()
         asked = (*self._cluster, "-o", "json", f"--states={_STATES}", *change.arguments)
         command = (sys.executable, "-P", "-m", "webhook", "simulate", *asked)
@@ -214,11 +185,10 @@ def _restrain(pid: int, most_bytes: int) -> None:
         Path(f"/proc/{pid}/oom_score_adj").write_text("1000", encoding="ascii")
 
 
-def _read(code: int, said: bytes, complaint: bytes) -> dict[str, Any]:
+def _read(code: int, said: bytes, complaint: bytes) -> Simulated:
     if code in {0, _FINDINGS} and len(said) <= _MOST_ANSWER_BYTES:
         with contextlib.suppress(msgspec.DecodeError):
-            document: dict[str, Any] = decoder_of(dict[str, Any]).decode(said)
-            return document
+            return decoder_of(Simulated).decode(said)
     lines = complaint.decode("utf-8", "replace").strip().splitlines()
     raise NoAnswer(
         one_line(lines[-1].removeprefix("evenspread: ")) if lines else "It needs more memory than it may have."
