@@ -9,7 +9,6 @@ place only go there. Pods of a Deployment that wait are among the missing.
 """
 
 from collections import Counter
-from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +16,6 @@ from msgspec.structs import replace
 from webhook.core.api import gates
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod
-from webhook.core.api.version import KubernetesVersion
 from webhook.core.coming_pods.next_pod import ComingPod, PodSource, coming_pod, problem_of
 from webhook.core.context import Context
 from webhook.core.index.lost_nodes import terminated, unreachable_nodes
@@ -25,10 +23,10 @@ from webhook.core.index.overlay import with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game import Rollout, Turn
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
-from webhook.core.placement.proofs.pinned_claims import Ordinal, ordinals
+from webhook.core.placement.proofs.pinned_claims import ordinals
 from webhook.core.placement.simulation import Effort, Simulation, outcome
 from webhook.core.workloads.rolling_update import surge_of, unavailable_of, unavailable_ordinals
-from webhook.core.workloads.workload import ClaimTemplates, Strategy, Workload
+from webhook.core.workloads.workload import ClaimTemplates, Strategy
 
 _WAITS = "when terminating pods on unreachable nodes are gone, for which the rollout waits"
 _NO_CLAIMS = ClaimTemplates(())
@@ -137,7 +135,11 @@ def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> To
         return ToCome(index=index, unknown="where the volumes of its claims will be")
     problem, in_turn = problem_of(pod, within), not workload.parallel
     room = known.room if claims.names else {}
-    groups = _runs(missing) if in_turn else _alike(missing)
+    run, groups = 0, dict[tuple[int, int | None], list[str]]()
+    for place, (each, name) in enumerate(missing):
+        # In turn, only equal pods that follow one another are made together.
+        run += in_turn and place > 0 and each.nodes != missing[place - 1][0].nodes
+        groups.setdefault((run, each.nodes), []).append(name)
     batches = tuple(
         PodBatch(
             problem=problem,
@@ -147,13 +149,13 @@ def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> To
             in_turn=in_turn,
             behind=number - 1 if in_turn and number else None,
         )
-        for number, (nodes, names) in enumerate(groups)
+        for number, ((_, nodes), names) in enumerate(groups.items())
     )
     return ToCome(
         index=index,
         batches=batches,
         staying=replicas - len(missing),
-        names=tuple(tuple(names) for _, names in groups),
+        names=tuple(map(tuple, groups.values())),
     )
 
 
@@ -185,6 +187,8 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
         unknown = "where the volumes of its claims will be" if turns else ""
         return ToCome(index=index, staying=len(kept), unknown=unknown)
     pod_class = {number: place for place, group in enumerate(groups.values(), 1) for number in group}
+    gated = gates.ORDINALS_UNAVAILABLE.holds(within.version)
+    unavailable = unavailable_ordinals(workload.strategy, replicas) if gated else 1
     new = coming_pod(replace(source, applied=False), within).pod
     old = replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
     leaving = Counter(slot for number in turns if (slot := on[number]) is not None)
@@ -202,37 +206,14 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
         batches=(PodBatch(problem=problems[True], pods=0, leaving=leaving), *news),
         staying=len(kept),
         names=((), *(tuple(f"{name}-{number}" for number in group) for group in groups.values())),
-        rollout=_in_turn(workload, replicas, [Turn(pod_class[number], on[number]) for number in turns], within.version),
+        rollout=Rollout(
+            0,
+            1,
+            replicas,
+            surge=0,
+            unavailable=unavailable,
+            turns=tuple(Turn(pod_class[number], on[number]) for number in turns),
+            # With several pods missing, which of them is made first depends on when the controller looks.
+            in_turn=not workload.parallel and unavailable == 1,
+        ),
     )
-
-
-def _in_turn(workload: Workload, replicas: int, turns: Sequence[Turn], version: KubernetesVersion) -> Rollout:
-    unavailable = 1
-    if gates.ORDINALS_UNAVAILABLE.holds(version):
-        unavailable = unavailable_ordinals(workload.strategy, replicas)
-    # With several pods missing, which of them is made first depends on when the controller looks.
-    in_turn = not workload.parallel and unavailable == 1
-    return Rollout(0, 1, replicas, surge=0, unavailable=unavailable, turns=tuple(turns), in_turn=in_turn)
-
-
-_Named = Sequence[tuple[Ordinal, str]]
-_Groups = Sequence[tuple[int | None, Sequence[str]]]  # the nodes that pods may use, and their names
-
-
-def _alike(missing: _Named) -> _Groups:
-    """Pods that may use the same nodes."""
-    found: dict[int | None, list[str]] = {}
-    for each, name in missing:
-        found.setdefault(each.nodes, []).append(name)
-    return [*found.items()]
-
-
-def _runs(missing: _Named) -> _Groups:
-    """Pods that follow one another and may use the same nodes."""
-    found: list[tuple[int | None, list[str]]] = []
-    for each, name in missing:
-        if found and found[-1][0] == each.nodes:
-            found[-1][1].append(name)
-        else:
-            found.append((each.nodes, [name]))
-    return found

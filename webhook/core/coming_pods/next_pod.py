@@ -12,7 +12,7 @@ from itertools import count
 from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import LabelSelector, ObjectMeta, Pod, PodTemplate
@@ -88,18 +88,14 @@ class AdmittedPod(Struct, frozen=True):
     unknown: tuple[str, ...] = ()
 
 
-class ComingPod(Struct, frozen=True, kw_only=True, dict=True):
+class ComingPod(AdmittedPod, frozen=True, kw_only=True, dict=True):
     """The next pod of a source.
 
-    Shape: ``sent`` is the pod as its controller sends it, ``pod`` as the scheduler gets it. ``injected`` and
-    ``unknown`` are as in `AdmittedPod`. The cluster of ``within`` has the pod's owners.
+    Shape: ``sent`` is the pod as its controller sends it. The cluster of ``within`` has the pod's owners.
     """
 
     source: PodSource
     sent: PodTemplate
-    pod: Pod
-    injected: Injection | Skip | None
-    unknown: tuple[str, ...]
     within: Context
 
     @cached_property
@@ -113,14 +109,7 @@ def coming_pod(source: PodSource, within: Context, *, posted: bool = True) -> Co
     made = next_pod(source, within.cluster)
     around = within.beside(with_owners(within.cluster, made.owners)) if made.owners else within
     ready = after_admission(made.template, source.namespace, around, posted=posted)
-    return ComingPod(
-        source=source,
-        sent=made.template,
-        pod=ready.pod,
-        injected=ready.injected,
-        unknown=ready.unknown,
-        within=around,
-    )
+    return ComingPod(*astuple(ready), source=source, sent=made.template, within=around)
 
 
 def after_admission(template: PodTemplate, namespace: str, within: Context, *, posted: bool = True) -> AdmittedPod:
@@ -148,9 +137,9 @@ def after_admission(template: PodTemplate, namespace: str, within: Context, *, p
 
 def next_pod(source: PodSource, index: ReadOnlyIndex) -> NextPod:
     """The next pod of one template; a Pod is its own template."""
-    workload, template, namespace, applied = source.workload, source.template, source.namespace, source.applied
+    workload, written, namespace = source.workload, source.template.template, source.namespace
     if workload.is_pod:
-        return NextPod(template=template.template)
+        return NextPod(template=written)
     uid = workload.meta.uid or made_up(workload, "uid")
     own = replace(workload.meta, namespace=namespace, uid=uid, name=name_of(workload))
     above = Owner(
@@ -162,19 +151,17 @@ def next_pod(source: PodSource, index: ReadOnlyIndex) -> NextPod:
     )
     kind = workload.group_kind
     if kind in REVISIONED:
-        revision = _Label(REVISIONED[kind], made_up(workload, "revision"))
-        made = _in_replica_set(above, template, index, revision, applied=applied)
+        made = _in_replica_set(above, source, index)
     elif kind == STATEFUL_SET:
         made = _ordinal(above, index, workload.first_ordinal)
     elif kind == CRON_JOB:
         made = _in_job(above, *job_of(workload))
     else:
         made = _Child(f"{own.name}-{NOT_YET_KNOWN}", above)
-    written = template.template
     meta = ObjectMeta(
         name=made.name,
         namespace=namespace,
-        labels=_labels(workload, written, made, index if applied else None) or None,
+        labels=_labels(source, made, index) or None,
         annotations=written.meta.annotations,
         owner_references=(reference_to(made.owner),),
     )
@@ -190,12 +177,11 @@ class _Child(NamedTuple):
     labels: Mapping[str, str] = {}
 
 
-def _labels(workload: Workload, written: PodTemplate, made: _Child, cluster: ReadOnlyIndex | None) -> Mapping[str, str]:
-    """The labels of the next pod. Shape: ``cluster`` is None for a new revision."""
-    labels = {**labels_given(workload, written), **made.labels}
-    if cluster is None or not is_made_up(labels.get(CONTROLLER_REVISION_HASH, "")):
+def _labels(source: PodSource, made: _Child, index: ReadOnlyIndex) -> Mapping[str, str]:
+    labels = {**labels_given(source.workload, source.template.template), **made.labels}
+    if not source.applied or not is_made_up(labels.get(CONTROLLER_REVISION_HASH, "")):
         return labels
-    running = _running_revisions(workload, made.owner.meta, cluster)
+    running = _running_revisions(source.workload, made.owner.meta, index)
     if running is None or len(running) > 1:
         # The next pod may be of any running revision.
         del labels[CONTROLLER_REVISION_HASH]
@@ -215,31 +201,19 @@ def _running_revisions(workload: Workload, meta: ObjectMeta, index: ReadOnlyInde
     return {each[CONTROLLER_REVISION_HASH] for each in labels if CONTROLLER_REVISION_HASH in each}
 
 
-class _Label(NamedTuple):
-    key: str
-    value: str
-
-
-def _in_replica_set(
-    above: Owner, template: Template, index: ReadOnlyIndex, revision: _Label, *, applied: bool
-) -> _Child:
+def _in_replica_set(above: Owner, source: PodSource, index: ReadOnlyIndex) -> _Child:
     """The next pod of a Deployment: from its largest ReplicaSet, or from a new one.
 
     Source: deployment/sync.go ``getNewReplicaSet``.
     """
-    namespace = above.meta.namespace
-    sets = [
-        each
-        for each in index.owners.of_namespace(namespace)
-        if group_kind(each.api_version, each.kind) == REPLICA_SET and _is_of(each, above)
-    ]
+    key, revision = REVISIONED[source.workload.group_kind], made_up(source.workload, "revision")
     # While a rollout is in progress there are several; the largest makes the next pod most likely.
-    current = max(sets, key=lambda each: (each.replicas or 0, each.meta.name), default=None) if applied else None
-    labelled = ((current.selector.match_labels if current and current.selector else None) or {}).get(revision.key)
+    sets = [each for each in index.owners.of_namespace(source.namespace) if _is_set_of(each, above)] if source.applied else []
+    current = max(sets, key=lambda each: (each.replicas or 0, each.meta.name), default=None)
+    labelled = ((current.selector.match_labels if current and current.selector else None) or {}).get(key)
     if current is not None and labelled is not None:
-        return _Child(f"{current.meta.name}-{NOT_YET_KNOWN}", current, {revision.key: labelled})
-    selector = above.selector or LabelSelector(match_labels=template.template.labels)
-    pairs = {**(selector.match_labels or {}), revision.key: revision.value}
+        return _Child(f"{current.meta.name}-{NOT_YET_KNOWN}", current, {key: labelled})
+    selector = above.selector or LabelSelector(match_labels=source.template.template.labels)
     name = f"{above.meta.name}-{NOT_YET_KNOWN}"
     new = Owner(
         api_version=native_version(REPLICA_SET),
@@ -247,20 +221,20 @@ def _in_replica_set(
         # Controllers copy the annotations, including evenspread.io/skip.
         meta=ObjectMeta(
             name=name,
-            namespace=namespace,
-            uid=f"{above.meta.uid}-{revision.value}",
+            namespace=source.namespace,
+            uid=f"{above.meta.uid}-{revision}",
             annotations=above.meta.annotations,
             owner_references=(reference_to(above),),
         ),
         replicas=above.replicas,
-        selector=replace(selector, match_labels=pairs),
+        selector=replace(selector, match_labels={**(selector.match_labels or {}), key: revision}),
     )
-    return _Child(f"{name}-{NOT_YET_KNOWN}", new, {revision.key: revision.value})
+    return _Child(f"{name}-{NOT_YET_KNOWN}", new, {key: revision})
 
 
-def _is_of(owner: Owner, above: Owner) -> bool:
-    controller = owner.meta.controller
-    return controller is not None and (controller.kind, controller.name) == (above.kind, above.meta.name)
+def _is_set_of(owner: Owner, above: Owner) -> bool:
+    made_by, is_set = owner.meta.controller, group_kind(owner.api_version, owner.kind) == REPLICA_SET
+    return is_set and made_by is not None and (made_by.kind, made_by.name) == (above.kind, above.meta.name)
 
 
 def _ordinal(above: Owner, index: ReadOnlyIndex, first: int) -> _Child:
