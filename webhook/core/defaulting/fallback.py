@@ -7,7 +7,7 @@ only; where the pod has a soft one of the same key already, the hard one goes. T
 also keeps a second pass from changing anything.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain, combinations
 
 import msgspec
@@ -18,6 +18,7 @@ from webhook.core.api.types import SCHEDULE_ANYWAY, Pod, PodTemplate, SpreadCons
 from webhook.core.api.well_known import FALLBACK_ANNOTATION
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.apiserver.validation import validate_constraints
+from webhook.core.changes.change import WHEN_UNSATISFIABLE, Change, Changes, with_changes
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Operation, annotating, barred
 from webhook.core.explain.reliefs import without_limits
@@ -66,52 +67,46 @@ def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injec
     hard = [place for place, each in enumerate(constraints) if each.hard]
     if not hard or grows(within.policy, within.cluster.nodes.view()):
         return None
-    problem = _problem(pod, namespace, within, constraints)
+    profile = profile_for(within.policy, pod.pod_spec.scheduler_name)
+
+    def problem_with(those: tuple[SpreadConstraint, ...]) -> Problem:
+        spec = replace(pod.pod_spec, topology_spread_constraints=those)
+        made = Pod(metadata=replace(pod.meta, namespace=namespace), spec=spec)
+        return take(within.cluster, as_created(made, within.version), profile=profile)
+
+    problem = problem_with(constraints)
     if decide(problem).feasible or (may_preempt(problem.pod) and decide(without_limits(problem)).feasible):
         return None
     sizes = range(1, len(hard) + 1) if len(hard) <= _MOST_CHOSEN else [len(hard)]
     for chosen in chain.from_iterable(combinations(hard, size) for size in sizes):
-        left = tuple(_given_way(constraints, chosen))
-        if decide(_problem(pod, namespace, within, left)).feasible:
-            return _patched(pod, within, constraints, chosen, left, injected)
+        changes = tuple(chain.from_iterable(_softened(constraints, place) for place in chosen))
+        left = with_changes(constraints, changes)
+        if decide(problem_with(left)).feasible:
+            return _patched(pod, within, changes, left, constraints, injected)
     return None
 
 
-def _problem(pod: PodTemplate, namespace: str, within: Context, constraints: tuple[SpreadConstraint, ...]) -> Problem:
-    """The scheduler's problem with the pod, if it had these constraints."""
-    spec = replace(pod.pod_spec, topology_spread_constraints=constraints)
-    made = Pod(metadata=replace(pod.meta, namespace=namespace), spec=spec)
-    profile = profile_for(within.policy, spec.scheduler_name)
-    return take(within.cluster, as_created(made, within.version), profile=profile)
-
-
-def _given_way(constraints: Sequence[SpreadConstraint], chosen: Collection[int]) -> Iterator[SpreadConstraint]:
-    """The constraints after those at the chosen places have given way."""
-    soft = _soft_keys(constraints)
-    for place, each in enumerate(constraints):
-        if place not in chosen:
-            yield each
-        elif each.topology_key not in soft:
-            yield replace(each, when_unsatisfiable=SCHEDULE_ANYWAY, min_domains=None)
-
-
-def _soft_keys(constraints: Sequence[SpreadConstraint]) -> frozenset[str | None]:
-    return frozenset(each.topology_key for each in constraints if each.when_unsatisfiable == SCHEDULE_ANYWAY)
+def _softened(constraints: Sequence[SpreadConstraint], place: int) -> Changes:
+    key, min_domains = constraints[place].topology_key, constraints[place].min_domains
+    if any(each.topology_key == key and each.when_unsatisfiable == SCHEDULE_ANYWAY for each in constraints):
+        return (Change(place),)
+    soft = Change(place, WHEN_UNSATISFIABLE, SCHEDULE_ANYWAY)
+    return (soft,) if min_domains is None else (soft, Change(place, "minDomains"))
 
 
 def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
     pod: PodTemplate,
     within: Context,
-    constraints: Sequence[SpreadConstraint],
-    chosen: Sequence[int],
+    changes: Changes,
     left: tuple[SpreadConstraint, ...],
+    constraints: Sequence[SpreadConstraint],
     injected: Injection | None,
 ) -> Fallback | None:
     """What gives way, as operations on the pod after the patch of ``injected``."""
-    soft = _soft_keys(constraints)
-    keys = [(constraints[place].topology_key or "", constraints[place].topology_key in soft) for place in chosen]
+    keys = {each: constraints[each.index].topology_key or "" for each in changes}
     record = FallbackRecord(
-        softened=tuple(key for key, twin in keys if not twin), removed=tuple(key for key, twin in keys if twin)
+        softened=tuple(key for each, key in keys.items() if each.field == WHEN_UNSATISFIABLE),
+        removed=tuple(key for each, key in keys.items() if not each.field),
     )
     annotations = pod.meta.annotations
     if annotations is None and injected is not None and injected.patch:
@@ -120,19 +115,15 @@ def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
     # Whoever creates the pod must not be blamed for what we make of it.
     if noted is None or validate_constraints(left, pod.labels, "", within.version):
         return None
-    operations = tuple(_operations(constraints, chosen, soft)) if within.policy.defaults.mode == "inject" else ()
-    return Fallback(constraints=left, record=record, patch=(*operations, noted) if operations else ())
+    # Later places first, so that what is removed moves none that is still to come.
+    operations = tuple(map(_operation, sorted(changes, key=lambda each: -each.index)))
+    return Fallback(
+        constraints=left,
+        record=record,
+        patch=(*operations, noted) if within.policy.defaults.mode == "inject" else (),
+    )
 
 
-def _operations(
-    constraints: Sequence[SpreadConstraint], chosen: Sequence[int], soft: Collection[str | None]
-) -> Iterator[Operation]:
-    """Later places first, so that what is removed moves none that is still to come."""
-    for place in sorted(chosen, reverse=True):
-        path, each = f"/spec/topologySpreadConstraints/{place}", constraints[place]
-        if each.topology_key in soft:
-            yield {"op": "remove", "path": path}
-            continue
-        yield {"op": "replace", "path": f"{path}/whenUnsatisfiable", "value": SCHEDULE_ANYWAY}
-        if each.min_domains is not None:
-            yield {"op": "remove", "path": f"{path}/minDomains"}
+def _operation(change: Change) -> Operation:
+    path = f"/spec/topologySpreadConstraints/{change.index}{f'/{change.field}' if change.field else ''}"
+    return {"op": "remove", "path": path} | ({} if change.value is None else {"op": "replace", "value": change.value})

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api.selectors import compile_required_nodes
 from webhook.core.api.types import (
@@ -39,7 +40,6 @@ from webhook.core.api.written_selector import requirements, without_key
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.context import Context
 from webhook.core.decoders import decoder_of
-from webhook.core.index.objects import Owner
 from webhook.core.index.owners import Awaited, controller_kind, find_owner, most_replicas, owner_selector
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import domain_count, has_karpenter
@@ -135,8 +135,9 @@ def inject(pod: PodTemplate, namespace: str, within: Context, *, waited: bool = 
 
 
 def _decide(pod: PodTemplate, namespace: str, within: Context, *, waited: bool) -> Injection | Skip | Awaited:
-    policy, index = within.policy, within.index
-    excluded = _excluded(pod, policy)
+    policy, index, own = within.policy, within.index, pod.pod_spec.constraints
+    fills = policy.defaults.fill_null_selector and any(map(_fillable, own))
+    excluded = barred(pod, policy, own=bool(own) and not fills)
     if excluded is not None or index is None:
         return Skip(excluded or SkipReason.CLUSTER_UNKNOWN)
     owner = find_owner(pod, namespace, index, waited=waited)
@@ -145,24 +146,18 @@ def _decide(pod: PodTemplate, namespace: str, within: Context, *, waited: bool) 
     if isinstance(owner, Awaited):
         return Skip(SkipReason.OWNER_UNKNOWN) if waited else owner
     replicas = None if owner is None else most_replicas(owner, index)
-    selector = _selector(pod, namespace, owner, index)
+    deduced = default_selector(pod.meta, namespace, index)  # as the scheduler does
+    selector = owner_selector(pod, owner) if deduced.empty else label_selector(deduced)
     if owner is not None and opted_out(owner.meta):
         return Skip(SkipReason.OPTED_OUT)
     if selector is None or (replicas is not None and replicas <= 1):
         return Skip(SkipReason.NO_SELECTOR if selector is None else SkipReason.ONE_REPLICA)
     # As in kube-scheduler, one constraint of its own keeps all defaults away; only missing selectors are filled.
-    if pod.pod_spec.constraints:
+    if own:
         return _fill(pod, policy.defaults, selector)
     labels = index.namespaces.labels(namespace) or {NAMESPACE_NAME: namespace}
     override = override_for(policy.defaults, labels, pod.labels, replicas)
     return _defaults(pod, selector, override, policy, index)
-
-
-def _excluded(pod: PodTemplate, policy: Policy) -> SkipReason | None:
-    """Why the pod itself excludes defaults, if it does."""
-    own = pod.pod_spec.constraints
-    fills = policy.defaults.fill_null_selector and any(map(_fillable, own))
-    return barred(pod, policy, own=bool(own) and not fills)
 
 
 def barred(pod: PodTemplate, policy: Policy, *, own: bool = False) -> SkipReason | None:
@@ -189,12 +184,6 @@ def opted_out(meta: ObjectMeta) -> bool:
     return (meta.annotations or {}).get(SKIP_ANNOTATION, "false") != "false"
 
 
-def _selector(pod: PodTemplate, namespace: str, owner: Owner | None, index: ReadOnlyIndex) -> LabelSelector | None:
-    """The selector that the scheduler would deduce, else the owner's own."""
-    deduced = default_selector(pod.meta, namespace, index)
-    return owner_selector(pod, owner) if deduced.empty else label_selector(deduced)
-
-
 def _awaits_namespace(namespace: str, defaults: Defaults, index: ReadOnlyIndex) -> bool:
     """Whether the labels of a still unknown namespace could decide which override applies."""
     return index.namespaces.labels(namespace) is None and any(
@@ -217,7 +206,7 @@ def _fill(pod: PodTemplate, defaults: Defaults, selector: LabelSelector) -> Inje
         if not _fillable(own):
             continue
         wanted, _ = _split(selector, own.match_label_keys or (), pod.labels)
-        constraints[place] = msgspec.structs.replace(own, label_selector=wanted)
+        constraints[place] = replace(own, label_selector=wanted)
         filled.append(place)
         operations.append(_add(f"/spec/topologySpreadConstraints/{place}/labelSelector", plain(wanted)))
     record = InjectionRecord(revision=revision(defaults), filled=tuple(filled))
@@ -228,36 +217,24 @@ def _defaults(
     pod: PodTemplate, selector: LabelSelector, override: DefaultsOverride | None, policy: Policy, index: ReadOnlyIndex
 ) -> Injection | Skip:
     defaults = policy.defaults
-    wanted = _configured(defaults) if override is None else override.default_constraints
-    withheld = () if defaults.accept_node_growth else tuple(_grown_for(wanted, index))
+    wanted = defaults.default_constraints if override is None else override.default_constraints
+    if override is None and defaults.defaulting_type == "System":
+        wanted = tuple(DefaultConstraint(constraint=constraint) for constraint in SYSTEM_CONSTRAINTS)
+    # Karpenter takes the minimum over hosts as 0, and would add a node for each pod.
+    grows = not defaults.accept_node_growth and has_karpenter(index.nodes.view())
     constraints = tuple(
         _complete(constraint, selector, pod, defaults)
         for constraint in _decided(wanted, pod, policy, index)
-        if constraint.topology_key not in withheld
+        if not (grows and constraint.topology_key == HOSTNAME)
     )
     if not constraints:
         return Skip(SkipReason.NO_DEFAULTS)
     name = None if override is None else override.name
     record = InjectionRecord(revision=revision(defaults), override=name, constraints=constraints)
-    value = plain(constraints)
-    # JSON Patch adds to what exists: without a spec the whole of it is added.
-    if pod.spec is None:
-        operation = _add("/spec", {"topologySpreadConstraints": value})
-    else:
-        operation = _add("/spec/topologySpreadConstraints", value)
+    operation = _add("/spec/topologySpreadConstraints", plain(constraints))
+    if pod.spec is None:  # JSON Patch adds to what exists
+        operation = _add("/spec", {"topologySpreadConstraints": plain(constraints)})
     return _recorded(pod, defaults, Injection(constraints=constraints, record=record), [operation])
-
-
-def _configured(defaults: Defaults) -> tuple[DefaultConstraint, ...]:
-    if defaults.defaulting_type == "System":
-        return tuple(DefaultConstraint(constraint=constraint) for constraint in SYSTEM_CONSTRAINTS)
-    return defaults.default_constraints
-
-
-def _grown_for(wanted: tuple[DefaultConstraint, ...], index: ReadOnlyIndex) -> Iterator[str]:
-    """The topology keys for which Karpenter would add a node for each pod: it takes the minimum over hosts as 0."""
-    if has_karpenter(index.nodes.view()):
-        yield from {default.constraint.topology_key or "" for default in wanted} & {HOSTNAME}
 
 
 def _decided(
@@ -274,7 +251,7 @@ def _decided(
         constraint = default.constraint
         if default.hard_when_domains is not None:
             hard = _has_domains(default.hard_when_domains, constraint, pod, policy, index)
-            constraint = msgspec.structs.replace(
+            constraint = replace(
                 constraint,
                 when_unsatisfiable=DO_NOT_SCHEDULE if hard else SCHEDULE_ANYWAY,
                 # kube-apiserver refuses minDomains on a soft constraint.
@@ -295,16 +272,12 @@ def _has_domains(
     labels of nodes that do not exist.
     """
     key, spec, view = constraint.topology_key or "", pod.pod_spec, index.nodes.view()
-    affine = constraint.node_affinity_policy != IGNORE
-    chooses = affine and bool(spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
-    nodes = view.live
-    if chooses:
-        nodes &= usable_nodes(view, compile_required_nodes(spec.node_selector, spec.affinity))
-    if constraint.node_taints_policy == HONOR:
-        nodes &= tolerated_nodes(view, spec.tolerations)
-    if chooses:
-        return view.column(key).domain_count(nodes) >= wanted
-    return domain_count(policy, view, key, nodes) >= wanted
+    nodes = tolerated_nodes(view, spec.tolerations) if constraint.node_taints_policy == HONOR else view.live
+    chooses = bool(spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
+    if not chooses or constraint.node_affinity_policy == IGNORE:
+        return domain_count(policy, view, key, nodes) >= wanted
+    nodes &= usable_nodes(view, compile_required_nodes(spec.node_selector, spec.affinity))
+    return view.column(key).domain_count(nodes) >= wanted
 
 
 def _complete(
@@ -317,7 +290,7 @@ def _complete(
         if controller_kind(pod) == REPLICA_SET:
             keys |= dict.fromkeys([label for label in REVISIONED.values() if label in pod.labels][:1])
     rest, kept = _split(selector, tuple(keys), pod.labels)
-    return msgspec.structs.replace(constraint, label_selector=rest, match_label_keys=kept or None)
+    return replace(constraint, label_selector=rest, match_label_keys=kept or None)
 
 
 def _split(
@@ -333,15 +306,12 @@ def _split(
         rest = without_key(selector, key)
         if rest == selector:
             kept.append(key)
-        elif rest != LabelSelector() and key in labels and _admits(selector, key, labels[key]):
-            kept.append(key)
-            selector = rest
+        elif rest != LabelSelector() and key in labels:
+            asked = (each for each in requirements(selector) if each.key == key)
+            if all(each.matches({key: labels[key]}) for each in asked):
+                kept.append(key)
+                selector = rest
     return selector, tuple(kept)
-
-
-def _admits(selector: LabelSelector, key: str, value: str) -> bool:
-    """Whether this value meets all of the selector's requirements on the key."""
-    return all(each.matches({key: value}) for each in requirements(selector) if each.key == key)
 
 
 def revision(defaults: Defaults) -> str:
@@ -358,7 +328,7 @@ def _recorded(
         return Skip(SkipReason.NO_ROOM)
     if defaults.mode != "inject":
         return injection
-    return msgspec.structs.replace(injection, patch=(*operations, noted))
+    return replace(injection, patch=(*operations, noted))
 
 
 def injected_into(pod: PodTemplate) -> tuple[SpreadConstraint, ...]:
@@ -391,13 +361,9 @@ def annotating(annotations: Mapping[str, str] | None, key: str, text: str) -> Op
         return None
     if annotations is None:
         return _add("/metadata/annotations", {key: text})
-    return _add(f"/metadata/annotations/{_escaped(key)}", text)
+    step = key.replace("~", "~0").replace("/", "~1")  # of a JSON Pointer
+    return _add(f"/metadata/annotations/{step}", text)
 
 
 def _add(path: str, value: object) -> Operation:
     return {"op": "add", "path": path, "value": value}
-
-
-def _escaped(key: str) -> str:
-    """A key as one step of a JSON Pointer."""
-    return key.replace("~", "~0").replace("/", "~1")
