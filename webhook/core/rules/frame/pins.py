@@ -73,18 +73,15 @@ def _too_many(rule: str, placed: Placed, subject: Subject) -> Finding | None:
     most = (len(values) if values and is_bound else 1) * max_skew
     if not (is_bound or is_shared) or max_skew < 1 or most >= wanted:
         return None
-    given = "" if is_bound or min_domains > 1 else f"if there are two {noun}s, "
+    given, short, cap = "", "", plural(max_skew, "pod")
     if is_bound:
-        domains = plural(most // max_skew, noun)
-        short = f"{_who_pins(template)} leaves {domains}"
-        why = f"{short}, and minDomains is {min_domains}"
-        remedy = "remove minDomains"
-        cap = plural(max_skew, "pod")
+        short = f"{_who_pins(template)} leaves {plural(most // max_skew, noun)}"
+        why, remedy = f"{short}, and minDomains is {min_domains}", "remove minDomains"
         detail = f"with fewer eligible {noun}s than minDomains no {noun} may have more than {cap} (maxSkew)"
     else:
-        short, why = "", f"pod affinity keeps all pods in one {noun}"
-        remedy = "remove the constraint or the affinity"
-        detail = f"the pods must share one {noun}, and it may have at most {plural(max_skew, 'pod')} above an empty one"
+        given = "" if min_domains > 1 else f"if there are two {noun}s, "
+        why, remedy = f"pod affinity keeps all pods in one {noun}", "remove the constraint or the affinity"
+        detail = f"the pods must share one {noun}, and it may have at most {cap} above an empty one"
     return Finding(
         rule=rule,
         path=placed.path,
@@ -124,27 +121,20 @@ def _pinned_values(template: Template, key: str) -> frozenset[str] | None:
     spec = template.template.pod_spec
     value = (spec.node_selector or {}).get(key)
     values = None if value is None else frozenset({value})
-    if (terms := _node_terms(template)) is not None:
-        allowed = [_term_values(each, key) for each in terms]
+    if spec.node_terms is not None:
+        # A term without requirements matches no node.
+        allowed = [_term_values(each, key) for each in spec.node_terms if each != NodeSelectorTerm()]
         if all(each is not None for each in allowed):
             union = frozenset(each for some in allowed for each in some or ())
             values = union if values is None else values & union
     return values
 
 
-def _node_terms(template: Template) -> list[NodeSelectorTerm] | None:
-    """The terms of required node affinity, if there is any. A term without requirements matches no node."""
-    affinity = template.template.pod_spec.affinity
-    node_affinity = affinity.node_affinity if affinity else None
-    if node_affinity is None or node_affinity.required is None:
-        return None
-    return [each for each in node_affinity.required.node_selector_terms or () if each != NodeSelectorTerm()]
-
-
 def is_in_one_domain(template: Template, key: str) -> bool:
     """Whether node selector and required node affinity leave one value of a key, by any of its names."""
-    named = {*(template.template.pod_spec.node_selector or ())}
-    named.update(each.key for term in _node_terms(template) or () for each in term.match_expressions or ())
+    spec = template.template.pod_spec
+    named = {*(spec.node_selector or ())}
+    named.update(each.key for term in spec.node_terms or () for each in term.match_expressions or ())
     names = (each for each in named if key in {each, intended(each), meant_by_bare(each)})
     return any(len(values) == 1 for name in names if (values := _pinned_values(template, name)) is not None)
 
@@ -158,38 +148,24 @@ def _term_values(term: NodeSelectorTerm, key: str) -> frozenset[str] | None:
     return frozenset.intersection(*sets) if sets else None
 
 
-def _matches_its_pods(selector: LabelSelector, template: Template) -> bool:
-    """Whether the selector matches the labels of the template; an invalid one matches nothing."""
-    compiled = valid_selector(selector)
-    return compiled is not None and compiled.matches(template.template.labels)
-
-
 def _shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
     """Whether pod affinity requires all pods of the workload, and no others, in one domain of the constraint's key."""
-    affinity = placed.template.template.pod_spec.affinity
-    near = affinity.pod_affinity if affinity else None
+    labels = placed.template.template.labels
     return any(
         _is_here(term, placed.constraint)
         and counts_own_pods_only(term.label_selector, own)
-        and term.label_selector is not None
-        and _matches_its_pods(term.label_selector, placed.template)
-        for term in (near.required if near else None) or ()
+        and (selector := valid_selector(term.label_selector)) is not None
+        and selector.matches(labels)
+        for term in placed.template.template.pod_spec.pod_affinity.required or ()
     )
 
 
 def _is_apart(placed: Placed) -> bool:
     """Whether anti-affinity allows no second pod that the constraint counts in a domain."""
-    affinity = placed.template.template.pod_spec.affinity
-    apart = affinity.pod_anti_affinity if affinity else None
     selector = placed.constraint.selector
-    counted = (selector.match_labels if selector else None) or {}
     return any(
-        _is_here(term, placed.constraint)
-        and term.label_selector is not None
-        and not term.label_selector.match_expressions
-        and bool(term.label_selector.match_labels)
-        and (term.label_selector.match_labels or {}).items() <= counted.items()
-        for term in (apart.required if apart else None) or ()
+        _is_here(term, placed.constraint) and counts_own_pods_only(selector, term.label_selector)
+        for term in placed.template.template.pod_spec.pod_anti_affinity.required or ()
     )
 
 

@@ -10,7 +10,8 @@ exception is a bug of a rule (`rule.guarded`); the finding stays, and its fix lo
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import msgspec
@@ -46,7 +47,7 @@ class Tried(NamedTuple):
     faults: tuple[NotEvaluated, ...] = ()
 
 
-class _Said:
+class _Before:
     """The rules' answers about an object before any fix, to compare with those afterwards."""
 
     def __init__(self, answers: Iterable[RuleAnswer]) -> None:
@@ -77,6 +78,10 @@ class _Said:
         return [each for each in left if each.rule in grown]
 
 
+class _UntriedError(Exception):
+    """A fix that cannot be tried, and why."""
+
+
 class _FailedError(Exception):
     """Rules that raised once a fix was made."""
 
@@ -96,25 +101,32 @@ def _for_people(finding: Finding, by_hand: str, later: str = "") -> Finding:
 _NO_PLACE = "the edit has no place in the object as it is"
 _UNREADABLE = "the object could not be read after it"
 _STAYS = "the finding would stay"
+_BRINGS = "it would bring"
 _FAILS = "a rule of evenspread fails after it"
 _MANY = "no more fixes of one object are tried at once"
 
 
-def _would_bring(finding: Finding) -> str:
-    return f"it would bring {finding.rule}"
-
-
 def _all_tried(findings: Iterable[Finding], tried: Iterable[Finding], attempt: Callable[[Finding], Finding]) -> Tried:
-    told: dict[int, Finding] = {}
+    after: dict[int, Finding] = {}
     faults: list[NotEvaluated] = []
     for each in tried:
         try:
-            told[id(each)] = attempt(each)
+            after[id(each)] = attempt(each)
+        except _UntriedError as error:
+            after[id(each)] = _for_people(each, str(error))
         except Exception as error:  # noqa: BLE001 as `guarded`: the finding, and all others, stay
-            told[id(each)] = _for_people(each, _FAILS)
+            after[id(each)] = _for_people(each, _FAILS)
             faults += error.faults if isinstance(error, _FailedError) else (NotEvaluated(each.rule, FAILED, error),)
     once = {each.rule: each for each in reversed(faults)}
-    return Tried(tuple(told.get(id(each), each) for each in findings), tuple(reversed(once.values())))
+    return Tried(tuple(after.get(id(each), each) for each in findings), tuple(reversed(once.values())))
+
+
+@contextmanager
+def _untried(why: str, *errors: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except errors as error:
+        raise _UntriedError(why) from error
 
 
 def tried_as_a_whole(
@@ -130,7 +142,7 @@ def tried_as_a_whole(
     finding of which somebody is told, as ``warns`` has it: the first is said behind the fix.
     Errors: DecodeError.
     """
-    before = _Said(answers)
+    before = _Before(answers)
     editing = [each for each in before.findings if each.rule in rules and each.edits]
     if not editing:
         return Tried(tuple(before.findings))
@@ -139,19 +151,15 @@ def tried_as_a_whole(
     most = min(_MAX_TRIED_FIXES_OF_OBJECT, max(1, _MAX_TRIED_BYTES // size))
 
     def attempt(finding: Finding) -> Finding:
-        try:
+        with _untried(_NO_PLACE, LookupError):
             changed = applied(value, finding.edits)
-        except LookupError:
-            return _for_people(finding, _NO_PLACE)
-        try:
+        with _untried(_UNREADABLE, DecodeError):
             left = before.after(again(changed))
-        except DecodeError:
-            return _for_people(finding, _UNREADABLE)
         new = (each for each in left if before.is_new(each))
         # A finding of the same rule counts in whatever mode: the fix has not done what it says.
         told = next((each for each in new if each.rule == finding.rule or warns(each)), None)
         if told is not None:
-            return _for_people(finding, _would_bring(told), f"; after that, {told.rule}: {told.summary}")
+            return _for_people(finding, f"{_BRINGS} {told.rule}", f"; after that, {told.rule}: {told.summary}")
         return _for_people(finding, _STAYS) if before.stays(finding, left) else finding
 
     # Each trial asks all rules again, and whoever writes the object chooses how many there are.
@@ -174,14 +182,11 @@ def tried_in_templates(
     editing = [each for each in findings if each.edits and (rules is None or each.rule in rules)][: _most(subject)]
     if not editing:
         return Tried(tuple(findings))
-    before = _Said(ask(subject))
+    before = _Before(ask(subject))
 
     def attempt(finding: Finding) -> Finding:
         fix = Fix(finding.fix, finding.edits)
-        try:
-            later = _after(subject, fix.edits)
-        except (LookupError, msgspec.ValidationError):
-            return _for_people(finding, _NO_PLACE)
+        later = _after(subject, fix.edits)
         if later is None:
             return finding
         left = before.after(ask(later))
@@ -190,15 +195,13 @@ def tried_in_templates(
         can_join = joins and not any(each.value is None and each.path.endswith("]") for each in fix.edits)
         if more and can_join and all(_is_beside(fix, each.edits) for each in more):
             joined = all_of((fix, *(Fix(each.fix, each.edits) for each in more)))
-            try:
-                last = _after(subject, joined.edits)
-            except (LookupError, msgspec.ValidationError):  # two of them do not go together
-                last = None
-            if last is not None:
-                fix, left = structs.replace(joined, text=without_edits(joined).text), before.after(ask(last))
-                more = before.more(left)
+            with suppress(_UntriedError):  # two of them may not go together
+                if (last := _after(subject, joined.edits)) is not None:
+                    fix, left = structs.replace(joined, text=without_edits(joined).text), before.after(ask(last))
+                    more = before.more(left)
         if more or before.stays(finding, left):
-            fix = structs.replace(without_edits(fix), by_hand=_would_bring(more[0]) if more else _STAYS)
+            by_hand = f"{_BRINGS} {more[0].rule}" if more else _STAYS
+            fix = structs.replace(without_edits(fix), by_hand=by_hand)
         return structs.replace(finding, **fix.fields)
 
     return _all_tried(findings, editing, attempt)
@@ -217,27 +220,20 @@ def _most(subject: Subject) -> int:
 def _is_beside(fix: Fix, edits: Sequence[Edit]) -> bool:
     """Whether edits may join a fix: they remove no constraint, and change no other than the fix does."""
     own = {each for edit in fix.edits for each in _ITEM.findall(edit.path)}
-    there = [_ITEM.findall(edit.path) for edit in edits]
-    return bool(edits) and all(own.issuperset(each) for each in there) and not any(map(_removes_constraint, edits))
+    removing = any(each.value is None and _ITEM.fullmatch(each.path) for each in edits)
+    return bool(edits) and not removing and all(own.issuperset(_ITEM.findall(each.path)) for each in edits)
 
 
-def _removes_constraint(edit: Edit) -> bool:
-    return edit.value is None and _ITEM.fullmatch(edit.path) is not None
-
-
-def _after(subject: Subject, edits: Iterable[Edit]) -> Subject | None:
-    """The subject with the edits; None where one of them is outside labels and constraints."""
-    templates = []
-    left = [*edits]
+def _after(subject: Subject, edits: Sequence[Edit]) -> Subject | None:
+    """The subject with the edits; None where one of them is outside labels and constraints. Errors: _UntriedError."""
+    templates, inside = [], 0
     for template in subject.workload.templates:
-        own = [
-            each
-            for each in left
-            if each.path.startswith((f"{template.path}metadata.labels", template.constraints_path))
-        ]
-        left = [each for each in left if each not in own]
-        templates.append(edited(template, own) if own else template)
-    if left:
+        labels, constraints = f"{template.path}metadata.labels", template.constraints_path
+        own = [each for each in edits if each.path.startswith((labels, constraints))]
+        inside += len(own)
+        with _untried(_NO_PLACE, LookupError, msgspec.ValidationError):
+            templates.append(_edited(template, own) if own else template)
+    if inside < len(edits):
         return None
     workload = structs.replace(subject.workload, templates=tuple(templates))
     return structs.replace(subject, workload=workload, placed=place(workload))
@@ -250,19 +246,17 @@ class _Edited(msgspec.Struct, frozen=True):
     constraints: tuple[SpreadConstraint, ...] = ()
 
 
-def edited(template: Template, edits: Sequence[Edit]) -> Template:
+def _edited(template: Template, edits: Sequence[Edit]) -> Template:
     """The template with the edits, which are of its labels and constraints. Errors: LookupError, ValidationError."""
     pod = template.template
     constraints = msgspec.json.decode(msgspec.json.encode(pod.pod_spec.constraints))
-    value = {"labels": {**pod.labels}, "constraints": constraints}
-    after = applied(value, [structs.replace(each, path=_within(each.path, template)) for each in edits])
-    kept = converted(after, _Edited)
+    within = [
+        structs.replace(each, path=f"constraints{each.path.removeprefix(template.constraints_path)}")
+        if each.path.startswith(template.constraints_path)
+        else structs.replace(each, path=each.path.removeprefix(f"{template.path}metadata."))
+        for each in edits
+    ]
+    kept = converted(applied({"labels": {**pod.labels}, "constraints": constraints}, within), _Edited)
     meta = structs.replace(pod.meta, labels=kept.labels)
     spec = structs.replace(pod.pod_spec, topology_spread_constraints=kept.constraints)
     return structs.replace(template, template=PodTemplate(metadata=meta, spec=spec))
-
-
-def _within(path: str, template: Template) -> str:
-    if path.startswith(template.constraints_path):
-        return f"constraints{path.removeprefix(template.constraints_path)}"
-    return path.removeprefix(f"{template.path}metadata.")
