@@ -182,7 +182,7 @@ def _loosened(problem: Problem, declared: Sequence[int]) -> Iterator[PodFix]:
         for candidates in cycle([_candidates(problem, domains, group) for group in groups]):
             if (changes := next(candidates, None)) is None:
                 return
-            yield _proven(problem, declared, changes) if changes else None
+            yield _if_it_helps(problem, declared, changes) if changes else None
 
     # One constraint at a time, since a change of all gives up more than most pods need.
     yield from first_stage(tried([[index] for index in declared]), tried([declared] if len(declared) > 1 else []))
@@ -206,7 +206,7 @@ def _respelt(problem: Problem, declared: Sequence[int], *, well_known: bool) -> 
     if not meant or len({*meant.values()}) < len(meant) or any((key, True) in there for key in meant.values()):
         return  # kube-apiserver refuses two constraints with the same key and whenUnsatisfiable
     changes = tuple(Change(index, "topologyKey", key) for index, key in meant.items())
-    fix = _proven(problem, declared, changes)
+    fix = _if_it_helps(problem, declared, changes)
     if fix is not None:
         yield fix
         return
@@ -309,8 +309,7 @@ def _skews(domains: Domains) -> Iterator[tuple[int, int]]:
     yield from crowded.items()
 
 
-def _proven(problem: Problem, declared: Sequence[int], changes: Changes) -> PodFix | None:
-    """The changes as a fix, if some node then admits the pod."""
+def _if_it_helps(problem: Problem, declared: Sequence[int], changes: Changes) -> PodFix | None:
     feasible = decide(_changed(problem, declared, changes)).feasible
     return PodFix(changes, feasible) if feasible else None
 

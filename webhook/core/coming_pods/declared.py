@@ -24,7 +24,7 @@ _DEFAULT_REPLICAS = 1  # kube-apiserver's default, and that of Argo Rollouts
 def adopted(workload: Workload, namespace: str, within: Context) -> tuple[SpreadConstraint, ...] | Skip:
     """The constraints for the workload's template, or why there are none. Shape: ``namespace`` is not empty."""
     policy, index = within.policy, within.cluster
-    reason = _excluded(workload, policy) or (SkipReason.SERVICES_UNKNOWN if index.lacks("services") else None)
+    reason = _why_excluded(workload, policy) or (SkipReason.SERVICES_UNKNOWN if index.lacks("services") else None)
     if reason is not None:
         return Skip(reason)
     template, revision = workload.templates[0], REVISIONED.get(workload.group_kind)
@@ -45,8 +45,7 @@ def adopted(workload: Workload, namespace: str, within: Context) -> tuple[Spread
     return result.constraints
 
 
-def _excluded(workload: Workload, policy: Policy) -> SkipReason | None:
-    """Why the workload itself excludes defaults, if it does."""
+def _why_excluded(workload: Workload, policy: Policy) -> SkipReason | None:
     kind = workload.group_kind
     named = {group_kind(*owner) for owner in policy.defaults.owners}
     if workload.meta.controller is not None:

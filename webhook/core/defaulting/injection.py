@@ -154,8 +154,8 @@ def _decide(pod: PodTemplate, namespace: str, within: Context, *, waited: bool) 
         return Skip(SkipReason.NO_SELECTOR if selector is None else SkipReason.ONE_REPLICA)
     # As in kube-scheduler, one constraint of its own keeps all defaults away; only missing selectors are filled.
     if own:
-        return _fill(pod, policy.defaults, selector)
-    labels = index.namespaces.labels(namespace) or {NAMESPACE_NAME: namespace}
+        return _fill_selectors(pod, policy.defaults, selector)
+    labels = index.namespace_labels(namespace) or {NAMESPACE_NAME: namespace}
     override = override_for(policy.defaults, labels, pod.labels, replicas)
     return _defaults(pod, selector, override, policy, index)
 
@@ -198,8 +198,7 @@ def _fillable(constraint: SpreadConstraint) -> bool:
     return constraint.selector is None and bool(constraint.topology_key)
 
 
-def _fill(pod: PodTemplate, defaults: Defaults, selector: LabelSelector) -> Injection | Skip:
-    """Add the missing selectors to the pod's own constraints; nothing else in them changes."""
+def _fill_selectors(pod: PodTemplate, defaults: Defaults, selector: LabelSelector) -> Injection | Skip:
     constraints, filled = list(pod.pod_spec.constraints), []
     operations = []
     for place, own in enumerate(constraints):
@@ -210,7 +209,7 @@ def _fill(pod: PodTemplate, defaults: Defaults, selector: LabelSelector) -> Inje
         filled.append(place)
         operations.append(_add(f"/spec/topologySpreadConstraints/{place}/labelSelector", plain(wanted)))
     record = InjectionRecord(revision=revision(defaults), filled=tuple(filled))
-    return _recorded(pod, defaults, Injection(constraints=tuple(constraints), record=record), operations)
+    return _with_record(pod, defaults, Injection(constraints=tuple(constraints), record=record), operations)
 
 
 def _defaults(
@@ -234,7 +233,7 @@ def _defaults(
     operation = _add("/spec/topologySpreadConstraints", plain(constraints))
     if pod.spec is None:  # JSON Patch adds to what exists
         operation = _add("/spec", {"topologySpreadConstraints": plain(constraints)})
-    return _recorded(pod, defaults, Injection(constraints=constraints, record=record), [operation])
+    return _with_record(pod, defaults, Injection(constraints=constraints, record=record), [operation])
 
 
 def _decided(
@@ -319,10 +318,9 @@ def revision(defaults: Defaults) -> str:
     return hashlib.blake2b(msgspec.json.encode(defaults, order="deterministic"), digest_size=4).hexdigest()
 
 
-def _recorded(
+def _with_record(
     pod: PodTemplate, defaults: Defaults, injection: Injection, operations: list[Operation]
 ) -> Injection | Skip:
-    """The injection with its patch, which includes the record in the pod's annotations."""
     noted = annotating(pod.meta.annotations, INJECTED_ANNOTATION, msgspec.json.encode(injection.record).decode())
     if noted is None:
         return Skip(SkipReason.NO_ROOM)

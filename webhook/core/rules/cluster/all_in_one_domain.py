@@ -115,7 +115,7 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyInd
             continue
         # Made anew, the pods are gone from the counts before the first of them is placed.
         of_others = [foreign_pods(pod.meta.namespace, each.selector, own, index) for each in problem.hard.constraints]
-        anew = changed(problem, lambda each: _counting(each, of_others))  # noqa: B023 called at once
+        anew = changed(problem, lambda each: _with_counts(each, of_others))  # noqa: B023 called at once
         if found := _help(template, away, own, subject, anew):
             return found
     return None
@@ -179,11 +179,11 @@ def _help(template: Template, away: Away, own: Selector, subject: Subject, anew:
     over = [each for each in subject.placed if each.template is template and each.constraint.topology_key == away.key]
     labels = template.template.labels
     counting = [each for each in over if selects(each.constraint) and counts_itself(each.constraint, labels)]
-    alone = [each.constraint for each in counting if not _is_shared(each, own, subject)]
+    alone = [each.constraint for each in counting if not _counts_others(each, own, subject)]
     is_open = bool(decide(anew).feasible & away.nodes)
     if len(alone) < len(counting) and not (alone and is_open):
         # Where the constraints count no pod of others either.
-        alone_there = changed(anew, lambda each: _counting(each, [{}] * len(each.hard.counts)))
+        alone_there = changed(anew, lambda each: _with_counts(each, [{}] * len(each.hard.counts)))
         opened = decide(alone_there).feasible & away.nodes
         return ("count only these pods", "use the workload's own selector as labelSelector") if opened else None
     if not is_open:
@@ -201,16 +201,14 @@ def _help(template: Template, away: Away, own: Selector, subject: Subject, anew:
     return "restart it to place them anew", f"restart the pods ({restart}): a pod is placed once, when it is made"
 
 
-def _is_shared(placed: Placed, own: Selector, subject: Subject) -> bool:
-    """Whether it counts pods of others as well."""
+def _counts_others(placed: Placed, own: Selector, subject: Subject) -> bool:
     if placed.selector is None or subject.index is None:
         return False
     by_revision = not OWN_LABELS.isdisjoint(placed.constraint.match_label_keys or ())
     return not by_revision and bool(foreign_pods(subject.workload.meta.namespace, placed.selector, own, subject.index))
 
 
-def _counting(problem: Problem, counts: Iterable[Counts]) -> Problem:
-    """The problem with other pods that its constraints count."""
+def _with_counts(problem: Problem, counts: Iterable[Counts]) -> Problem:
     return replace(problem, hard=replace(problem.hard, counts=tuple(counts)))
 
 

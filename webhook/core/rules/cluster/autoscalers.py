@@ -36,8 +36,6 @@ _SOFT = frozenset({PREFER_NO_SCHEDULE})
 
 
 class _Difference(NamedTuple):
-    """What is read differently, in the words of a finding."""
-
     summary: str
     remedy: str
     detail: str
@@ -187,9 +185,9 @@ def _differences(
         _closed_domains(placed, ground),
         _taken_for_one(placed, all_placed),
         _narrowed(placed, ground),
-        _fields(placed),
+        _match_fields(placed),
         # These two are about the pods: said once, of their first constraint.
-        *((_avoided_nodes(placed, ground), _terms(placed, ground)) if placed is all_placed[0] else ()),
+        *((_avoided_nodes(placed, ground), _alternative_terms(placed, ground)) if placed is all_placed[0] else ()),
     )
     yield from (each for each in found if each is not None)
 
@@ -267,8 +265,7 @@ def _avoided_nodes(placed: Placed, ground: UsableNodes) -> _Difference | None:
     )
 
 
-def _terms(placed: Placed, ground: UsableNodes) -> _Difference | None:
-    """Terms of a node affinity, which are alternatives."""
+def _alternative_terms(placed: Placed, ground: UsableNodes) -> _Difference | None:
     spec = ground.spec
     if len(spec.node_terms or ()) < 2:
         return None
@@ -394,8 +391,7 @@ def _alike(one: Placed, other: Placed) -> bool:
     return same and a.selector == b.selector and a.min_domains != b.min_domains
 
 
-def _fields(placed: Placed) -> _Difference | None:
-    """Conditions on a node's name instead of its labels."""
+def _match_fields(placed: Placed) -> _Difference | None:
     terms = placed.template.template.pod_spec.node_terms or ()
     if placed.constraint.node_affinity_policy == IGNORE or not any(term.match_fields for term in terms):
         return None

@@ -162,7 +162,7 @@ def _group(mine: list[Placed], subject: Subject, index: ReadOnlyIndex) -> Iterat
     selectors = {
         placed.index: None if any(late_keys(placed.constraint, labels, late)) else placed.selector for placed in mine
     }
-    others = [*_counted(selectors.values(), subject, index)]
+    others = [*_counted_owners(selectors.values(), subject, index)]
     if not others:
         return
     terms = {placed.index: _terms(placed.constraint) for placed in mine}
@@ -182,8 +182,7 @@ def _group(mine: list[Placed], subject: Subject, index: ReadOnlyIndex) -> Iterat
                 break
 
 
-def _counted(selectors: Iterable[Selector | None], subject: Subject, index: ReadOnlyIndex) -> Iterator[Owner]:
-    """The workloads of others that the selectors count, once each."""
+def _counted_owners(selectors: Iterable[Selector | None], subject: Subject, index: ReadOnlyIndex) -> Iterator[Owner]:
     workload, seen = subject.workload, set()
     for selector in subject.timely(selectors):
         for owner in () if selector is None else counted_workloads(workload, selector, index):

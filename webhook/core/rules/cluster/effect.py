@@ -137,7 +137,7 @@ def _may_be_uneven(key: str, template: Template, subject: Subject) -> bool:
 
 
 def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
-    missing = _lost(template, subject)
+    missing = _lost_keys(template, subject)
     if not missing:
         return
     said = " and ".join(_SPREAD_KEYS[key] for key in missing)
@@ -159,12 +159,10 @@ def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
 
 
 def _names_both(constraints: Sequence[SpreadConstraint]) -> bool:
-    """Whether they are over hosts and zones, so that the scheduler's own spreading is not missed."""
     return _SPREAD_KEYS.keys() <= {each.topology_key for each in constraints}
 
 
-def _lost(template: Template, subject: Subject) -> list[str]:
-    """The keys over which the scheduler would spread the pods if they had no constraint."""
+def _lost_keys(template: Template, subject: Subject) -> list[str]:
     # Kubernetes runs one pod where replicas is left out, unless an autoscaler sets it.
     spec = template.template.pod_spec
     if ((template.replicas or 1) < _REPLICATED and subject.scaler is None) or _names_both(spec.constraints):
@@ -204,7 +202,7 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
 
 
 def _without_effect(subject: Subject) -> Iterator[Finding]:
-    idle = _idle(subject)
+    idle = _idle_constraints(subject)
     for placed, why in idle:
         fix = removal(placed) if _is_free_to_go(placed, subject, len(idle)) else Fix(why.fix)
         remedy = "remove it" if fix.text == _REMOVED else fix.text.partition(",")[0]
@@ -213,8 +211,7 @@ def _without_effect(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _idle(subject: Subject) -> list[tuple[Placed, _Why]]:
-    """The constraints without an effect, each with why."""
+def _idle_constraints(subject: Subject) -> list[tuple[Placed, _Why]]:
     reasons: list[tuple[Placed, _Why | None]]
     if subject.workload.traits.on_every_node:
         reasons = [(placed, _on_its_node(placed, subject)) for placed in subject.placed]
@@ -275,11 +272,11 @@ def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
     # Without any constraint the scheduler's defaults apply again: nothing is lost, unless the platform asks for one.
     if not rest:
         return not (_is_required(subject) and any(_required(without, subject)))
-    if _is_spread_by_default(without, subject) and {*_lost(without, subject)} - {*_lost(template, subject)}:
+    if _is_spread_by_default(without, subject) and {*_lost_keys(without, subject)} - {*_lost_keys(template, subject)}:
         return False
     templates = tuple(without if each is template else each for each in subject.workload.templates)
     workload = replace(subject.workload, templates=templates)
-    return len(_idle(replace(subject, workload=workload, placed=place(workload)))) < idle
+    return len(_idle_constraints(replace(subject, workload=workload, placed=place(workload)))) < idle
 
 
 def _is_everywhere(key: str, subject: Subject) -> bool:
@@ -376,7 +373,7 @@ def _too_few(placed: Placed, subject: Subject) -> _Why | None:
         return _Why(
             "has no effect on a single replica", "a single pod cannot be spread, and no autoscaler adds replicas"
         )
-    if (placed.constraint.min_domains or 1) > 1 or _running(subject) > most:
+    if (placed.constraint.min_domains or 1) > 1 or _running_pods(subject) > most:
         return None
     what, rest = (
         ("has no effect", "")
@@ -391,8 +388,7 @@ def _too_few(placed: Placed, subject: Subject) -> _Why | None:
     )
 
 
-def _running(subject: Subject) -> int:
-    """How many pods the workload's own selector matches, as far as that is known."""
+def _running_pods(subject: Subject) -> int:
     own, index = subject.own_selector, subject.index
     if own is None or index is None or subject.lacks("pods"):
         return 0

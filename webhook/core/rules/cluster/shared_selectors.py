@@ -149,7 +149,6 @@ def _shares_foreign_pods(owner: Owner, selector: Selector, own: Selector) -> boo
 
 
 def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner]) -> Finding:
-    """The finding for constraints that count the same workloads of one file."""
     names = [called(owner, workload) for owner in others[:_NAMED]]
     if len(others) > _NAMED:
         names.append("other workloads")  # `counted_workloads` stops at a limit, so their number is not known
@@ -161,7 +160,7 @@ def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner
     else:
         told = "this workload's own selector does not match them"
         remedy, fix = _narrower(alike, workload)
-    is_one = not any(_lacks_key(owner, placed) for owner in others for placed in alike)
+    is_one = not any(_has_no_constraint_over_key(owner, placed) for owner in others for placed in alike)
     constraints = together([placed.name for placed in alike])
     return TOO_WIDE.finding(
         alike[0],
@@ -169,12 +168,11 @@ def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner
         fix,
         summary=f"{constraints} also count{'s' * (len(alike) == 1)} the pods of {together(names)} in the same file",
         remedy=f"{remedy} unless they are one application" if is_one else remedy,
-        detail=f"{told}: {_weight(alike)}",
+        detail=f"{told}: {_effect_on_domains(alike)}",
     )
 
 
-def _weight(alike: list[Placed]) -> str:
-    """What the pods of others do to a domain."""
+def _effect_on_domains(alike: list[Placed]) -> str:
     hard = any(placed.constraint.hard for placed in alike)
     return f"a domain that they fill {'takes no pod of this one' if hard else 'comes last for pods of this one'}"
 
@@ -272,9 +270,9 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
     others_said = _named(pods, others, subject) if told else "pods of other workloads"
     unmatched = plural(pods, "pod") if told else "all"
     where = f" ({within} of them on nodes that count)" if told and within < pods else ""
-    lacking = [[each for each in others if _lacks_key(each.owner, placed)] for placed in alike]
+    lacking = [[each for each in others if _has_no_constraint_over_key(each.owner, placed)] for placed in alike]
     effect = next(filter(None, (_effect(placed, subject, of) for placed, of in zip(alike, lacking, strict=True))), "")
-    weight = effect or _weight(alike)
+    weight = effect or _effect_on_domains(alike)
     remedy, fix = _narrower(alike, subject.workload)
     agreed = bool(others) and not any(lacking) and sum(other.pods for other in others) >= pods
     names = together([placed.name for placed in alike])
@@ -289,8 +287,7 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
     )
 
 
-def _lacks_key(owner: Owner, placed: Placed) -> bool:
-    """Whether none of its templates has a constraint over the same key."""
+def _has_no_constraint_over_key(owner: Owner, placed: Placed) -> bool:
     keys = {constraint.topology_key for each in owner.templates or () for constraint in each.constraints}
     return placed.constraint.topology_key not in keys
 

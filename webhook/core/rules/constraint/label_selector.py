@@ -98,7 +98,7 @@ NOT_SELF = _rule(
 
 
 def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:
-    own, fix = _own(placed, workload)
+    own, fix = _own_selector(placed, workload)
     yield NULL.finding(
         placed,
         "labelSelector",
@@ -111,7 +111,7 @@ def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:
 
 def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
     counts = "every pod of the namespace" if gates.COUNTS_EMPTY_SELECTOR.holds(subject.version) else "no existing pod"
-    own, fix = _own(placed, subject.workload)
+    own, fix = _own_selector(placed, subject.workload)
     yield EMPTY.finding(
         placed,
         "labelSelector",
@@ -148,11 +148,11 @@ def _mismatch(placed: Placed, failing: list[Requirement], given: Mapping[str, st
     labels = placed.template.template.labels
     counts = one_line(",".join(map(short_text, failing)))
     have = one_line(_labels_text(failing, labels, given))
-    right, fix = _right(placed, failing, subject.workload)
+    right, fix = _corrected_selector(placed, failing, subject.workload)
     remedy, setting = f"use {right}", f"set matchLabels {right}"
     if not (labels or given):
         remedy = setting = f"label {'this pod' if subject.workload.kind == 'Pod' else 'the pods'} {counts}"
-        fix = _labelled(placed, failing)
+        fix = _labels_to_add(placed, failing)
     does = "may keep these pods Pending" if placed.constraint.hard else "follows other pods"
     said = f"{placed.name} counts {counts} but {subject.pods} {have}"
     them, these = ("it", "this pod") if subject.workload.is_pod else ("them", "these pods")
@@ -170,8 +170,7 @@ def _mismatch(placed: Placed, failing: list[Requirement], given: Mapping[str, st
     )
 
 
-def _labelled(placed: Placed, failing: list[Requirement]) -> Fix:
-    """The labels that pods need to match; of several allowed values, the first."""
+def _labels_to_add(placed: Placed, failing: list[Requirement]) -> Fix:
     wanted = {each.key: (each.values or ("",))[0] for each in failing}
     labels = f"{placed.template.path}metadata.labels"
     text = f"add {flow(wanted)} to {labels}"
@@ -180,12 +179,11 @@ def _labelled(placed: Placed, failing: list[Requirement]) -> Fix:
     return Fix(text, tuple(Edit(f"{labels}[{key}]", value) for key, value in wanted.items()))
 
 
-def _right(placed: Placed, failing: list[Requirement], workload: Workload) -> tuple[str, Fix]:
-    """The smallest change as a warning says it, and the whole selector with it."""
+def _corrected_selector(placed: Placed, failing: list[Requirement], workload: Workload) -> tuple[str, Fix]:
     labels = placed.template.template.labels
     selector = placed.constraint.selector or LabelSelector()
     if not all(each.key in labels and each.operator == "In" for each in failing):
-        return _own(placed, workload)
+        return _own_selector(placed, workload)
     changed = {each.key: labels[each.key] for each in failing}
     kept = tuple(each for each in selector.match_expressions or () if as_requirement(each) not in failing)
     right = LabelSelector(match_labels={**(selector.match_labels or {}), **changed}, match_expressions=kept or None)
@@ -194,8 +192,7 @@ def _right(placed: Placed, failing: list[Requirement], workload: Workload) -> tu
     return pairs_text(changed), changes(placed, labelSelector=right)
 
 
-def _own(placed: Placed, workload: Workload) -> tuple[str, Fix]:
-    """A selector that counts the workload's own pods, as a warning says it, and as a fix."""
+def _own_selector(placed: Placed, workload: Workload) -> tuple[str, Fix]:
     own = own_labels(placed, workload)
     if own:
         return pairs_text(own), changes(placed, labelSelector={"matchLabels": own})

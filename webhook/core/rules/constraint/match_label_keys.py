@@ -188,7 +188,6 @@ def _mixed(placed: Placed, subject: Subject) -> Iterator[RuleAnswer]:
 
 
 def _beyond(placed: Placed, subject: Subject, *, replicas: int, surge: int) -> Iterator[RuleAnswer]:
-    """Whether an order of the rollout ends beyond maxSkew."""
     constraint, max_skew = placed.constraint, placed.constraint.max_skew or 0
     choices = _domains(placed, subject)
     if choices is None:

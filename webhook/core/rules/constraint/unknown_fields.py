@@ -46,7 +46,7 @@ def evaluate(written: Written) -> Iterator[Finding]:
         elif name in CONSTRAINT_FIELDS and not _OTHERS.search(above) and written.is_known(above):
             strays.append((above, name))
     for above, fields in groupby(sorted(strays), key=lambda each: each[0]):
-        yield _stray(above, [name for _, name in fields], written.value, workload)
+        yield _outside_constraints(above, [name for _, name in fields], written.value, workload)
 
 
 UNKNOWN_FIELD = Rule(
@@ -75,7 +75,6 @@ def _refusal(path: str) -> str:
 
 
 def _misnamed(above: str, name: str, value: Mapping[str, object], *, built_in: bool) -> Finding:
-    """One field in or instead of the constraints."""
     lost = "kube-apiserver drops it, kubectl refuses the object" if built_in else "pods have no such field"
     path = f"{above}.{name}".removeprefix(".")
     remedy, fix = _renaming(above, name, value)
@@ -97,7 +96,7 @@ def _renaming(above: str, name: str, value: Mapping[str, object]) -> tuple[str, 
         return f"rename it to {near}", Fix(f"rename {name} to {near}", by_hand="the field's name has a dot")
     given, constraint = beside[name], _CONSTRAINT.match(above)
     right = meant_with(name, given)
-    belongs = _belongs(right, above, constraint[0]) if constraint else above
+    belongs = _parent_of(right, above, constraint[0]) if constraint else above
     path, target = f"{above}.{name}".removeprefix("."), f"{belongs}.{right}".removeprefix(".")
     if not right or belongs is None or target == path:
         return "", Fix(f"remove {name}", by_hand=f"what {name} was meant to say is not known")
@@ -111,8 +110,7 @@ def _renaming(above: str, name: str, value: Mapping[str, object]) -> tuple[str, 
     return f"{verb} it{told.removeprefix(name)}", Fix(text, (Edit(path), Edit(target, given)))
 
 
-def _belongs(right: str, above: str, constraint: str) -> str | None:
-    """Where below a constraint a field belongs; None where that is not known."""
+def _parent_of(right: str, above: str, constraint: str) -> str | None:
     if right in CONSTRAINT_FIELDS:
         return constraint
     if right in SELECTOR_FIELDS:
@@ -120,8 +118,7 @@ def _belongs(right: str, above: str, constraint: str) -> str | None:
     return above if right in REQUIREMENT_FIELDS and above.endswith("]") and "matchExpressions" in above else None
 
 
-def _stray(above: str, names: Sequence[str], value: Mapping[str, object], workload: Workload) -> Finding:
-    """The finding for fields of a constraint outside any constraint."""
+def _outside_constraints(above: str, names: Sequence[str], value: Mapping[str, object], workload: Workload) -> Finding:
     given = value_at(value, above)
     names = [each for each in given if each in names] if isinstance(given, dict) else names
     paths = [f"{above}.{name}".removeprefix(".") for name in names]

@@ -166,7 +166,7 @@ def _places(written: Written, *, texts: bool = False) -> Iterator[UnreadKey | No
                     if isinstance(each, str):
                         if texts and _is_misspelt(key) and any(name in each for name in _FIELDS):
                             yield UnreadKey((*steps, key), each, here)
-                    elif (_usual_sounds if len(key) <= _USUAL_LETTERS else _sounds)(key) or (
+                    elif (_usual_sounds if len(key) <= _USUAL_LETTERS else _sounds_like_constraints)(key) or (
                         _is_list_of_constraints(each, surely=True) and not _is_field((*steps, key), written)
                     ):
                         yield UnreadKey((*steps, key), each, here)
@@ -183,13 +183,12 @@ def _is_value(of: Written, place: UnreadKey) -> bool:
     return of.kind == VALUES_KIND or any("values" in step.lower() for step in place.steps[:-1])
 
 
-def _sounds(key: str) -> bool:
-    """Whether the key is called nearly as constraints are."""
+def _sounds_like_constraints(key: str) -> bool:
     return nearest(key.lower().replace("-", "").replace("_", ""), (_NAME,), _SLIPS) is not None
 
 
 # The fields of Kubernetes come again in every object of a cluster.
-_usual_sounds = lru_cache(maxsize=1024)(_sounds)
+_usual_sounds = lru_cache(maxsize=1024)(_sounds_like_constraints)
 
 
 def _is_list_of_constraints(value: object, *, surely: bool = False) -> bool:
@@ -227,7 +226,6 @@ def _of_no_kind(of: Written, kind: str) -> Finding:
 
 
 def _meant_kind(of: Written) -> str:
-    """The known kind that an unknown one was probably meant to be; empty where none is near."""
     known = {kind for group, kind in (*KINDS, *OPERATED) if group == of.group}
     known |= {each.kind for each in of.embedded if each.api_version == of.api_version}
     native, written = "." not in of.group, of.kind.lower()
@@ -241,7 +239,6 @@ def _meant_kind(of: Written) -> str:
 
 
 def _misplaced(of: Written, place: UnreadKey, right: str) -> Finding:
-    """Constraints in an object of Kubernetes' own, where no such field is."""
     parent = right.rpartition(".")[0]
     is_misspelt = written_path(place.steps[:-1]) == parent
     edits: tuple[Edit, ...]
@@ -316,7 +313,6 @@ def _unknown(of: Written, place: UnreadKey, read: tuple[str, ...]) -> Finding:
 
 
 def _misspelt_value(place: UnreadKey) -> Finding:
-    """The finding for a chart value with a misspelt name of constraints."""
     fix = f"rename it to {CONSTRAINTS}, unless the chart itself has {_shown(place.key)}"
     return Finding(
         rule=UNREAD.id,

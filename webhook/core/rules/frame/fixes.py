@@ -62,7 +62,7 @@ def all_of(fixes: Iterable[Fix]) -> Fix:
     """One fix from several that only help together."""
     several = [each for each in fixes if each != Fix()]
     # What a later edit overwrites would only be read by people, and puzzle them.
-    needed = [each for index, each in enumerate(several) if not _is_covered(each, several[index + 1 :])]
+    needed = [each for index, each in enumerate(several) if not _is_overwritten(each, several[index + 1 :])]
     if len(needed) < 2:
         return needed[0] if needed else Fix()
     text = bounded(" and ".join(map(_as_words, needed)))
@@ -71,8 +71,7 @@ def all_of(fixes: Iterable[Fix]) -> Fix:
     return Fix(text, tuple(edit for each in needed for edit in each.edits))
 
 
-def _is_covered(fix: Fix, later: Iterable[Fix]) -> bool:
-    """Whether a later fix overwrites everything that this one writes."""
+def _is_overwritten(fix: Fix, later: Iterable[Fix]) -> bool:
     paths = tuple(f"{edit.path}{mark}" for each in later for edit in each.edits for mark in ".[")
     return bool(paths and fix.edits) and all(f"{edit.path}.".startswith(paths) for edit in fix.edits)
 

@@ -64,9 +64,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     severity: Severity | None = None
 
 
-class _Texts(TypedDict, total=False):
-    """Other fields of a finding."""
-
+class _OtherFields(TypedDict, total=False):
     remedy: str
     warning: str
     headline: str
@@ -172,7 +170,7 @@ class Rule(Struct, frozen=True, kw_only=True):
         """Whether it may run out of time unnoticed; a dry run reports that itself."""
         return bool(self.needs or self.uses) and Need.DRY_RUN not in self.needs
 
-    def finding(self, placed: Placed, field: str, fix: Fix, *, summary: str, **texts: Unpack[_Texts]) -> Finding:
+    def finding(self, placed: Placed, field: str, fix: Fix, *, summary: str, **texts: Unpack[_OtherFields]) -> Finding:
         """A finding about a field of a constraint, or all of it; the constraint's key is its key, unless given."""
         path = f"{placed.path}.{field}" if field else placed.path
         texts.setdefault("key", placed.key)

@@ -179,7 +179,8 @@ def tried_in_templates(
     Shape: ``ask`` asks the rules that look at the object alone, or more. Only fixes of ``rules`` are tried, all where
     it is None. Without ``joins`` no other fix joins one: where another finding would come, it is for people.
     """
-    editing = [each for each in findings if each.edits and (rules is None or each.rule in rules)][: _most(subject)]
+    editing = [each for each in findings if each.edits and (rules is None or each.rule in rules)]
+    del editing[_most_tried(subject) :]
     if not editing:
         return Tried(tuple(findings))
     before = _Before(ask(subject))
@@ -207,8 +208,7 @@ def tried_in_templates(
     return _all_tried(findings, editing, attempt)
 
 
-def _most(subject: Subject) -> int:
-    """How many fixes of an object of this size are tried."""
+def _most_tried(subject: Subject) -> int:
     constraints = [each.constraint for each in subject.placed]
     asked_of = max(1, len(constraints) + keys_in(constraints))
     if subject.offline:

@@ -163,14 +163,13 @@ def _key(broken: Broken) -> Fix:
 def _label_selector(broken: Broken) -> Fix:
     selector = broken.placed.constraint.selector
     if (found := _EXPRESSION.fullmatch(broken.rest)) and selector and selector.match_expressions:
-        fix = _expression(broken, selector.match_expressions[int(found[1])], found[2])
+        fix = _mended_requirement(broken, selector.match_expressions[int(found[1])], found[2])
         if fix is not None:
             return fix
     return _own_selector(broken) or Fix("use label keys and values that Kubernetes accepts")
 
 
-def _expression(broken: Broken, requirement: LabelSelectorRequirement, field: str) -> Fix | None:
-    """A requirement that one change makes valid."""
+def _mended_requirement(broken: Broken, requirement: LabelSelectorRequirement, field: str) -> Fix | None:
     path, labels = broken.path, broken.placed.template.template.labels
     if field == "operator":
         meant = _OPERATORS.get("".join(requirement.operator.lower().replace("-", "").replace("_", "").split()))
@@ -186,8 +185,7 @@ def _expression(broken: Broken, requirement: LabelSelectorRequirement, field: st
     return Fix(verb + one_field("values", [own]), (Edit(path, [own]),))
 
 
-def _duplicate(broken: Broken) -> Fix:
-    """The first one stays, if all say the same."""
+def _keep_first(broken: Broken) -> Fix:
     pair = _pair(broken.placed)
     # Each of them is an error with this fix: were it as long as they are many, an object could fill the memory.
     alike = (each for each in broken.beside if _pair(each) == pair)
@@ -226,7 +224,7 @@ _FIXES: Mapping[tuple[str, ErrorType], Callable[[Broken], Fix]] = {
     ("labelSelector.matchExpressions[].values", ErrorType.REQUIRED): _label_selector,
     ("labelSelector.matchExpressions[].values", ErrorType.FORBIDDEN): _label_selector,
     ("labelSelector.matchExpressions[].values[]", ErrorType.INVALID): _label_selector,
-    ("{topologyKey, whenUnsatisfiable}", ErrorType.DUPLICATE): _duplicate,
+    ("{topologyKey, whenUnsatisfiable}", ErrorType.DUPLICATE): _keep_first,
 }
 
 
@@ -239,7 +237,7 @@ def fitting(path: str, text: str, value: Callable[[], object], as_written: Calla
     found = _MISFIT.match(text)
     if found is None:
         _, is_typed, wanted = text.rpartition(" of type ")
-        return _worded(wanted) if is_typed else Fix(_QUANTITY if text.startswith(_QUANTITIES) else "")
+        return _type_in_words(wanted) if is_typed else Fix(_QUANTITY if text.startswith(_QUANTITIES) else "")
     given, wanted = found[1], found[2]
     if given == "string" and wanted.startswith((*_COMPOSITE, "int")):
         written = value_at(value(), path)
@@ -251,11 +249,10 @@ def fitting(path: str, text: str, value: Callable[[], object], as_written: Calla
             return Fix(one_field(path.rpartition(".")[2], [written]), (Edit(path, [written]),))
     if wanted == "string":
         return _text(path, as_written(path))
-    return _worded(wanted)
+    return _type_in_words(wanted)
 
 
-def _worded(wanted: str) -> Fix:
-    """What belongs there, for people."""
+def _type_in_words(wanted: str) -> Fix:
     return Fix(_WORDS.get(wanted) or (f"write a value of type {one_line(wanted, 80)} here" if wanted else ""))
 
 
