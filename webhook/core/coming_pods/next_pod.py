@@ -208,7 +208,8 @@ def _in_replica_set(above: Owner, source: PodSource, index: ReadOnlyIndex) -> _C
     """
     key, revision = REVISIONED[source.workload.group_kind], made_up(source.workload, "revision")
     # While a rollout is in progress there are several; the largest makes the next pod most likely.
-    sets = [each for each in index.owners.of_namespace(source.namespace) if _is_set_of(each, above)] if source.applied else []
+    there = index.owners.of_namespace(source.namespace) if source.applied else ()
+    sets = [each for each in there if _is_set_of(each, above)]
     current = max(sets, key=lambda each: (each.replicas or 0, each.meta.name), default=None)
     labelled = ((current.selector.match_labels if current and current.selector else None) or {}).get(key)
     if current is not None and labelled is not None:

@@ -155,7 +155,7 @@ def _decide(pod: PodTemplate, namespace: str, within: Context, *, waited: bool) 
     # As in kube-scheduler, one constraint of its own keeps all defaults away; only missing selectors are filled.
     if own:
         return _fill_selectors(pod, policy.defaults, selector)
-    labels = index.namespace_labels(namespace) or {NAMESPACE_NAME: namespace}
+    labels = index.namespaces.labels(namespace) or {NAMESPACE_NAME: namespace}
     override = override_for(policy.defaults, labels, pod.labels, replicas)
     return _defaults(pod, selector, override, policy, index)
 
