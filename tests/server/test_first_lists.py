@@ -3,7 +3,7 @@
 import asyncio
 
 from webhook.metrics import Metrics
-from webhook.server.first_lists import FirstLists
+from webhook.server.waiting import FirstLists
 
 
 class Feed:

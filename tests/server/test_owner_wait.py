@@ -18,8 +18,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import DefaultsOverride, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.metrics import Metrics
-from webhook.server import owner_wait
-from webhook.server.owner_wait import MAX_OF_NAMESPACE, MAX_WAITING_REVIEWS, OwnerWait
+from webhook.server.waiting import MAX_OF_NAMESPACE, MAX_WAITING_REVIEWS, OwnerWait
 
 REFERENCE = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d4", "uid": "new", "controller": True}
 POD = {

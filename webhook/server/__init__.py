@@ -8,7 +8,7 @@
     asgi           the ASGI callables: the two admission routes, health
     costly         costly objects, judged by processes
     request_body   reading a body within limits
-    owner_wait     reviews that wait for their pod's owner
+    waiting        reviews that wait for their pod's owner, or for the first lists
     wsgi_bridge    every other route: Flask, in threads
     routes         the Flask applications
     tls            a TLS context that follows its files

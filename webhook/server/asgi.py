@@ -3,7 +3,7 @@
 Admission: POST /validate and /mutate with as few layers as possible; everything else goes to Flask. A review is
 answered in the event loop, since it takes microseconds; one with a long body goes to a pool of two threads, a costly
 object to a process of its own (`costly`), and to the pool if there is no answer; one whose pod came before its owner
-waits as a suspended task (`owner_wait`), and so do those that come before the cluster was listed (`first_lists`).
+or before the cluster was listed waits as a suspended task (`waiting`).
 Health: liveness and readiness are answered here, so that no slow handler delays them.
 """
 
@@ -26,8 +26,6 @@ from webhook.logs import bounded
 from webhook.server.connection import Connection
 from webhook.server.costly.job import Job, decision_of
 from webhook.server.costly.pool import ReviewerPool, answers_to
-from webhook.server.first_lists import FirstLists
-from webhook.server.owner_wait import OwnerWait
 from webhook.server.request_body import (
     TOO_MANY,
     Application,
@@ -45,6 +43,7 @@ from webhook.server.request_body import (
 )
 from webhook.server.state import State
 from webhook.server.turns import Caller, Turns, caller_of
+from webhook.server.waiting import FirstLists, OwnerWait
 
 # kube-apiserver sends its remaining time in whole seconds, rounded up, at most 30; without it, its own default.
 _TIMEOUT = re.compile(rb"(?:^|&)timeout=(\d{1,3})s(?:&|$)")

@@ -77,7 +77,7 @@ class Port(Struct, frozen=True, kw_only=True):
 
     table: ConnectionTable
     app: Application
-    direct: Callable[[bytes, Sequence[tuple[bytes, bytes]], bytes], bytes | None]
+    direct: Callable[[bytes, Sequence[tuple[bytes, bytes]], bytes], bytes | None] = lambda *_: None
     state: State
     keepalive: float
     tls: ssl.SSLContext | None = None

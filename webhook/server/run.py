@@ -5,7 +5,6 @@ import errno
 import logging
 import signal
 import socket
-import ssl
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -17,25 +16,13 @@ from gunicorn.config import Config
 from gunicorn.glogging import Logger
 from msgspec import Struct
 
-from certs.authority import Pair
-from certs.rotation import Lives
 from webhook.admission import Engine
 from webhook.cluster.feed import Feed
-from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.config import Loaded
-from webhook.metrics import Metrics
-from webhook.server import file_watchers
-from webhook.server.asgi import AdmissionApp, health_app
 from webhook.server.own_certificate import OwnCertificate
-from webhook.server.request_body import Application
-from webhook.server.state import State
 from webhook.server.tls import RotatingTls
-from webhook.server.worker import BACKLOG
-from webhook.server.wsgi_bridge import WsgiApplication, bridge
 
-# The limit for all routes but the two of admission, none of which needs a body.
-_SMALL_BODY_BYTES = 64 * 1024
-
+BACKLOG = 1024  # a burst waits in it while the loop answers; the kernel caps it (net.core.somaxconn)
 # An answer has a few KiB; a large body arrives at 100 MiB/s with a round trip of 2 ms.
 _SEND_BYTES, _RECEIVE_BYTES = 64 * 1024, 256 * 1024
 
@@ -48,51 +35,49 @@ OPTIONS: dict[str, object] = {
     "timeout": 30,  # no heartbeat for so long is a hang: the longest review takes half a second
     "graceful_timeout": 20,  # with the drain before it, less than the 30 s that Kubernetes gives a pod
     "worker_connections": 2000,  # with TLS 50 KiB each: 100 MiB, a fifth of the chart's limit
-    "backlog": BACKLOG,  # a burst waits here while the loop answers; the kernel caps it (net.core.somaxconn)
+    "backlog": BACKLOG,
     "control_socket_disable": True,
     "forwarded_allow_ips": "",
     "proc_name": "evenspread",
 }
 
 
-class Renewal(Struct, frozen=True, kw_only=True):
-    """How a throw-away leaf is renewed: its directory, the CA that signs it, and its names."""
+class Certificates(Struct, frozen=True, kw_only=True):
+    """The files with the pair to serve, and who writes them again.
 
-    directory: Path
-    authority: Pair
-    names: tuple[str, ...]
+    Args:
+        certificate: A file, which is there unless ``own`` will write it.
+        key: As ``certificate``.
+        own: Issues a certificate of the CA in the cluster, for ever.
+        renew: Renews a throw-away certificate, for ever.
+        authority: The file of the throw-away CA.
+    """
 
-
-class OwnCa(Struct, frozen=True, kw_only=True):
-    """The CA of which the process issues its own certificate: its Secret, the names, and where the pair is kept."""
-
-    secret: CaSecret
-    names: tuple[str, ...]
-    directory: Path
-    lives: Lives
+    certificate: Path
+    key: Path
+    own: OwnCertificate | None = None
+    renew: Callable[[], Coroutine[Any, Any, None]] | None = None
+    authority: Path | None = None
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """Everything that one process serves with, decided before it starts.
-
-    Shape: ``certificate`` and ``key`` are there already, unless ``own`` will write them.
-    """
+    """Everything that one process serves with, decided before it starts."""
 
     engine: Engine
-    certificate: Path
-    key: Path
-    own: OwnCa | None = None
+    certificates: Certificates
     client_ca: Path | None = None
     admission: socket.socket
     health: socket.socket
     loaded: Loaded | None = None
     feed: Feed | None = None
     follows_version: bool = False
-    renewal: Renewal | None = None
     # Longer than it takes until endpoints are removed everywhere, and no new connections come.
     drain_seconds: float = 5.0
-    log_level: str = "info"
     on_ready: Callable[[], None] = lambda: None
+
+    def tls(self) -> RotatingTls:
+        """A context of these files. Errors: CertificateError."""
+        return RotatingTls(self.certificates.certificate, self.certificates.key, self.client_ca)
 
 
 def listen(host: str, port: int, *, elsewhere: bool = False, later: bool = False) -> socket.socket:
@@ -126,8 +111,8 @@ def serve(plan: Plan) -> NoReturn:
 
     Errors: SystemExit with gunicorn's code; CertificateError before anything is served.
     """
-    if plan.own is None:
-        RotatingTls(plan.certificate, plan.key, plan.client_ca)
+    if plan.certificates.own is None:
+        plan.tls()
     _Master(_Application(plan)).run()
     raise SystemExit(0)
 
@@ -164,12 +149,10 @@ class _Log(Logger):  # type: ignore[misc]  # gunicorn publishes no types
 
 
 class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no types
-    """What gunicorn loads, and what the worker asks for (`worker.Served`)."""
+    """The settings of gunicorn, and the plan for its worker."""
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._tls: RotatingTls | None = None
-        self.drain_seconds = plan.drain_seconds
+        self.plan = plan
         # gunicorn closes the descriptor that it is given and keeps a copy. It is given the plain port, since it would
         # have the other one listen at once, and who connects would wait for a certificate that is not there yet.
         self._bind = f"fd://{plan.health.detach()}"
@@ -182,58 +165,3 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
                 settings["worker_tmp_dir"] = "/dev/shm"  # noqa: S108 as above
         for name, value in settings.items():
             self.cfg.set(name, value)
-
-    def load(self) -> Application:
-        plan = self._plan
-        self.state = State(plan.engine, Metrics(), plan.feed)
-        if plan.own is not None:
-            own = plan.own
-            self.state.own_certificate = OwnCertificate(own.secret, own.names, own.directory, own.lives)
-        if plan.loaded is not None:
-            file_watchers.take_configuration(self.state, plan.loaded)
-        return AdmissionApp(self.state, bridge(self._admission_routes, limit=_SMALL_BODY_BYTES))
-
-    def health(self) -> Application:
-        return health_app(self.state, bridge(self._health_routes, limit=_SMALL_BODY_BYTES))
-
-    def admission_socket(self) -> socket.socket:
-        return self._plan.admission
-
-    async def ssl_context(self) -> ssl.SSLContext:
-        return (await self._certified()).context
-
-    def on_ready(self) -> None:
-        self._plan.on_ready()
-
-    def upkeep(self) -> list[Coroutine[Any, Any, None]]:
-        tasks = [self._follow_certificates()]
-        if self.state.own_certificate is not None:
-            tasks.append(self.state.own_certificate.keep())
-        if self._plan.loaded is not None:
-            tasks.append(file_watchers.follow_configuration(self.state, self._plan.loaded))
-        if self._plan.feed is not None and self._plan.follows_version:
-            tasks.append(file_watchers.follow_version(self.state, self._plan.feed))
-        renewal = self._plan.renewal
-        if renewal is not None:
-            tasks.append(file_watchers.renew_certificates(renewal.directory, renewal.authority, renewal.names))
-        return tasks
-
-    async def _follow_certificates(self) -> None:
-        await file_watchers.follow_certificates(self.state, await self._certified())
-
-    async def _certified(self) -> RotatingTls:
-        if self.state.own_certificate is not None:
-            await self.state.own_certificate.issued.wait()
-        if self._tls is None:
-            self._tls = RotatingTls(self._plan.certificate, self._plan.key, self._plan.client_ca)
-        return self._tls
-
-    def _admission_routes(self) -> WsgiApplication:
-        from webhook.server.routes import create_admission  # noqa: PLC0415 Flask is a third of the start
-
-        return create_admission(self.state)
-
-    def _health_routes(self) -> WsgiApplication:
-        from webhook.server.routes import create_health  # noqa: PLC0415 as above
-
-        return create_health(self.state)

@@ -17,7 +17,13 @@ class State:
     """The current engine, readiness, and the accounting of requests."""
 
     def __init__(
-        self, engine: Engine, metrics: Metrics, feed: Feed | None = None, *, clock: Callable[[], float] = time.time
+        self,
+        engine: Engine,
+        metrics: Metrics,
+        feed: Feed | None = None,
+        own_certificate: OwnCertificate | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.engine = engine
         self.metrics = metrics
@@ -30,7 +36,7 @@ class State:
         self.draining = False
         self.config_fault = ""
         self.certificate_fault = ""
-        self.own_certificate: OwnCertificate | None = None
+        self.own_certificate = own_certificate
         self._day = (0, "")
         self._second = (-1, "")
 

@@ -14,35 +14,38 @@ import logging
 import os
 import resource
 import signal
-import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from functools import partial
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any
 
 import uvloop
 from gunicorn.arbiter import Arbiter
 from gunicorn.workers import base
 
+from webhook.metrics import Metrics
+from webhook.server import file_watchers
 from webhook.server.allocator import give_memory_back, keep_large_blocks_apart
-from webhook.server.asgi import AdmissionApp
+from webhook.server.asgi import AdmissionApp, health_app
 from webhook.server.connection import Port
 from webhook.server.connection_table import ConnectionTable, Member
 from webhook.server.listener import Listener
-from webhook.server.request_body import Application
+from webhook.server.run import BACKLOG
 from webhook.server.state import State
+from webhook.server.wsgi_bridge import bridge
 
 # Probes and a few scrapers; each source gets in, whoever holds the rest.
 HEALTH_CONNECTIONS = 100
 _HEALTH_BODY_BYTES = 1024 * 1024  # of all connections; probes and scrapers send none
+_BODY_BYTES = 64 * 1024  # of one for Flask; none of its routes needs one
 _SWEEP_SECONDS = 1.0  # the time that a peer has is exceeded by no more; a sweep looks at each connection
 _HEARTBEAT_SECONDS = 1.0  # the master kills a worker of which it has not heard for 30 s
 _GOODBYE_SECONDS = 1.0  # for idle peers at the stop; kubelet and API server answer at once
 _LOOK_SECONDS = 0.1  # whether the last connection has ended
 _OTHER_DESCRIPTORS = 200  # listeners, files, and a watch for each of some twenty kinds, with room
-BACKLOG = 1024  # a burst waits in it while the loop answers; the kernel caps it (net.core.somaxconn)
 # After so long the event loop gets the interpreter back from a long review, or from events of the cluster. A call would
 # wait a few times for Python's own 5 ms.
 _TURN_SECONDS = 0.001
@@ -55,24 +58,8 @@ _MUCH_BYTES = 8 * 1024 * 1024
 _log = logging.getLogger(__name__)
 
 
-class Served(Protocol):
-    """What the worker needs of the application object that gunicorn gives it."""
-
-    state: State
-    drain_seconds: float
-
-    def wsgi(self) -> AdmissionApp: ...
-    def health(self) -> Application: ...
-    def admission_socket(self) -> socket.socket: ...
-    async def ssl_context(self) -> ssl.SSLContext: ...
-    def upkeep(self) -> list[Coroutine[Any, Any, None]]: ...
-    def on_ready(self) -> None: ...
-
-
 class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
     """The one worker process."""
-
-    app: Served
 
     def init_process(self) -> None:
         """Prepare the process, and run."""
@@ -96,18 +83,20 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
 
     def load_wsgi(self) -> None:
         """Load both ports' applications."""
-        app = self.app
-        self._admission = app.wsgi()
-        health = app.health()
+        plan = self._plan = self.app.plan
+        state = self._state = State(plan.engine, Metrics(), plan.feed, plan.certificates.own)
+        if plan.loaded is not None:
+            file_watchers.take_configuration(state, plan.loaded)
+        self._admission = AdmissionApp(state, bridge(lambda: _routes().create_admission(state), limit=_BODY_BYTES))
+        health = health_app(state, bridge(lambda: _routes().create_health(state), limit=_BODY_BYTES))
         # Loaded objects stay; a full collection that walks through them and a large index would delay every request.
         gc.freeze()
         gc.set_threshold(COLLECT_AFTER)
-        ended = partial(app.state.metrics.count, "connections_ended")
-        most = self.cfg.worker_connections
-        self._connections = ConnectionTable("admission", most, ended=ended)
+        ended = partial(state.metrics.count, "connections_ended")
+        self._connections = ConnectionTable("admission", self.cfg.worker_connections, ended=ended)
         plain = ConnectionTable("health", HEALTH_CONNECTIONS, budget=_HEALTH_BODY_BYTES, ended=ended)
         self._tables = self._connections, plain
-        self._health = self._port(plain, health)
+        self._health = Port(table=plain, app=health, state=state, keepalive=self.cfg.keepalive)
         self._listeners: list[Listener] = []
         self._at_once = False  # whether the stop waits for nobody
 
@@ -121,7 +110,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         Readiness turns false, but the listener stays open, since new connections come until the endpoint is removed.
         Connections that are idle at the end have not been used during all that time.
         """
-        state, seconds = self.app.state, self.app.drain_seconds
+        state, seconds = self._state, self._plan.drain_seconds
         if state.draining:
             return
         state.draining = True
@@ -145,27 +134,51 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
     def _idle(self) -> Iterator[Member]:
         return (connection for table in self._tables for connection in table if connection.idle)
 
+    def _upkeep(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """What runs beside the requests."""
+        plan, state = self._plan, self._state
+        yield self._sweep()
+        yield self._open()
+        if plan.certificates.own is not None:
+            yield plan.certificates.own.keep()
+        if plan.certificates.renew is not None:
+            yield plan.certificates.renew()
+        if plan.loaded is not None:
+            yield file_watchers.follow_configuration(state, plan.loaded)
+        if plan.feed is not None and plan.follows_version:
+            yield file_watchers.follow_version(state, plan.feed)
+
     async def _open(self) -> None:
-        """Open the admission port as soon as there is a certificate to greet with."""
+        """Open the admission port as soon as there is a certificate to greet with, and follow the certificate."""
+        plan, state = self._plan, self._state
         try:
-            tls = await self.app.ssl_context()
-            admission = self.app.admission_socket()
-            admission.listen(BACKLOG)
+            if plan.certificates.own is not None:
+                await plan.certificates.own.issued.wait()
+            tls = plan.tls()
+            plan.admission.listen(BACKLOG)
         except Exception as error:
             self.log.exception("no TLS context, or no port: nothing is served")
             raise SystemExit(Arbiter.WORKER_BOOT_ERROR) from error
-        if self.app.state.draining:
-            return
-        port = self._port(self._connections, self._admission, self._admission.direct, tls)
-        self._listeners = [Listener(admission, port)]
-        self.app.on_ready()
+        if not state.draining:
+            app = self._admission
+            port = Port(
+                table=self._connections,
+                app=app,
+                direct=app.direct,
+                state=state,
+                keepalive=self.cfg.keepalive,
+                tls=tls.context,
+            )
+            self._listeners = [Listener(plan.admission, port)]
+            plan.on_ready()
+        await file_watchers.follow_certificates(state, tls)
 
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_unhandled)
         plain = [Listener(each.sock, self._health) for each in self.sockets]
         self._admission.start()
-        beside = [loop.create_task(task) for task in (self._open(), self._sweep(), *self.app.upkeep())]
+        beside = [loop.create_task(task) for task in self._upkeep()]
         try:
             while self.alive and self.ppid == os.getppid():
                 self.notify()
@@ -185,7 +198,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         """End connections that have waited for their peer for too long; return memory that is not needed any more."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            self.app.state.metrics.open_connections.set(self._connections.count)
+            self._state.metrics.open_connections.set(self._connections.count)
             # First, since what is ended below is gone in a moment, and not yet.
             if all(each.idle for each in self._connections) and any(each.drained(_MUCH_BYTES) for each in self._tables):
                 give_memory_back()
@@ -195,14 +208,11 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
                     if connection.overdue(now):
                         table.end(connection, "late")
 
-    def _port(
-        self,
-        table: ConnectionTable,
-        app: Application,
-        direct: Callable[..., bytes | None] = lambda *_: None,
-        tls: ssl.SSLContext | None = None,
-    ) -> Port:
-        return Port(table=table, app=app, direct=direct, state=self.app.state, keepalive=self.cfg.keepalive, tls=tls)
+
+def _routes() -> ModuleType:
+    from webhook.server import routes  # noqa: PLC0415 Flask is a third of the start
+
+    return routes
 
 
 def _raise_descriptor_limit(wanted: int) -> None:

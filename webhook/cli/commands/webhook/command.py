@@ -7,6 +7,7 @@ import socket
 import sys
 import tempfile
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,7 +30,9 @@ from webhook.config import Loaded
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import Policy
-from webhook.server.run import OwnCa, Plan, Renewal, listen, serve
+from webhook.server.file_watchers import renew_certificates
+from webhook.server.own_certificate import OwnCertificate
+from webhook.server.run import Certificates, Plan, listen, serve
 
 # As the chart has them: above 1024, and open to the API server in every managed cluster's default firewall.
 _BIND = "0.0.0.0:10250"
@@ -172,16 +175,13 @@ def _run(options: Options, workshop: Path) -> NoReturn:
     place = example.ServerAddress(host=_reachable(host), port=port, health_port=health_port, authority=served.authority)
     plan = Plan(
         engine=_engine(options, policy, known),
-        certificate=served.certificate,
-        key=served.key,
-        own=served.own,
+        certificates=served,
         client_ca=Path(options.client_ca) if options.client_ca else None,
         admission=admission,
         health=health,
         loaded=loaded,
         feed=known.feed,
         follows_version=options.kube_version is None,
-        renewal=served.renewal,
         drain_seconds=options.drain_seconds,
         on_ready=lambda: _say_ready(options, policy, place),
     )
@@ -257,32 +257,23 @@ def _listen(flag: str, given: str | None, default: str, options: Options, *, lat
         raise CommandError(f"{flag} {given or default}: {error.strerror}") from error
 
 
-class _Served(Struct, frozen=True):
-    certificate: Path
-    key: Path
-    authority: Path | None = None
-    renewal: Renewal | None = None
-    own: OwnCa | None = None
-
-
-def _certificates(options: Options, workshop: Path, own: tuple[str, ...], server: ApiServer | None) -> _Served:
+def _certificates(options: Options, workshop: Path, own: tuple[str, ...], server: ApiServer | None) -> Certificates:
     """The given certificate and key, one of the CA in the cluster, or a throw-away CA and its leaf."""
     if options.cert and options.key:
-        return _Served(Path(options.cert), Path(options.key))
+        return Certificates(certificate=Path(options.cert), key=Path(options.key))
+    directory = workshop / "tls"
     if options.ca_secret is not None and server is not None:
-        issuing = OwnCa(
-            secret=CaSecret(server, *options.ca_secret),
-            names=options.tls_name,
-            directory=workshop / "tls",
-            lives=lives(options.ca_duration, options.leaf_duration),
-        )
-        return _Served(*live_paths(issuing.directory), own=issuing)
+        length = lives(options.ca_duration, options.leaf_duration)
+        issuing = OwnCertificate(CaSecret(server, *options.ca_secret), options.tls_name, directory, length)
+        certificate, key = live_paths(directory)
+        return Certificates(certificate=certificate, key=key, own=issuing)
     now, names = datetime.now(UTC), (*own, *options.tls_name)
     authority = issue_authority(now, common_name="evenspread throw-away CA")
-    ca_file = workshop / "ca.crt"
-    write_public(ca_file, authority.certificate)
-    certificate, key = write_pair(workshop / "tls", issue_leaf(authority, names, now))
-    return _Served(certificate, key, ca_file, Renewal(directory=workshop / "tls", authority=authority, names=names))
+    file = workshop / "ca.crt"
+    write_public(file, authority.certificate)
+    certificate, key = write_pair(directory, issue_leaf(authority, names, now))
+    renew = partial(renew_certificates, directory, authority, names)
+    return Certificates(certificate=certificate, key=key, renew=renew, authority=file)
 
 
 def _names(host: str, advertised: str) -> tuple[str, ...]:

@@ -1,7 +1,10 @@
-"""Reviews that wait for an object that their pod arrived before: its owner, or its namespace.
+"""Reviews that wait, as suspended tasks without a thread: for their pod's owner or namespace, or for the first lists.
 
 A controller makes a workload's first pod as soon as it has seen the ReplicaSet, which may be before our watch has: in a
-few of 100 fresh Deployments, by up to 10 ms. A waiting review is a suspended task without a thread, woken by the watch.
+few of 100 fresh Deployments, by up to 10 ms. The watch wakes such a review.
+
+A replica is not ready before the cluster was listed, and so is not asked. But a single replica that starts again is: an
+answer that knows no Service would leave a pod without constraints for as long as it lives.
 """
 
 import asyncio
@@ -10,12 +13,16 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from webhook.admission import ReviewAnswer
+from webhook.cluster.feed import Feed
 from webhook.cluster.waiters import Waiters
 from webhook.core.index.owners import Awaited
 from webhook.metrics import Metrics
 
 _MAX_WAIT_SECONDS = 0.25  # 25 times what was ever missing; a pod whose owner never comes is held up no longer
 _SHARE = 0.25  # of the caller's remaining time
+# Of the caller's remaining time: the rest is more than the answer takes.
+_LISTS_SHARE = 0.75
+_LOOK_SECONDS = 0.02  # how much later than the lists the reviews go on
 # The reviews of one source (an address) that wait at once. Each holds a body of up to 256 KiB, usually 6 KiB. Further
 # reviews are answered at once.
 MAX_WAITING_REVIEWS = 256
@@ -30,7 +37,7 @@ class Judge(Protocol):
 
 
 class OwnerWait:
-    """See the module; for one event loop."""
+    """Reviews that wait for an object that their pod arrived before; for one event loop."""
 
     def __init__(self, arrivals: Waiters | None, metrics: Metrics) -> None:
         self._arrivals = arrivals
@@ -78,3 +85,42 @@ class OwnerWait:
             came.clear()
         self._metrics.waited("gave-up", loop.time() - began)
         return await judge(waited=True)
+
+
+class FirstLists:
+    """Whether the first lists are complete, for one event loop. Without a feed nothing is awaited."""
+
+    def __init__(self, feed: Feed | None, metrics: Metrics) -> None:
+        self._feed = feed
+        self._metrics = metrics
+        self._complete = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.awaited = feed is not None
+
+    def start(self) -> None:
+        """Look for the end of the first lists."""
+        if self._feed is not None:
+            self._task = asyncio.get_running_loop().create_task(self._look(self._feed))
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def wait(self, remaining: float) -> None:
+        """Return once the cluster is known, or most of the time is over. Connections bound how many wait."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(_LISTS_SHARE * remaining):
+                await self._complete.wait()
+        except TimeoutError:
+            self._metrics.waited("not-listed", loop.time() - began)
+        else:
+            self._metrics.waited("listed", loop.time() - began)
+
+    async def _look(self, feed: Feed) -> None:
+        while not feed.synced:  # noqa: ASYNC110 threads list, and no event is worth their while
+            await asyncio.sleep(_LOOK_SECONDS)
+        self.awaited = False
+        self._complete.set()
