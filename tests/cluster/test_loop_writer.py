@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from webhook.cluster import loop_writer
-from webhook.cluster.loop_writer import LoopWriter
+from webhook.cluster import feed
+from webhook.cluster.feed import LoopWriter
 
 
 def test_steps_are_taken_in_the_loop_and_in_their_order():
@@ -25,7 +25,7 @@ def test_steps_are_taken_in_the_loop_and_in_their_order():
 @pytest.mark.parametrize("threads", [1, 8])
 def test_the_loop_is_free_after_each_turn(monkeypatch, threads):
     """Of all threads together: 400 steps of half a millisecond are more than 100 turns, and others come in between."""
-    monkeypatch.setattr(loop_writer, "TURN_SECONDS", 0.001)
+    monkeypatch.setattr(feed, "TURN_SECONDS", 0.001)
 
     async def run():
         loop, between, ended = asyncio.get_running_loop(), [], []

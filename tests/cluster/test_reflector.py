@@ -79,7 +79,7 @@ def test_a_long_list_comes_in_pages_over_one_connection(api, tmp_path):
 def test_a_page_that_is_too_long_comes_in_smaller_ones(api, tmp_path, monkeypatch):
     """A pod has up to 9 MiB of JSON: 1.5 in etcd, each character of which may be written as six."""
     monkeypatch.setattr("webhook.cluster.connection.Stream.body.__defaults__", (10_000,))
-    monkeypatch.setattr("webhook.cluster.paging._SHORT_BYTES", 2_000)
+    monkeypatch.setattr("webhook.cluster.listing._SHORT_BYTES", 2_000)
     for number in range(30):
         api.put("pods", f"many-{number:02}", "shop", metadata={"annotations": {"x": "<" * (number < 20) * 2000}}, **POD)
     table = Table()

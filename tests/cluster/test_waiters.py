@@ -3,7 +3,7 @@
 import pytest
 from build import namespace, node, owner, pod
 
-from webhook.cluster.waiters import Waiters
+from webhook.cluster.feed import Waiters
 from webhook.core.index.owners import Awaited
 
 SET = Awaited(api_version="apps/v1", kind="ReplicaSet", namespace="shop", name="web-7d4")

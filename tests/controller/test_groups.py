@@ -263,7 +263,7 @@ def test_a_turn_that_takes_long_goes_on_in_the_next(api, replica, monkeypatch):
 @pytest.mark.parametrize(("most", "reason"), [(3, "InvalidSpec"), (4, "Planned")])
 def test_of_a_group_with_thousands_of_pods_nothing_is_said_but_that(api, replica, monkeypatch, most, reason):
     monkeypatch.setattr(group_status, "MOST_PODS", most)
-    monkeypatch.setattr(group_status, "_PAGE", 2)
+    monkeypatch.setattr("webhook.cluster.listing._PAGE", 2)
     add_group(api)
     add_shard(api, 0, "n-a", "n-b")
     add_shard(api, 1, "n-a", "n-c")

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from webhook import admission
 from webhook.admission import Engine
-from webhook.cluster.loop_writer import LoopWriter
-from webhook.cluster.waiters import Waiters
+from webhook.cluster.feed import LoopWriter, Waiters
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import DefaultsOverride, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.metrics import Metrics
+from webhook.server import waiting
 from webhook.server.waiting import MAX_OF_NAMESPACE, MAX_WAITING_REVIEWS, OwnerWait
 
 REFERENCE = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d4", "uid": "new", "controller": True}
@@ -286,7 +286,7 @@ def test_what_a_neighbour_writes_takes_no_place_of_the_api_servers():
 
 
 def test_a_caller_who_goes_away_leaves_room(monkeypatch):
-    monkeypatch.setattr(owner_wait, "MAX_WAITING_REVIEWS", 1)
+    monkeypatch.setattr(waiting, "MAX_WAITING_REVIEWS", 1)
     cluster = Cluster()
 
     async def play():

@@ -24,7 +24,7 @@ from webhook.core.nesting import read_nested
 from webhook.logs import bounded
 
 # The API server takes it for the manager of the fields that we write.
-USER_AGENT = "evenspread"
+USER_AGENT = FIELD_MANAGER = "evenspread"
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # client-go waits 32 s by default; here a person waits.
 _SECONDS = 10.0
@@ -37,6 +37,7 @@ _PAGE_BYTES = 32 * 1024 * 1024
 _STATUS_BYTES = 64 * 1024
 # As http.client.responses, without http.client, which takes ssl along.
 _PHRASES = {each.value: each.phrase for each in HTTPStatus}
+_FINE = (200, 201, 202)
 _BROKEN_OFF = "the connection ended in the middle of an answer"
 # More than the kinds that are watched; connections beyond this number would be closed instead of kept.
 _CONNECTIONS = 64
@@ -82,14 +83,15 @@ class Answer(Struct, frozen=True, kw_only=True):
     text: str = ""
     warnings: str = ""
 
-    def accepted(self, title: str) -> "Answer":
-        """The answer, if its status is 200.
+    def accepted(self, title: str = "") -> "Answer":
+        """The answer, if the server did as requested.
 
         Raises:
-            RefusedError: Another status; ``title`` names the object in its message.
+            RefusedError: It did not; ``title`` names the object in the message.
         """
-        if self.status != 200:
-            raise RefusedError(self.status, f"{title}: {self.content.get('message', '')}")
+        if self.status not in _FINE:
+            message = f"{title}: " * bool(title) + str(self.content.get("message", ""))
+            raise RefusedError(self.status, message, retry_after=self.retry_after)
         return self
 
 
@@ -239,6 +241,14 @@ class ApiServer:
             text="" if is_object else received.decode(errors="replace"),
             warnings=response.headers.get("Warning", ""),
         )
+
+    def apply(self, path: str, document: Mapping[str, Any]) -> Answer:
+        """Make the object what the document says, by server-side apply, whoever made it.
+
+        Errors: as `ask`.
+        """
+        query = f"fieldManager={FIELD_MANAGER}&force=true"
+        return self.ask("PATCH", f"{path}?{query}", document, media="application/apply-patch+yaml")
 
     @contextlib.contextmanager
     def open(self, path: str, *, silence_seconds: float = _SECONDS) -> Iterator[Stream]:

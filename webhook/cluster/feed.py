@@ -1,27 +1,35 @@
 """The live cluster: one reflector for each kind, each in its own thread, all into one index.
 
+    reflector's thread: decodes, hands over, waits   ->   event loop: a millisecond of steps, other work, the next
+
+In the webhook the event loop applies the changes, between reviews: so a review has one moment, and needs no lock. Who
+hands over waits for the end, so that each kind has one batch at most in memory that is not applied yet.
 If the API server is lost, the index stays as it is, and its age grows.
 """
 
 import asyncio
+import contextlib
 import ctypes
 import gc
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from functools import partial
 from itertools import chain
 
 from webhook.cluster.connection import ApiServer, ClusterError
-from webhook.cluster.loop_writer import LoopWriter, Step
 from webhook.cluster.reflector import Pace, Reflector, Standing, Timing
 from webhook.cluster.resources import Resource
-from webhook.cluster.waiters import Waiters
 from webhook.cluster.wire import Unread
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex, Event
-from webhook.core.index.objects import ApiObject, meta_of
+from webhook.core.index.objects import ApiObject, Namespace, Owner, meta_of
+from webhook.core.index.owners import Awaited
 from webhook.core.text import one_line
+from webhook.core.workloads.kinds import group_kind
 
 _VERSION_SECONDS = 600.0  # how often the API server's release is requested, to notice an upgrade
 _LOOK_SECONDS = 0.2  # until it is looked again whether all is listed; only `gc.freeze` waits for that
@@ -30,7 +38,84 @@ _STOP_SECONDS = 2.0  # for a thread to end; one that hangs in a read is a daemon
 # walks would take half of the time.
 _FREEZE = 2000
 
+# Of steps in a row, of which the last may end later. Of 100,000 pods on 5,000 nodes one took 6 µs, the longest 0.4 ms.
+TURN_SECONDS = 0.001
+
+Step = Callable[[], object]
+_Key = tuple[tuple[str, str], str, str]  # group and kind, namespace, name
+
 _log = logging.getLogger(__name__)
+
+
+class LoopWriter:
+    """Applies changes in the event loop. Call it from any thread but the loop's own."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._batches: deque[tuple[Iterator[Step], Future[None]]] = deque()
+
+    def __call__(self, steps: Iterable[Step]) -> None:
+        """Take the steps in the loop, in their order, and return after the last. Errors: what a step raises."""
+        done = Future[None]()
+        try:
+            self._loop.call_soon_threadsafe(self._begin, iter(steps), done)
+        except RuntimeError:  # the loop has ended, and nobody asks the index any more
+            return
+        done.result()
+
+    def _begin(self, steps: Iterator[Step], done: Future[None]) -> None:
+        self._batches.append((steps, done))
+        if len(self._batches) == 1:
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        until = time.perf_counter() + TURN_SECONDS
+        while self._batches:
+            steps, done = self._batches[0]
+            try:
+                for step in steps:
+                    step()
+                    if time.perf_counter() > until:
+                        self._loop.call_soon(self._turn)
+                        return
+            except Exception as error:  # noqa: BLE001 whoever waits has the boundary that logs it
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+            self._batches.popleft()
+
+
+class Waiters:
+    """Waiters by the object that they wait for.
+
+    Shape: for the event loop, which applies the events.
+    """
+
+    def __init__(self) -> None:
+        self._waiters: dict[_Key, list[Callable[[], None]]] = {}
+
+    @contextlib.contextmanager
+    def expecting(self, awaited: Awaited, wake: Callable[[], None]) -> Iterator[None]:
+        """Within the block, have ``wake`` called after every event of this object.
+
+        Shape: ``wake`` must neither block nor raise.
+        """
+        key = (group_kind(awaited.api_version, awaited.kind), awaited.namespace, awaited.name)
+        self._waiters.setdefault(key, []).append(wake)
+        try:
+            yield
+        finally:
+            self._waiters[key].remove(wake)
+            if not self._waiters[key]:
+                del self._waiters[key]
+
+    def told(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
+        """Wake the waiters of these objects; each looks itself whether it has what it needs."""
+        if not self._waiters:
+            return
+        keys = {key for event, value in changes if event != "DELETED" and (key := _key(value)) is not None}
+        for wake in [wake for key in keys for wake in self._waiters.get(key, ())]:
+            wake()
 
 
 class Feed:
@@ -190,3 +275,13 @@ def _hand_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def _key(value: ApiObject) -> _Key | None:
+    match value:
+        case Owner():
+            return group_kind(value.api_version, value.kind), value.meta.namespace, value.meta.name
+        case Namespace():
+            return ("", "Namespace"), "", value.meta.name
+        case _:
+            return None

@@ -30,7 +30,7 @@ from math import inf
 from msgspec import Struct
 
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError, SilenceError, Stream
-from webhook.cluster.paging import Paging
+from webhook.cluster.listing import Paging
 from webhook.cluster.resources import Resource
 from webhook.cluster.wire import Unread, nothing_but, read_change, read_page
 from webhook.core.api.types import ObjectMeta

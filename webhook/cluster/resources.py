@@ -1,7 +1,11 @@
-"""The kinds to watch, since answers depend on them, and their paths on the API server."""
+"""The kinds that answers depend on, their paths on the API server, and other kinds with pod templates that it has."""
+
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from webhook.cluster.connection import ApiServer, RefusedError
+from webhook.cluster.wire import read_group_versions, read_plurals
 from webhook.core.api import spread_group
 from webhook.core.api.types import TypeMeta
 from webhook.core.index.readers import Reader, reader
@@ -9,14 +13,17 @@ from webhook.core.policy.policy import Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import (
     DEPLOYMENT,
+    NATIVE,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
+    TEMPLATED,
     GroupKind,
     group_of,
     native_version,
     resource_name,
 )
+from webhook.core.workloads.operators import OPERATED
 from webhook.core.workloads.reading import has_template
 
 
@@ -110,3 +117,38 @@ def watched(policy: Policy) -> tuple[Resource, ...]:
         # The index keeps nothing of owners without a pod template.
         and has_template(api_version, kind, policy.workloads)
     )
+
+
+def with_workloads(server: ApiServer, policy: Policy) -> tuple[Resource, ...]:
+    """The kinds that the webhook watches, and every other kind with pod templates that the API server has.
+
+    Errors: ClusterError; RefusedError if the server does not list its groups.
+    """
+    resources: dict[GroupKind, Resource] = {}
+    for resource in (*watched(policy), *map(native, NATIVE), *_custom(server)):
+        group = group_of(resource.api_versions[0])
+        resources.setdefault((group, resource.kind), resource)
+    return tuple(resources.values())
+
+
+def _custom(server: ApiServer) -> Iterator[Resource]:
+    """The custom resources of known kinds that the server has, each in the first version that serves it."""
+    with server.open("/apis") as stream:
+        groups = read_group_versions(stream.body())
+    for group, versions in groups.items():
+        wanted = {kind for api_group, kind in (*TEMPLATED, *OPERATED) if api_group == group and "." in group}
+        for version in versions:
+            if not wanted:
+                break
+            plurals = _plurals(server, version)
+            for kind in sorted(wanted & plurals.keys()):
+                yield Resource(kind=kind, name=plurals[kind], api_versions=(version,), required=False)
+            wanted -= plurals.keys()
+
+
+def _plurals(server: ApiServer, api_version: str) -> Mapping[str, str]:
+    try:
+        with server.open(group_path(api_version)) as stream:
+            return read_plurals(stream.body())
+    except RefusedError:
+        return {}  # an aggregated API whose server is down, or a CRD that has just gone

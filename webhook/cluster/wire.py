@@ -87,13 +87,20 @@ def read_page(body: bytes, read: Reader) -> tuple[Page, list[Unread]]:
         pass  # at least one object is bad: decode them one by one
     except _UNREADABLE as error:
         raise ClusterError(f"a page that is no JSON: {bounded(str(error))}") from error
-    raw, values, unread = read_raw_page(body), list[ApiObject](), list[Unread]()
-    for item in raw.items or ():
+    raw = read_raw_page(body)
+    values, unread = read_items(raw, read)
+    return Page(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), unread
+
+
+def read_items(page: RawPage, read: Reader) -> tuple[list[ApiObject], list[Unread]]:
+    """The objects of a page, and those that cannot be decoded."""
+    values, unread = list[ApiObject](), list[Unread]()
+    for item in page.items or ():
         try:
             values.append(read_nested(read.value, bytes(item)))
         except _UNREADABLE as error:
             unread.append((named(item), str(error)))
-    return Page(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), unread
+    return values, unread
 
 
 def read_raw_page(body: bytes) -> RawPage:

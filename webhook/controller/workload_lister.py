@@ -12,9 +12,8 @@ import msgspec
 from msgspec import Raw
 
 from webhook.cluster.connection import ApiServer, RefusedError
-from webhook.cluster.discovery import with_workloads
 from webhook.cluster.listing import NotListedError, Pause, list_pages
-from webhook.cluster.resources import Resource
+from webhook.cluster.resources import Resource, with_workloads
 from webhook.cluster.unowned_pods import Stray
 from webhook.core.api.types import Named, TypeMeta
 from webhook.core.decoders import decoder_of

@@ -13,8 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from webhook.admission import ReviewAnswer
-from webhook.cluster.feed import Feed
-from webhook.cluster.waiters import Waiters
+from webhook.cluster.feed import Feed, Waiters
 from webhook.core.index.owners import Awaited
 from webhook.metrics import Metrics
 

@@ -8,9 +8,8 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from webhook.cluster.connection import ClusterError, RefusedError
-from webhook.cluster.discovery import with_workloads
 from webhook.cluster.live import Live, loss, read_kinds, unreachable
-from webhook.cluster.resources import watched
+from webhook.cluster.resources import watched, with_workloads
 from webhook.core.api.types import TypeMeta
 from webhook.core.policy.policy import Policy
 from webhook.snapshot.load import Header, SnapshotError, absent, read_header, read_items

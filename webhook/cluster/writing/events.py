@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from webhook.cluster.connection import Answer, ApiServer, RefusedError
+from webhook.cluster.connection import ApiServer
 
 EVENTS_API = "events.k8s.io/v1"
 _EXISTS = 409
@@ -24,7 +24,7 @@ def tell(server: ApiServer, event: Mapping[str, Any]) -> bool:
     answer = server.ask("POST", _path(event), event)
     if answer.status == _EXISTS:
         return False
-    _accepted(answer)
+    answer.accepted()
     return True
 
 
@@ -37,14 +37,8 @@ def tell_again(server: ApiServer, event: Mapping[str, Any], count: int, time: st
     """
     path = f"{_path(event)}/{quote(event['metadata']['name'])}"
     series = {"series": {"count": count, "lastObservedTime": time}}
-    _accepted(server.ask("PATCH", path, series, media="application/merge-patch+json"))
+    server.ask("PATCH", path, series, media="application/merge-patch+json").accepted()
 
 
 def _path(event: Mapping[str, Any]) -> str:
     return f"/apis/{EVENTS_API}/namespaces/{quote(event['metadata']['namespace'])}/events"
-
-
-def _accepted(answer: Answer) -> None:
-    if answer.status not in {200, 201}:
-        message = str(answer.content.get("message", ""))
-        raise RefusedError(answer.status, message, retry_after=answer.retry_after)

@@ -8,18 +8,17 @@ Source: kubernetes.io/docs/reference/using-api/server-side-apply; apiextensions 
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
-from webhook.cluster.connection import ApiServer, TooLongError
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.listing import list_labelled
 from webhook.cluster.resources import Resource, group_path
-from webhook.cluster.wire import read_page
-from webhook.cluster.writing.reports import FIELD_MANAGER, accepted
+from webhook.cluster.wire import read_items
 from webhook.core.api.spread_group import API_VERSION, KIND, RESOURCE, SpreadGroup
 from webhook.core.api.types import Pod
 from webhook.core.scan.group_members import MOST_PODS
 
-_PODS = Resource(kind="Pod", name="pods")
-_PAGE = 100
+_PODS = Resource(kind="Pod", name="pods").reader("v1")
 _GONE = 404
 
 
@@ -31,8 +30,7 @@ def read_status_of(server: ApiServer, of: SpreadGroup) -> object | None:
     answer = server.ask("GET", _path(of))
     if answer.status == _GONE or (answer.content.get("metadata") or {}).get("uid", of.meta.uid) != of.meta.uid:
         return None
-    accepted(answer)
-    return answer.content.get("status") or {}
+    return answer.accepted().content.get("status") or {}
 
 
 def put_status(server: ApiServer, of: SpreadGroup, status: Mapping[str, Any]) -> None:
@@ -42,35 +40,21 @@ def put_status(server: ApiServer, of: SpreadGroup, status: Mapping[str, Any]) ->
     """
     meta = {"name": of.meta.name, "namespace": of.meta.namespace, "uid": of.meta.uid}
     document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": meta, "status": status}
-    query = urlencode({"fieldManager": FIELD_MANAGER, "force": "true"})
-    accepted(server.ask("PATCH", f"{_path(of)}/status?{query}", document, media="application/apply-patch+yaml"))
+    server.apply(f"{_path(of)}/status", document).accepted()
 
 
 def pods_of(server: ApiServer, namespace: str, selector: str) -> list[Pod] | None:
     """The namespace's pods that a selector matches; None of more than `MOST_PODS`. One that cannot be read is left out.
 
-    Shape: where a page is too long, one pod is requested, and then more again, as lists for watches do.
     Errors: as `read_status_of`.
     """
-    found, limit = list[Pod](), _PAGE
-    query = {"labelSelector": selector}
-    while True:
-        asked = urlencode(query | {"limit": str(limit)})
-        try:
-            with server.open(f"/api/v1/namespaces/{quote(namespace)}/pods?{asked}") as stream:
-                page, _ = read_page(stream.body(), _PODS.reader("v1"))
-        except TooLongError:
-            if limit == 1:
-                raise
-            limit = 1
-            continue
-        limit = min(2 * limit, _PAGE)
-        found += (each for each in page.values if isinstance(each, Pod))
-        if len(found) > MOST_PODS:
+    pods = list[Pod]()
+    for page in list_labelled(server, f"/api/v1/namespaces/{quote(namespace)}/pods", selector):
+        values, _ = read_items(page, _PODS)
+        pods += (each for each in values if isinstance(each, Pod))
+        if len(pods) > MOST_PODS:
             return None
-        if not page.more:
-            return found
-        query["continue"] = page.more
+    return pods
 
 
 def _path(of: SpreadGroup) -> str:

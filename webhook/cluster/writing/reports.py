@@ -8,23 +8,20 @@ Source: openreports/reports-api v0.2.1 config/crd; kyverno v1.19.1 config/crds/p
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Raw, Struct
 
-from webhook.cluster.connection import Answer, ApiServer, ClusterError, RefusedError, TooLongError
+from webhook.cluster.connection import FIELD_MANAGER, ApiServer, ClusterError, RefusedError
+from webhook.cluster.listing import list_labelled
 from webhook.cluster.resources import group_path
-from webhook.cluster.wire import read_plurals, read_raw_page
+from webhook.cluster.wire import read_plurals
 from webhook.core.api.well_known import APP_MANAGED_BY
 from webhook.core.decoders import decoder_of
 from webhook.core.nesting import read_nested
 
-FIELD_MANAGER = "evenspread"
-_PAGE = 100
-_SILENCE_SECONDS = 30.0
 _ABSENT, _GONE = 404, 410
-_FINE = (200, 201, 202)
 # About the one object: it was changed at the same time (409), is not valid (422) or too large (413) for the server.
 _OF_ONE_OBJECT = (409, 413, 422)
 _NO_NAMESPACE = 'namespaces "'
@@ -51,30 +48,17 @@ class ReportStore(Struct, frozen=True):
 
         Errors: ClusterError; RefusedError where the API server says no.
         """
-        query, again, limit = {"labelSelector": f"{APP_MANAGED_BY}={FIELD_MANAGER}"}, False, _PAGE
-        while True:
-            query["limit"] = str(limit)
-            try:
-                with self.server.open(f"{self._path()}?{urlencode(query)}", silence_seconds=_SILENCE_SECONDS) as stream:
-                    page = read_raw_page(stream.body())
-            except RefusedError as refusal:
-                if refusal.status != _GONE or again:
-                    raise
-                # The token of the page is too old: from the start, once.
-                again = True
-                query.pop("continue", None)
-                continue
-            except TooLongError:
-                # Anybody may put our label on reports, each as large as etcd takes.
-                if limit == 1:
-                    raise
-                limit = 1
-                continue
-            limit = min(limit * 2, _PAGE)
+        try:
+            yield from self._ours()
+        except RefusedError as refusal:
+            if refusal.status != _GONE:
+                raise
+            # The token of a page is too old: from the start, once.
+            yield from self._ours()
+
+    def _ours(self) -> Iterator[Mapping[str, Any]]:
+        for page in list_labelled(self.server, self._path(), f"{APP_MANAGED_BY}={FIELD_MANAGER}"):
             yield from map(_decoded, page.items or ())
-            if not page.metadata.continue_:
-                return
-            query["continue"] = page.metadata.continue_
 
     def put(self, document: Mapping[str, Any]) -> None:
         """Make the report of this name in this namespace what the document says.
@@ -82,9 +66,7 @@ class ReportStore(Struct, frozen=True):
         Errors: ClusterError; RefusedError where the API server says no.
         """
         meta = document["metadata"]
-        query = urlencode({"fieldManager": FIELD_MANAGER, "force": "true"})
-        path = f"{self._path(meta['namespace'])}/{quote(meta['name'])}?{query}"
-        accepted(self.server.ask("PATCH", path, document, media="application/apply-patch+yaml"))
+        self.server.apply(f"{self._path(meta['namespace'])}/{quote(meta['name'])}", document).accepted()
 
     def remove(self, namespace: str, name: str) -> None:
         """Take it away, unless somebody else has.
@@ -93,7 +75,7 @@ class ReportStore(Struct, frozen=True):
         """
         answer = self.server.ask("DELETE", f"{self._path(namespace)}/{quote(name)}")
         if answer.status != _ABSENT:
-            accepted(answer)
+            answer.accepted()
 
     def _path(self, namespace: str = "") -> str:
         within = f"/namespaces/{quote(namespace)}" if namespace else ""
@@ -124,13 +106,6 @@ def is_of_one_object(refusal: RefusedError) -> bool:
     if refusal.status in _NOT_ADMITTED:
         return not any(words in told for words in _NO_PERMISSION)
     return refusal.status in _OF_ONE_OBJECT or _NO_NAMESPACE in told or _FULL in told
-
-
-def accepted(answer: Answer) -> None:
-    """Go on where the API server has taken a write. Errors: RefusedError."""
-    if answer.status not in _FINE:
-        message = str(answer.content.get("message", ""))
-        raise RefusedError(answer.status, message, retry_after=answer.retry_after)
 
 
 def _decoded(raw: Raw) -> Mapping[str, Any]:
