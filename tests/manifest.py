@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.context import Context
-from webhook.core.policy.policy import Defaults, Messages, Mode, Policy
+from webhook.core.policy.policy import Annotations, Defaults, Messages, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import examine, review
 
@@ -26,7 +26,7 @@ PLAIN = Policy(
     capacity="auto",
     defaults=Defaults(mode="observe", default_constraints=(), match_label_keys="auto"),
     scheduler_names=("default-scheduler",),
-    annotation_exempt="warnings",
+    annotations=Annotations(exempt="warnings"),
     messages=Messages(detail="own-namespace"),
     max_staleness_seconds=60.0,
 )

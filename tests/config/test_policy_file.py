@@ -6,6 +6,7 @@ from webhook.config import ConfigError, parse_policy
 from webhook.core.api.selectors import EVERYTHING, selector_from_labels
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.policy.policy import (
+    Annotations,
     DefaultConstraint,
     Defaults,
     DefaultsOverride,
@@ -129,7 +130,7 @@ def test_every_field_arrives_in_the_policy():
                 expires="2027-03-31",
             ),
         ),
-        annotation_exempt="denials",
+        annotations=Annotations(exempt="denials"),
         messages=Messages(detail="full", docs_url="https://example.com", footer="Ask #platform"),
         max_staleness_seconds=90.0,
     )

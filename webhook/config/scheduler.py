@@ -16,9 +16,9 @@ from webhook.config.faults import ConfigError, ConfigFault, Path, parse_path, re
 from webhook.config.kubernetes_checks import upstream_fault
 from webhook.core.api.types import NodeAffinity
 from webhook.core.decoders import converted
-from webhook.core.scheduler.args import SYSTEM, ArgsError, PodTopologySpreadArgs, decode_args, validate_args
+from webhook.core.scheduler.args import ArgsError, PodTopologySpreadArgs, decode_args, validate_args
 from webhook.core.scheduler.problem import FILTERS, OTHER_FILTERS
-from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
+from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, DefaultingType, SchedulerProfile
 
 SCHEDULER_API_VERSION = "kubescheduler.config.k8s.io/v1"
 # The filters of the default profile: those that verdicts know, and those that they do not look at.
@@ -113,7 +113,7 @@ class _Reading:
 
 
 def _profile(reading: _Reading, index: int, profile: _Profile) -> SchedulerProfile:
-    spread, affinity, fit = PodTopologySpreadArgs(defaulting_type=SYSTEM), _AffinityArgs(), _FitArgs()
+    spread, affinity, fit = PodTopologySpreadArgs(defaulting_type=DefaultingType.SYSTEM), _AffinityArgs(), _FitArgs()
     for number, config in enumerate(profile.plugin_config or ()):
         path: Path = ("profiles", index, "pluginConfig", number, "args")
         match config.name:
@@ -126,7 +126,7 @@ def _profile(reading: _Reading, index: int, profile: _Profile) -> SchedulerProfi
     return SchedulerProfile(
         name=profile.scheduler_name or DEFAULT_SCHEDULER,
         disabled_filters=_disabled_filters(profile.plugins or _Plugins()),
-        defaulting_type=spread.defaulting_type,
+        defaulting_type=DefaultingType.LIST if spread.defaulting_type == DefaultingType.LIST else DefaultingType.SYSTEM,
         default_constraints=spread.constraints,
         added_affinity=affinity.added_affinity,
         ignored_resources=fit.ignored_resources or (),
@@ -140,7 +140,7 @@ def _spread_args(reading: _Reading, args: Mapping[str, object] | None, path: Pat
         spread = decode_args(msgspec.json.encode(args), f".{render_path(path[:-1])}")
     except ArgsError as error:
         reading.faults.append(reading.document.fault(path, str(error)))
-        return PodTopologySpreadArgs(defaulting_type=SYSTEM)
+        return PodTopologySpreadArgs(defaulting_type=DefaultingType.SYSTEM)
     reading.faults += [upstream_fault(reading.document, error, path) for error in validate_args(spread)]
     return spread
 

@@ -12,7 +12,7 @@ from manifest import DENY, RECENT, TODAY, decide, examined, headline, request, w
 from msgspec.structs import replace
 
 from webhook.core.context import Context
-from webhook.core.policy.policy import Exemption, Match, Mode, NamespaceCeiling, NamespaceMatch, Policy
+from webhook.core.policy.policy import Annotations, Exemption, Match, Mode, NamespaceCeiling, NamespaceMatch, Policy
 from webhook.core.review.judging import Judged, never_denied_for_places
 from webhook.core.review.review import examine, review
 from webhook.core.rules.frame.rule import Finding, Severity
@@ -289,7 +289,7 @@ def test_exemptions_of_the_configuration(policy, expected):
 )
 @pytest.mark.parametrize("place", ["object", "template"])
 def test_the_annotation_exempts_as_far_as_it_may(allows, mode, expected, place):
-    policy = replace(DENY, rules={"selector-not-self": mode}, annotation_exempt=allows)
+    policy = replace(DENY, rules={"selector-not-self": mode}, annotations=Annotations(exempt=allows))
     manifest = deployment(WRONG)
     annotations = {"annotations": {"evenspread.io/exempt": "selector-null, selector-not-self"}}
     (manifest if place == "object" else manifest["spec"]["template"])["metadata"].update(annotations)

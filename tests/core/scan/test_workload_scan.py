@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from scans import context, lines, scanned, snapshot_of
 
 from webhook.core.context import Context
-from webhook.core.policy.policy import Mode
+from webhook.core.policy.policy import Annotations, Mode
 from webhook.core.scan import smallest_fix, waiting_pods, workload_scan
 from webhook.core.scan.as_values import cluster_values
 from webhook.core.scan.cluster_scan import cluster_scan
@@ -175,7 +175,7 @@ def test_what_would_be_refused():
     assert {str(each.mode) for each in found.findings} == {"audit"}
     exempted = web("zone hard 1 app=other")
     exempted["metadata"]["annotations"] = {"evenspread.io/exempt": "selector-not-self"}
-    silent = replace(strict, annotation_exempt="denials")
+    silent = replace(strict, annotations=Annotations(exempt="denials"))
     assert one("a: a0 | b: b0", exempted, policy=silent).would_deny == ()
 
 

@@ -17,6 +17,7 @@ from webhook.cli.checking.same_file import same_file_indexes
 from webhook.cli.cluster_source import put
 from webhook.cli.frame import Frame
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
+from webhook.core.policy.policy import TooLarge
 from webhook.core.review.decision import Examination
 from webhook.core.review.review import examine
 from webhook.core.rules.constraint.api import WRONG_TYPE
@@ -124,7 +125,7 @@ def _too_large(manifest: Manifest, examined: Examination, frame: Frame) -> Itera
         path = workload.templates[0].constraints_path
         skipped = "all rules" if limit in IMMENSE else plural(rules[limit], "rule")
         message = f"{manifest.title}: {limit}: {skipped} skipped this object"
-        yield manifest.fault(path, message, fatal=frame.policy.too_large != "allow")
+        yield manifest.fault(path, message, fatal=frame.policy.too_large != TooLarge.ALLOW)
 
 
 class CheckRun:

@@ -22,7 +22,7 @@ from webhook.core.api.well_known import (
     NAMESPACE_NAME,
     SKIP_ANNOTATION,
 )
-from webhook.core.policy.policy import Defaults
+from webhook.core.policy.policy import Defaults, FallbackMode
 from webhook.core.workloads.kinds import KINDS, MADE_BY, POD, SCALED, resource_name
 
 REGISTRATION_NAME = "evenspread-local"
@@ -132,7 +132,7 @@ def configurations(url: str, ca: bytes, defaults: Defaults, *, groups: bool = Fa
     """
     made = [_configuration("Validating", [_webhook(_VALIDATE, url, ca)])]
     mutating = list[dict[str, Any]]()
-    if defaults.mode == "inject":
+    if defaults.injects:
         conditions = {name: cel for name, cel in _TO_MUTATE.items() if name not in _unneeded(defaults)}
         of_pods = _Webhook("mutate.evenspread.io", "mutate", (_PODS,), conditions)
         mutating.append(_webhook(of_pods, url, ca) | {"reinvocationPolicy": "IfNeeded"})
@@ -153,9 +153,9 @@ def has_groups(server: ApiServer) -> bool:
 def _unneeded(defaults: Defaults) -> tuple[str, ...]:
     """The conditions that would keep pods away whose own constraints may be changed, or let in those whose may not."""
     strict, asking = "declares-no-constraint", "declares-no-constraint-or-asks-for-fallback"
-    if defaults.fill_null_selector or defaults.fallback == "always":
+    if defaults.fill_null_selector or defaults.fallback == FallbackMode.ALWAYS:
         return strict, asking
-    return (asking,) if defaults.fallback == "off" else (strict,)
+    return (asking,) if defaults.fallback == FallbackMode.OFF else (strict,)
 
 
 def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed: bool = False) -> None:

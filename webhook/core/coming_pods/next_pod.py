@@ -125,7 +125,7 @@ def after_admission(template: PodTemplate, namespace: str, within: Context, *, p
     if not posted:
         return AdmittedPod(as_created(pod, version), injected)
     facts = facts_for(pod, index)
-    if policy.defaults.mode == "inject":
+    if policy.defaults.injects:
         # kube-apiserver runs its own plugins before webhooks: injection sees the nodes that a RuntimeClass chooses.
         seen = replace(template, spec=admitted(as_decoded(pod, version), facts).pod_spec)
         result = inject(seen, namespace, within, waited=True)

@@ -23,7 +23,7 @@ from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Operation, annotating, barred
 from webhook.core.explain.reliefs import without_limits
 from webhook.core.policy.capacity import grows
-from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.policy.policy import FallbackMode, Policy, profile_for
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import Problem, may_preempt, take
 
@@ -52,7 +52,9 @@ class Fallback(Struct, frozen=True, kw_only=True):
 def is_wanted(pod: PodTemplate, policy: Policy) -> bool:
     """Whether hard constraints of this pod may give way: by the policy, and by the pod's annotation."""
     allowed, wish = policy.defaults.fallback, (pod.meta.annotations or {}).get(FALLBACK_ANNOTATION, "")
-    if allowed == "off" or wish == "false" or wish.startswith(_RECORD) or not (wish or allowed == "always"):
+    if allowed == FallbackMode.OFF or wish == "false" or wish.startswith(_RECORD):
+        return False
+    if not wish and allowed != FallbackMode.ALWAYS:
         return False
     return barred(pod, policy) is None and not pod.pod_spec.scheduling_gates
 
@@ -120,7 +122,7 @@ def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
     return Fallback(
         constraints=left,
         record=record,
-        patch=(*operations, noted) if within.policy.defaults.mode == "inject" else (),
+        patch=(*operations, noted) if within.policy.defaults.injects else (),
     )
 
 

@@ -43,10 +43,18 @@ from webhook.core.decoders import decoder_of
 from webhook.core.index.owners import Awaited, controller_kind, find_owner, most_replicas, owner_selector
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import domain_count, has_karpenter
-from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride, Policy, override_for
+from webhook.core.policy.policy import (
+    DefaultConstraint,
+    Defaults,
+    DefaultsMode,
+    DefaultsOverride,
+    Policy,
+    RevisionKeys,
+    override_for,
+)
 from webhook.core.scheduler.plugins.default_selector import default_selector, label_selector
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
-from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS
+from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS, DefaultingType
 from webhook.core.workloads.kinds import DAEMON_SET, JOB, REPLICA_SET, REVISIONED, SELECTING, group_kind
 from webhook.core.yaml_flow import plain
 
@@ -126,7 +134,7 @@ def inject(pod: PodTemplate, namespace: str, within: Context, *, waited: bool = 
     if defaults are only observed, which is not worth a wait.
     Source: podtopologyspread/common.go ``buildDefaultConstraints``.
     """
-    waited = waited or within.policy.defaults.mode != "inject"
+    waited = waited or not within.policy.defaults.injects
     result = _decide(pod, namespace, within, waited=waited)
     # The API server would blame the user for our constraints. Defaults are also validated when they are read.
     if isinstance(result, Injection) and validate_constraints(result.constraints, pod.labels, "", within.version):
@@ -167,7 +175,7 @@ def barred(pod: PodTemplate, policy: Policy, *, own: bool = False) -> SkipReason
     known = {None, JOB, DAEMON_SET, *SELECTING, *(group_kind(*owner) for owner in defaults.owners)}
     # The first that holds is what users read, so what they chose themselves comes before what we cannot know.
     checks = (
-        (defaults.mode == "off", SkipReason.OFF),
+        (defaults.mode == DefaultsMode.OFF, SkipReason.OFF),
         (opted_out(pod.meta), SkipReason.OPTED_OUT),
         (MIRROR_ANNOTATION in annotations, SkipReason.MIRROR),
         (bool(spec.node_name), SkipReason.HAS_NODE),
@@ -217,7 +225,7 @@ def _defaults(
 ) -> Injection | Skip:
     defaults = policy.defaults
     wanted = defaults.default_constraints if override is None else override.default_constraints
-    if override is None and defaults.defaulting_type == "System":
+    if override is None and defaults.defaulting_type == DefaultingType.SYSTEM:
         wanted = tuple(DefaultConstraint(constraint=constraint) for constraint in SYSTEM_CONSTRAINTS)
     # Karpenter takes the minimum over hosts as 0, and would add a node for each pod.
     grows = not defaults.accept_node_growth and has_karpenter(index.nodes.view())
@@ -284,7 +292,7 @@ def _complete(
 ) -> SpreadConstraint:
     """The default constraint for this pod, with its selector and the key of its revision label."""
     keys: dict[str, None] = {}
-    if defaults.match_label_keys == "auto":
+    if defaults.match_label_keys == RevisionKeys.AUTO:
         keys = dict.fromkeys(constraint.match_label_keys or ())
         if controller_kind(pod) == REPLICA_SET:
             keys |= dict.fromkeys([label for label in REVISIONED.values() if label in pod.labels][:1])
@@ -324,7 +332,7 @@ def _with_record(
     noted = annotating(pod.meta.annotations, INJECTED_ANNOTATION, msgspec.json.encode(injection.record).decode())
     if noted is None:
         return Skip(SkipReason.NO_ROOM)
-    if defaults.mode != "inject":
+    if not defaults.injects:
         return injection
     return replace(injection, patch=(*operations, noted))
 

@@ -227,9 +227,7 @@ def _strict_name(profile: SchedulerProfile) -> str:
 def _injects(defaults: Defaults) -> bool:
     """Whether our webhook may add hard constraints to a pod."""
     given = (*defaults.default_constraints, *(each for of in defaults.overrides for each in of.default_constraints))
-    return defaults.mode == "inject" and any(
-        each.constraint.hard or each.hard_when_domains is not None for each in given
-    )
+    return defaults.injects and any(each.constraint.hard or each.hard_when_domains is not None for each in given)
 
 
 def _no_cap(group: Group, shards: Sequence[Shard]) -> SpreadConstraint:

@@ -5,7 +5,7 @@ Both are cheap enough for every review: the node table has the set of label keys
 
 from webhook.core.api.well_known import NODE_POOL, PROVISIONER
 from webhook.core.index.nodes import NodeView
-from webhook.core.policy.policy import Policy
+from webhook.core.policy.policy import Capacity, Policy
 
 # Labels of the nodes that Karpenter makes; the second until its release 0.32.
 KARPENTER_LABELS = frozenset({NODE_POOL, PROVISIONER})
@@ -22,7 +22,9 @@ def grows(policy: Policy, nodes: NodeView) -> bool:
 
     Shape: ``capacity`` of the configuration decides; ``auto`` means growing if any node has the label of a node pool.
     """
-    return policy.capacity == "growing" or (policy.capacity == "auto" and not POOL_LABELS.isdisjoint(nodes.keys))
+    if policy.capacity == Capacity.AUTO:
+        return not POOL_LABELS.isdisjoint(nodes.keys)
+    return policy.capacity == Capacity.GROWING
 
 
 def has_karpenter(nodes: NodeView) -> bool:

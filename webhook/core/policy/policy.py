@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from webhook.core.api.selectors import EVERYTHING, Selector
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.well_known import CEILING_LABEL, HOSTNAME, NAMESPACE_NAME
-from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
+from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, DefaultingType, SchedulerProfile
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 
@@ -41,6 +41,78 @@ class Mode(StrEnum):
         return self if self.rank <= ceiling.rank else ceiling
 
 
+class Capacity(StrEnum):
+    """Whether nodes can be added to the cluster. AUTO goes by the labels of the nodes."""
+
+    AUTO = "auto"
+    FIXED = "fixed"
+    GROWING = "growing"
+
+
+class DenyFrom(StrEnum):
+    """The least severity at which a rule on `Mode.WARN` denies."""
+
+    NONE = "none"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class NamespaceLabel(StrEnum):
+    """What a namespace's label may do to its ceiling. DEFAULT is RAISE where the ceiling is deny, else ANY."""
+
+    DEFAULT = ""
+    RAISE = "raise"
+    ANY = "any"
+    NONE = "none"
+
+
+class TooLarge(StrEnum):
+    """The answer of a rule on `Mode.DENY` for an object that it cannot examine."""
+
+    DENY = "deny"
+    ALLOW = "allow"
+
+
+class Exempts(StrEnum):
+    """What an object's own annotation exempts it from."""
+
+    NONE = "none"
+    WARNINGS = "warnings"
+    DENIALS = "denials"
+
+
+class DefaultsMode(StrEnum):
+    """What happens to a pod without constraints."""
+
+    OFF = "off"
+    OBSERVE = "observe"
+    INJECT = "inject"
+
+
+class RevisionKeys(StrEnum):
+    """Whether injected constraints get the label of the revision as a matchLabelKey."""
+
+    AUTO = "auto"
+    OFF = "off"
+
+
+class FallbackMode(StrEnum):
+    """When a hard constraint that cannot be met becomes soft. ANNOTATION: for pods that ask for it."""
+
+    OFF = "off"
+    ANNOTATION = "annotation"
+    ALWAYS = "always"
+
+
+class Detail(StrEnum):
+    """What of the cluster messages may name."""
+
+    MINIMAL = "minimal"
+    OWN_NAMESPACE = "own-namespace"
+    FULL = "full"
+
+
 _RANKS = {Mode.OFF: 0, Mode.AUDIT: 1, Mode.WARN: 2, Mode.DENY: 3}
 _MODES = {mode.value: mode for mode in Mode}
 
@@ -59,7 +131,7 @@ class MatchedObject(Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
 
 
-class Match(Struct, frozen=True, kw_only=True):
+class Match(Struct, frozen=True, kw_only=True, rename="camel"):
     """The objects that an exemption applies to: every field that is given has to match."""
 
     namespace: str | None = None
@@ -79,21 +151,21 @@ class Match(Struct, frozen=True, kw_only=True):
         )
 
 
-class NamespaceMatch(Struct, frozen=True, kw_only=True):
+class NamespaceMatch(Struct, frozen=True, kw_only=True, rename="camel"):
     """The namespaces that a ceiling applies to: every field that is given has to match."""
 
     names: tuple[str, ...] | None = None
     namespace_selector: Selector = EVERYTHING
 
 
-class NamespaceCeiling(Struct, frozen=True, kw_only=True):
+class NamespaceCeiling(Struct, frozen=True, kw_only=True, rename="camel"):
     """The highest mode that a rule has in some namespaces, whatever is configured for it."""
 
     match: NamespaceMatch
     ceiling: Mode
 
 
-class Exemption(Struct, frozen=True, kw_only=True):
+class Exemption(Struct, frozen=True, kw_only=True, rename="camel"):
     """Objects for which a rule is at most audited; ``expires`` is the last day (UTC) that it holds, an ISO date."""
 
     rule: str
@@ -102,14 +174,14 @@ class Exemption(Struct, frozen=True, kw_only=True):
     expires: str | None = None
 
 
-class DefaultConstraint(Struct, frozen=True, kw_only=True):
+class DefaultConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
     """A default constraint: the fields of PodTopologySpreadArgs, and from how many domains on it is hard."""
 
     constraint: SpreadConstraint
     hard_when_domains: int | None = None
 
 
-class DefaultsOverride(Struct, frozen=True, kw_only=True):
+class DefaultsOverride(Struct, frozen=True, kw_only=True, rename="camel"):
     """Default constraints for some pods, in place of the general ones; of several that apply, the first.
 
     Unit: ``min_replicas`` are the pods that the workload may have; None where it applies to any number.
@@ -125,25 +197,31 @@ class DefaultsOverride(Struct, frozen=True, kw_only=True):
 class Defaults(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a pod without constraints gets, and whether.
 
-    Shape: ``owners`` are further kinds whose pods get defaults. ``fallback`` says when a hard constraint that cannot be
-    met becomes soft; ``accept_node_growth`` whether defaults by hostname are injected where Karpenter would add nodes.
+    Attributes:
+        owners: Further kinds whose pods get defaults, each as API version and kind.
+        accept_node_growth: Whether defaults by hostname are injected where Karpenter would add nodes.
     """
 
-    mode: str = "observe"  # off | observe | inject
-    defaulting_type: str = "List"  # List | System
+    mode: DefaultsMode = DefaultsMode.OBSERVE
+    defaulting_type: DefaultingType = DefaultingType.LIST
     default_constraints: tuple[DefaultConstraint, ...] = ()
     overrides: tuple[DefaultsOverride, ...] = ()
-    match_label_keys: str = "auto"  # auto | off
+    match_label_keys: RevisionKeys = RevisionKeys.AUTO
     fill_null_selector: bool = False
-    owners: tuple[tuple[str, str], ...] = ()  # (apiVersion, kind)
-    fallback: str = "annotation"  # off | annotation | always
+    owners: tuple[tuple[str, str], ...] = ()
+    fallback: FallbackMode = FallbackMode.ANNOTATION
     accept_node_growth: bool = False
+
+    @property
+    def injects(self) -> bool:
+        """Whether pods are patched."""
+        return self.mode == DefaultsMode.INJECT
 
 
 class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
     """How messages are written, and what of the cluster they may name."""
 
-    detail: str = "own-namespace"  # minimal | own-namespace | full
+    detail: Detail = Detail.OWN_NAMESPACE
     docs_url: str = field(default="", name="docsURL")
     footer: str = ""
 
@@ -153,11 +231,11 @@ class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
         Shape: ``offline`` is true of the command line, whose user has read the cluster. Whoever may create an object
         need not be allowed to see those of others, and a webhook is asked by anybody who reaches it.
         """
-        return self.detail == "full" or (offline and self.detail != "minimal")
+        return self.detail == Detail.FULL or (offline and self.detail != Detail.MINIMAL)
 
     def count_others(self, *, offline: bool) -> bool:
         """Whether the pods and workloads of others may be counted; that there are some is told in any case."""
-        return self.detail == "full" or offline
+        return self.detail == Detail.FULL or offline
 
     def name_keys(self, *, offline: bool) -> bool:
         """Whether a label key of the nodes may be named that the object does not have, and no cluster has by itself."""
@@ -165,7 +243,13 @@ class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
 
     def name_domains(self, key: str) -> bool:
         """Whether domains of the topology key may be named; those of hosts are names of nodes."""
-        return self.detail == "full" or (self.detail != "minimal" and key != HOSTNAME)
+        return self.detail == Detail.FULL or (self.detail != Detail.MINIMAL and key != HOSTNAME)
+
+
+class Annotations(Struct, frozen=True, kw_only=True):
+    """What the annotations of objects may do."""
+
+    exempt: Exempts = Exempts.WARNINGS
 
 
 class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -173,24 +257,24 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
 
     ceiling: Mode = Mode.WARN
     rules_version: str = "1.0"
-    capacity: str = "auto"  # auto | fixed | growing
+    capacity: Capacity = Capacity.AUTO
     domains: Mapping[str, tuple[str, ...]] = {}
     scheduler_configuration: str = ""
     scheduler_profiles: tuple[SchedulerProfile, ...] = ()  # what stands in that file
     rules: Mapping[str, Mode] = {}
-    deny_from: str = "none"  # none | high | medium | low
+    deny_from: DenyFrom = DenyFrom.NONE
     stuck_threshold: float = 0.01
     namespaces: tuple[NamespaceCeiling, ...] = ()
-    namespace_label: str = ""  # raise | any | none; empty: raise once the ceiling is deny, else any
+    namespace_label: NamespaceLabel = NamespaceLabel.DEFAULT
     defaults: Defaults = Defaults()
     workloads: tuple[EmbeddedKind, ...] = ()
     scheduler_names: tuple[str, ...] = (DEFAULT_SCHEDULER,)
     controllers: tuple[str, ...] = ()  # users, beside Kubernetes' own controllers
-    too_large: str = "deny"  # deny | allow
+    too_large: TooLarge = TooLarge.DENY
     exemptions: tuple[Exemption, ...] = ()
-    annotation_exempt: str = "warnings"  # none | warnings | denials
+    annotations: Annotations = Annotations()
     messages: Messages = Messages()
-    max_staleness_seconds: float = 60.0
+    max_staleness_seconds: float = field(default=60.0, name="maxStaleness")
 
 
 def profile_for(policy: Policy, scheduler_name: str | None) -> SchedulerProfile | None:
@@ -210,10 +294,10 @@ def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, s
         return Mode.OFF
     ceiling = _configured_ceiling(policy, namespace, namespace_labels)
     label = _MODES.get(namespace_labels.get(CEILING_LABEL, ""))
-    allowed = policy.namespace_label or ("raise" if Mode.DENY in {policy.ceiling, ceiling} else "any")
-    if label is None or allowed == "none":
+    if label is None or policy.namespace_label == NamespaceLabel.NONE:
         return ceiling
-    return label if allowed == "any" else ceiling.raised(label)
+    only_raised = policy.namespace_label == NamespaceLabel.DEFAULT and Mode.DENY in {policy.ceiling, ceiling}
+    return ceiling.raised(label) if only_raised or policy.namespace_label == NamespaceLabel.RAISE else label
 
 
 def _configured_ceiling(policy: Policy, namespace: str, namespace_labels: Mapping[str, str]) -> Mode:

@@ -16,7 +16,7 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.context import Context
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.nesting import has_more_values
-from webhook.core.policy.policy import MatchedObject, Mode, Policy, ceiling_for, exempted, mode_for
+from webhook.core.policy.policy import Exempts, MatchedObject, Mode, Policy, TooLarge, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import NO_TIME, Subject, place
@@ -124,7 +124,7 @@ def evaluated(given: ReadObject, context: Context, limit: str = "") -> Evaluatio
         return Evaluation(None, (wrong_type(error, lambda: parsed(given.raw)),), decode_error=error)
     if given.limit:
         missed = not_looked_at(given.limit)
-        allowed = context.policy.too_large == "allow"
+        allowed = context.policy.too_large == TooLarge.ALLOW
         return Evaluation(None, () if allowed else tuple(_unanswered(each, "spec") for each in missed), missed)
     if workload is None:
         return Evaluation(None, ())
@@ -153,7 +153,7 @@ def judge(found: Evaluation, context: Context, target: MatchedObject, meta: Obje
     """Decide the mode of each finding; findings that are off are left out."""
     policy = context.policy
     ceiling = ceiling_for(policy, target.namespace, target.namespace_labels)
-    annotated = _annotated(found.workload, meta) if policy.annotation_exempt != "none" else frozenset()
+    annotated = _annotated(found.workload, meta) if policy.annotations.exempt != Exempts.NONE else frozenset()
     told = []
     for finding in found.findings:
         rule = BY_ID[finding.rule]
@@ -167,7 +167,7 @@ def judge(found: Evaluation, context: Context, target: MatchedObject, meta: Obje
         if exemption is not None:
             mode, waived = mode.capped(Mode.AUDIT), f"exempted: {exemption.reason}"
         # The author may silence a warning, and a denial only if the policy allows it.
-        elif rule.id in annotated and (mode is not Mode.DENY or policy.annotation_exempt == "denials"):
+        elif rule.id in annotated and (mode is not Mode.DENY or policy.annotations.exempt == Exempts.DENIALS):
             mode, waived = mode.capped(Mode.AUDIT), f"exempted by {EXEMPT_ANNOTATION}"
         if mode is not Mode.OFF:
             told.append(
@@ -215,7 +215,7 @@ def with_unanswered(found: Evaluation, policy: Policy, *, costly: bool = False) 
     if costly:
         told = (replace(each, missing=TOO_COSTLY) if each.missing == NO_TIME else each for each in found.not_evaluated)
         found = replace(found, not_evaluated=tuple(told))
-    if not found.not_evaluated or found.workload is None or policy.too_large == "allow":
+    if not found.not_evaluated or found.workload is None or policy.too_large == TooLarge.ALLOW:
         return found
     # kube-apiserver itself checks the API rules for built-in kinds.
     sure = API_RULES if found.workload.built_in else frozenset[str]()

@@ -21,7 +21,7 @@ from webhook.core.defaulting.injection import Injection, Skip, SkipReason, injec
 from webhook.core.groups.membership import memberships
 from webhook.core.index.owners import Awaited
 from webhook.core.nesting import has_more_values
-from webhook.core.policy.policy import Mode, Policy
+from webhook.core.policy.policy import Mode, Policy, TooLarge
 from webhook.core.review.decision import AdmissionRequest, Decision, Examination
 from webhook.core.review.delivering import delivered, takes_plans
 from webhook.core.review.judging import (
@@ -135,7 +135,7 @@ def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decis
     Updates of metadata or status alone are allowed. So are objects that a controller makes from a reviewed one.
     """
     policy, controlled = here.policy, is_controller(request.user, here.policy)
-    if policy.too_large == "allow" or controlled or request.object is None or _keeps_spec(request):
+    if policy.too_large == TooLarge.ALLOW or controlled or request.object is None or _keeps_spec(request):
         return Decision(reason="internal error", audit={"error": "internal"}, fault=error)
     found = failing(group_kind(request.api_version, request.kind), FAILED, error)
     decision = _denied_unanswered(request, here, found, read_meta(request.object))
@@ -156,7 +156,7 @@ def unread(request: AdmissionRequest, context: Context, why: str, *, may_deny: b
             return Decision(reason="its owner is reviewed")
         if not is_revision(request) and not constraint_paths(request.api_version, request.kind, policy.workloads):
             return Decision(reason="no pod template")
-        if policy.too_large != "allow":
+        if policy.too_large != TooLarge.ALLOW:
             decision = _denied_unanswered(request, context, failing(kind, why), _NO_META)
     return replace(decision, reason=why, warnings=not_read(why) if decision.allowed else ())
 
@@ -252,7 +252,7 @@ def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Cont
     """
     ended = any(each.missing == TOO_COSTLY for each in old.not_evaluated)
     costly = ended or _weighed(before, here)[0] or _weighed(given, here)[0]
-    return here.policy.too_large == "allow" or not costly
+    return here.policy.too_large == TooLarge.ALLOW or not costly
 
 
 def _weighed(given: ReadObject, context: Context) -> tuple[bool, str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from webhook.core.policy.policy import Mode, Policy, mode_for
+from webhook.core.policy.policy import DenyFrom, Mode, Policy, mode_for
 from webhook.core.rules.cluster import (
     all_in_one_domain,
     autoscalers,
@@ -192,7 +192,7 @@ _RISING = tuple(Severity)
 def denied_from(policy: Policy, rule: Rule) -> bool:
     """Whether ``denyFrom`` turns a rule's warnings into denials. Rules with a configured mode keep it."""
     return (
-        policy.deny_from != "none"
+        policy.deny_from != DenyFrom.NONE
         and rule.mode is Mode.WARN
         and rule.id not in policy.rules
         and _RISING.index(rule.severity) >= _RISING.index(Severity(policy.deny_from))

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from webhook.core.coming_pods.next_pod import ComingPod, PodSource, coming_pod
 from webhook.core.defaulting.injection import Injection, inject
+from webhook.core.policy.policy import DefaultsMode
 from webhook.core.scan.scan_context import ScanContext
 from webhook.core.workloads.workload import Workload, namespace_of
 
@@ -27,8 +28,8 @@ def to_inject(of: ComingPod) -> Injection | None:
     """What injection adds to the next pod, or would add if defaults were not only observed; None for nothing."""
     policy = of.within.policy
     defaults = policy.defaults
-    if defaults.mode == "off":
+    if defaults.mode == DefaultsMode.OFF:
         return None
-    policy = replace(policy, defaults=replace(defaults, mode="inject"))
+    policy = replace(policy, defaults=replace(defaults, mode=DefaultsMode.INJECT))
     found = inject(of.sent, of.source.namespace, replace(of.within, policy=policy), waited=True)
     return found if isinstance(found, Injection) else None

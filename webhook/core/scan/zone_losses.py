@@ -82,7 +82,7 @@ class _Asked:
         """
         made = self._made
         claims, problem = self._workload.claims, made.problem
-        may_get = self._within.context.policy.defaults.mode == "inject" and not made.sent.pod_spec.constraints
+        may_get = self._within.context.policy.defaults.injects and not made.sent.pod_spec.constraints
         if may_get or (claims is not None and claims.names):
             return 0
         near = problem.neighbours

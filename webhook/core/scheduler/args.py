@@ -26,9 +26,7 @@ from webhook.core.apiserver.field_errors import (
     required,
 )
 from webhook.core.decoders import converted
-
-SYSTEM = "System"
-LIST = "List"
+from webhook.core.scheduler.profile import DefaultingType
 
 _GROUP = "kubescheduler.config.k8s.io"
 _KIND = "PodTopologySpreadArgs"
@@ -50,7 +48,7 @@ class ArgsError(ValueError):
 class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The args of the plugin.
 
-    Shape: ``default_constraints`` is None if absent; with LIST, absent and empty both switch defaults off.
+    Shape: ``default_constraints`` is None if absent; with ``List``, absent and empty both switch defaults off.
     Source: config/v1/types_pluginargs.go ``PodTopologySpreadArgs``.
     """
 
@@ -131,7 +129,7 @@ def _scheme(version: KubernetesVersion) -> str:
 
 def defaulted(args: PodTopologySpreadArgs) -> PodTopologySpreadArgs:
     """The args with what kube-scheduler fills in. Source: v1/defaults.go ``SetDefaults_PodTopologySpreadArgs``."""
-    return args if args.defaulting_type else replace(args, defaulting_type=SYSTEM)
+    return args if args.defaulting_type else replace(args, defaulting_type=DefaultingType.SYSTEM)
 
 
 def validate_args(args: PodTopologySpreadArgs, version: KubernetesVersion = RECORDED) -> tuple[FieldError, ...]:
@@ -145,10 +143,12 @@ def validate_args(args: PodTopologySpreadArgs, version: KubernetesVersion = RECO
 
 def _errors(args: PodTopologySpreadArgs, version: KubernetesVersion) -> Iterator[FieldError]:
     """Source: validation_pluginargs.go ``ValidatePodTopologySpreadArgs``, ``validateConstraintNotRepeat``."""
-    if args.defaulting_type not in {SYSTEM, LIST}:
-        yield not_supported("defaultingType", args.defaulting_type, (SYSTEM, LIST), version)
-    elif args.defaulting_type == SYSTEM and args.constraints:
-        yield invalid_named("defaultingType", SYSTEM, "when .defaultConstraints are not empty", version)
+    if args.defaulting_type not in {DefaultingType.SYSTEM, DefaultingType.LIST}:
+        yield not_supported(
+            "defaultingType", args.defaulting_type, (DefaultingType.SYSTEM, DefaultingType.LIST), version
+        )
+    elif args.defaulting_type == DefaultingType.SYSTEM and args.constraints:
+        yield invalid_named("defaultingType", DefaultingType.SYSTEM, "when .defaultConstraints are not empty", version)
     earlier: set[tuple[str, str]] = set()
     for index, constraint in enumerate(args.constraints):
         at = f"defaultConstraints[{index}]"

@@ -30,7 +30,7 @@ from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, 
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES, VOLUME_RESTRICTIONS, VOLUME_ZONE, Storage, gather
-from webhook.core.scheduler.profile import SchedulerProfile
+from webhook.core.scheduler.profile import DefaultingType, SchedulerProfile
 
 # The default filters in the scheduler's order since 1.37.
 FILTERS = (
@@ -122,7 +122,7 @@ def take(
     """
     if profile is not None:
         listed = SpreadDefaults(profile.default_constraints)
-        defaults = SYSTEM_DEFAULTS if profile.defaulting_type == "System" else listed
+        defaults = SYSTEM_DEFAULTS if profile.defaulting_type == DefaultingType.SYSTEM else listed
     problem = _take(index, pod, defaults, profile)
     nominated = _with_nominated(index, problem, defaults)
     return replace(problem, nominated=nominated) if nominated else problem

@@ -1,5 +1,7 @@
 """A scheduler's profile, as far as a verdict depends on it. Source: k8s.io/kube-scheduler config/v1/types.go."""
 
+from enum import StrEnum
+
 from msgspec import Struct
 
 from webhook.core.api.types import SCHEDULE_ANYWAY, NodeAffinity, SpreadConstraint
@@ -13,6 +15,13 @@ SYSTEM_CONSTRAINTS = (
 DEFAULT_SCHEDULER = "default-scheduler"  # the scheduler of pods without spec.schedulerName
 
 
+class DefaultingType(StrEnum):
+    """Whose default constraints pods get: the profile's own list, or the scheduler's built-in ones."""
+
+    LIST = "List"
+    SYSTEM = "System"
+
+
 class SchedulerProfile(Struct, frozen=True, kw_only=True):
     """One profile of the cluster's KubeSchedulerConfiguration.
 
@@ -22,7 +31,7 @@ class SchedulerProfile(Struct, frozen=True, kw_only=True):
 
     name: str = DEFAULT_SCHEDULER
     disabled_filters: tuple[str, ...] = ()
-    defaulting_type: str = "System"  # System | List
+    defaulting_type: DefaultingType = DefaultingType.SYSTEM
     default_constraints: tuple[SpreadConstraint, ...] = ()
     added_affinity: NodeAffinity | None = None
     ignored_resources: tuple[str, ...] = ()

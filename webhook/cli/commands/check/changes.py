@@ -6,8 +6,9 @@ import click
 
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
-from webhook.core.policy.policy import Policy
+from webhook.core.policy.policy import DefaultsMode, Policy
 from webhook.core.rules.frame.rule import Severity
+from webhook.core.scheduler.profile import DefaultingType
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import STDIN, File
 
@@ -28,8 +29,8 @@ def check_usage(  # noqa: PLR0913 one parameter an option
     if write and STDIN in paths:
         raise click.UsageError("the standard input cannot be written to; without --write the changes are printed")
     defaults = policy.defaults
-    given = defaults.defaulting_type == "System" or defaults.default_constraints or defaults.overrides
-    if add_defaults and (defaults.mode == "off" or not given):
+    given = defaults.defaulting_type == DefaultingType.SYSTEM or defaults.default_constraints or defaults.overrides
+    if add_defaults and (defaults.mode == DefaultsMode.OFF or not given):
         raise click.UsageError(
             "--add-defaults needs a configuration with defaults: --config FILE, with defaults.defaultConstraints in it "
             "and a defaults.mode that is not off"

@@ -51,7 +51,7 @@ def _missing(facts: Facts) -> Iterator[Diagnosis]:
             "the API server asks nothing: writes are not reviewed",
             again if isinstance(facts.deployment, Mapping) else install,
         )
-    if facts.policy is not None and facts.policy.defaults.mode == "inject" and _MUTATING not in kinds:
+    if facts.policy is not None and facts.policy.defaults.injects and _MUTATING not in kinds:
         yield problem(
             "registration",
             _MUTATING,

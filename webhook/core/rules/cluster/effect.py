@@ -19,7 +19,7 @@ from webhook.core.rules.frame.rule import Finding, Need, Rule, RuleAnswer, Sever
 from webhook.core.rules.frame.subject import Placed, Subject, place
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.scheduler.plugins.default_selector import pod_services
-from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SYSTEM_CONSTRAINTS
+from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SYSTEM_CONSTRAINTS, DefaultingType
 from webhook.core.text import constraint_name, plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.rolling_update import surge_of
@@ -99,7 +99,7 @@ def _is_required(subject: Subject) -> bool:
 
 def _required(template: Template, subject: Subject) -> Iterator[Finding]:
     defaults = subject.policy.defaults
-    injected = defaults.mode == "inject" and bool(defaults.default_constraints or defaults.overrides)
+    injected = defaults.injects and bool(defaults.default_constraints or defaults.overrides)
     apart = template.template.pod_spec.pod_anti_affinity
     if (template.replicas or 1) < _REPLICATED or injected or apart.required or apart.preferred:
         return
@@ -117,7 +117,7 @@ def _required(template: Template, subject: Subject) -> Iterator[Finding]:
 def _is_spread_by_default(template: Template, subject: Subject) -> bool:
     name = template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER
     for profile in subject.policy.scheduler_profiles:
-        if profile.name == name and profile.defaulting_type == "List":
+        if profile.name == name and profile.defaulting_type == DefaultingType.LIST:
             return False
     kind = subject.workload.traits
     if kind.selecting or kind.in_replica_sets:

@@ -134,7 +134,7 @@ def _tried(subject: Subject) -> PodTemplate | None:
     foreign = spec.scheduler_name and spec.scheduler_name not in subject.policy.scheduler_names
     if workload.meta.controller is not None or spec.node_name or spec.scheduling_gates or foreign:
         return None
-    may_get = subject.offline and subject.policy.defaults.mode == "inject"
+    may_get = subject.offline and subject.policy.defaults.injects
     return template if may_get or any(placed.constraint.hard for placed in subject.placed) else None
 
 
