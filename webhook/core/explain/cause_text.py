@@ -33,12 +33,7 @@ _MAX_NAMES = 3  # of nodes in a line, and of workloads
 
 
 def not_evaluated_lines(keys: Iterable[str], admission: Iterable[str] = ()) -> list[str]:
-    """A line for each thing that could change the verdict or the admission of a pod and is not evaluated.
-
-    Args:
-        keys: Keys of ``NOT_EVALUATED``.
-        admission: Keys of ``NOT_ADMITTED``.
-    """
+    """A line for each key of ``NOT_EVALUATED``, and for each of ``NOT_ADMITTED`` (``admission``)."""
     return [*(f"{key}: {NOT_EVALUATED[key]}" for key in keys), *(f"{key}: {NOT_ADMITTED[key]}" for key in admission)]
 
 

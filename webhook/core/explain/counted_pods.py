@@ -1,4 +1,4 @@
-"""Whose pods a constraint counts: those of the pod's own workload, and those of other workloads.
+"""Whose pods a constraint counts: those of the pod's own workload, and those of others.
 
 The workload is the topmost controller with a known selector, in all of its revisions.
 """
@@ -21,13 +21,13 @@ _MAX_COMPARED_WORKLOADS = 16  # how many workloads are compared in search of tho
 
 
 class CountedPods(Struct, frozen=True):
-    """The pods that a constraint counts, on nodes that count.
+    """The pods that a constraint counts.
 
-    Shape: ``foreign`` are those that the workload's own selector does not match; ``names`` are the other workloads
-    with such pods, as far as known. ``narrower`` selects only the workload's own pods, None if no template can declare
-    such a selector. ``agreed`` says that each of the other workloads has a constraint over the same key, as workloads
-    have that are to be spread together.
-    Unit: pods.
+    Args:
+        foreign: Those that the workload's own selector does not match.
+        names: The other workloads with such pods, as far as known.
+        narrower: A selector of the workload's own pods only. None if no template can declare one.
+        agreed: Whether each of the other workloads spreads over the same key: then they are meant to spread together.
     """
 
     counted: int
@@ -83,10 +83,7 @@ def _of_all_revisions(owner: Owner) -> LabelSelector | None:
 
 
 def _narrower(written: SpreadConstraint, own: LabelSelector) -> LabelSelector:
-    """The constraint's selector, with the workload's requirements added.
-
-    Shape: requirements that kube-apiserver merged from matchLabelKeys are left out, since it will merge them again.
-    """
+    """The constraint's selector with the workload's requirements, without those that kube-apiserver merges again."""
     selector = written.selector or LabelSelector()
     merged = {*(written.match_label_keys or ())}
     expressions = [each for each in selector.match_expressions or () if each.key not in merged or not _is_merged(each)]

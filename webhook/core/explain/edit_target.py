@@ -21,9 +21,10 @@ from webhook.core.workloads.kinds import BUILT_IN_KINDS, CRON_JOB, JOB, KINDS, T
 class EditTarget(Struct, frozen=True, kw_only=True):
     """The object to edit.
 
-    Shape: ``path`` is what precedes the pod's ``spec`` in the object; None if it is unknown or immutable. ``note`` is a
-    sentence about it, without full stop. ``places`` maps the index of a constraint in the pod to its index in the
-    template; constraints that the template lacks are missing.
+    Args:
+        path: What precedes the pod's ``spec`` in it. None if it is unknown or immutable.
+        note: A sentence about it, without full stop.
+        places: The index of each of the pod's constraints in the template, for those that it has.
     """
 
     api_version: str
@@ -121,7 +122,7 @@ def _places(pod: Pod, top: OwnerReference, index: ReadOnlyIndex) -> dict[int, in
 def patch(fix: PodFix, where: EditTarget, pod: Pod) -> list[dict[str, object]] | None:
     """The fix as a JSON patch (RFC 6902) of the object; None if it cannot be expressed.
 
-    Shape: it tests the keys of the constraints first, so that it fails on a template that has changed meanwhile.
+    It tests the keys of the constraints first, so that it fails on a changed template.
     """
     changes = where.placed(fix.changes)
     if changes is None:

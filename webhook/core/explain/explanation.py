@@ -1,6 +1,4 @@
-"""Why no node admits a pod, found by running the same filters again with one thing changed.
-
-    Problem -> Explanation    the verdict, the domains of every constraint, the cause, and what helps
+"""Why no node admits a pod: the same filters run again with one thing changed.
 
 A review needs only the brief form; names of nodes, taints and other pods are for people who ask.
 """
@@ -29,10 +27,10 @@ from webhook.core.text import constraint_name, segment_of
 
 
 def _why(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
-    """The cause, None if a node admits the pod; and the nodes that would admit it without the cause.
+    """The cause, and the nodes that would admit the pod without it. The cause is None if a node admits the pod.
 
-    Shape: SPREAD if some node admits the pod without its hard constraints; else CAPACITY if one does without regard to
-    resources, host ports and volume limits; OTHER if neither alone is enough.
+    SPREAD if some node admits it without its hard constraints; else CAPACITY if one does without regard to resources,
+    host ports and volume limits; else OTHER.
     """
     if verdict.feasible:
         return None, verdict.feasible
@@ -54,11 +52,10 @@ def without_spread(problem: Problem) -> Problem:
 
 
 class Balance(Struct, frozen=True):
-    """One constraint of a pod with its domains.
+    """One constraint of a pod with its domains; a soft one has those that it would have if it were hard.
 
-    Shape: ``index`` is its index in the pod, None for one of the cluster's defaults. The ``domains`` of a soft
-    constraint are those that it would have if it were hard. ``meant`` is the nodes' label key that was probably meant,
-    if no node has the constraint's key. ``company`` says whose pods it counts, None if unknown.
+    ``index`` is its index in the pod, None for a default of the cluster. ``meant`` is a label key of nodes that was
+    probably meant, if no node has the constraint's.
     """
 
     index: int | None
@@ -94,10 +91,13 @@ class Balance(Struct, frozen=True):
 class Explanation(Struct, frozen=True):
     """The verdict on one pod, with its reasons and what would help.
 
-    Shape: ``cause`` is None if a node admits the pod. ``otherwise`` are the nodes that would admit it without the
-    cause, or for OTHER without both spread constraints and limits. ``fixes`` are given for the cause SPREAD, ``ways``
-    for OTHER. ``obstacles`` are everything that keeps the pod off nodes, by name. ``not_evaluated`` are keys of
-    `scheduler.problem.NOT_EVALUATED`.
+    Args:
+        cause: None if a node admits the pod.
+        otherwise: The nodes that would admit it without the cause; for OTHER, without spread constraints and limits.
+        fixes: For SPREAD.
+        ways: For OTHER.
+        obstacles: Everything that keeps the pod off nodes, by name.
+        not_evaluated: Keys of `scheduler.problem.NOT_EVALUATED`.
     """
 
     problem: Problem
@@ -128,12 +128,13 @@ class Explanation(Struct, frozen=True):
 def explain_pod(
     problem: Problem, index: ReadOnlyIndex | None = None, *, brief: bool = False, well_known: bool = False
 ) -> Explanation:
-    """The verdict on one pod, and why; ``brief`` has only the smallest fix, and neither reliefs nor names.
+    """The verdict on one pod, and why. ``balances`` leaves out constraints with invalid selectors.
 
-    With ``well_known``, a fix names no label key of nodes beside those that every cluster may have.
-
-    Shape: ``index`` is the one that the problem was taken from; without it, nothing is said about other pods.
-    Errors: none; constraints with invalid selectors are left out of ``balances``.
+    Args:
+        problem: What its scheduler faces.
+        index: Where the problem is from. Without it, nothing is said about other pods.
+        brief: Only the smallest fix, and neither reliefs nor names.
+        well_known: Use only those label keys of nodes in fixes that every cluster may have.
     """
     cycle = Cycle(problem)
     verdict = cycle.verdict()
@@ -212,10 +213,7 @@ def _written(domains: Domains, action: str) -> SpreadConstraint:
 
 
 def rejections(verdict: Verdict, nodes: int) -> Mapping[Status, int]:
-    """How many of these nodes each status rejects, by the first filter that fails on a node.
-
-    Shape: nodes that admit the pod are left out; the most frequent status comes first.
-    """
+    """How many of these nodes each status rejects, by the first filter that fails; the most frequent first."""
     counts: dict[Status, int] = {}
     for status, members in verdict.failed:
         if members & nodes:
@@ -228,8 +226,7 @@ def standstill(
 ) -> str:
     """Why the global minimum of a hard constraint does not rise: ``zone c (1 node, cordoned) stays at 0``.
 
-    Shape: label values are not shortened; without ``names`` there are none. Given obstacles (``every``), the reasons
-    are their texts.
+    ``names`` and ``reasons`` can be left out. With obstacles (``every``), the reasons are their texts.
     """
     column, segment = balance.domains.column, segment_of(balance.domains.constraint.topology_key)
     domains = column.domain_count(balance.domains.counting)
@@ -264,10 +261,7 @@ def out_text(texts: Sequence[str]) -> str:
 
 
 def _in_short(status: Status, *, within: bool) -> str:
-    """A status in a word or two, for messages that have no room for the scheduler's sentence.
-
-    Shape: it is about nodes of a domain of some constraint; ``within`` says that this constraint admits the domain.
-    """
+    """A status in a word or two; ``within`` says that the constraint in question admits the domain."""
     if status.reasons == pod_topology_spread.MISSING_LABEL.reasons:
         return "without another key"
     if within and status.plugin == pod_topology_spread.POD_TOPOLOGY_SPREAD:

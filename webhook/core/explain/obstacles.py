@@ -1,7 +1,6 @@
 """What keeps a pod off nodes, by name: the taint, the missing label, the other pod, the volume, the scarce resource.
 
-The scheduler names only the first filter that rejects a node. Here every filter runs alone, so that a node can have
-several obstacles.
+The scheduler names only the first filter that rejects a node. Here every filter runs alone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -59,10 +58,9 @@ _NAMES = 2  # how many pods or claims a text names
 
 
 class Obstacle(Struct, frozen=True):
-    """One thing that keeps the pod off nodes, whether or not something else does too.
+    """One thing that keeps the pod off nodes, perhaps beside others.
 
-    Shape: ``plugin`` is the filter that rejects the nodes. ``text`` completes "the node is", as in
-    ``tainted a=b:NoSchedule``; names from the cluster are not shortened.
+    ``text`` completes "the node is", as in ``tainted a=b:NoSchedule``; names are not shortened.
     """
 
     plugin: str
@@ -71,10 +69,7 @@ class Obstacle(Struct, frozen=True):
 
 
 def obstacles(cycle: Cycle, index: ReadOnlyIndex | None = None) -> tuple[Obstacle, ...]:
-    """All obstacles, in the order of the filters; with an index, other pods are named.
-
-    Errors: none; without a better text, the scheduler's reason is used.
-    """
+    """All obstacles, in the order of the filters. With an index, other pods are named."""
     by_text: dict[str, Obstacle] = {}
     by_volumes = 0  # four plugins reject nodes for the same claim, in different words: the first is enough
     for plugin in cycle.problem.filters:
@@ -95,10 +90,7 @@ def obstacles(cycle: Cycle, index: ReadOnlyIndex | None = None) -> tuple[Obstacl
 
 
 def grouped(every: Sequence[Obstacle], nodes: int) -> list[tuple[tuple[str, ...], int]]:
-    """The nodes grouped by all obstacles that they have; the largest group first.
-
-    Shape: nodes without an obstacle are reserved for pods for which preemption made room.
-    """
+    """The nodes by their obstacles, the largest group first. Without any, a node is reserved after preemption."""
     parts: list[tuple[tuple[str, ...], int]] = [((), nodes)] if nodes else []
     for each in every:
         parts = [
@@ -350,12 +342,7 @@ _NAMED: Mapping[str, Callable[[Cycle, Verdict, ReadOnlyIndex | None], Iterable[t
 
 
 class FilterWords(Struct, frozen=True):
-    """The words about one filter.
-
-    Args:
-        closed: Completes "a node is" in a word or two. Empty if the status names what is short.
-        parts: The keys of ``PART_WORDS`` that the filter belongs to.
-    """
+    """``closed`` completes "a node is" (empty: the status names what is short), ``parts`` are of ``PART_WORDS``."""
 
     closed: str
     parts: tuple[str, ...]

@@ -1,7 +1,4 @@
-"""Changes of the cluster, or of the pod's tolerations, after which some node admits the pod.
-
-As with fixes of constraints, each was evaluated: the same filters were run again with the change.
-"""
+"""Changes of the cluster, or of the pod's tolerations, after which some node admits the pod. Each was tried."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -29,8 +26,7 @@ _ANY_CORDON = Toleration(key=TAINT_UNSCHEDULABLE, operator="Exists")
 class Relief(Struct, frozen=True):
     """A change that helps, and the nodes on which it would be enough.
 
-    Shape: ``room`` is room on the nodes; ``size`` larger nodes, since these have too little even when empty;
-    ``uncordon`` lifting cordons; ``toleration`` the ``tolerations`` in addition to the pod's own.
+    ``room`` on nodes, or ``size`` if they have too little even when empty; ``uncordon``; ``toleration`` with new ones.
     """
 
     what: Literal["room", "size", "uncordon", "toleration"]
@@ -39,10 +35,7 @@ class Relief(Struct, frozen=True):
 
 
 class Way(Struct, frozen=True):
-    """Groups of filters that together are the only ones to reject some nodes, and those nodes.
-
-    Shape: ``parts`` are keys of ``PARTS``.
-    """
+    """The smallest set of ``PARTS`` whose filters alone reject some nodes, and those nodes."""
 
     parts: tuple[str, ...]
     nodes: int
@@ -51,9 +44,9 @@ class Way(Struct, frozen=True):
 class Shortage(Struct, frozen=True):
     """A resource of which all of some nodes have too little.
 
-    Shape: ``node`` has most of it free, namely ``free``; ``has`` is the allocatable amount of the largest of the nodes,
-    None if one would have enough if it were empty; ``nodes`` is the number of nodes.
-    Unit: cpu in milli-CPU, everything else in whole units.
+    Args:
+        free: The most that is free, on ``node``. cpu in milli-CPU, everything else in whole units.
+        has: The allocatable amount of the largest node. None if a node would have enough if it were empty.
     """
 
     resource: str

@@ -17,10 +17,7 @@ _NAME = 40
 
 
 class Room(Struct, frozen=True):
-    """With which nodes more all pods fit in every order; and with how many pods of lower priority less.
-
-    Shape: no node, None where that does not help, or is not known.
-    """
+    """The nodes to add so that all pods fit, and the number of pods of lower priority to evict; None if not known."""
 
     added: tuple[Added, ...] = ()
     preempts: int | None = None
@@ -45,10 +42,7 @@ def room(of: Outcomes, within: Context) -> Room:
 
 
 def told(of: Room, *, grows: bool) -> list[str]:
-    """A sentence for each: ``add 2 empty nodes like worker-a1 in zone a``.
-
-    Shape: ``grows`` says that nodes can be added.
-    """
+    """A sentence for each: ``add 2 empty nodes like worker-a1 in zone a``. ``grows``: nodes can be added."""
     found = [f"add {together(map(_told, of.added))}"] if of.added else []
     if found and grows:
         found[0] += "; nodes can be added here, so that the cause is capacity"

@@ -1,8 +1,8 @@
-"""What could happen to a cluster, as options say it, and doing it to an index that belongs to nobody else.
+"""What can happen to a cluster, as options state it, and its effect on an index that belongs to nobody else.
 
-    parse -> WhatIf -> happen(what_if, index, pods) -> Event    the index is changed, one event after the other
+    parse -> WhatIf -> happen(what_if, index, pods) -> Event    the index changes, one event after the other
 
-A zone that is lost is two events: first its nodes cannot be reached, later they are gone.
+A lost zone is two events: first its nodes are unreachable, later they are gone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,17 +36,14 @@ class NotInClusterError(Exception):
 
 
 class Part(Struct, frozen=True):
-    """All nodes with a value of a label: ``zone=b``. Shape: ``key`` may be the last part of a longer one."""
+    """All nodes with a value of a label: ``zone=b``. The key may be the last part of a longer one."""
 
     key: str
     value: str
 
 
 class WhatIf(Struct, frozen=True, kw_only=True):
-    """What happens to the cluster.
-
-    Shape: ``taints`` are by node, ``added`` says how many nodes each part gets.
-    """
+    """What happens to the cluster: ``taints`` by node, ``added`` with the number of nodes of each part."""
 
     drain: tuple[str, ...] = ()
     delete: tuple[str, ...] = ()
@@ -93,10 +90,15 @@ def added(text: str) -> tuple[Part, int]:
 
 
 def happen(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod]]) -> Iterator[Event]:
-    """Do it to the index; after each event that is given, its state is one to ask about.
+    """Apply each event to the index and yield it. Query the index after each step.
 
-    Shape: ``pods`` are by node, for all nodes that `WhatIf.moves`.
-    Errors: NotInClusterError for a node or a part that the cluster does not have.
+    Args:
+        what_if: The events.
+        index: The cluster.
+        pods: The pods of each node that `WhatIf.moves`.
+
+    Raises:
+        NotInClusterError: The cluster does not have a named node or part.
     """
     texts, evicted = list[str](), list[Pod]()
     for where, number in what_if.added:
@@ -136,9 +138,9 @@ def happen(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod
 
 
 def settle(index: ClusterIndex, pods: Iterable[Pod]) -> list[Pod]:
-    """Delete the terminating pods among these, as kubelets will. Returns the deleted pods.
+    """Delete the terminating pods among these, as kubelets will, and return them.
 
-    On an unreachable node they stay. A static pod stays too: its kubelet creates the mirror again at once.
+    On an unreachable node they stay. So does a static pod: its kubelet creates the mirror again at once.
     """
     view, gone = index.nodes.view(), list[Pod]()
     lost = unreachable_nodes(view)

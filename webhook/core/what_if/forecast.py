@@ -1,6 +1,6 @@
-"""Where kube-scheduler would most likely put the pods of several workloads: one after the other, each on a best node.
+"""Where kube-scheduler would most likely put the pods: one after the other, each on a best node.
 
-A forecast, and no proof: of several best nodes any is taken, pods come in any order, and what
+A forecast is no proof. Of several best nodes any is taken, pods come in any order, and scores that
 `webhook.core.scheduler.scoring` leaves out may decide.
 """
 
@@ -36,10 +36,10 @@ class Likely(Struct, frozen=True):
 
 
 class Forecast(Struct, frozen=True):
-    """One run, and how many of all runs left a pod without a node.
+    """One run: where pods were placed, in order, and how many found no node.
 
-    Shape: ``placed`` in the order in which pods came; ``waiting`` of them found no node. ``stuck`` and ``runs`` count
-    runs whose ties were decided by chance, 0 where one order is as good as any.
+    ``stuck`` counts the runs with such a pod among ``runs`` that broke ties by chance; 0 if one order is as good as
+    any.
     """
 
     placed: tuple[Likely, ...]
@@ -49,10 +49,7 @@ class Forecast(Struct, frozen=True):
 
 
 def forecast(of: Outcomes, index: ClusterIndex, within: Context) -> Forecast | None:
-    """The forecast for the workloads together; None for a rolling update, and where it would take too long.
-
-    Shape: the index is as before in the end.
-    """
+    """The forecast for all workloads; None for a rolling update, and if it would take too long."""
     batches = [batch for each in of.workloads for batch in each.batches]
     pods, nodes = sum(each.pods for each in batches), max(1, len(index.nodes.view()))
     affordable = _MOST_SCORED // (max(1, pods) * nodes)

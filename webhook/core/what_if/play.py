@@ -1,9 +1,7 @@
 """Let the pods of several workloads look for nodes together: the outcome, and how it comes about.
 
-    workloads -> play -> Outcomes    the verdict on all of them, and on each
-    Outcomes -> ending -> Ending     the shortest order into a bad end, or a good order, pod by pod
-
-A `SimulatedWorkload` is what takes part: the pods of one workload that look for a node.
+workloads -> play -> Outcomes    the verdict on all of them, and on each
+Outcomes -> ending -> Ending     the shortest order into a bad end, or a good order, pod by pod
 """
 
 from collections import Counter
@@ -40,14 +38,13 @@ class Outcomes(Struct, frozen=True, kw_only=True):
     """The verdict on workloads that were simulated together.
 
     Args:
-        workloads: What took part.
         whole: The verdict on all of them.
         each: The verdict on each.
         simulation: What the placement engine found. None if no pod looks for a node, or nothing can be said.
         game: What it was asked, None as before.
         unknown: Why nothing can be said.
         interrupted: Whether the user did not want to wait.
-        alone: If all together are not decided: the same for each workload without the others. ``each`` is of those.
+        alone: If all together are not decided: the same for each workload alone. Then ``each`` is of those.
     """
 
     workloads: tuple[SimulatedWorkload, ...]
@@ -73,15 +70,10 @@ class Moved(Struct, frozen=True):
 
 
 class Ending(Struct, frozen=True, kw_only=True):
-    """One end, and the first pod that waits there.
+    """One end, how it comes about, and the explanation of a pod before and after.
 
-    Args:
-        moves: How it came to this end.
-        workload: Whose pod is explained.
-        before: The explanation before the first move.
-        after: The explanation at the end.
-        waiting: The pod that waits, empty if none does.
-        pinned: The nodes that it can use, if its volumes limit them.
+    ``waiting`` is the pod that waits, empty if none does. ``pinned`` are the nodes that its volumes allow, if they
+    limit it.
     """
 
     moves: tuple[Moved, ...]

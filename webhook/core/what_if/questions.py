@@ -1,7 +1,5 @@
 """The pods to explain: those of a manifest, of one object of the cluster, or all pending ones.
 
-    manifest, KIND/NAME, --pending -> Question -> core.explain.explanation
-
 An existing pod is explained as it is; for a manifest or a workload, the next pod that would be created.
 """
 
@@ -38,15 +36,17 @@ _POD = decoder_of(Pod)
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """One pod to judge.
+    """One pod to explain.
 
-    Shape: ``title`` is what people call it. ``path`` stands before ``spec`` in the object that was written. ``notes``
-    are sentences about how the pod came to be what it is. ``exists`` is false for one that is yet to be created.
-    ``unknown`` are kinds of which its admission depends on something that is not known (`AdmissionFacts`).
-    ``refused`` is why kube-apiserver refuses it, or the pods that are to come beside it.
-    ``target`` is what to edit in the cluster, None for a manifest, which is itself what to edit. ``settled`` says in
-    words that there is nothing to explain, empty where there is. ``maker`` is the object that makes such pods, with
-    one template, None for a pod that nobody makes and where it is not known.
+    Args:
+        path: What precedes ``spec`` in the written object.
+        notes: Sentences about how the pod was derived.
+        exists: Whether it is in the cluster.
+        unknown: As in `AdmissionFacts`.
+        refused: Why kube-apiserver rejects it, or its siblings.
+        target: The object of the cluster to edit. None for a manifest, which is itself the one.
+        settled: Why there is nothing to explain.
+        maker: The object that makes such pods, with one template. None if there is none, or if it is not known.
     """
 
     title: str
@@ -69,10 +69,10 @@ class Question(Struct, frozen=True, kw_only=True):
 def of_object(
     raw: bytes | Raw | Mapping[str, object], within: Context, index: ClusterIndex, *, applied: bool
 ) -> Iterator[Question]:
-    """The questions about one object: the pod itself, or the next pod of each of its templates.
+    """The questions about one object: the pod itself, or the next pod of each template.
 
-    Shape: ``applied`` says that the object is from the cluster. Owners that its pods need are put into the index.
-    Errors: DecodeError for an object that does not fit the API's types.
+    ``applied``: the object is in the cluster. Owners of its pods are put into the index. Raises DecodeError for an object
+    that does not fit the API's types.
     """
     stated = stated_type(raw)
     value, _ = read_exactly(raw, stated, within.version)

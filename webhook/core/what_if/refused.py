@@ -19,11 +19,7 @@ from webhook.core.workloads.workload import Template, Workload
 
 
 class Refused(Struct, frozen=True, kw_only=True):
-    """One error of kube-apiserver about the pod, in its words.
-
-    Shape: ``title`` says of whose pods it is; ``path`` is where the cause stands in the object that was written, and
-    ``fix`` what to change there, where that is known.
-    """
+    """An error of kube-apiserver about the pod: the path of its cause in the object, and a fix if known."""
 
     title: str
     message: str

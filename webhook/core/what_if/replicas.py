@@ -1,6 +1,6 @@
-"""What a fix of one pod does to all pods of its workload: they look for nodes one after the other, in every order.
+"""What a fix of one pod does to all pods of its workload, in any order.
 
-A fix counts for all only if they fit both beside those that run and made anew, as a change of the template makes them.
+All must fit beside those that run, and made anew, since a change of the template replaces them.
 """
 
 from collections.abc import Sequence

@@ -41,7 +41,6 @@ class Answer(Struct, frozen=True, kw_only=True):
     """What becomes of the pods of some workloads.
 
     Args:
-        outcomes: The verdict.
         ends: How it ends for each workload that may not fit, with what would help; if all fit, for the last one.
         event: What has happened to the cluster, empty for nothing.
         notes: Sentences about the pods.
@@ -79,10 +78,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def cause(self) -> Cause | None:
-        """What is in the way of the first pod that waits; None where none does.
-
-        Shape: where nodes can be added, and with some of them all pods would fit, it is capacity.
-        """
+        """What is in the way of the first pod that waits: capacity if added nodes help. None if none waits."""
         if self.end is None or not self.end.waiting:
             return None
         if self.grown:
@@ -100,11 +96,10 @@ class _Moment(NamedTuple):
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """The workloads of a simulation.
+    """The workloads of a simulation; with ``everything`` all of the cluster, or of one namespace.
 
-    Shape: ``pods`` has, by node, the pods on affected nodes and all terminating pods. With ``everything``, all
-    workloads of the cluster or of one ``namespace`` are simulated. ``unseen`` has a line with the reason for each
-    skipped object.
+    ``pods`` has, by node, the pods on affected nodes and all terminating pods. ``unseen`` has a line for each skipped
+    object.
     """
 
     sources: tuple[ReplicatedSource, ...]
@@ -115,10 +110,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """One simulation: its workloads, and the effort per answer.
-
-    Shape: events change ``index``, the cluster of ``within``.
-    """
+    """One simulation, with its effort per answer. Events change ``index``, the cluster of ``within``."""
 
     index: ClusterIndex
     asked: Asked
@@ -128,21 +120,18 @@ class Run(Struct, frozen=True, kw_only=True):
     tick: Callable[[int], None] = lambda _: None
 
     def answers(self, what_if: WhatIf) -> Iterator[Answer]:
-        """The answer after each event.
-
-        Errors: NotInClusterError for an event that cannot happen in this cluster.
-        """
+        """The answer after each event. Raises NotInClusterError for an event that cannot happen in this cluster."""
         origin = {each.title: self._explained(each) for each in self.asked.sources} if not self.asked.everything else {}
         for event, moment in self._moments(what_if):
             yield self._answer(event, moment, origin)
 
     def outcomes(self, what_if: WhatIf) -> Iterator[Outcomes]:
-        """The verdict alone after each event. Errors: as `answers`."""
+        """The verdict alone after each event. Raises as `answers`."""
         for _, moment in self._moments(what_if):
             yield self._played(moment.workloads)
 
     def _moments(self, what_if: WhatIf) -> Iterator[tuple[Event, _Moment]]:
-        """What there is to place after each event, once all terminating pods are gone that will be."""
+        """The pods to place after each event, once terminating pods are gone."""
         waiting = [pod for namespace in self._namespaces() for pod in self.index.pods.waiting(namespace)]
         waiting = [pod for pod in waiting if pod.meta.deletion_timestamp is None]  # such a pod looks for no node
         gone = list[Pod]()
@@ -205,7 +194,7 @@ class Run(Struct, frozen=True, kw_only=True):
     def _ends(
         self, of: Outcomes, origin: Mapping[str, Explanation]
     ) -> Iterator[tuple[Ending, tuple[SuggestedChange, ...]]]:
-        """For each workload that may not fit how it ends, and what would help; if all fit, how it ends for the last."""
+        """The end of each workload that may not fit, and what would help; if all fit, the end of the last one."""
         bad = [number for number, each in enumerate(of.each) if each.outcome is not Outcome.FITS]
         for number in bad[:_MOST_ENDS] if len(of.workloads) > 1 and bad else [*range(len(of.workloads))][-1:]:
             about = of.about(number)

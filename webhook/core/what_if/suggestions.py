@@ -1,7 +1,4 @@
-"""Changes after which all pods of a workload fit in every order: of its constraints, its replicas, or one node.
-
-Each change is tried with all pods, and offered only if none of them can wait.
-"""
+"""Changes after which all pods of a workload fit in every order. Each was tried with all pods."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -33,10 +30,9 @@ _NAME = 40
 
 
 class SuggestedChange(Struct, frozen=True, kw_only=True):
-    """A change with which all pods fit in every order.
+    """A change of a field, or of a whole constraint, with which all pods fit in every order.
 
-    Shape: ``path`` is of the field, or of a whole constraint, in the object ``target``; ``before`` and ``after`` are
-    its values, None where it is absent. ``harms`` says in words what is given up.
+    ``before`` and ``after`` are its values, None if absent. ``harms`` are its trade-offs in words.
     """
 
     text: str
@@ -57,10 +53,7 @@ class _Trials:
         self._left = trials_in(_MOST_TRIED, within.cluster)
 
     def fit(self, source: ReplicatedSource | None = None, node: tuple[int, NodeRow] | None = None) -> bool:
-        """Whether all pods of the workload fit with another source, or with another node in a slot.
-
-        False also once the user does not want to wait any longer, or enough was tried.
-        """
+        """Whether all pods fit with another source, or another node in a slot. False after too many trials."""
         self._left -= 1
         if self._left < 0:
             return False
@@ -178,9 +171,9 @@ def _of_nodes(trials: _Trials, end: Ending) -> Iterator[SuggestedChange]:
 
 
 def _opened(row: NodeRow, tolerations: Sequence[Toleration] | None) -> NodeRow | None:
-    """The node without its cordon, or without the taints that keep the pod away; None where that is not one change.
+    """The node without its cordon, or without the taints that keep the pod away; None if that is not one change.
 
-    Shape: taints about a node's state are not to be removed, but waited for or repaired.
+    Taints about a node's state go away by themselves or need a repair.
     """
     closing = [each for each in row.taints if first_untolerated((each,), tolerations, FILTERING_EFFECTS)]
     others = [each for each in closing if each.key != TAINT_UNSCHEDULABLE]

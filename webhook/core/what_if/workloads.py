@@ -1,7 +1,7 @@
-"""Whose pods look for a node: those of manifests, of one object of the cluster, or all that lack one.
+"""The pods that look for a node: those of manifests, of one object of the cluster, or of all.
 
 ReplicatedSource     one template of an object, and its number of pods
-UnownedPods          pending or evicted pods whose controller is not known
+UnownedPods          pending or evicted pods of an unknown controller
 SimulatedWorkload    the pods of either that look for a node in the cluster as it is now
 """
 
@@ -81,10 +81,9 @@ def sources(
     applied: bool,
     replicas: int | None = None,
 ) -> Iterator[ReplicatedSource]:
-    """One for each template of an object; none for an object that makes no pods, or one on every node.
+    """One for each template of an object, none if it makes no pods, or one on every node.
 
-    Shape: ``replicas`` are instead of those that it says.
-    Errors: DecodeError for an object that does not fit the API's types.
+    ``replicas`` replaces the number of the object. Raises DecodeError for an object that does not fit the API's types.
     """
     value, _ = read_exactly(raw, stated, within.version)
     workload = read_workload(value, within.policy.workloads, api_version=stated.api_version, kind=stated.kind)
@@ -166,10 +165,7 @@ def rebuilt(of: SimulatedWorkload, within: Context) -> SimulatedWorkload:
 
 
 def of_cluster(of: TypeMeta, raw: Raw, within: Context) -> Iterator[ReplicatedSource]:
-    """The sources of an object of the cluster. None for an object with a controller.
-
-    Errors: DecodeError for an object that does not fit the API's types.
-    """
+    """The sources of an object of the cluster; none if it has a controller. Raises as `sources`."""
     for source in sources(raw, of, within, applied=True):
         workload = source.workload
         above = workload.meta.controller
@@ -180,10 +176,7 @@ def of_cluster(of: TypeMeta, raw: Raw, within: Context) -> Iterator[ReplicatedSo
 
 
 def unowned_pods(pods: Iterable[Pod], every: Sequence[ReplicatedSource], index: ReadOnlyIndex) -> list[UnownedPods]:
-    """Pods that none of the sources makes, equal ones of one controller together; a pod without controller only waits.
-
-    Shape: a pod that is being deleted looks for no node.
-    """
+    """The pods that none of the sources makes, equal ones of one controller together."""
     known = {(each.workload.kind, each.namespace, each.workload.meta.name) for each in every}
     found: dict[object, UnownedPods] = {}
     for pod in pods:
