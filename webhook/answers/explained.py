@@ -16,7 +16,7 @@ from webhook.core.scheduler.verdict import Cause, Verdict
 from webhook.core.text import one_line
 from webhook.core.what_if.questions import Question
 from webhook.core.what_if.refused import Refused
-from webhook.core.what_if.replicas import Replicas
+from webhook.core.what_if.suggestions import Replicas
 
 
 class AnsweredQuestion(Struct, frozen=True):

@@ -671,7 +671,7 @@ class TestWhatMakesRoom:
         assert found["addNodes"] == [{"like": "a0", "labels": {"topology.kubernetes.io/zone": "b"}, "nodes": 1}]
 
     def test_nothing_is_tried_without_end(self, answer, monkeypatch):
-        monkeypatch.setattr("webhook.core.what_if.capacity_hints._TRIALS", 1)
+        monkeypatch.setattr("webhook.core.what_if.run._ROOM_TRIALS", 1)
         found, _ = answer("a: a0 | b: b0", manifests=[web(ZONE, replicas=200, containers=holding("1"))])
         assert (found["verdict"], found["addNodes"]) == ("does-not-fit", None)
 

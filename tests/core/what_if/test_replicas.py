@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.core.what_if.replicas import Replicas
+from webhook.core.what_if.suggestions import Replicas
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,8 @@ def of_object(
 ) -> Iterator[Question]:
     """The questions about one object: the pod itself, or the next pod of each template.
 
-    ``applied``: the object is in the cluster. Owners of its pods are put into the index. Raises DecodeError for an object
-    that does not fit the API's types.
+    ``applied``: the object is in the cluster. Owners of its pods are put into the index. Raises DecodeError for an
+    object that does not fit the API's types.
     """
     stated = stated_type(raw)
     value, _ = read_exactly(raw, stated, within.version)

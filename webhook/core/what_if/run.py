@@ -7,24 +7,38 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import Pod
+from webhook.core.changes.candidates import at_most
 from webhook.core.coming_pods.next_pod import coming_pod
 from webhook.core.context import Context
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import are_attracted
+from webhook.core.placement.making_room import Added, nodes_to_add, preempted
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.policy.capacity import grows
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, plural
-from webhook.core.what_if.capacity_hints import Room, room
 from webhook.core.what_if.events import Event, WhatIf, happen, is_made_anew, settle
 from webhook.core.what_if.forecast import Forecast, forecast
-from webhook.core.what_if.play import Ending, Outcomes, Verdict, alone, ending, play, undecided
+from webhook.core.what_if.play import (
+    Ending,
+    Outcomes,
+    Verdict,
+    all_fit,
+    alone,
+    batches_of,
+    ending,
+    play,
+    trials_in,
+    undecided,
+)
 from webhook.core.what_if.suggestions import SuggestedChange, suggested_changes
 from webhook.core.what_if.workloads import (
     ReplicatedSource,
     SimulatedWorkload,
     UnownedPods,
+    rebuilt,
     simulated_workload,
     unowned_pods,
     unowned_workload,
@@ -32,6 +46,7 @@ from webhook.core.what_if.workloads import (
 
 _TOGETHER = 12  # batches of pods that are looked at together: the states of more are as good as endless
 _HELPING = Effort(states=5_000, orders=0)  # for each change that is tried
+_ROOM, _ROOM_TRIALS = Effort(states=2_000), 200  # for each number of nodes that is tried
 _NAMES = 3
 _TIMING = "whether terminating pods, which its affinity asks for, are gone before its pods look for a node"
 _MOST_ENDS = 12  # workloads that are explained; each means to play all moves once more
@@ -45,7 +60,8 @@ class Answer(Struct, frozen=True, kw_only=True):
         event: What has happened to the cluster, empty for nothing.
         notes: Sentences about the pods.
         unseen: Sentences about what was not simulated.
-        room: What would make room for all pods.
+        added: The nodes to add so that all pods fit.
+        preempts: The number of pods of lower priority to evict for that. None if not known.
         likely: Where the scheduler would most likely put them.
         scaled: The verdict at the autoscalers' maximum. None if none exceeds the replicas.
         grows: Whether nodes can be added.
@@ -56,7 +72,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     event: str = ""
     notes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
-    room: Room = Room()
+    added: tuple[Added, ...] = ()
+    preempts: int | None = None
     likely: Forecast | None = None
     scaled: Verdict | None = None
     grows: bool = False
@@ -74,7 +91,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def grown(self) -> bool:
         """Whether nodes can be added with which all pods fit."""
-        return self.grows and bool(self.room.added)
+        return self.grows and bool(self.added)
 
     @property
     def cause(self) -> Cause | None:
@@ -160,6 +177,7 @@ class Run(Struct, frozen=True, kw_only=True):
         workloads, others, gone = moment
         outcomes = self._played(workloads)
         stopped = outcomes.interrupted
+        added, preempts = ((), None) if stopped else self._room(outcomes)
         return Answer(
             outcomes=outcomes,
             likely=None if stopped else forecast(outcomes, self.index, self.within),
@@ -167,10 +185,25 @@ class Run(Struct, frozen=True, kw_only=True):
             event=event.text,
             notes=tuple(self._notes(event, workloads, gone)),
             unseen=tuple(self._unseen(others)),
-            room=Room() if stopped else room(outcomes, self.within),
+            added=added,
+            preempts=preempts,
             scaled=None if stopped else self._scaled(workloads),
             grows=grows(self.within.policy, self.index.nodes.view()),
         )
+
+    def _room(self, of: Outcomes) -> tuple[tuple[Added, ...], int | None]:
+        """The nodes to add for all workloads together, and the number of pods to preempt."""
+        within, cluster = self.within, self.within.cluster
+        if of.alone or of.simulation is None or of.whole.outcome not in (Outcome.NO_FIT, Outcome.STUCK):
+            return (), None
+
+        def fits(other: ReadOnlyIndex) -> bool:
+            return all_fit([rebuilt(each, within.beside(other)) for each in of.workloads], other, _ROOM)
+
+        batches, tried = batches_of(of.workloads), at_most(trials_in(_ROOM_TRIALS, cluster), fits)
+        rolling = any(each.rollout is not None for each in of.workloads)
+        preempts = None if rolling else preempted(batches, cluster, of.simulation, _ROOM)
+        return nodes_to_add(batches, cluster, tried, within.policy.domains), preempts
 
     def _scaled(self, workloads: Sequence[SimulatedWorkload]) -> Verdict | None:
         """The verdict with each workload at its autoscaler's maximum; None where none may ask for more."""

@@ -1,4 +1,8 @@
-"""Changes after which all pods of a workload fit in every order. Each was tried with all pods."""
+"""Changes after which all pods of a workload fit in every order, and what a fix of one pod does to them.
+
+Each change is tried with all pods. A fix of one pod is tried beside those that run, and with all made anew, since a
+change of the template replaces them.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -7,10 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import first_untolerated
-from webhook.core.api.types import Toleration
+from webhook.core.api.types import Pod, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES, TAINT_UNSCHEDULABLE
-from webhook.core.changes.candidates import Candidates
+from webhook.core.changes.candidates import Candidates, PodFix
 from webhook.core.changes.change import Changes, in_words, template_with, trade_off, value_of
+from webhook.core.coming_pods.missing_pods import all_anew, to_come
+from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeRow
@@ -19,14 +25,16 @@ from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.text import one_line, plural, together
 from webhook.core.what_if.play import Ending, Outcomes, Verdict, all_fit, play, trials_in
 from webhook.core.what_if.workloads import ReplicatedSource, rebuilt, simulated_workload
+from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.rolling_update import unavailable_of
-from webhook.core.workloads.workload import Strategy
+from webhook.core.workloads.workload import Strategy, Workload
 
 _FURTHER = 5  # values of maxSkew that are tried, from the one that the first pod that waits needs
 _MOST = 4  # changes of constraints that are offered
 _MOST_TRIED = 40
 _MOST_NODES = 8  # that are tried
 _NAME = 40
+_OF_A_FIX = Effort(states=5_000)  # some tenths of a second
 
 
 class SuggestedChange(Struct, frozen=True, kw_only=True):
@@ -211,3 +219,47 @@ def _loosened(changes: Changes, source: ReplicatedSource, end: Ending) -> Sugges
         wanted=source.replicas,
         harms=tuple(dict.fromkeys(harm for harm in harms if harm)),
     )
+
+
+class Replicas(Struct, frozen=True):
+    """How many pods of a workload have a node in the end: the fewest and the most over all orders."""
+
+    wanted: int
+    fewest: int
+    most: int
+
+    @property
+    def text(self) -> str:
+        """``all 6 replicas then fit in every order``."""
+        if self.fewest == self.wanted:
+            return f"all {plural(self.wanted, 'replica')} then fit in every order"
+        if self.most == self.wanted:
+            return f"some orders then place {self.fewest:,} of {plural(self.wanted, 'replica')}"
+        fit = f"{self.fewest:,}" if self.fewest == self.most else f"{self.fewest:,} to {self.most:,}"
+        return f"{fit} of {plural(self.wanted, 'replica')} then fit"
+
+
+def replicas_after(
+    fixes: Sequence[PodFix], pod: Pod, maker: Workload | None, within: Context
+) -> tuple[Replicas | None, ...]:
+    """What each fix of a pod does to its workload; None where that is not known, and for a single pod."""
+    own = None if maker is None else selector_of(maker)
+    if maker is None or own is None or len(maker.templates) != 1 or (maker.replicas or 0) < 2:
+        return (None,) * len(fixes)
+    source = PodSource(workload=maker, template=maker.templates[0], namespace=pod.meta.namespace, own=own)
+    if len(source.template.template.pod_spec.constraints) != len(pod.pod_spec.constraints):
+        return (None,) * len(fixes)  # those of the pod were injected
+    return tuple(_after(replace(source, template=template_with(source.template, fix.changes)), within) for fix in fixes)
+
+
+def _after(source: PodSource, within: Context) -> Replicas | None:
+    """The worse of two cases: pods that are missing, and all of them made anew where some run."""
+    wanted, found = source.workload.replicas or 0, list[Replicas]()
+    for pods in (to_come, all_anew):
+        coming = pods(source, wanted, within)
+        if coming.batches or coming.unknown:
+            end = None if coming.unknown else coming.outcome(_OF_A_FIX)
+            if end is None or end.outcome is Outcome.UNKNOWN or end.fewest is None or end.most is None:
+                return None
+            found.append(Replicas(wanted, coming.staying + end.fewest, coming.staying + end.most))
+    return min(found, key=lambda each: (each.most, each.fewest), default=None)

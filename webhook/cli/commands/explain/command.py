@@ -34,7 +34,7 @@ from webhook.core.context import Context
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.what_if.questions import Question, of_object, of_pod, waiting, waiting_of, with_siblings
 from webhook.core.what_if.refused import Refused, refused_of
-from webhook.core.what_if.replicas import after
+from webhook.core.what_if.suggestions import replicas_after
 from webhook.manifests.reading.files import STDIN, read_files
 
 
@@ -109,7 +109,7 @@ def explain(  # noqa: PLR0913 one parameter an option
 
 def _answer(question: Question, known: ClusterSource, within: Context, options: str) -> AnsweredQuestion:
     explanation = explain_pod(problem_of(question.pod, within), within.cluster)
-    replicas = after(explanation.fixes, question.pod, question.maker, within)
+    replicas = replicas_after(explanation.fixes, question.pod, question.maker, within)
     return AnsweredQuestion(question, explanation, known.missing, options, replicas)
 
 

@@ -12,8 +12,7 @@ from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
 from webhook.core.explain.cause_text import cause_summary, in_the_way
 from webhook.core.explain.explanation import Balance, Explanation
 from webhook.core.placement.simulation import Outcome
-from webhook.core.text import listed, one_line, plural, segment_of
-from webhook.core.what_if import capacity_hints
+from webhook.core.text import listed, one_line, plural, segment_of, together
 from webhook.core.what_if.play import Ending, Moved, Outcomes
 from webhook.core.what_if.run import Answer
 from webhook.core.what_if.suggestions import SuggestedChange
@@ -45,13 +44,27 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
     for end, found in answer.ends if len(answer.ends) == 1 and not of.alone else ():
         yield from ["\n"] * (len(of.workloads) > 1 and bool(end.waiting))
         yield from _ending(end, found, answer, paint)
-    for line in capacity_hints.told(answer.room, grows=answer.grows):
+    for line in _room(answer):
         yield "\n"
         yield from wrapped(f"or {line}", paint, GREEN)
     lines = not_evaluated(answer)
     if lines:
         yield "\n"
         yield from wrapped(f"not evaluated: {'; '.join(lines)}", paint, DIM)
+
+
+def _room(answer: Answer) -> Iterator[str]:
+    """``add 2 empty nodes like worker-a1 in zone a``, and how many pods to preempt."""
+    found = []
+    for each in answer.added:
+        where = [f"{segment_of(key)} {one_line(value, _NAME)}" for key, value in each.labels.items()]
+        nodes = f"{plural(each.nodes, 'empty node')} like {one_line(each.like, _NAME)}"
+        found.append(f"{nodes}{f' in {together(where)}' if where else ''}")
+    if found:
+        capacity = "; nodes can be added here, so that the cause is capacity" if answer.grows else ""
+        yield f"add {together(found)}{capacity}"
+    if answer.preempts is not None:
+        yield f"preempt {plural(answer.preempts, 'pod')} of lower priority, which the scheduler does by itself"
 
 
 def _each(answer: Answer, paint: Paint) -> Iterator[str]:
