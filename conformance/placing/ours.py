@@ -10,7 +10,7 @@ from msgspec import structs
 
 from webhook.cli.frame import Frame
 from webhook.cli.cluster_source import ClusterSource
-from webhook.cli.commands.simulate.targets import Wanted, asked, is_kept
+from webhook.cli.commands.simulate.targets import Wanted, is_kept, targets
 from webhook.core.what_if.events import WhatIf
 from webhook.core.what_if.run import Run
 from webhook.cluster.resources import BUILT_IN_RESOURCES
@@ -113,8 +113,8 @@ def simulated(world):
         read = read_snapshot(io.BufferedReader(io.BytesIO(lines)), "world", keep=lambda item: is_kept(item, wanted, WhatIf(), frame))
         known = ClusterSource(index=read.index, version=read.version, source="world", kept=read.kept)
         frame = structs.replace(frame, index=read.index, cluster_version=read.version)
-        found, _ = asked(wanted, known, frame, replicas=None, everywhere=False)
-    run = Run(index=known.index, asked=found, within=frame.context(frame.namespace), effort=Effort(states=STATES), rollout="rolls" in world)
+        found, _ = targets(wanted, known, frame, replicas=None, everywhere=False)
+    run = Run(index=known.index, targets=found, within=frame.context(frame.namespace), effort=Effort(states=STATES), rollout="rolls" in world)
     (outcomes,) = run.outcomes(WhatIf())
     whole, staying = outcomes.whole, sum(each.staying for each in outcomes.workloads)
     exact = whole.outcome is not Outcome.UNKNOWN and None not in {whole.fewest, whole.most}

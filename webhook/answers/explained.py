@@ -232,7 +232,7 @@ def _nodes(verdict: Verdict) -> dict[str, NodeStatus]:
 
 
 def _constraint(balance: Balance) -> ConstraintState:
-    domains, company = balance.domains, balance.company
+    domains, counted = balance.domains, balance.counted
     return ConstraintState(
         topology_key=domains.constraint.topology_key,
         when_unsatisfiable=balance.written.when_unsatisfiable,
@@ -243,5 +243,5 @@ def _constraint(balance: Balance) -> ConstraintState:
         name=balance.name,
         meant=balance.meant,
         counted=sum(domains.match_num.values()),
-        foreign=None if company is None else company.foreign,
+        foreign=None if counted is None else counted.foreign,
     )

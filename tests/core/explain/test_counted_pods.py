@@ -41,13 +41,13 @@ NARROW = LabelSelector(match_labels={"app": "web", "tier": "front"})
     ],
 )
 def test_whose_pods_are_counted(known, expected):
-    who = asked("z1: a=3 | z2: ~b", *known).balances[0].company
+    who = asked("z1: a=3 | z2: ~b", *known).balances[0].counted
     assert (who.counted, who.foreign, who.names, who.narrower, who.agreed) == expected
 
 
 def test_a_workload_that_counts_its_own_only():
     found = asked("z1: a | z2: ~b", SET, OWN, running("x", "a", MINE))
-    assert (found.balances[0].company.counted, found.balances[0].company.foreign) == (1, 0)
+    assert (found.balances[0].counted.counted, found.balances[0].counted.foreign) == (1, 0)
     assert found.fixes[0].changes == (Change(0, "nodeTaintsPolicy", "Honor"),)
 
 
@@ -61,7 +61,7 @@ def test_a_workload_that_counts_its_own_only():
 )
 def test_nobody_knows_whose(by, constraints):
     assert (
-        asked("z1: a=3 | z2: ~b", owner("StatefulSet/web", MINE), by=by, constraints=constraints).balances[0].company
+        asked("z1: a=3 | z2: ~b", owner("StatefulSet/web", MINE), by=by, constraints=constraints).balances[0].counted
         is None
     )
 
@@ -69,12 +69,12 @@ def test_nobody_knows_whose(by, constraints):
 def test_selectors_that_cannot_be_read_or_say_nothing_are_none():
     for select in ("app=a/b/c", "{}"):
         known = owner("StatefulSet/web", select)
-        assert asked("z1: a=1 | z2: ~b", known, by="StatefulSet/web").balances[0].company is None
+        assert asked("z1: a=1 | z2: ~b", known, by="StatefulSet/web").balances[0].counted is None
 
 
 def test_a_job_is_told_by_its_uid_which_no_template_can_say():
     found = asked(by="Job/web", uid="j", labelled="app=web controller-uid=j")
-    who = found.balances[0].company
+    who = found.balances[0].counted
     assert (who.counted, who.foreign, who.narrower) == (3, 3, None)
     assert all(change.field != "labelSelector" for fix in found.fixes for change in fix.changes)
 
@@ -99,7 +99,7 @@ def test_what_was_merged_of_match_label_keys_is_left_out():
         constraints=(merged,),
         labelled=f"{MINE} pod-template-hash=1",
     )
-    assert found.balances[0].company.narrower == LabelSelector(
+    assert found.balances[0].counted.narrower == LabelSelector(
         match_labels={"app": "web", "tier": "front"},
         match_expressions=(
             *selector("tier!=old").match_expressions,

@@ -87,7 +87,7 @@ def _waits(balance: Balance, explanation: Explanation) -> str:
     waits = standstill(balance, explanation.verdict, every=explanation.obstacles)
     if waits.endswith(f" at {balance.domains.global_minimum}"):  # and not what keeps the minimum at 0
         waits += f" pod{'' if balance.domains.global_minimum == 1 else 's'}{_ceiling(balance)}"
-    others = f"; {foreign}" if (foreign := company_text(balance, names=False)) else ""
+    others = f"; {foreign}" if (foreign := counted_pods_text(balance, names=False)) else ""
     return one_line(f"{balance.name}: {waits}{instead(balance)}{others}", 300)
 
 
@@ -104,9 +104,9 @@ def instead(balance: Balance) -> str:
     return f"; nodes have {one_line(balance.meant, 64)}" if balance.meant else ""
 
 
-def company_text(balance: Balance, *, names: bool = True) -> str:
+def counted_pods_text(balance: Balance, *, names: bool = True) -> str:
     """Whose pods a constraint counts; empty if only the workload's own, or if unknown."""
-    who = balance.company
+    who = balance.counted
     if who is None or not who.foreign:
         return ""
     counted = f"{who.foreign:,} of {who.counted:,} counted pods" if who.counted > 1 else "the 1 counted pod"

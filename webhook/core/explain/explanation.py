@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
 from webhook.core.changes.candidates import Narrowing, PodFix, changed, meant_on, pod_fixes
 from webhook.core.changes.change import in_words
-from webhook.core.explain.counted_pods import CountedPods, company
+from webhook.core.explain.counted_pods import CountedPods, counted_pods
 from webhook.core.explain.obstacles import CAPACITY_FILTERS, FILTER_WORDS, Obstacle, grouped, obstacles
 from webhook.core.explain.reliefs import Relief, Way, reliefs, ways, without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -62,7 +62,7 @@ class Balance(Struct, frozen=True):
     written: SpreadConstraint
     domains: Domains
     meant: str | None = None
-    company: CountedPods | None = None
+    counted: CountedPods | None = None
 
     @property
     def name(self) -> str:
@@ -148,7 +148,7 @@ def explain_pod(
     if why is Cause.OTHER:
         # Neither alone is enough: then what both together would open.
         otherwise = decide(without_limits(without_spread(problem))).feasible
-    balances = tuple(_looked_at(each, problem, index) for each in balances)
+    balances = tuple(_with_counted_pods(each, problem, index) for each in balances)
     return Explanation(
         problem=problem,
         verdict=verdict,
@@ -165,18 +165,18 @@ def explain_pod(
     )
 
 
-def _looked_at(balance: Balance, problem: Problem, index: ReadOnlyIndex | None) -> Balance:
+def _with_counted_pods(balance: Balance, problem: Problem, index: ReadOnlyIndex | None) -> Balance:
     """The constraint with the key that was probably meant, and with whose pods it counts."""
     meant = meant_on(balance.domains.constraint.topology_key, problem.nodes)
-    who = None if index is None or meant else company(problem.pod, balance.written, balance.domains, index)
-    return replace(balance, meant=meant, company=who)
+    who = None if index is None or meant else counted_pods(problem.pod, balance.written, balance.domains, index)
+    return replace(balance, meant=meant, counted=who)
 
 
 def _narrowing(problem: Problem, balances: Sequence[Balance], index: ReadOnlyIndex | None) -> Narrowing | None:
     counting_others = {
-        each.index: each.company
+        each.index: each.counted
         for each in balances
-        if each.hard and each.index is not None and each.company is not None and each.company.narrower is not None
+        if each.hard and each.index is not None and each.counted is not None and each.counted.narrower is not None
     }
     if index is None or not counting_others:
         return None

@@ -1,6 +1,6 @@
 """What can happen to a cluster, as options state it, and its effect on an index that belongs to nobody else.
 
-    parse -> WhatIf -> happen(what_if, index, pods) -> Event    the index changes, one event after the other
+    parse -> WhatIf -> apply_events(what_if, index, pods) -> Event    the index changes, one event after the other
 
 A lost zone is two events: first its nodes are unreachable, later they are gone.
 """
@@ -89,7 +89,7 @@ def added(text: str) -> tuple[Part, int]:
     return part(where), int(number)
 
 
-def happen(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod]]) -> Iterator[Event]:
+def apply_events(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod]]) -> Iterator[Event]:
     """Apply each event to the index and yield it. Query the index after each step.
 
     Args:

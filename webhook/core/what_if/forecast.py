@@ -19,7 +19,7 @@ from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.placement.simulation import Outcome
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.scoring.node_scores import best_nodes, take_scoring
-from webhook.core.what_if.play import Outcomes
+from webhook.core.what_if.play import Outcomes, batches_of
 
 _RUNS = 100
 # Nodes that are scored in all runs together, 10 µs each: so many that nobody waits for long.
@@ -50,7 +50,7 @@ class Forecast(Struct, frozen=True):
 
 def forecast(of: Outcomes, index: ClusterIndex, within: Context) -> Forecast | None:
     """The forecast for all workloads; None for a rolling update, and if it would take too long."""
-    batches = [batch for each in of.workloads for batch in each.batches]
+    batches = batches_of(of.workloads)
     pods, nodes = sum(each.pods for each in batches), max(1, len(index.nodes.view()))
     affordable = _MOST_SCORED // (max(1, pods) * nodes)
     if of.unknown or not pods or not affordable or any(each.rollout for each in of.workloads):
@@ -67,7 +67,8 @@ def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chan
     """One pod after the other; without ``chance`` in the order of the batches, each on the first of its best nodes."""
     left, placed, made = [each.pods for each in batches], list[Likely](), list[Pod]()
     tried = [*range(len(batches))]
-    while ready := [number for number in tried if left[number] and not _waits_for(number, batches, left)]:
+    # Those of a batch come only after all of the batch that it is behind.
+    while ready := [at for at in tried if left[at] and ((first := batches[at].behind) is None or not left[first])]:
         number = ready[0] if chance is None else chance.choices(ready, [left[each] for each in ready])[0]
         best = _best(batches[number], number, placed, index, within)
         if not best:
@@ -82,11 +83,6 @@ def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chan
     for each in made:
         index.change("DELETED", each)
     return Forecast(tuple(placed), sum(left))
-
-
-def _waits_for(number: int, batches: Sequence[PodBatch], left: Sequence[int]) -> bool:
-    behind = batches[number].behind
-    return behind is not None and left[behind] > 0
 
 
 def _best(

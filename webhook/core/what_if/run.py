@@ -1,4 +1,4 @@
-"""Simulate: what is asked about and what happens to the cluster -> one answer for each event."""
+"""Simulate: workloads, and events of the cluster -> one answer for each event."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.policy.capacity import grows
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, plural
-from webhook.core.what_if.events import Event, WhatIf, happen, is_made_anew, settle
+from webhook.core.what_if.events import Event, WhatIf, apply_events, is_made_anew, settle
 from webhook.core.what_if.forecast import Forecast, forecast
 from webhook.core.what_if.play import (
     Ending,
@@ -112,7 +112,7 @@ class _Moment(NamedTuple):
     gone: Sequence[Pod]
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class Targets(Struct, frozen=True, kw_only=True):
     """The workloads of a simulation; with ``everything`` all of the cluster, or of one namespace.
 
     ``pods`` has, by node, the pods on affected nodes and all terminating pods. ``unseen`` has a line for each skipped
@@ -130,7 +130,7 @@ class Run(Struct, frozen=True, kw_only=True):
     """One simulation, with its effort per answer. Events change ``index``, the cluster of ``within``."""
 
     index: ClusterIndex
-    asked: Asked
+    targets: Targets
     within: Context
     effort: Effort
     rollout: bool = False
@@ -138,7 +138,10 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def answers(self, what_if: WhatIf) -> Iterator[Answer]:
         """The answer after each event. Raises NotInClusterError for an event that cannot happen in this cluster."""
-        origin = {each.title: self._explained(each) for each in self.asked.sources} if not self.asked.everything else {}
+        origin = {
+            each.title: explain_pod(coming_pod(each, self.within).problem, brief=True)
+            for each in (() if self.targets.everything else self.targets.sources)
+        }
         for event, moment in self._moments(what_if):
             yield self._answer(event, moment, origin)
 
@@ -149,26 +152,21 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def _moments(self, what_if: WhatIf) -> Iterator[tuple[Event, _Moment]]:
         """The pods to place after each event, once terminating pods are gone."""
-        waiting = [pod for namespace in self._namespaces() for pod in self.index.pods.waiting(namespace)]
+        named = self.targets.namespace if self.targets.everything else ""
+        namespaces = (named,) if named else self.index.known_namespaces()
+        waiting = [pod for namespace in namespaces for pod in self.index.pods.waiting(namespace)]
         waiting = [pod for pod in waiting if pod.meta.deletion_timestamp is None]  # such a pod looks for no node
         gone = list[Pod]()
-        for event in happen(what_if, self.index, self.asked.pods):
-            gone += settle(self.index, [pod for pods in self.asked.pods.values() for pod in pods])
+        for event in apply_events(what_if, self.index, self.targets.pods):
+            gone += settle(self.index, [pod for pods in self.targets.pods.values() for pod in pods])
             controlled = [pod for pod in (*event.evicted, *filter(is_made_anew, gone)) if pod.meta.controller]
-            others = unowned_pods([*waiting, *controlled], self.asked.sources, self.index)
+            others = unowned_pods([*waiting, *controlled], self.targets.sources, self.index)
             yield event, _Moment(self._simulated(others, gone), others, tuple(gone))
 
-    def _explained(self, source: ReplicatedSource) -> Explanation:
-        return explain_pod(coming_pod(source, self.within).problem, brief=True)
-
-    def _namespaces(self) -> Sequence[str]:
-        named = self.asked.namespace if self.asked.everything else ""
-        return (named,) if named else self.index.known_namespaces()
-
     def _simulated(self, others: Sequence[UnownedPods], gone: Sequence[Pod]) -> list[SimulatedWorkload]:
-        sources = [each for each in self.asked.sources if not self._is_complete(each)]
+        sources = [each for each in self.targets.sources if not self._is_complete(each)]
         found = [simulated_workload(each, self.within, rollout=self.rollout) for each in sources]
-        if self.asked.everything:
+        if self.targets.everything:
             found += [unowned_workload(each, self.within) for each in others]
             found = [each for each in found if each.batches or each.unknown]
         return [replace(each, unknown=_TIMING) if are_attracted(each.batches, gone) else each for each in found]
@@ -208,7 +206,7 @@ class Run(Struct, frozen=True, kw_only=True):
     def _scaled(self, workloads: Sequence[SimulatedWorkload]) -> Verdict | None:
         """The verdict with each workload at its autoscaler's maximum; None where none may ask for more."""
         sources = [each.source for each in workloads if each.source is not None]
-        if self.asked.everything or self.rollout or all(each.most <= each.replicas for each in sources):
+        if self.targets.everything or self.rollout or all(each.most <= each.replicas for each in sources):
             return None
         most = [replace(each, replicas=max(each.most, each.replicas)) for each in sources]
         scaled = [simulated_workload(each, self.within) for each in most]
@@ -217,7 +215,7 @@ class Run(Struct, frozen=True, kw_only=True):
     def _played(self, workloads: Sequence[SimulatedWorkload]) -> Outcomes:
         """All together; of many, or where that is not decided, each alone too."""
         batches = sum(len(each.batches) for each in workloads)
-        if batches > _TOGETHER and self.asked.everything:
+        if batches > _TOGETHER and self.targets.everything:
             return alone(undecided(workloads), self.index, self.effort, self.tick)
         found = play(workloads, self.index, self.effort, self.tick)
         if found.whole.outcome is not Outcome.UNKNOWN or len(workloads) < 2 or found.interrupted or found.unknown:
@@ -240,7 +238,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def _is_complete(self, source: ReplicatedSource) -> bool:
         """Whether all pods of it run; a quick look, since a cluster has thousands of workloads."""
-        if not self.asked.everything or source.own is None or source.workload.traits.ordered:
+        if not self.targets.everything or source.own is None or source.workload.traits.ordered:
             return False
         return sum(self.index.pods.count(source.namespace, source.own).values()) >= source.replicas
 
@@ -279,6 +277,6 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def _unseen(self, others: Sequence[UnownedPods]) -> Iterator[str]:
         pods = sum(len(each.names) for each in others)
-        if pods and not self.asked.everything:
+        if pods and not self.targets.everything:
             yield f"OtherPods: {plural(pods, 'pod')} of other workloads that look{'s' * (pods == 1)} for a node too"
-        yield from self.asked.unseen
+        yield from self.targets.unseen

@@ -13,7 +13,7 @@ from webhook.cli.terminal import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Paint, wr
 from webhook.core.api.written_selector import requirement_in_words
 from webhook.core.explain.cause_text import (
     cause_summary,
-    company_text,
+    counted_pods_text,
     in_the_way,
     instead,
     relief_text,
@@ -111,7 +111,7 @@ def _constraint(balance: Balance, explanation: Explanation, question: Question, 
     # The API server has merged matchLabelKeys into the selector, and the scheduler adds them once more.
     counted = ", ".join(dict.fromkeys(map(requirement_in_words, parsed.selector.requirements)))
     yield f"  counts {one_line(counted, 70) or ('nothing: no selector' if parsed.selector.nothing else 'every pod')}\n"
-    if others := company_text(balance):
+    if others := counted_pods_text(balance):
         yield from wrapped(f"  {others}", paint, YELLOW)
     counts = balance.domains.counts
     if not counts:

@@ -10,7 +10,7 @@ from msgspec import structs
 from webhook.answers.simulated import simulated
 from webhook.cli.cluster_source import cluster_with_pods
 from webhook.cli.commands.simulate.page import render as page
-from webhook.cli.commands.simulate.targets import asked, is_kept, wanted
+from webhook.cli.commands.simulate.targets import is_kept, targets, wanted
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
@@ -100,13 +100,13 @@ def simulate(  # noqa: PLR0913 one parameter an option
     everywhere = not frame.namespace
     known, frame = cluster_with_pods(given, frame, lambda item: is_kept(item, of, what_if, frame), lost=_LOST)
     frame = structs.replace(frame, namespace=frame.namespace or DEFAULT_NAMESPACE)
-    found, holes = asked(of, known, frame, replicas=replicas, everywhere=everywhere)
+    found, holes = targets(of, known, frame, replicas=replicas, everywhere=everywhere)
     if rollout and len(found.sources) > 1:
         raise CommandError(f"--rollout is for one workload, and here are {len(found.sources)}")
     progress = Progress("states")
     effort = Effort(states=states)
     within = frame.context(frame.namespace)
-    run = Run(index=known.index, asked=found, within=within, effort=effort, rollout=rollout, tick=progress)
+    run = Run(index=known.index, targets=found, within=within, effort=effort, rollout=rollout, tick=progress)
     try:
         answers = [*run.answers(what_if)]
     except NotInClusterError as error:

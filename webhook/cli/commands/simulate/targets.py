@@ -1,6 +1,6 @@
 """What a command line asks about: files, one object of the cluster, or all of its workloads.
 
-what to keep of the cluster while it is read -> Wanted    Wanted, ClusterSource -> core.what_if.run.Asked
+what to keep of the cluster while it is read -> Wanted    Wanted, ClusterSource -> core.what_if.run.Targets
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import keeps_revision
 from webhook.core.index.readers import readable
 from webhook.core.what_if.events import WhatIf
-from webhook.core.what_if.run import Asked
+from webhook.core.what_if.run import Targets
 from webhook.core.what_if.workloads import ReplicatedSource, introduce, of_cluster, sources
 from webhook.core.workloads.controller_labels import NOT_YET_KNOWN
 from webhook.core.workloads.kinds import POD, group_kind
@@ -99,9 +99,9 @@ def is_kept(item: Item, of: Wanted, what_if: WhatIf, frame: Frame) -> bool:
     return of.everything and has_template(item.of.api_version or "", item.of.kind or "", frame.policy.workloads)
 
 
-def asked(
+def targets(
     of: Wanted, known: ClusterSource, frame: Frame, *, replicas: int | None, everywhere: bool
-) -> tuple[Asked, bool]:
+) -> tuple[Targets, bool]:
     """Whose pods these are. Owners that they will have are put into the index, and what else is in the files.
 
     Args:
@@ -145,14 +145,14 @@ def asked(
         introduce(each, known.index)
     if replicas is None:
         found = [replace(each, most=_most(each, known.index)) for each in found]
-    asked_about = Asked(
+    found_targets = Targets(
         sources=tuple(found),
         pods=pods,
         everything=of.everything,
         namespace=namespace,
         unseen=(*unreadable, *known.missing),
     )
-    return asked_about, holes
+    return found_targets, holes
 
 
 def _pod(item: Item, frame: Frame) -> Pod | None:
