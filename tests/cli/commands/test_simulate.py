@@ -718,6 +718,14 @@ def holding(cpu):
     return [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
 
 
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+
+
+def in_zone(zone):
+    terms = [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}]
+    return {"nodeSelectorTerms": [{"matchExpressions": terms}]}
+
+
 class TestForecast:
     """Where the scheduler would most likely put the pods."""
 
@@ -757,6 +765,32 @@ class TestForecast:
         found, _ = answer("a: a0=1 | b: b0=1", "--rollout", manifests=[web(ZONE, replicas=2)])
         assert found["mostLikely"] is None
         assert found["stuckProbability"]["scored"] is None
+
+    def test_lets_ordinals_wait_for_those_of_their_own_workload(self, answer):
+        claims = [
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": f"data-db-{number}", "namespace": "shop", "annotations": BOUND},
+                "spec": {"volumeName": f"pv-{number}", "resources": {"requests": {"storage": "1Gi"}}},
+                "status": {"phase": "Bound"},
+            }
+            for number in range(2)
+        ]
+        volumes = [
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": f"pv-{number}"},
+                "spec": {"capacity": {"storage": "1Gi"}, "nodeAffinity": {"required": in_zone("ab"[number])}},
+            }
+            for number in range(2)
+        ]
+        template = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
+        db = web(replicas=2, kind="StatefulSet", name="db", pods="app=db", spec={"volumeClaimTemplates": [template]})
+        nowhere = web(replicas=1, nodeSelector={"no": "node"})
+        found, _ = answer("a: a0 | b: b0", manifests=[nowhere, db], objects=[*claims, *volumes])
+        assert [each["node"] for each in found["mostLikely"]] == ["a0", "b0"]
 
     def test_leaves_the_cluster_as_it_was(self, answer):
         objects = [waiting("web-9")]
