@@ -20,7 +20,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import applied
 from webhook.core.review.review import examine
 from webhook.core.rules.cluster.effect import evaluate as effects
-from webhook.core.rules.cluster.nodes import evaluate
+from webhook.core.rules.cluster.topology_key import evaluate_nodes as evaluate
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL

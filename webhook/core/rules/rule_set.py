@@ -13,15 +13,14 @@ from webhook.core.rules.cluster import (
     autoscalers,
     differing_constraints,
     effect,
-    nodes,
     shared_selectors,
+    topology_key,
 )
 from webhook.core.rules.constraint import (
     api,
     label_selector,
     match_label_keys,
     pods_refused,
-    topology_key,
     unknown_fields,
     unread_constraints,
 )
@@ -66,8 +65,8 @@ RULES: tuple[Rule, ...] = (
     match_label_keys.MIXED,
     match_label_keys.ABSENT,
     match_label_keys.WRONG_KIND,
-    nodes.KEY_UNKNOWN,
-    nodes.KEY_PARTIAL,
+    topology_key.KEY_UNKNOWN,
+    topology_key.KEY_PARTIAL,
     topology_key.TYPO,
     topology_key.DEPRECATED,
     tainted_nodes.TAINTED,
@@ -99,8 +98,8 @@ OF_PODS_WITHOUT_NODES = frozenset(
         zone_host_ceiling.CEILING,
         affinity_conflicts.CONFLICTS,
         pod_fits.DO_NOT_FIT,
-        nodes.KEY_UNKNOWN,
-        nodes.KEY_PARTIAL,
+        topology_key.KEY_UNKNOWN,
+        topology_key.KEY_PARTIAL,
     )
 )
 # Rules whose answer depends on how many pods a workload has; a change of their number rolls nothing out.

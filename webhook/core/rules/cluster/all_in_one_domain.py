@@ -83,7 +83,7 @@ ALL_IN_ONE = Rule(
 
 def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     template, view = subject.workload.templates[0], index.nodes.view()
-    affine, ground = _wanted_together(template), UsableNodes(subject, template, index)
+    affine, ground = _wanted_together(template), UsableNodes(subject, template)
     pods = sum(counts.values())
     # The node first: all on one node is worse than all in one zone, and includes it.
     for key in (HOSTNAME, ZONE):

@@ -62,7 +62,7 @@ def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     karpenter = has_karpenter(view)
     for template in subject.workload.templates:
         placed = [each for each in subject.placed if each.template is template]
-        ground = UsableNodes(subject, template, index)
+        ground = UsableNodes(subject, template)
         for each in subject.timely(placed) if karpenter else ():
             for difference in _differences(each, placed, ground, subject, index):
                 yield _finding(each, difference)

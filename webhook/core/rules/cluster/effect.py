@@ -128,10 +128,9 @@ def _is_spread_by_default(template: Template, subject: Subject) -> bool:
 
 def _may_be_uneven(key: str, template: Template, subject: Subject) -> bool:
     """Whether the pods may run in several domains of the key; without known nodes, unless the template pins them."""
-    if subject.index is None or subject.lacks("nodes"):
+    if (view := subject.nodes) is None:
         return not is_in_one_domain(template, key)
-    view = subject.index.nodes.view()
-    column, usable = view.column(key), UsableNodes(subject, template, subject.index).usable
+    column, usable = view.column(key), UsableNodes(subject, template).usable
     empty = sum(not column.with_value(name) & usable for name in subject.policy.domains.get(key, ()))
     return column.domain_count(usable) + empty > 1 or (key == HOSTNAME and grows(subject.policy, view))
 
@@ -281,9 +280,8 @@ def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
 
 def _is_everywhere(key: str, subject: Subject) -> bool:
     """Whether every node has the key, by what is known of the cluster; else only the hostname is certain."""
-    if subject.index is None or subject.lacks("nodes"):
+    if (view := subject.nodes) is None:
         return key == HOSTNAME
-    view = subject.index.nodes.view()
     return view.column(key).present == view.live and (key in ON_EVERY_NODE or not grows(subject.policy, view))
 
 
@@ -305,13 +303,12 @@ def _on_its_node(placed: Placed, subject: Subject) -> _Why | None:
 
 def _has_the_key(placed: Placed, subject: Subject) -> bool:
     """Whether all nodes on which a DaemonSet has a pod have the key; its pods tolerate what happens to nodes."""
-    key = placed.constraint.topology_key or ""
+    key, view = placed.constraint.topology_key or "", subject.nodes
     if _is_everywhere(key, subject):
         return True
-    if subject.index is None or subject.lacks("nodes"):
+    if view is None:
         return False
-    view = subject.index.nodes.view()
-    ground = UsableNodes(subject, placed.template, subject.index)
+    ground = UsableNodes(subject, placed.template)
     used = ground.usable & ground.tolerated_later
     grown = key not in ON_EVERY_NODE and grows(subject.policy, view)
     return not grown and bool(used) and not used & ~view.column(key).present
@@ -323,10 +320,10 @@ def _single_domains(subject: Subject) -> Mapping[int, _Why]:
     Shape: a usable node outside of all domains would be worse than the rest; then the constraint has an effect. Beside
     other constraints every node has to have the key, since they count no node without it.
     """
-    if subject.index is None or subject.lacks("nodes") or grows(subject.policy, view := subject.index.nodes.view()):
+    if (view := subject.nodes) is None or grows(subject.policy, view):
         return {}
     found = {}
-    for number, (placed, ground) in enumerate(subject.timely(usable_nodes_of(subject, subject.index))):
+    for number, (placed, ground) in enumerate(subject.timely(usable_nodes_of(subject))):
         if (placed.constraint.min_domains or 1) > 1 or ground.domains(placed) != 1 or not ground.open:
             continue
         column = view.column(placed.constraint.topology_key or "")

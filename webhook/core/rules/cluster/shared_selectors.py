@@ -179,10 +179,10 @@ def _effect_on_domains(alike: list[Placed]) -> str:
 
 def _on_counting_nodes(counts: Counts, alike: list[Placed], subject: Subject) -> int:
     """How many of the pods are on nodes that count for one of the constraints; all where no nodes are known."""
-    if subject.index is None or subject.lacks("nodes"):
+    if subject.nodes is None:
         return sum(counts.values())
     nodes = 0
-    for placed, ground in usable_nodes_of(replace(subject, placed=tuple(alike)), subject.index):
+    for placed, ground in usable_nodes_of(replace(subject, placed=tuple(alike))):
         nodes |= ground.counting(placed)
     members = node_sets.flags(nodes, nodes.bit_length())
     return sum(pods for slot, pods in counts.items() if slot < len(members) and members[slot])

@@ -256,8 +256,7 @@ def _domains(placed: Placed, subject: Subject) -> tuple[int, ...] | None:
     key = placed.constraint.topology_key or ""
     if subject.index is None or subject.index.lacks("nodes"):
         return _USUAL_ZONES if key == ZONE else None
-    view = subject.index.nodes.view()
-    ground = UsableNodes(subject, placed.template, subject.index)
+    ground = UsableNodes(subject, placed.template)
     domains = ground.domains(placed)
-    open_ = view.column(key).domain_count(ground.open & ground.with_hard_keys)
+    open_ = ground.view.column(key).domain_count(ground.open & ground.with_hard_keys)
     return (domains,) if domains == open_ else ()

@@ -12,6 +12,7 @@ from webhook.core.api.well_known import HOSTNAME
 from webhook.core.apiserver.validation import are_plainly_right
 from webhook.core.cached_property import cached_property
 from webhook.core.context import Context
+from webhook.core.index.nodes import NodeView
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.pod_admission import as_admitted
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -92,6 +93,11 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         """The cluster; None if there is none, or rules must not look at it: see `lacks`."""
         here = self.context
         return None if here.index is None or here.unlooked or self._limit else here.index
+
+    @property
+    def nodes(self) -> NodeView | None:
+        """The nodes of the cluster; None where rules must not look at them, or they are not known."""
+        return None if self.index is None or self.lacks("nodes") else self.index.nodes.view()
 
     @cached_property
     def _limit(self) -> str:

@@ -6,7 +6,6 @@ from webhook.core.api.selectors import compile_required_nodes
 from webhook.core.api.types import HONOR, IGNORE
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.cached_property import cached_property
-from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import domain_count
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
@@ -22,7 +21,8 @@ class UsableNodes:
     ``spec`` is of a pod after admission: a RuntimeClass adds to its node selector and its tolerations.
     """
 
-    def __init__(self, subject: Subject, template: Template, index: ReadOnlyIndex) -> None:
+    def __init__(self, subject: Subject, template: Template) -> None:
+        index = subject.context.cluster
         self.template = template
         self.policy = subject.policy
         self.view = index.nodes.view()
@@ -87,10 +87,10 @@ class UsableNodes:
         return domain_count(self.policy, view, constraint.topology_key or "", nodes)
 
 
-def usable_nodes_of(subject: Subject, index: ReadOnlyIndex) -> Iterator[tuple[Placed, UsableNodes]]:
+def usable_nodes_of(subject: Subject) -> Iterator[tuple[Placed, UsableNodes]]:
     """Each constraint with the nodes for its template's pods."""
     nodes: UsableNodes | None = None
     for placed in subject.placed:
         if nodes is None or nodes.template is not placed.template:
-            nodes = UsableNodes(subject, placed.template, index)
+            nodes = UsableNodes(subject, placed.template)
         yield placed, nodes

@@ -1,14 +1,14 @@
-"""Rules about the nodes that exist: which of them have the topology key."""
+"""Rules about topologyKey: by its name, and by the nodes that have it."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
-from webhook.core.api.well_known import SUCCESSORS
-from webhook.core.index.key_suggestions import ON_EVERY_NODE, PLACES, meant_by, near
-from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.api.well_known import HOSTNAME, SUCCESSORS, ZONE
+from webhook.core.index.key_suggestions import ON_EVERY_NODE, PLACES, meant_by, meant_by_bare, near
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.fixes import Fix, over_another_key
-from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity, guarded
+from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.text import one_line, plural, quoted
@@ -17,26 +17,117 @@ from webhook.core.text import one_line, plural, quoted
 _NOTICED = 20
 
 
-def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
+def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
+    """What the two rules say of each constraint."""
+    for placed in subject.placed:
+        key = placed.constraint.topology_key
+        if not key or key in {ZONE, HOSTNAME}:
+            continue
+        if key in SUCCESSORS:
+            if (subject.offline or not subject.workload.built_in) and _exists(key, subject) is not False:
+                yield from guarded((DEPRECATED,), _deprecated, placed, key, subject)
+        elif (meant := meant_by(key)) is not None and not (exists := _exists(key, subject)):
+            yield from guarded((TYPO,), _typo, placed, meant, subject, has_nodes=exists is False)
+        elif (meant := meant_by_bare(key)) is not None and _exists(key, subject) is None:
+            yield from guarded((TYPO,), _bare, placed, meant)
+
+
+_rule = partial(Rule, mode=Mode.WARN, ask=evaluate, asked_again=AskedAgain.AFTER_FIXES, of_a_part=True)
+TYPO = _rule(
+    id="topology-key-typo",
+    title="the topology key looks like a well-known one, misspelt",
+    severity=Severity.HIGH,
+    why=(
+        "Kubernetes accepts any text as a topology key. If no node has the label, a hard constraint leaves every pod "
+        "Pending and a soft one does nothing."
+    ),
+)
+DEPRECATED = _rule(
+    id="topology-key-deprecated",
+    title="the topology key is deprecated",
+    severity=Severity.LOW,
+    why=(
+        "The beta names of node labels are kept on nodes by some providers only. Where they are gone, a hard "
+        "constraint leaves every pod Pending."
+    ),
+)
+
+
+def _deprecated(placed: Placed, key: str, subject: Subject) -> Iterator[Finding]:
+    successor = SUCCESSORS[key]
+    yield DEPRECATED.finding(
+        placed,
+        "topologyKey",
+        _over(placed, successor, subject),
+        summary=f"{placed.name}: {key} is deprecated",
+        remedy=f"use {successor}",
+        detail=f"{key} is deprecated, and missing from nodes of current clusters",
+    )
+
+
+def _typo(placed: Placed, meant: str, subject: Subject, *, has_nodes: bool) -> Iterator[Finding]:
+    said = quoted(placed.constraint.topology_key or "", 256)
+    yield TYPO.finding(
+        placed,
+        "topologyKey",
+        _over(placed, meant, subject),
+        summary=f"no node has {said}" if has_nodes else f"Kubernetes has no label {said}",
+        remedy=f"use {meant}",
+        headline=f"{placed.name}: no node has {said}; use {meant}" if has_nodes else "",
+        detail=f"Kubernetes sets {meant} on nodes, not {said}: {_outcome(placed)}",
+    )
+
+
+def _bare(placed: Placed, meant: str) -> Iterator[Finding]:
+    said = placed.constraint.topology_key or ""
+    by_hand = f"you may label the nodes with {said} yourself"
+    yield TYPO.finding(
+        placed,
+        "topologyKey",
+        Fix(f"use {meant}, unless you label the nodes with {said}", by_hand=by_hand),
+        summary=f"Kubernetes sets {meant} on nodes, not {said}",
+        remedy=f"use {meant}",
+        detail=f"unless you label the nodes with {said} yourself, {_outcome(placed)}",
+        warns=False,
+        severity=Severity.MEDIUM,
+    )
+
+
+def _outcome(placed: Placed) -> str:
+    return "every pod stays Pending" if placed.constraint.hard else "the constraint does nothing"
+
+
+def _over(placed: Placed, key: str, subject: Subject) -> Fix:
+    if _exists(key, subject) is False:
+        return Fix(f"use {key}, and label the nodes with it")
+    return over_another_key(placed, key)
+
+
+def _exists(key: str, subject: Subject) -> bool | None:
+    """Whether a node has the key, or the configuration names domains of it; None where no nodes are known."""
+    if key in subject.policy.domains:
+        return True
+    return None if subject.nodes is None else key in subject.nodes.keys
+
+
+def evaluate_nodes(subject: Subject) -> Iterable[RuleAnswer]:
     """The two rules about each constraint; bound pods are skipped."""
     if not subject.placed or (subject.workload.is_pod and subject.placed[0].template.template.pod_spec.node_name):
         return ()
-    missing = subject.lacks("nodes")
-    if subject.index is None or missing:
+    if missing := subject.lacks("nodes"):
         return (NotEvaluated(KEY_UNKNOWN.id, missing), NotEvaluated(KEY_PARTIAL.id, missing))
-    return _beside(subject, subject.index)
+    return _of_nodes(subject)
 
 
-def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
-    view = index.nodes.view()
-    for placed, ground in subject.timely(usable_nodes_of(subject, index)):
+def _of_nodes(subject: Subject) -> Iterator[RuleAnswer]:
+    for placed, ground in subject.timely(usable_nodes_of(subject)):
         key = placed.constraint.topology_key
         if not key or placed.template.template.pod_spec.node_name:
             continue  # a bound pod is not scheduled any more
-        if key not in view.keys:
+        if key not in ground.view.keys:
             if key not in subject.policy.domains and meant_by(key) is None:
                 yield from guarded((KEY_UNKNOWN,), _unknown, placed, key, ground, subject)
-        elif view.column(key).present != view.live:
+        elif ground.view.column(key).present != ground.view.live:
             yield from guarded((KEY_PARTIAL,), _partial, placed, key, ground, subject)
 
 
@@ -49,7 +140,7 @@ KEY_UNKNOWN = Rule(
         "With a hard constraint on a label that no node has, every pod stays Pending. A soft one does nothing, and as "
         "the scheduler scores only nodes that have the keys of all soft constraints, it takes the others with it."
     ),
-    ask=evaluate,
+    ask=evaluate_nodes,
     needs=(Need.NODES,),
     of_a_part=True,
 )
@@ -62,7 +153,7 @@ KEY_PARTIAL = Rule(
         "A node without the key is no candidate for a hard constraint, and the pods on it are not counted. For a soft "
         "one it is the last choice."
     ),
-    ask=evaluate,
+    ask=evaluate_nodes,
     needs=(Need.NODES,),
 )
 
