@@ -20,10 +20,11 @@ from conformance.placing.worlds import HOSTNAME, ZONE, node, pod
 from webhook.core.api.types import LabelSelector, Pod
 from webhook.core.api.version import RECORDED as RELEASE
 from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.context import Context
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.derive import derive
 from webhook.core.groups.fields import with_fields
-from webhook.core.groups.group import Group, Shard
+from webhook.core.groups.group import Group, PlannedFor, Shard
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Policy
 
@@ -82,7 +83,8 @@ def planned(shape):
     made = [pod(f"redis-{number}", {"app": "redis", "shard": str(number)}) for number in range(shards)]
     decoded = [as_created(msgspec.convert(each, Pod), RELEASE) for each in made]
     of = [Shard(name=f"redis-{number}", value=str(number), pod=each) for number, each in enumerate(decoded)]
-    found = derive(group, of, index_of(cluster), Policy()).plan
+    within = Context(policy=Policy(), version=RELEASE, index=index_of(cluster))
+    found = derive(PlannedFor(group=group, shards=tuple(of), within=within)).plan
     if found is None or found.verdict is not Outcome.FITS:
         return None
     ordinals = []

@@ -18,10 +18,11 @@ from e2e.waiting import eventually
 from webhook.core.api.types import Container, LabelSelector, Node, ObjectMeta, Pod, PodSpec, ResourceRequirements
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.context import Context
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.derive import derive
 from webhook.core.groups.fields import naive
-from webhook.core.groups.group import Group, Shard
+from webhook.core.groups.group import Group, PlannedFor, Shard
 from webhook.core.groups.plan import batches
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.game_from_cluster import game_of
@@ -61,9 +62,10 @@ def run(name: str, shards: int, nodes: int, *, derived: bool, large: str = "8") 
         caps=SHARES,
     )
     of = [Shard(name=f"r{number}", value=str(number), pod=pod(name, number)) for number in range(shards)]
-    found = derive(group, of, index, Policy())
+    within = Context(policy=Policy(), version=RECORDED, index=index)
+    found = derive(PlannedFor(group=group, shards=tuple(of), within=within))
     fields = found.plan.fields if derived else {each.name: naive(group, each) for each in of}
-    game = game_of(batches(group, of, fields, found.setting), index)
+    game = game_of(batches(found.of, fields, found.rooms), index)
     workloads = [stateful_set(each, fields[each.name]) for each in of]
     said = simulate(game) if shards <= 3 else None
     return Run(World(name, made, workloads, game, said), group, derived)

@@ -4,22 +4,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import replace
 
 from webhook.answers.document import Document
 from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.groups.caps import Cap
-from webhook.core.groups.derive import Derived
+from webhook.core.groups.derive import Derived, anew, kept
 from webhook.core.groups.fields import has_fields, naive
-from webhook.core.groups.group import Fields, Group
-from webhook.core.groups.outlook import EFFORT, Outlook, outlook
-from webhook.core.groups.plan import Plan, Proof, Way, batches
-from webhook.core.groups.status.members import Gathered
-from webhook.core.groups.status.stored import Stored, anew, kept
-from webhook.core.placement.simulation import Effort, Outcome, Step
-from webhook.core.policy.policy import Policy
-
-_FEW = 4  # shards whose orders can all be followed
+from webhook.core.groups.group import Fields, Group, PlannedFor, Stored
+from webhook.core.groups.outlook import Outlook
+from webhook.core.groups.plan import Plan, Proof, Way, outlook_of
+from webhook.core.placement.simulation import Outcome, Step
 
 
 class PlacedPod(Document, frozen=True):
@@ -108,7 +102,7 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
         seen: What they come to. None if the group has no enforced cap.
     """
 
-    known: Gathered
+    known: PlannedFor
     derived: Derived
     stands: bool
     naive: Fields
@@ -144,30 +138,27 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
             yield PlacedPod(pod=f"{shards[step.batch + number // size].name}-{number % size}", node=step.node)
 
 
-def plan_answer(known: Gathered, freed: Gathered, before: Stored, policy: Policy) -> PlanAnswer:
+def plan_answer(known: PlannedFor, freed: PlannedFor, before: Stored) -> PlanAnswer:
     """Derive the plan, and play the fields before.
 
     Args:
         known: The group and its shards.
         freed: The same without stored zones.
         before: The stored plan.
-        policy: The policy.
     """
-    group, shards = known.group, known.shards[: known.group.shards]
-    stands = kept(known, before, policy, searches=True) if before.zones else None
-    derived = stands if stands is not None and stands.fits else anew(known, freed, policy, searches=True)
-    fields = {each.name: naive(group, each) for each in shards}
-    own = shards[0].pod.pod_spec.constraints
+    group = known.group
+    stands = kept(known, before) if before.zones else None
+    derived = stands if stands is not None and stands.fits else anew(known, freed)
+    fields = {each.name: naive(group, each) for each in known.expected}
     keys = dict.fromkeys(each.topology_key for each in group.caps if each.enforced)
-    effort: Effort = EFFORT if len(shards) <= _FEW or not group.never_share else replace(EFFORT, states=1)
-    first = fields[shards[0].name]
+    first, own = fields[known.shards[0].name], known.shards[0].pod.pod_spec.constraints
     return PlanAnswer(
         known=known,
         derived=derived,
         stands=derived is stands,
         naive=first,
         own=bool(own) and first.constraints == own,
-        seen=outlook(batches(group, shards, fields, derived.setting), known.index, keys, effort) if keys else None,
+        seen=outlook_of(known, fields, derived.rooms, keys) if keys else None,
     )
 
 

@@ -28,6 +28,7 @@ from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.scan import Scanner
 from webhook.core.api.spread_group import RESOURCE
 from webhook.core.api.types import Pod, TypeMeta
+from webhook.core.context import Context
 from webhook.core.groups.status.assess import not_evaluated
 from webhook.core.groups.status.forms import Found, Status, read_status
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -74,16 +75,16 @@ def _groups(
     if RESOURCE in index.lacking and not index.namespaces.all_groups():
         return None
     looked = every_group(_selected_pods(read, index), index)
-    return tuple(Found(each.group, _status(each, index, policy, moment)) for each in looked)
+    within = Context(policy=policy, version=index.version, index=index, now=moment)
+    return tuple(Found(each.group, _status(each, within)) for each in looked)
 
 
-def _status(of: Looked, index: ReadOnlyIndex, policy: Policy, moment: str) -> Status:
-    group, version = of.group, index.version
-    before = read_status(to_builtins(group.status))
+def _status(of: Looked, within: Context) -> Status:
+    group, before = of.group, read_status(to_builtins(of.group.status))
     try:
-        return group_status(group, of.older, of.pods, before, moment, index=index, policy=policy, version=version)
+        return group_status(group, of.older, of.pods, before, within)
     except Exception as error:  # noqa: BLE001 whatever one group does to us, the others are shown
-        return not_evaluated(f"failed by a bug: {type(error).__name__}", group.generation, before, moment)
+        return not_evaluated(f"failed by a bug: {type(error).__name__}", group.generation, before, within.now)
 
 
 def _selected_pods(read: Sequence[File | InputFault], index: ReadOnlyIndex) -> Iterator[Pod]:

@@ -26,6 +26,7 @@ from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import API_VERSION, KIND, MOST_GROUPS, SpreadGroup
 from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.groups.group import Group
 from webhook.core.groups.status.assess import not_evaluated
 from webhook.core.groups.status.forms import Found, Status, as_json, read_status
@@ -179,9 +180,8 @@ class Groups:
             if group is not None and pods is not None and _by_node(pods, feed.index) != _counted(group, feed.index):
                 # The pods that were asked for and those that watches told of are not of one moment: soon again.
                 self._looked[_name(of)] = _Looked(self._clock(), of.generation)
-            version = feed.version or RECORDED
-            ask = partial(group_status, of, older, pods, before, now)
-            return in_time(_MOST_SECONDS, partial(ask, index=feed.index, policy=policy, version=version))
+            within = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, now=now)
+            return in_time(_MOST_SECONDS, partial(group_status, of, older, pods, before, within))
 
     def _write(self, of: SpreadGroup, status: Status) -> None:
         """Errors: ClusterError, but for a refusal of that one object."""

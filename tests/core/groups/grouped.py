@@ -7,10 +7,12 @@ from build import NAMESPACE, cluster, pod, selector
 
 from webhook.core.api.spread_group import API_VERSION, KIND
 from webhook.core.api.types import TypeMeta
+from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.context import Context
+from webhook.core.groups import derive as deriving
 from webhook.core.groups.caps import Cap
-from webhook.core.groups.derive import derive
-from webhook.core.groups.group import Group, Shard
+from webhook.core.groups.group import Group, PlannedFor, Shard
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
 
@@ -51,6 +53,15 @@ def zones(*nodes):
     """``zones(2, 2, 2)``: zones a, b and c with two nodes each."""
     named = zip("abcdefgh", nodes, strict=False)
     return " | ".join(f"{zone}: {' '.join(f'{zone}{each}=0' for each in range(many))}" for zone, many in named)
+
+
+def planned_for(group, shards, index, policy=None, *, searches=True):
+    within = Context(policy=policy or Policy(), version=RECORDED, index=index)
+    return PlannedFor(group=group, shards=tuple(shards), within=within, searches=searches)
+
+
+def derive(group, shards, index, policy=None, **more):
+    return deriving.derive(planned_for(group, shards, index, policy, **more))
 
 
 def derived(group, text, shards=None, policy=None, **more):

@@ -5,11 +5,10 @@ from collections import Counter
 import pytest
 from build import cluster, constraint
 from core.groups.every_order import Orders, hosts_of
-from core.groups.grouped import cap, redis, shards_of, zones
+from core.groups.grouped import cap, derive, redis, shards_of, zones
 from msgspec.structs import replace
 
 from webhook.core.api.well_known import BETA_ZONE, HOSTNAME, ZONE
-from webhook.core.groups.derive import derive
 from webhook.core.groups.plan import Way
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Policy

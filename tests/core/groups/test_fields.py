@@ -18,7 +18,7 @@ from webhook.core.api.types import (
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.groups.fields import derived, exact_cap, has_fields, naive, unpinned, with_fields, with_value
 from webhook.core.groups.group import Shard
-from webhook.core.groups.shards import all_shards
+from webhook.core.groups.status.members import all_shards
 
 GROUP = redis(3)
 CAP = exact_cap(GROUP, HOSTNAME, 1)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from build import NAMESPACE, cluster, constraint, index, node, selector, service
 from core.groups.every_order import Orders, hosts_of
-from core.groups.grouped import FIELD, cap, derived, redis, shards_of, zones
+from core.groups.grouped import FIELD, cap, derive, derived, planned_for, redis, shards_of, zones
 from msgspec.structs import replace
 
 from webhook.core.api.types import (
@@ -21,9 +21,9 @@ from webhook.core.api.types import (
     SpreadConstraint,
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.groups.derive import derive, derive_standing
+from webhook.core.groups.derive import kept as kept_plan
 from webhook.core.groups.fields import exact_cap, naive
-from webhook.core.groups.group import Standing
+from webhook.core.groups.group import Stored
 from webhook.core.groups.outlook import EFFORT, outlook
 from webhook.core.groups.plan import Keeping, Proof, Way, batches
 from webhook.core.placement.game_from_cluster import game_of
@@ -129,8 +129,8 @@ def seen(group, nodes, effort=EFFORT):
     found = derived(group, nodes)
     shards = found.plan.shards if found.plan else shards_of(group)
     fields = {each.name: naive(group, each) for each in shards}
-    players = batches(group, shards, fields, found.setting)
-    return outlook(players, found.setting.index, [each.topology_key for each in group.caps], effort)
+    players = batches(found.of, fields, found.rooms)
+    return outlook(players, found.of.index, [each.topology_key for each in group.caps], effort)
 
 
 @pytest.mark.slow
@@ -255,7 +255,7 @@ def test_pods_that_are_not_alike_are_played_out():
     container = Container(name="c", resources=ResourceRequirements(requests={"cpu": "4"}))
     large = replace(large, pod=replace(large.pod, spec=replace(large.pod.pod_spec, containers=(container,))))
     found = derived(group, zones(2, 2, 2), [small, large])
-    assert (found.setting.rooms.alike, found.plan.proof) == (False, Proof.SEARCH)
+    assert (found.rooms.alike, found.plan.proof) == (False, Proof.SEARCH)
 
 
 def meeting(key, labelled):
@@ -307,9 +307,7 @@ BY_ZONE = redis(3, apart=(ZONE,), caps=(cap(HOSTNAME, "<=3"),))
 )
 def test_what_a_template_keeps_is_no_room(group, nodes, template):
     found = derived(group, nodes, with_spec(group, affinity=template))
-    placed = one_order(
-        game_of(batches(group, found.plan.shards, found.plan.fields, found.setting), found.setting.index)
-    )
+    placed = one_order(game_of(batches(found.of, found.plan.fields, found.rooms), found.of.index))
     assert (len(placed) < group.pods, found.plan.proof) == (True, Proof.NONE)
     assert found.plan.verdict is not Outcome.FITS
 
@@ -348,7 +346,7 @@ def test_of_anti_affinity_elsewhere_nothing_is_in_the_way(more, alike):
     term = replace(meeting(HOSTNAME, "app=redis"), **more)
     template = with_spec(group, affinity=lambda _: Affinity(pod_anti_affinity=PodAffinity(required=(term,))))
     found = derive(group, template, cluster(zones(3, 3, 3)), Policy(), searches=False)
-    assert found.setting.rooms.alike is alike
+    assert found.rooms.alike is alike
 
 
 def test_pins_that_are_found_by_a_search_are_not_said_to_reach_further():
@@ -384,7 +382,7 @@ def test_pods_that_run_change_nothing_about_the_nearest_that_can(zones_of_pods):
 def test_only_required_domains_are_used():
     group = redis(4, caps=(cap(ZONE, "<=1/2"),), domains=("a", "b"))
     found = derived(group, zones(2, 2, 2))
-    assert [*found.setting.rooms.of_zones] == ["a", "b"]
+    assert [*found.rooms.of_zones] == ["a", "b"]
     assert found.plan.verdict is Outcome.FITS
 
 
@@ -461,8 +459,8 @@ def played(group, text, policy, fields=None):
     into = cluster(text)
     into.apply("ADDED", service("redis", "app=redis"))
     found = derive(group, shards_of(group), into, policy)
-    of = batches(group, found.plan.shards, fields or found.plan.fields, found.setting)
-    return found.plan, simulate(game_of(of, found.setting.index)).outcome
+    of = batches(found.of, fields or found.plan.fields, found.rooms)
+    return found.plan, simulate(game_of(of, found.of.index)).outcome
 
 
 @pytest.mark.parametrize(
@@ -524,7 +522,7 @@ def test_a_plan_that_stands_is_judged_with_the_defaults_that_it_gets_now():
     shards = shards_of(group)
 
     def stands(constraints, of=group):
-        found = derive_standing(of, shards, Standing(constraints), index, scheduled(HARD)).plan
+        found = kept_plan(planned_for(of, shards, index, scheduled(HARD)), Stored(constraints)).plan
         return None if found is None else (found.verdict, found.constraints == constraints)
 
     assert stands(()) == (Outcome.NO_FIT, True)

@@ -3,14 +3,14 @@
 import pytest
 from build import cluster, running
 from core.groups.every_order import Orders
-from core.groups.grouped import FIELD, cap, redis, shards_of
+from core.groups.grouped import FIELD, cap, derive, planned_for, redis, shards_of
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.groups.derive import derive, derive_standing
+from webhook.core.groups.derive import kept
 from webhook.core.groups.fields import exact_cap, only_labelled
-from webhook.core.groups.group import Standing
+from webhook.core.groups.group import Stored
 from webhook.core.groups.plan import Way
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Policy
@@ -138,7 +138,7 @@ def test_the_label_is_required_where_a_node_lacks_it(index, ways):
 def test_a_stored_plan_stands_while_no_pod_can_evade_it(constraints, nodes, stands):
     group = redis(2, caps=(cap(ZONE, "<=2"),))
     given = {"label": (only_labelled(group, ZONE),), "cap": (exact_cap(group, ZONE, 2),)}.get(constraints, ())
-    found = derive_standing(group, shards_of(group), Standing(given), known(nodes), Policy())
+    found = kept(planned_for(group, shards_of(group), known(nodes)), Stored(given))
     assert (found.plan is not None and found.fits) == stands
 
 

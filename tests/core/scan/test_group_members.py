@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
 from webhook.core.scan import group_members
@@ -36,7 +37,7 @@ def _index():
 
 
 def test_those_that_the_group_selects_and_that_name_their_shard(index):
-    found = [*members_of(GROUP, index, Policy(), RECORDED)]
+    found = [*members_of(GROUP, Context(policy=Policy(), version=RECORDED, index=index))]
     assert sorted((each.name, each.shard, each.pods) for each in found) == [("redis-0", "0", 2), ("redis-1", "1", 1)]
     (first,) = [each for each in found if each.name == "redis-0"]
     assert (first.pod.meta.name, first.pod.labels["shard"]) == ("redis-0-0", "0")
@@ -55,9 +56,10 @@ def test_an_object_of_a_custom_kind_is_no_shard_and_what_its_operator_makes_is(i
     made = {"metadata": {"name": "seven", "namespace": NAMESPACE}, "spec": {"replicas": 2, "template": template}}
     of = TypeMeta(api_version=kind.api_version, kind=kind.kind)
     index.apply("ADDED", decode_object(json.dumps(made).encode(), of, (kind,)))
-    assert "seven" not in {each.name for each in members_of(GROUP, index, Policy(workloads=(kind,)), RECORDED)}
+    within = Context(policy=Policy(workloads=(kind,)), version=RECORDED, index=index)
+    assert "seven" not in {each.name for each in members_of(GROUP, within)}
     put(index, "StatefulSet", "seven-0", template["metadata"]["labels"], replicas=2)
-    members = {each.name: each for each in members_of(GROUP, index, Policy(workloads=(kind,)), RECORDED)}
+    members = {each.name: each for each in members_of(GROUP, within)}
     assert (members["seven-0"].shard, members["seven-0"].pods) == ("7", 2)
 
 

@@ -1,21 +1,19 @@
 """From a group and a cluster to a plan; or what is in the way, and the nearest that is possible."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from webhook.core.api.spread_group import PlannedWorkload
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.groups.caps import Cap
-from webhook.core.groups.fields import only_labelled, unpinned
-from webhook.core.groups.group import Group, Shard, Standing
-from webhook.core.groups.plan import Plan, Setting, as_it_stands, plan
+from webhook.core.groups.fields import only_labelled, ours, unpinned
+from webhook.core.groups.group import Group, PlannedFor, Stored
+from webhook.core.groups.plan import Plan, as_it_stands, plan
 from webhook.core.groups.zone_capacity import Rooms, rooms
-from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Outcome
-from webhook.core.policy.capacity import has_karpenter
-from webhook.core.policy.policy import Policy
 from webhook.core.text import listed, plural, segment_of, together
 
 _NAMES = 6
@@ -24,12 +22,16 @@ _NAMES = 6
 class Derived(Struct, frozen=True, kw_only=True):
     """The answer about a group.
 
-    Shape: ``plan`` is None where no fields keep the caps with all pods placed; ``reasons`` say why. ``nearest`` are
-    changes of the group after which all of it fits, in every order; none where it does anyway.
+    Attributes:
+        of: What is planned for.
+        rooms: What the nodes take.
+        plan: The plan. None if no fields keep the caps with all pods placed.
+        reasons: Why there is none.
+        nearest: Changes of the group after which all of it fits, in every order. Empty if it fits anyway.
     """
 
-    group: Group
-    setting: Setting
+    of: PlannedFor
+    rooms: Rooms
     plan: Plan | None
     reasons: tuple[str, ...] = ()
     nearest: tuple[str, ...] = ()
@@ -40,63 +42,66 @@ class Derived(Struct, frozen=True, kw_only=True):
         return self.plan is not None and self.plan.verdict is Outcome.FITS
 
 
-def derive(
-    group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy, *, searches: bool = True
-) -> Derived:
-    """The plan of a group in a cluster that has none of its pods.
+def derive(of: PlannedFor) -> Derived:
+    """The plan of a group."""
+    of = _bare(of)
+    found = _derived(of)
+    return found if found.fits else replace(found, nearest=tuple(_nearest(of)))
 
-    Shape: ``shards`` has one for each that is planned for, and at least one. Without ``searches`` no order is played
-    out, which takes minutes for some hundred pods: what nothing else proves is unknown.
+
+def anew(known: PlannedFor, freed: PlannedFor) -> Derived:
+    """A plan that moves no pin; if none of these is proven, one that moves pins.
+
+    Args:
+        known: The group with the stored zones.
+        freed: The group without them, or ``known`` again if no pin may move.
     """
-    shards = _bare(group, shards)
-    found = _derived(group, shards, index, policy, searches=searches)
-    if found.fits:
+    found = derive(known)
+    if found.fits or freed.shards == known.shards:
         return found
-    return replace(found, nearest=tuple(_nearest(group, shards, index, policy)))
+    other = derive(freed)
+    return other if other.fits else found
 
 
-def derive_standing(  # noqa: PLR0913 as `derive`, and what stands
-    group: Group,
-    shards: Sequence[Shard],
-    before: Standing,
-    index: ReadOnlyIndex,
-    policy: Policy,
-    *,
-    searches: bool = True,
-) -> Derived:
-    """The same with the fields of an earlier plan: it is None too where these do not keep the caps any more."""
-    shards = _bare(group, shards)
-    # Of what a node takes, the cap that stands, which may be narrower than the group's.
-    stored = (each for each in before.constraints if each != only_labelled(group, HOSTNAME))
+def kept(known: PlannedFor, before: Stored) -> Derived:
+    """The stored plan. None if its fields do not keep the caps any more, or no pin of it would stay."""
+    of = _bare(known)
+    # A node takes no more than the stored cap, which may be narrower than the group's.
+    stored = (each for each in before.constraints if each != only_labelled(of.group, HOSTNAME))
     tops = [each.max_skew or 1 for each in stored if each.topology_key == HOSTNAME]
     narrow = tuple(Cap(topology_key=HOSTNAME, amount=Fraction(top)) for top in tops)
-    setting = _setting(replace(group, caps=(*group.caps, *narrow)), shards, index, policy, searches=searches)
-    reasons = tuple(_in_the_way(group, setting.rooms))
-    found = None if reasons else as_it_stands(group, shards, before, setting)
-    return Derived(group=group, setting=setting, plan=found, reasons=reasons)
+    room = rooms(replace(of, group=replace(of.group, caps=(*of.group.caps, *narrow))))
+    reasons = tuple(_in_the_way(of.group, room))
+    found = None if reasons else as_it_stands(of, before, room)
+    if found is not None and not keeps_pins(found, before):
+        return Derived(of=of, rooms=room, plan=None, reasons=("zones that shards are pinned to take no pods now",))
+    return Derived(of=of, rooms=room, plan=found, reasons=reasons)
 
 
-def _bare(group: Group, shards: Sequence[Shard]) -> list[Shard]:
-    """The shards without pins of their templates: where they hold, the zones of the shard say so."""
-    return [replace(each, pod=unpinned(group, each.pod)[0]) for each in shards]
+def keeps_pins(plan: Plan, stored: Stored) -> bool:
+    """Whether no shard that had zones gets others."""
+    new = {shard.value: zones for shard, zones in plan.pins}
+    return all(zones == new.get(shard, zones) for shard, zones in stored.zones.items())
 
 
-def _derived(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy, *, searches: bool) -> Derived:
-    setting = _setting(group, shards, index, policy, searches=searches)
-    reasons = tuple(_in_the_way(group, setting.rooms))
-    found = None if reasons else plan(group, shards, setting)
-    return Derived(group=group, setting=setting, plan=found, reasons=reasons)
+def stored_of(group: Group, workloads: Iterable[PlannedWorkload]) -> Stored:
+    """The fields of these workloads of a status."""
+    given = [*workloads]
+    constraints = ours(group, given[0].topology_spread_constraints) if given else ()
+    of_pods = given[0].affinity.pod_anti_affinity if given and given[0].affinity is not None else None
+    terms = (of_pods.required if of_pods is not None else None) or ()
+    return Stored(constraints, {each.shard: each.zones for each in given}, frozenset(it.topology_key for it in terms))
 
 
-def _setting(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy, *, searches: bool) -> Setting:
-    pods = len(shards) * group.pods_per_shard
-    return Setting(
-        index=index,
-        policy=policy,
-        rooms=rooms(group, shards, pods, index, policy),
-        pins_first=has_karpenter(index.nodes.view()),
-        searches=searches,
-    )
+def _bare(of: PlannedFor) -> PlannedFor:
+    """The shards without pins of their templates: if they hold, the zones of the shard have them."""
+    return replace(of, shards=tuple(replace(each, pod=unpinned(of.group, each.pod)[0]) for each in of.shards))
+
+
+def _derived(of: PlannedFor) -> Derived:
+    room = rooms(of)
+    reasons = tuple(_in_the_way(of.group, room))
+    return Derived(of=of, rooms=room, plan=None if reasons else plan(of, room), reasons=reasons)
 
 
 def place(key: str) -> str:
@@ -145,17 +150,18 @@ def _only(many: int, domain: str) -> str:
     return f"only {plural(many, domain)} {'takes' if many == 1 else 'take'} any"
 
 
-def _nearest(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy) -> Iterator[str]:
+def _nearest(of: PlannedFor) -> Iterator[str]:
     """Changes of one part of the group with which it is proven to fit: the smallest of each cap, and the shard rule."""
+    group = of.group
     for cap in group.caps:
         if not cap.enforced:
             continue
         for most in range(max(1, cap.most(group.pods) + 1), group.pods + 1):
             other = replace(group, caps=tuple(_loosened(each, cap, most) for each in group.caps))
-            if _fits(other, shards, index, policy):
+            if _fits(of, other):
                 yield f"at most {most} of {group.pods} pods {on(cap.topology_key)}"
                 break
-    if group.keeps_zones_apart and _fits(replace(group, never_share=(HOSTNAME,)), shards, index, policy):
+    if group.keeps_zones_apart and _fits(of, replace(group, never_share=(HOSTNAME,))):
         yield "pods of a shard that share no node, instead of no zone"
 
 
@@ -163,7 +169,7 @@ def _loosened(each: Cap, cap: Cap, most: int) -> Cap:
     return replace(each, amount=Fraction(most), of_pods=False, strict=False) if each is cap else each
 
 
-def _fits(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy) -> bool:
+def _fits(of: PlannedFor, group: Group) -> bool:
     # Whether there are pins does not depend on pods that run; to move few of these is a search, and caps are many.
-    anew = [replace(each, running=()) for each in shards[: group.shards]]
-    return _derived(group, anew, index, policy, searches=False).fits
+    shards = tuple(replace(each, running=()) for each in of.expected)
+    return _derived(replace(of, group=group, shards=shards, searches=False)).fits

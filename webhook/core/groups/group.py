@@ -13,7 +13,9 @@ from webhook.core.api.types import (
     SpreadConstraint,
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.context import Context
 from webhook.core.groups.caps import Cap
+from webhook.core.index.read_only import ReadOnlyIndex
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -107,11 +109,18 @@ class ShardPlan(Struct, frozen=True):
     apart: tuple[PodAffinityTerm, ...] = ()
 
 
-class Standing(Struct, frozen=True):
-    """The fields of an earlier plan: its hard constraints, and whether shards are pinned to zones."""
+class Stored(Struct, frozen=True):
+    """The fields of an earlier plan.
 
-    constraints: tuple[SpreadConstraint, ...]
-    pins: bool = False
+    Attributes:
+        constraints: The hard constraints of all shards.
+        zones: The zones of each shard, by its value of the shard label.
+        apart: The topology keys of which the pods of a shard share no domain.
+    """
+
+    constraints: tuple[SpreadConstraint, ...] = ()
+    zones: Mapping[str, tuple[str, ...]] = {}
+    apart: frozenset[str] = frozenset()
 
 
 class Loads(Struct, frozen=True):
@@ -119,3 +128,31 @@ class Loads(Struct, frozen=True):
 
     of_shards: tuple[tuple[str, ...], ...]
     of_zones: Mapping[str, int]
+
+
+class PlannedFor(Struct, frozen=True, kw_only=True):
+    """A group with its shards, and the cluster to plan for.
+
+    Attributes:
+        group: The group.
+        shards: A shard for each that is planned for, at least one.
+        within: The policy, and the cluster without the group's pods.
+        running: How many pods of the group have a node.
+        searches: Whether small groups are played out if nothing else proves that they fit. That can take minutes.
+    """
+
+    group: Group
+    shards: tuple[Shard, ...]
+    within: Context
+    running: int = 0
+    searches: bool = True
+
+    @property
+    def index(self) -> ReadOnlyIndex:
+        """The cluster without the group's pods."""
+        return self.within.cluster
+
+    @property
+    def expected(self) -> tuple[Shard, ...]:
+        """The shards that the group expects now."""
+        return self.shards[: self.group.shards]

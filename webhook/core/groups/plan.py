@@ -22,13 +22,13 @@ from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.groups.caps import MIN_DOMAINS_OF_A_CAP, fullest, safe_max_skew
 from webhook.core.groups.fields import derived, exact_cap, max_skew, only_labelled, with_fields
-from webhook.core.groups.group import Fields, Group, Loads, Shard, Standing
+from webhook.core.groups.group import Fields, Group, Loads, PlannedFor, Shard, Stored
 from webhook.core.groups.outlook import EFFORT, Outlook, outlook
 from webhook.core.groups.pins import pin, staying
 from webhook.core.groups.zone_capacity import Rooms
-from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.placement.simulation import Outcome
+from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.policy import Defaults, Policy, profile_for
 from webhook.core.scheduler.problem import take
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
@@ -89,20 +89,6 @@ class Plan(Struct, frozen=True, kw_only=True):
         return [*zip(self.shards, zones, strict=True)]
 
 
-class Setting(Struct, frozen=True, kw_only=True):
-    """Where the pods are to go: the cluster without any of the group, and what it has room for.
-
-    Shape: ``pins_first`` says that nodes are made by somebody who does not see exact caps as the scheduler does.
-    ``searches`` says whether small groups are played out where nothing else proves that they fit.
-    """
-
-    index: ReadOnlyIndex
-    policy: Policy
-    rooms: Rooms
-    pins_first: bool = False
-    searches: bool = True
-
-
 class _Candidate(Struct, frozen=True, kw_only=True):
     """Constraints for every shard, and the zones of each.
 
@@ -117,50 +103,51 @@ class _Candidate(Struct, frozen=True, kw_only=True):
     pinned: int = 0
 
 
-def plan(group: Group, shards: Sequence[Shard], within: Setting) -> Plan:
+def plan(of: PlannedFor, rooms: Rooms) -> Plan:
     """The best plan for the expected shards: the first that is proven, else the one of which the least is known.
 
-    Shape: ``shards`` has one for each that is planned for. The caps leave room for all pods.
+    The caps have to leave room for all pods.
     """
-    now, unproven = shards[: group.shards], list[Plan]()
-    for each in _candidates(group, shards, within):
-        judged = _judged(group, now, each, within)
+    unproven = list[Plan]()
+    for each in _candidates(of, rooms):
+        judged = _judged(of, each, rooms)
         if judged.verdict is Outcome.FITS:
-            return replace(judged, same_up_to=_same_up_to(group, each, within))
+            return replace(judged, same_up_to=_same_up_to(of.group, each, rooms))
         unproven.append(judged)
-    return min((_played(each, within) for each in unproven), key=_rank)
+    return min((_played(of, each, rooms) for each in unproven), key=_rank)
 
 
-def as_it_stands(group: Group, shards: Sequence[Shard], before: Standing, within: Setting) -> Plan | None:
-    """The plan with fields of an earlier one; None where these do not keep the caps, or their zones are gone.
+def as_it_stands(of: PlannedFor, before: Stored, rooms: Rooms) -> Plan | None:
+    """The plan with fields of an earlier one. None if these do not keep the caps, or their zones are gone.
 
-    Shape: ``shards`` have the zones of that plan, and one stands for each that is planned for.
+    The shards have the zones of that plan.
     """
-    found = _standing(group, shards, before, within.rooms)
+    found = _standing(of.group, of.shards, before, rooms)
     if found is None:
         return None
-    judged = _judged(group, shards[: group.shards], found, within)
+    judged = _judged(of, found, rooms)
     if judged.verdict is Outcome.FITS:
-        return replace(judged, same_up_to=_same_up_to(group, found, within))
-    return _played(judged, within)
+        return replace(judged, same_up_to=_same_up_to(of.group, found, rooms))
+    return _played(of, judged, rooms)
 
 
-def batches(group: Group, shards: Sequence[Shard], fields: Mapping[str, Fields], within: Setting) -> list[PodBatch]:
-    """The pods of the shards with these fields; of shards that nothing tells apart, one batch."""
+def batches(of: PlannedFor, fields: Mapping[str, Fields], rooms: Rooms) -> list[PodBatch]:
+    """The pods of the expected shards with these fields. Shards that nothing tells apart are one batch."""
+    group, policy = of.group, of.within.policy
     found = [
         PodBatch(
             problem=take(
-                within.index,
+                of.index,
                 with_fields(each.pod, fields[each.name]),
-                profile=profile_for(within.policy, each.pod.pod_spec.scheduler_name),
+                profile=profile_for(policy, each.pod.pod_spec.scheduler_name),
             ),
             pods=group.pods_per_shard,
             in_turn=each.in_turn,
         )
-        for each in shards
+        for each in of.expected
     ]
-    if not group.never_share and within.rooms.alike:
-        return [replace(found[0], pods=group.pods_per_shard * len(shards), in_turn=False)]
+    if not group.never_share and rooms.alike:
+        return [replace(found[0], pods=group.pods, in_turn=False)]
     return found
 
 
@@ -172,16 +159,19 @@ def _rank(of: Plan) -> tuple[int, float]:
     return order.index(verdict), 0.0 if of.outlook is None else of.outlook.stuck or 0.0
 
 
-def _candidates(group: Group, shards: Sequence[Shard], within: Setting) -> Iterator[_Candidate]:
-    pinned = _pinned(group, shards, within.rooms) if group.keeps_zones_apart else None
-    found = [] if pinned is not None and within.pins_first else [_skewed(group, within.rooms), _exact(group)]
+def _candidates(of: PlannedFor, rooms: Rooms) -> Iterator[_Candidate]:
+    group, shards = of.group, of.shards
+    pinned = _pinned(group, shards, rooms) if group.keeps_zones_apart else None
+    # Karpenter makes nodes, and reads exact caps in another way than the scheduler.
+    pins_first = pinned is not None and has_karpenter(of.index.nodes.view())
+    found = [] if pins_first else [_skewed(group, rooms), _exact(group)]
     if pinned is not None:
         # Only pins decide how many pods each zone gets: with caps alone some orders leave a zone empty.
         found = [pinned, *found] if group.even else [*found, pinned]
     for bare in found:
-        each = _labelled(group, bare, within.rooms)
+        each = _labelled(group, bare, rooms)
         fields = (derived(group, shard, each.constraints) for shard in shards)
-        defaulted = _are_defaulted(shards, fields, within.policy)
+        defaulted = _are_defaulted(shards, fields, of.within.policy)
         yield replace(each, constraints=(_no_cap(group, shards),)) if defaulted else each
 
 
@@ -235,15 +225,15 @@ def _no_cap(group: Group, shards: Sequence[Shard]) -> SpreadConstraint:
     return exact_cap(group, HOSTNAME, group.most(HOSTNAME) or len(shards) * group.pods_per_shard)
 
 
-def _standing(group: Group, shards: Sequence[Shard], before: Standing, rooms: Rooms) -> _Candidate | None:
+def _standing(group: Group, shards: Sequence[Shard], before: Stored, rooms: Rooms) -> _Candidate | None:
     """What stands, judged by the group as it is now."""
-    pinned = _pinned(group, shards, rooms) if before.pins and group.keeps_zones_apart else None
+    pinned = _pinned(group, shards, rooms) if any(before.zones.values()) and group.keeps_zones_apart else None
     if any(_to_label(group, before.constraints, rooms, pins=pinned is not None)):
         return None
     capped = dict(_capped_keys(group))
     given = {each.topology_key: each for each in before.constraints if not _is_no_cap(group, each, capped)}
     others = any(each.selector != group.selector for each in before.constraints) or not given.keys() <= capped.keys()
-    if others or (before.pins and pinned is None):
+    if others or (any(before.zones.values()) and pinned is None):
         return None
     keeping, tops = dict[str, Keeping](), dict[str, int]()
     for key, most in capped.items():
@@ -349,38 +339,49 @@ def _of_first(loads: Loads, shards: int) -> Loads:
     return Loads(given, {zone: sum(zone in each for each in given) for zone in loads.of_zones})
 
 
-def _judged(group: Group, shards: Sequence[Shard], of: _Candidate, within: Setting) -> Plan:
+def _judged(of: PlannedFor, candidate: _Candidate, rooms: Rooms) -> Plan:
     """The plan with a verdict: by a proof, else by playing it out."""
-    pins = of.loads.of_shards if of.loads is not None else ((),) * len(shards)
+    group, shards = of.group, of.expected
+    pins = candidate.loads.of_shards if candidate.loads is not None else ((),) * len(shards)
     fields = {
-        shard.name: derived(group, shard, of.constraints, zones) for shard, zones in zip(shards, pins, strict=True)
+        shard.name: derived(group, shard, candidate.constraints, zones)
+        for shard, zones in zip(shards, pins, strict=True)
     }
-    defaulted = _are_defaulted(shards, fields.values(), within.policy)
+    defaulted = _are_defaulted(shards, fields.values(), of.within.policy)
     found = Plan(
         group=group,
-        shards=tuple(shards),
-        constraints=of.constraints,
+        shards=shards,
+        constraints=candidate.constraints,
         fields=fields,
-        keeping=of.keeping,
+        keeping=candidate.keeping,
         verdict=Outcome.UNKNOWN,
-        proof=Proof.NONE if defaulted or _is_unseen(shards) else _proof(group, of, within.rooms),
-        loads=of.loads,
+        proof=Proof.NONE if defaulted or _is_unseen(shards) else _proof(group, candidate, rooms),
+        loads=candidate.loads,
     )
     if found.proof is not Proof.NONE:
         return replace(found, verdict=Outcome.FITS)
-    few = len(shards) <= _MOST_SEARCHED or not group.never_share
-    return _played(found, within) if few else found
+    return _played(of, found, rooms) if _are_few(of) else found
 
 
-def _played(of: Plan, within: Setting) -> Plan:
-    """The plan with what its orders come to, as far as they can be looked at."""
-    if of.outlook is not None or not within.searches:
-        return of
-    effort = EFFORT if len(of.shards) <= _MOST_SEARCHED or not of.group.never_share else replace(EFFORT, states=1)
-    seen = outlook(batches(of.group, of.shards, of.fields, within), within.index, of.keeping, effort)
-    verdict = Outcome.UNKNOWN if seen.outcome is Outcome.FITS and _is_unseen(of.shards) else seen.outcome
+def _played(of: PlannedFor, plan: Plan, rooms: Rooms) -> Plan:
+    """The plan with what its orders come to, as far as they can be followed."""
+    if plan.outlook is not None or not of.searches:
+        return plan
+    seen = outlook_of(of, plan.fields, rooms, plan.keeping)
+    verdict = Outcome.UNKNOWN if seen.outcome is Outcome.FITS and _is_unseen(plan.shards) else seen.outcome
     proof = Proof.SEARCH if verdict is Outcome.FITS else Proof.NONE
-    return replace(of, verdict=verdict, proof=proof, outlook=seen)
+    return replace(plan, verdict=verdict, proof=proof, outlook=seen)
+
+
+def outlook_of(of: PlannedFor, fields: Mapping[str, Fields], rooms: Rooms, keys: Iterable[str]) -> Outlook:
+    """What becomes of the expected shards with these fields, and how full domains of the keys get."""
+    effort = EFFORT if _are_few(of) else replace(EFFORT, states=1)
+    return outlook(batches(of, fields, rooms), of.index, keys, effort)
+
+
+def _are_few(of: PlannedFor) -> bool:
+    """Whether all orders of the expected shards can be followed."""
+    return len(of.expected) <= _MOST_SEARCHED or not of.group.never_share
 
 
 def _is_unseen(shards: Iterable[Shard]) -> bool:
@@ -417,10 +418,10 @@ def _fewest_behind(group: Group, rooms: Rooms, tops: Mapping[str, int]) -> int |
     return sum(full) - max(min(room, top) - min(room - missing, top) for room in rooms.of_zones.values())
 
 
-def _same_up_to(group: Group, of: _Candidate, within: Setting) -> int:
+def _same_up_to(group: Group, of: _Candidate, rooms: Rooms) -> int:
     """Up to how many shards these fields keep the caps, with a proof that needs no search."""
     if of.loads is not None:
-        return of.pinned if within.rooms.alike else group.shards
+        return of.pinned if rooms.alike else group.shards
     last = group.shards
     for many in range(group.shards + 1, group.plan_for + 1):
         grown = replace(group, shards=many)
@@ -430,7 +431,7 @@ def _same_up_to(group: Group, of: _Candidate, within: Setting) -> int:
             or _kept_by_shards(grown, key, grown.most(key) or 0)
             for key, each in of.keeping.items()
         )
-        if not kept or _proof(grown, of, within.rooms) is Proof.NONE:
+        if not kept or _proof(grown, of, rooms) is Proof.NONE:
             break
         last = many
     return last

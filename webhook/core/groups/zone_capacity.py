@@ -8,14 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import compile_required_nodes, valid_selector
-from webhook.core.api.types import Pod, PodAffinityTerm, SpreadConstraint
+from webhook.core.api.types import PodAffinityTerm, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.groups.fields import alone, exact_cap, is_ours
-from webhook.core.groups.group import Group, Shard
+from webhook.core.groups.group import Group, PlannedFor, Shard
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.simulation import simulate
-from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.policy.policy import profile_for
 from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
 from webhook.core.scheduler.problem import take
 
@@ -39,22 +39,21 @@ class Rooms(Struct, frozen=True, kw_only=True):
     unlabelled: frozenset[str] = frozenset()
 
 
-def rooms(group: Group, shards: Sequence[Shard], pods: int, index: ReadOnlyIndex, policy: Policy) -> Rooms:
-    """The room for so many pods of the group, which has none in the index."""
+def rooms(of: PlannedFor) -> Rooms:
+    """The room for the pods of all shards."""
+    group, shards, index, pods = of.group, of.shards, of.index, len(of.shards) * of.group.pods_per_shard
     # Without a cap, pods of one shard that share no node.
     tops = [each for each in (group.most(HOSTNAME), len(shards) if group.never_share else None) if each is not None]
-    most, pod = min(tops, default=None), shards[0].pod
+    most = min(tops, default=None)
     capped = () if most is None else (exact_cap(group, HOSTNAME, max(1, most)),)
     # So many that no zone is said to take fewer than it does.
     asked = max(pods, (most or 0) * index.nodes.view().size)
     zones = _zones(group, index)
-    found = {
-        name: room for name, nodes in zones.items() if (room := _room(group, pod, capped, asked, nodes, index, policy))
-    }
+    found = {name: room for name, nodes in zones.items() if (room := _room(of, capped, asked, nodes))}
     # Of a cap of one pod a node, as many as there are nodes.
     single = (exact_cap(group, HOSTNAME, 1),)
     every = reduce(or_, zones.values(), 0)
-    nodes = _room(group, pod, single, max(pods, index.nodes.view().size), every, index, policy)
+    nodes = _room(of, single, max(pods, index.nodes.view().size), every)
     alike = _are_alike(group, shards, index) and all(_is_measured(group, each, shards) for each in shards)
     unlabelled = _unlabelled(group, shards, index)
     return Rooms(of_zones=found, nodes=nodes, on_node=most, alike=alike, unlabelled=unlabelled)
@@ -83,22 +82,15 @@ def _zones(group: Group, index: ReadOnlyIndex) -> Mapping[str, int]:
     return {value: column.with_value(value) for value in sorted(column.values)}
 
 
-def _room(  # noqa: PLR0913, PLR0917 each a fact of its own
-    group: Group,
-    pod: Pod,
-    constraints: Sequence[SpreadConstraint],
-    pods: int,
-    nodes: int,
-    index: ReadOnlyIndex,
-    policy: Policy,
-) -> int:
-    """How many of so many equal pods these nodes take; every order places as many."""
-    given, profile = alone(group, pod, constraints), profile_for(policy, pod.pod_spec.scheduler_name)
+def _room(of: PlannedFor, constraints: Sequence[SpreadConstraint], pods: int, nodes: int) -> int:
+    """How many of so many pods of the first shard these nodes take; every order places as many."""
+    pod = of.shards[0].pod
+    given, profile = alone(of.group, pod, constraints), profile_for(of.within.policy, pod.pod_spec.scheduler_name)
     if profile is not None:
         # Defaults are for pods without constraints, and a plan has one wherever they would be in the way.
         profile = replace(profile, defaulting_type="List", default_constraints=())
-    problem = take(index, given, profile=profile)
-    found = simulate(game_of([PodBatch(problem=problem, pods=pods, nodes=nodes)], index))
+    problem = take(of.index, given, profile=profile)
+    found = simulate(game_of([PodBatch(problem=problem, pods=pods, nodes=nodes)], of.index))
     return found.fewest or 0
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from webhook.core.api.selectors import NOTHING, Selector, compile_selector
 from webhook.core.api.spread_group import MOST_GROUPS, SpreadGroup
 from webhook.core.api.types import Pod
-from webhook.core.api.version import KubernetesVersion
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod
 from webhook.core.context import Context
 from webhook.core.groups.group import Group
@@ -19,7 +18,6 @@ from webhook.core.index.objects import Owner
 from webhook.core.index.owners import as_json
 from webhook.core.index.pods import FINISHED
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.policy.policy import Policy
 from webhook.core.workloads.reading import read_workload
 
 # Workloads that are compared with the selector; more than a group has shards.
@@ -34,9 +32,9 @@ def workloads_of(group: Group, index: ReadOnlyIndex) -> tuple[Owner, ...]:
     return tuple(each for each in found if each.spec)
 
 
-def members_of(group: Group, index: ReadOnlyIndex, policy: Policy, version: KubernetesVersion) -> Iterator[Member]:
+def members_of(group: Group, within: Context) -> Iterator[Member]:
     """The workloads with a value of the shard label."""
-    for owner in workloads_of(group, index):
+    for owner in workloads_of(group, within.cluster):
         replicas = 1 if owner.replicas is None else owner.replicas  # the API server's default
         written = as_json(owner, replicas)
         read = None if written is None else read_workload(written, api_version=owner.api_version, kind=owner.kind)
@@ -44,42 +42,37 @@ def members_of(group: Group, index: ReadOnlyIndex, policy: Policy, version: Kube
         value = template.template.labels.get(group.shard_label) if template is not None else None
         if read is not None and template is not None and value is not None:
             source = PodSource(workload=read, template=template, namespace=group.namespace, applied=True)
-            pod = coming_pod(source, Context(policy=policy, version=version, index=index)).pod
+            pod = coming_pod(source, within).pod
             yield Member(workload=read, shard=value, pod=pod, pods=replicas)
 
 
-def group_status(  # noqa: PLR0913 each a fact of its own, by keyword
-    of: SpreadGroup,
-    older: Sequence[SpreadGroup],
-    pods: Iterable[Pod] | None,
-    before: Status,
-    now: str,
-    *,
-    index: ReadOnlyIndex,
-    policy: Policy,
-    version: KubernetesVersion,
+def group_status(
+    of: SpreadGroup, older: Sequence[SpreadGroup], pods: Iterable[Pod] | None, before: Status, within: Context
 ) -> Status:
-    """What the status of a group comes to; ``now`` is an ISO time.
+    """What the status of a group comes to.
 
-    Shape: ``older`` are the groups of its namespace that were there first, ``pods`` those that it selects; None where
-    these are more than `MOST_PODS`.
+    Args:
+        of: The group.
+        older: The groups of its namespace that were there first.
+        pods: Those that it selects. None if these are more than `MOST_PODS`.
+        before: Its status before.
+        within: The policy, the cluster, and the time.
     """
     try:
         group = group_of(of)
     except GroupError as error:
-        return unreadable(error.faults, of.generation, before, now)
+        return unreadable(error.faults, of.generation, before, within.now)
     if pods is None:
-        return unreadable([f"the selector matches more than {MOST_PODS:,} pods"], of.generation, before, now)
+        return unreadable([f"the selector matches more than {MOST_PODS:,} pods"], of.generation, before, within.now)
     seen = Seen(
         group=group,
         generation=of.generation,
-        members=tuple(members_of(group, index, policy, version)),
+        members=tuple(members_of(group, within)),
         pods=tuple(filter(stands, pods)),
         older=tuple(map(readable, older[:MOST_GROUPS])),
-        index=index,
-        policy=policy,
+        within=within,
     )
-    return assess(seen, before, now)
+    return assess(seen, before)
 
 
 class Looked(NamedTuple):

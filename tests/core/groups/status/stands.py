@@ -5,6 +5,8 @@ from core.groups.grouped import redis, zones
 from msgspec import structs
 
 from webhook.core.api.types import PodStatus
+from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.groups.fields import with_fields
 from webhook.core.groups.group import Fields
 from webhook.core.groups.status.assess import Seen, assess
@@ -71,10 +73,9 @@ def told(group, index, of=(), pods=(), before=None, *, generation=1, now=NOON, o
         members=tuple(of),
         pods=tuple(pods),
         older=tuple(older),
-        index=index,
-        policy=policy or Policy(),
+        within=Context(policy=policy or Policy(), version=RECORDED, index=index, now=now),
     )
-    return assess(seen, before or Status(), now)
+    return assess(seen, before or Status())
 
 
 def conditions(status):

@@ -47,7 +47,7 @@ def render(target: PlannedGroup, *, color: bool) -> Iterator[str]:
 
 def _asked(target: PlannedGroup, paint: Paint) -> Iterator[str]:
     of = target.answer
-    group, rooms = of.group, of.derived.setting.rooms
+    group, rooms = of.group, of.derived.rooms
     apart = f", which share no {together(map(place, group.never_share))}" if group.never_share else ""
     shards = f"{plural(group.shards, 'shard')} of {plural(group.pods_per_shard, 'pod')}{apart}"
     yield paint(f"group {one_line(group.name, _NAME)}: {shards}; {plural(group.pods, 'pod')}", BOLD) + "\n"
@@ -184,7 +184,7 @@ def _constraints(plan: Plan) -> tuple[SpreadConstraint, ...]:
 def _proof(of: PlanAnswer, plan: Plan) -> str:
     if plan.proof is not Proof.ZONE_BY_ZONE or plan.loads is None:
         return _PROOFS[plan.proof]
-    rooms, where = of.derived.setting.rooms, place(of.group.zone_key)
+    rooms, where = of.derived.rooms, place(of.group.zone_key)
     each = together(
         f"{one_line(zone, _NAME)} {pods} of {rooms.of_zones[zone]}"
         for zone, pods in [*plan.loads.of_zones.items()][:_ZONES]

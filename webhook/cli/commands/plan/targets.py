@@ -25,11 +25,12 @@ from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.api.well_known import BETA_ZONE, OUR_PREFIX, ZONE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.coming_pods.next_pod import coming_pod
+from webhook.core.context import Context
+from webhook.core.groups.derive import stored_of
 from webhook.core.groups.fields import missing_terms, ours, unpinned
-from webhook.core.groups.group import Group, Shard
+from webhook.core.groups.group import Group, Shard, Stored
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
 from webhook.core.groups.status.members import Member, gathered, not_told_apart
-from webhook.core.groups.status.stored import Stored, stored_of
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import one_line
@@ -192,19 +193,20 @@ def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -
     status = next((each.status for each in there if each.meta.name == group.name), None) or GroupStatus()
     before = stored_of(group, status.workloads)
     mine = _mine(group, read.workloads)
-    members = [_member(each.source, group, known, frame) for each in mine]
+    within = frame.context(frame.namespace)
+    members = [_member(each.source, group, within) for each in mine]
     if twice := not_told_apart(members):
         raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {twice}", Exit.UNREADABLE)
-    found = gathered(group, members, known.index, before.zones)
+    found = gathered(group, members, within, before.zones)
     before = before if before.zones else _of_templates(group, found.shards)
     shards = {each.name for each in found.shards if each.exists}
     others = {each.name for each in read.workloads if each.source.namespace == group.namespace} - shards
-    taken = tuple(each.name for each in found.shards[: group.shards] if each.name in others)
+    taken = tuple(each.name for each in found.expected if each.name in others)
     labels = f"{one_line(compile_selector(group.selector).text, 200)} and {one_line(group.shard_label, 63)}"
     none = f"no workload with the labels {labels} is known: pods are made up, and request nothing"
-    freed = gathered(group, members, known.index) if status.workloads else found
+    freed = gathered(group, members, within) if status.workloads else found
     return PlannedGroup(
-        answer=plan_answer(found, freed, before, frame.policy),
+        answer=plan_answer(found, freed, before),
         stored=bool(status.workloads),
         written={each.name: each for each in mine if each.name in shards},
         manifest=wanted.manifest,
@@ -246,8 +248,8 @@ def _mine(group: Group, workloads: Iterable[Written]) -> list[Written]:
     ]
 
 
-def _member(of: ReplicatedSource, group: Group, known: ClusterSource, frame: Frame) -> Member:
-    pod = coming_pod(of, frame.context(frame.namespace).beside(known.index)).pod
+def _member(of: ReplicatedSource, group: Group, within: Context) -> Member:
+    pod = coming_pod(of, within).pod
     value = of.template.template.labels[group.shard_label]
     return Member(workload=of.workload, shard=value, pod=pod, pods=of.replicas)
 

@@ -24,17 +24,15 @@ from webhook.core.api.spread_group import (
     PlannedWorkload,
 )
 from webhook.core.api.types import Pod
-from webhook.core.groups.derive import Derived, on
+from webhook.core.context import Context
+from webhook.core.groups.derive import Derived, anew, keeps_pins, kept, on, stored_of
 from webhook.core.groups.fields import has_fields
-from webhook.core.groups.group import Group, Shard
+from webhook.core.groups.group import Group, PlannedFor, Shard, Stored
 from webhook.core.groups.plan import Plan, Proof, Way
 from webhook.core.groups.status.distribution import Spread, moves, spreads
 from webhook.core.groups.status.forms import Dated, Status, Unguarded, dated, distribution_of, move_of
-from webhook.core.groups.status.members import Gathered, Member, gathered, not_told_apart
-from webhook.core.groups.status.stored import Stored, anew, keeps_pins, kept, stored_of
-from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.groups.status.members import Member, gathered, not_told_apart
 from webhook.core.placement.simulation import Outcome
-from webhook.core.policy.policy import Policy
 from webhook.core.text import one_line, plural, together
 
 # Whoever may create a group has its plan made: of more pods, in none of the groups that we know, it would take minutes.
@@ -54,8 +52,13 @@ _PROOFS = {
 class Seen(Struct, frozen=True, kw_only=True):
     """A group and what there is of it in the cluster, at one moment.
 
-    Shape: ``pods`` are those that the group selects, without finished ones and those that are being deleted; ``index``
-    has them too. ``older`` are the other groups of its namespace that were there first, None for an unreadable one.
+    Attributes:
+        group: The group.
+        generation: Of its spec.
+        members: Its workloads.
+        pods: Those that it selects, without finished pods and those that are being deleted.
+        older: The other groups of its namespace that were there first. None for an unreadable one.
+        within: The policy, and the cluster with these pods.
     """
 
     group: Group
@@ -63,8 +66,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     members: tuple[Member, ...]
     pods: tuple[Pod, ...]
     older: tuple[Group | None, ...] = ()
-    index: ReadOnlyIndex
-    policy: Policy
+    within: Context
 
 
 class _Planned(NamedTuple):
@@ -89,9 +91,9 @@ def not_evaluated(why: str, generation: int, before: Status, now: str) -> Status
     return Status(observed_generation=generation, conditions=dated(conditions, before, generation, now))
 
 
-def assess(seen: Seen, before: Status, now: str) -> Status:
-    """The status of the group; ``now`` is an ISO time."""
-    group, view = seen.group, seen.index.nodes.view()
+def assess(seen: Seen, before: Status) -> Status:
+    """The status of the group."""
+    group, view = seen.group, seen.within.cluster.nodes.view()
     refused = _refusal(seen)
     planned = None if refused else _plan(seen, before)
     stored = stored_of(group, planned.workloads if planned else ())
@@ -105,7 +107,7 @@ def assess(seen: Seen, before: Status, now: str) -> Status:
     return Status(
         observed_generation=seen.generation,
         revision=planned.revision if planned else "",
-        conditions=dated(conditions, before, seen.generation, now),
+        conditions=dated(conditions, before, seen.generation, seen.within.now),
         workloads=planned.workloads if planned else (),
         distribution=tuple(map(distribution_of, found)),
         moves=tuple(map(move_of, moves(group, found, seen.pods, stored.zones, view))),
@@ -142,10 +144,11 @@ def _refusal(seen: Seen) -> tuple[str, str] | None:
 def _plan(seen: Seen, before: Status) -> _Planned:
     group = seen.group
     stored = stored_of(group, before.workloads)
-    known = gathered(group, seen.members, seen.index, stored.zones)
+    searches = group.pods <= _MOST_PODS_PLAYED  # some seconds at most
+    known = gathered(group, seen.members, seen.within, stored.zones, searches=searches)
     asked = seen.generation != before.observed_generation
     if before.workloads:
-        standing = kept(known, stored, seen.policy, searches=_is_played(group))
+        standing = kept(known, stored)
         if standing.fits:
             return _taken(seen, before, standing)
         fresh = _fresh(seen, known, asked=asked)
@@ -170,15 +173,9 @@ def _stays(seen: Seen, stored: Stored, standing: Derived, fresh: Derived) -> boo
     return possible or not keeps_pins(fresh.plan, stored)
 
 
-def _fresh(seen: Seen, known: Gathered, *, asked: bool) -> Derived:
+def _fresh(seen: Seen, known: PlannedFor, *, asked: bool) -> Derived:
     """A plan made anew, whose pins only move where somebody asked for another."""
-    freed = gathered(seen.group, seen.members, seen.index) if asked else known
-    return anew(known, freed, seen.policy, searches=_is_played(seen.group))
-
-
-def _is_played(group: Group) -> bool:
-    """Whether orders are played out, where nothing else proves that all pods fit: some seconds at most."""
-    return group.pods <= _MOST_PODS_PLAYED
+    return anew(known, gathered(seen.group, seen.members, seen.within, searches=known.searches) if asked else known)
 
 
 def _taken(seen: Seen, before: Status, found: Derived) -> _Planned:

@@ -8,10 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import compile_selector
-from webhook.core.api.types import LabelSelector, Pod
-from webhook.core.groups.fields import unpinned
-from webhook.core.groups.group import Group, Shard
-from webhook.core.groups.shards import all_shards
+from webhook.core.api.types import LabelSelector, ObjectMeta, Pod, PodSpec
+from webhook.core.context import Context
+from webhook.core.decoders import converted
+from webhook.core.groups.fields import unpinned, with_fields, with_value
+from webhook.core.groups.group import Fields, Group, PlannedFor, Shard
 from webhook.core.index.label_column import Column
 from webhook.core.index.overlay import without_pods
 from webhook.core.index.pods import Counts
@@ -19,6 +20,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.proofs.pinned_claims import ordinals
 from webhook.core.text import listed, one_line
 from webhook.core.workloads.workload import ClaimTemplates, Workload
+from webhook.core.yaml_flow import plain
 
 _NO_CLAIMS = ClaimTemplates(())
 _NAMES = 6
@@ -42,25 +44,22 @@ class Member(Struct, frozen=True, kw_only=True):
         return self.workload.meta.name
 
 
-class Gathered(Struct, frozen=True, kw_only=True):
-    """A shard for each that is planned for, and the cluster without their pods; ``running`` have a node."""
-
-    group: Group
-    shards: tuple[Shard, ...]
-    index: ReadOnlyIndex
-    running: int
-
-
 def gathered(
-    group: Group, members: Iterable[Member], index: ReadOnlyIndex, stored: Mapping[str, Sequence[str]] | None = None
-) -> Gathered:
-    """The shards of these workloads, and those that are expected beside them.
+    group: Group,
+    members: Iterable[Member],
+    within: Context,
+    stored: Mapping[str, Sequence[str]] | None = None,
+    *,
+    searches: bool = True,
+) -> PlannedFor:
+    """The shards of these workloads and those that are expected beside them, in the cluster without their pods.
 
     Shape: ``stored`` are zones of an earlier plan, by the value of the shard label. A shard's volumes settle its zones
     first, then what is stored, then the pin of its template; where its pods are settles none, and is kept if it can be.
     Of workloads with one value only the largest is a shard.
     """
-    selector, without, running, written = compile_selector(group.selector), index, 0, list[Shard]()
+    index = without = within.cluster
+    selector, running, written = compile_selector(group.selector), 0, list[Shard]()
     for each in _largest(members):
         own = selector.joined(
             compile_selector(LabelSelector(match_labels={group.shard_label: each.shard})).requirements
@@ -83,7 +82,7 @@ def gathered(
     if len(written) > group.plan_for:
         group = replace(group, plan_for=len(written))
     shards = tuple(_settled(group, each, stored or {}) for each in all_shards(group, written))
-    return Gathered(group=group, shards=shards, index=without, running=running)
+    return PlannedFor(group=group, shards=shards, within=within.beside(without), running=running, searches=searches)
 
 
 def not_told_apart(members: Iterable[Member]) -> str:
@@ -144,3 +143,33 @@ def _zones_of_volumes(group: Group, member: Member, index: ReadOnlyIndex) -> lis
         domains = column.domains(each.nodes & column.present) if each.nodes else frozenset()
         found |= {column.values[domain] for domain in domains} if len(domains) == 1 else set()
     return sorted(found)
+
+
+def all_shards(group: Group, written: Sequence[Shard]) -> tuple[Shard, ...]:
+    """One for each shard that is planned for: those that are written by their names, then the others."""
+    found = sorted(written, key=lambda each: (len(each.name), each.name))
+    names, values = {each.name for each in found}, {each.value for each in found}
+    first = found[0] if found else _first_shard(group)
+    stem, number = first.name.removesuffix(first.value).rstrip("-") or group.name, 0
+    while len(found) < group.plan_for:
+        name, value = f"{stem}-{number}", str(number)
+        if name not in names and value not in values:
+            found.append(_shard_like(group, first, name, value))
+        number += 1
+    return tuple(found)
+
+
+def _first_shard(group: Group) -> Shard:
+    labels = {**(group.selector.match_labels or {}), group.shard_label: "0"}
+    pod = Pod(metadata=ObjectMeta(name=f"{group.name}-0-0", namespace=group.namespace, labels=labels), spec=PodSpec())
+    return Shard(name=f"{group.name}-0", value="0", pod=pod)
+
+
+def _shard_like(group: Group, of: Shard, name: str, value: str) -> Shard:
+    """A shard as that one, with a value of its own wherever its pods are told apart by it."""
+    old = of.pod.labels.get(group.shard_label, "")
+    fields = Fields(of.pod.pod_spec.constraints, of.pod.pod_spec.affinity)
+    written = with_value(plain(fields), group.shard_label, old, value)
+    meta = replace(of.pod.meta, name=f"{name}-0", labels={**of.pod.labels, group.shard_label: value})
+    pod = with_fields(replace(of.pod, metadata=meta), converted(written, Fields))
+    return Shard(name=name, value=value, pod=pod, in_turn=of.in_turn, exists=False)
