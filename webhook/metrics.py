@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
-from typing import Protocol
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -55,21 +55,20 @@ _COUNTERS = {
 }
 
 
-class Known(Protocol):
-    """What is known of one kind of object in the cluster. Unit: ``age`` is in seconds."""
-
-    @property
-    def resource(self) -> str: ...
-    @property
-    def objects(self) -> int: ...
-    @property
-    def left_out(self) -> int: ...
-    @property
-    def events(self) -> int: ...
-    @property
-    def age(self) -> float: ...
-    @property
-    def synced(self) -> bool: ...
+# What is known of one kind of object in the cluster: an attribute of `Standing`, and the metric that shows it.
+_FIGURES = {
+    "objects": (GaugeMetricFamily, "objects", "Objects that are known."),
+    "left_out": (
+        *(GaugeMetricFamily, "left_out_objects"),
+        "Objects of the cluster that cannot be decoded or applied, and so are missing here.",
+    ),
+    "events": (CounterMetricFamily, "events", "Events that watches brought."),
+    "age": (
+        *(GaugeMetricFamily, "age_seconds"),
+        "Since the API server was last known to tell all that happens; 0 while it is.",
+    ),
+    "synced": (GaugeMetricFamily, "synced", "1 once the kind was listed; 0 if it is done without."),
+}
 
 
 class Metrics:
@@ -174,9 +173,9 @@ class Metrics:
         """One review that waited, by how that ended; ``crowded`` where too many waited already."""
         self._waits.labels(outcome).observe(seconds)
 
-    def follow_cluster(self, known: Callable[[], Iterable[Known]]) -> None:
-        """Publish what is known of the cluster, asked for anew at every scrape."""
-        self._registry.register(ClusterFigures(known))
+    def follow_cluster(self, standings: Callable[[], Iterable[Any]]) -> None:
+        """Publish what is known of the cluster."""
+        self._registry.register(ClusterFigures(standings))
 
     def text(self) -> bytes:
         """The exposition."""
@@ -184,35 +183,19 @@ class Metrics:
 
 
 class ClusterFigures(Collector):
-    """What is known of the cluster, asked for anew at every scrape."""
+    """What is known of the cluster, asked for anew at every scrape. ``standings`` has a `Standing` of each kind."""
 
-    def __init__(self, known: Callable[[], Iterable[Known]]) -> None:
-        self._known = known
+    def __init__(self, standings: Callable[[], Iterable[Any]]) -> None:
+        self._standings = standings
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Iterator[Metric]:
         """One family for each of its figures."""
-        objects = GaugeMetricFamily("evenspread_cluster_objects", "Objects that are known.", labels=["resource"])
-        left_out = GaugeMetricFamily(
-            "evenspread_cluster_left_out_objects",
-            "Objects of the cluster that cannot be decoded or applied, and so are missing here.",
-            labels=["resource"],
-        )
-        events = CounterMetricFamily("evenspread_cluster_events", "Events that watches brought.", labels=["resource"])
-        age = GaugeMetricFamily(
-            "evenspread_cluster_age_seconds",
-            "Since the API server was last known to tell all that happens; 0 while it is.",
-            labels=["resource"],
-        )
-        synced = GaugeMetricFamily(
-            "evenspread_cluster_synced", "1 once the kind was listed; 0 if it is done without.", labels=["resource"]
-        )
-        for each in self._known():
-            objects.add_metric([each.resource], each.objects)
-            left_out.add_metric([each.resource], each.left_out)
-            events.add_metric([each.resource], each.events)
-            age.add_metric([each.resource], each.age)
-            synced.add_metric([each.resource], each.synced)
-        return objects, left_out, events, age, synced
+        standings = [*self._standings()]
+        for attribute, (family, name, meaning) in _FIGURES.items():
+            metric = family(f"evenspread_cluster_{name}", meaning, labels=["resource"])
+            for each in standings:
+                metric.add_metric([each.resource], getattr(each, attribute))
+            yield metric
 
 
 def register_process(registry: CollectorRegistry) -> None:

@@ -1,1 +1,1 @@
-"""What feeds the index from outside; the only place that may know the Kubernetes client."""
+"""The API server's protocol. Each request raises ClusterError if it gets no answer, RefusedError if it is refused."""

@@ -198,10 +198,7 @@ class Stream:
 
 
 class ApiServer:
-    """Requests to one API server, from any thread.
-
-    Errors: ClusterError for unusable credentials.
-    """
+    """Requests to one API server, from any thread."""
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -213,18 +210,12 @@ class ApiServer:
     def request(
         self, method: str, path: str, body: object = None, *, media: str = "application/json"
     ) -> tuple[int, Mapping[str, Any]]:
-        """Send a request; returns the status and the object of the answer.
-
-        Errors: ClusterError if there was no answer.
-        """
+        """Send a request; returns the status and the object of the answer."""
         answer = self.ask(method, path, body, media=media)
         return answer.status, answer.content
 
     def ask(self, method: str, path: str, body: object = None, *, media: str = "application/json") -> Answer:
-        """Send a request. What the answer has too deep for a decoder is left out, as `read_nested` does.
-
-        Errors: ClusterError if there was no answer.
-        """
+        """Send a request. What the answer has too deep for a decoder is left out, as `read_nested` does."""
         data = None if body is None else json.dumps(body).encode()
         with self._send(method, path, data, {"Content-Type": media}, _SECONDS) as response, _told(self.url):
             received = response.read(_PAGE_BYTES)
@@ -243,19 +234,13 @@ class ApiServer:
         )
 
     def apply(self, path: str, document: Mapping[str, Any]) -> Answer:
-        """Make the object what the document says, by server-side apply, whoever made it.
-
-        Errors: as `ask`.
-        """
+        """Make the object what the document says, by server-side apply, whoever made it."""
         query = f"fieldManager={FIELD_MANAGER}&force=true"
         return self.ask("PATCH", f"{path}?{query}", document, media="application/apply-patch+yaml")
 
     @contextlib.contextmanager
     def open(self, path: str, *, silence_seconds: float = _SECONDS) -> Iterator[Stream]:
-        """Request a list or a watch; the caller reads the stream within the block.
-
-        Errors: RefusedError if the answer is an error; ClusterError if there is none.
-        """
+        """Request a list or a watch; the caller reads the stream within the block."""
         with self._send("GET", path, None, {}, silence_seconds) as response:
             if response.status != 200:
                 raise _refused(response)

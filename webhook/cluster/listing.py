@@ -91,18 +91,12 @@ class Paging:
         return f"{group_path(self.api_version)}/{self.plural}?{urlencode(query)}"
 
     def open(self, *, silence_seconds: float) -> AbstractContextManager[Stream]:
-        """Request the next page.
-
-        Errors: as `ApiServer.open`.
-        """
+        """Request the next page."""
         query = {"limit": str(self._limit)} | ({"continue": self._more} if self._more else {})
         return self._server.open(self.path(**query), silence_seconds=silence_seconds)
 
     def body(self, stream: Stream) -> bytes:
-        """The page that the stream brings; if it is too long, one object is requested next.
-
-        Errors: as `Stream.body`.
-        """
+        """The page that the stream brings; if it is too long, one object is requested next."""
         try:
             body = stream.body()
         except TooLongError:
@@ -194,7 +188,6 @@ def list_objects(
     """List a kind; only the result of ``keep`` is held in memory for each object.
 
     Shape: ``progress`` is called with the number of objects of each page.
-    Errors: ClusterError if the API server does not answer, or not with lists.
     """
     values, title = list[_Kept](), resource.title
     try:
@@ -255,10 +248,7 @@ def list_pages(
 
 
 def list_labelled(server: ApiServer, path: str, selector: str) -> Iterator[RawPage]:
-    """The pages of the objects at a path that a selector of labels matches.
-
-    Errors: ClusterError; RefusedError where the API server says no.
-    """
+    """The pages of the objects at a path that a selector of labels matches."""
     limit, query = _PAGE, {"labelSelector": selector}
     while True:
         try:

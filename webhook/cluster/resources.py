@@ -120,10 +120,7 @@ def watched(policy: Policy) -> tuple[Resource, ...]:
 
 
 def with_workloads(server: ApiServer, policy: Policy) -> tuple[Resource, ...]:
-    """The kinds that the webhook watches, and every other kind with pod templates that the API server has.
-
-    Errors: ClusterError; RefusedError if the server does not list its groups.
-    """
+    """The kinds that the webhook watches, and every other kind with pod templates that the API server has."""
     resources: dict[GroupKind, Resource] = {}
     for resource in (*watched(policy), *map(native, NATIVE), *_custom(server)):
         group = group_of(resource.api_versions[0])

@@ -104,10 +104,7 @@ def read_items(page: RawPage, read: Reader) -> tuple[list[ApiObject], list[Unrea
 
 
 def read_raw_page(body: bytes) -> RawPage:
-    """A page whose objects are not decoded.
-
-    Errors: ClusterError for a body that is no page.
-    """
+    """A page whose objects are not decoded."""
     return _decoded(body, RawPage)
 
 

@@ -37,10 +37,7 @@ class CaSecret:
         watch_named(self._server, self._collection, self._name, changed)
 
     def read(self) -> tuple[Authorities | None, datetime]:
-        """What it holds, and the time; None where it holds no CA.
-
-        Errors: ClusterError; RefusedError where the API server says no.
-        """
+        """What it holds, and the time; None where it holds no CA."""
         _, held, now = self._read()
         return held, now
 
@@ -48,7 +45,6 @@ class CaSecret:
         """Take a step from what it holds to what it shall hold; where somebody is quicker, from what that one wrote.
 
         Shape: ``step`` returns its argument where nothing is due. Returned is what the Secret holds now, and the time.
-        Errors: ClusterError; RefusedError where the API server says no.
         """
         for _ in range(_TRIES):
             content, held, now = self._read()

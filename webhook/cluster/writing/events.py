@@ -17,10 +17,7 @@ _EXISTS = 409
 
 
 def tell(server: ApiServer, event: Mapping[str, Any]) -> bool:
-    """Create the event; returns False if it was told before.
-
-    Errors: ClusterError; RefusedError where the API server says no.
-    """
+    """Create the event; returns False if it was told before."""
     answer = server.ask("POST", _path(event), event)
     if answer.status == _EXISTS:
         return False

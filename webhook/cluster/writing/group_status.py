@@ -23,10 +23,7 @@ _GONE = 404
 
 
 def read_status_of(server: ApiServer, of: SpreadGroup) -> object | None:
-    """The status as it stands, empty where nobody has written one; None where the group is gone.
-
-    Errors: ClusterError; RefusedError where the API server says no.
-    """
+    """The status as it stands, empty where nobody has written one; None where the group is gone."""
     answer = server.ask("GET", _path(of))
     if answer.status == _GONE or (answer.content.get("metadata") or {}).get("uid", of.meta.uid) != of.meta.uid:
         return None
@@ -34,20 +31,14 @@ def read_status_of(server: ApiServer, of: SpreadGroup) -> object | None:
 
 
 def put_status(server: ApiServer, of: SpreadGroup, status: Mapping[str, Any]) -> None:
-    """Make the status of the group what is given.
-
-    Errors: as `read_status_of`.
-    """
+    """Make the status of the group what is given."""
     meta = {"name": of.meta.name, "namespace": of.meta.namespace, "uid": of.meta.uid}
     document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": meta, "status": status}
     server.apply(f"{_path(of)}/status", document).accepted()
 
 
 def pods_of(server: ApiServer, namespace: str, selector: str) -> list[Pod] | None:
-    """The namespace's pods that a selector matches; None of more than `MOST_PODS`. One that cannot be read is left out.
-
-    Errors: as `read_status_of`.
-    """
+    """The namespace's pods that a selector matches, without unreadable ones; None of more than `MOST_PODS`."""
     pods = list[Pod]()
     for page in list_labelled(server, f"/api/v1/namespaces/{quote(namespace)}/pods", selector):
         values, _ = read_items(page, _PODS)

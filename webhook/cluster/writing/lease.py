@@ -128,20 +128,14 @@ class Elector:
             self._failed(f"{self._title} cannot be written: {status}")
 
     def _read(self) -> Mapping[str, Any]:
-        """The Lease.
-
-        Errors: ClusterError.
-        """
+        """The Lease."""
         answer = self._server.ask("GET", self._path)
         if answer.status != 200:
             raise ClusterError(f"{self._title}: {answer.status} {answer.content.get('message', '')}")
         return answer.content
 
     def _write(self, lease: Mapping[str, Any], spec: Mapping[str, Any]) -> int:
-        """Replace its spec unless it has changed since it was read; returns the status.
-
-        Errors: ClusterError.
-        """
+        """Replace its spec unless it has changed since it was read; returns the status."""
         return self._server.ask("PUT", self._path, {**lease, "spec": spec}).status
 
     def _failed(self, text: str) -> None:

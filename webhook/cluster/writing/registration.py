@@ -142,10 +142,7 @@ def configurations(url: str, ca: bytes, defaults: Defaults, *, groups: bool = Fa
 
 
 def has_groups(server: ApiServer) -> bool:
-    """Whether the API server has SpreadGroups.
-
-    Errors: ClusterError if there is no answer.
-    """
+    """Whether the API server has SpreadGroups."""
     status, answer = server.request("GET", group_path(API_VERSION))
     return status == 200 and any(each.get("name") == RESOURCE for each in answer.get("resources") or ())
 

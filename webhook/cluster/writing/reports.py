@@ -44,10 +44,7 @@ class ReportStore(Struct, frozen=True):
     plural: str
 
     def ours(self) -> Iterator[Mapping[str, Any]]:
-        """Every report that carries our label, page by page.
-
-        Errors: ClusterError; RefusedError where the API server says no.
-        """
+        """Every report that carries our label, page by page."""
         try:
             yield from self._ours()
         except RefusedError as refusal:
@@ -61,18 +58,12 @@ class ReportStore(Struct, frozen=True):
             yield from map(_decoded, page.items or ())
 
     def put(self, document: Mapping[str, Any]) -> None:
-        """Make the report of this name in this namespace what the document says.
-
-        Errors: ClusterError; RefusedError where the API server says no.
-        """
+        """Make the report of this name in this namespace what the document says."""
         meta = document["metadata"]
         self.server.apply(f"{self._path(meta['namespace'])}/{quote(meta['name'])}", document).accepted()
 
     def remove(self, namespace: str, name: str) -> None:
-        """Take it away, unless somebody else has.
-
-        Errors: as `put`.
-        """
+        """Take it away, unless somebody else has."""
         answer = self.server.ask("DELETE", f"{self._path(namespace)}/{quote(name)}")
         if answer.status != _ABSENT:
             answer.accepted()
@@ -83,10 +74,7 @@ class ReportStore(Struct, frozen=True):
 
 
 def report_store(server: ApiServer, api_version: str, kind: str) -> ReportStore | None:
-    """Where reports of this kind are kept; None if the API server does not have it.
-
-    Errors: ClusterError; RefusedError where the API server says anything else.
-    """
+    """Where reports of this kind are kept; None if the API server does not have it."""
     try:
         with server.open(group_path(api_version)) as stream:
             plural = read_plurals(stream.body()).get(kind)
