@@ -21,14 +21,14 @@ from webhook.admission import Engine
 from webhook.cli.commands.webhook import example, registered
 from webhook.cli.exit_codes import CommandError
 from webhook.cli.frame import Frame, today
+from webhook.cli.parameters import VERSION
 from webhook.cli.server_options import address, api_server, ca_options, lives, loaded_policy, option
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.config import Loaded
-from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
-from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.policy.policy import Policy
 from webhook.server.file_watchers import renew_certificates
 from webhook.server.own_certificate import OwnCertificate
@@ -77,13 +77,6 @@ class Options(Struct, frozen=True, kw_only=True):
         return self.example or self.registers
 
 
-def _version(_context: click.Context, _parameter: click.Parameter, text: str | None) -> KubernetesVersion | None:
-    try:
-        return parse_version(text) if text else None
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-
-
 @click.command(name="webhook", short_help="Answer AdmissionReviews over TLS.")
 @option("--bind", metavar="HOST:PORT", help=f"Where to answer admission requests, over TLS. [default: {_BIND}]")
 @option(
@@ -103,7 +96,7 @@ def _version(_context: click.Context, _parameter: click.Parameter, text: str | N
 @option(
     "--kube-version",
     metavar="VERSION",
-    callback=_version,
+    type=VERSION,
     help=f"Answer as this Kubernetes release does. [default: {RECORDED}]",
 )
 @option(
@@ -155,8 +148,8 @@ def webhook(**given: object) -> None:
 def _run(options: Options, workshop: Path) -> NoReturn:
     _refuse_early(options)
     policy, loaded = _policy(options)
-    known = _cluster(options, policy)
-    if options.ca_secret is not None and known.server is None:
+    engine, feed, server = _engine(options, policy)
+    if options.ca_secret is not None and server is None:
         raise CommandError("--ca-secret is read from a cluster: run it in a pod, or add --kubeconfig")
     cluster = None
     if options.kubeconfig and options.registers:
@@ -170,17 +163,17 @@ def _run(options: Options, workshop: Path) -> NoReturn:
         admission.close()
         raise
     host, port = admission.getsockname()[:2]
-    served = _certificates(options, workshop, _names(host, cluster.advertised if cluster else ""), known.server)
+    served = _certificates(options, workshop, _names(host, cluster.advertised if cluster else ""), server)
     health_port = health.getsockname()[1]
     place = example.ServerAddress(host=_reachable(host), port=port, health_port=health_port, authority=served.authority)
     plan = Plan(
-        engine=_engine(options, policy, known),
+        engine=engine,
         certificates=served,
         client_ca=Path(options.client_ca) if options.client_ca else None,
         admission=admission,
         health=health,
         loaded=loaded,
-        feed=known.feed,
+        feed=feed,
         follows_version=options.kube_version is None,
         drain_seconds=options.drain_seconds,
         on_ready=lambda: _say_ready(options, policy, place),
@@ -218,34 +211,21 @@ def _policy(options: Options) -> tuple[Policy, Loaded | None]:
     return loaded.policy, loaded
 
 
-class _Known(Struct, frozen=True, kw_only=True):
-    """The cluster at the start: release and index, and the feed that will update them."""
+def _engine(options: Options, policy: Policy) -> tuple[Engine, Feed | None, ApiServer | None]:
+    """What judges, with what is known of the cluster at the start; the feed that will update it, and its API server."""
+    file, asked = options.snapshot or (str(example.CLUSTER) if options.example else None), options.kube_version
+    engine = Engine(policy=policy, version=asked or RECORDED, scanned=options.leave_audit_to_scan)
+    if file is not None:
+        from webhook.cli.cluster_source import read_snapshot  # noqa: PLC0415 only who has one
 
-    version: KubernetesVersion
-    index: ClusterIndex | None = None
-    feed: Feed | None = None
-    server: ApiServer | None = None
-
-
-def _cluster(options: Options, policy: Policy) -> _Known:
-    file = options.snapshot or (str(example.CLUSTER) if options.example else None)
-    asked = options.kube_version
-    if file is None:
-        if options.kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
-            return _Known(version=asked or RECORDED)
-        server = api_server(options.kubeconfig, options.context)
-        feed = Feed(server, watched(policy), as_version=asked)
-        return _Known(version=asked or RECORDED, index=feed.index, feed=feed, server=server)
-    from webhook.cli.cluster_source import read_snapshot  # noqa: PLC0415 only who has one
-
-    snapshot = read_snapshot(file, policy, asked)
-    return _Known(version=asked or snapshot.version or RECORDED, index=snapshot.index)
-
-
-def _engine(options: Options, policy: Policy, known: _Known) -> Engine:
-    feed = known.feed
-    engine = Engine(policy=policy, version=known.version, index=known.index, scanned=options.leave_audit_to_scan)
-    return engine if feed is None else structs.replace(engine, age=lambda: feed.age)
+        snapshot = read_snapshot(file, policy, asked)
+        version = asked or snapshot.version or RECORDED
+        return structs.replace(engine, version=version, index=snapshot.index), None, None
+    if options.kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
+        return engine, None, None
+    server = api_server(options.kubeconfig, options.context)
+    feed = Feed(server, watched(policy), as_version=asked)
+    return structs.replace(engine, index=feed.index, age=lambda: feed.age), feed, server
 
 
 def _listen(flag: str, given: str | None, default: str, options: Options, *, later: bool = False) -> socket.socket:
