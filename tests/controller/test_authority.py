@@ -13,7 +13,7 @@ from certs.store import live_paths, read_pair
 from webhook.cluster.connection import ClusterError
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.controller.authority import AuthorityUpkeep
-from webhook.server.own_certificate import OwnCertificate
+from webhook.server.certificates import OwnCertificate
 
 SECRET = "/api/v1/namespaces/platform/secrets/evenspread-ca"  # noqa: S105 a path
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/evenspread"

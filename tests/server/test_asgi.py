@@ -24,10 +24,9 @@ from webhook.core.review.decision import Decision
 from webhook.core.time_limit import check_time, time_limit
 from webhook.metrics import Metrics
 from webhook.server.asgi import LONG_BODY_BYTES, AdmissionApp, FromThread, health_app
-from webhook.server.file_watchers import follow_configuration, take_configuration
 from webhook.server.request_body import BodyError, read_body
 from webhook.server.routes import create_admission, create_health
-from webhook.server.state import State
+from webhook.server.state import State, follow_configuration, take_configuration
 from webhook.server.turns import Turns
 from webhook.server.wsgi_bridge import bridge
 from webhook.snapshot.open_file import load_snapshot

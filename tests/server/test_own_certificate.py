@@ -16,8 +16,8 @@ from webhook.cluster.writing.ca_secret import CaSecret, _decoded
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Policy
 from webhook.metrics import Metrics
-from webhook.server import own_certificate
-from webhook.server.own_certificate import OwnCertificate
+from webhook.server import certificates
+from webhook.server.certificates import OwnCertificate
 from webhook.server.state import State
 
 PATH = "/api/v1/namespaces/platform/secrets/evenspread-ca"
@@ -127,7 +127,7 @@ def kept(replica, until):
     ],
 )
 def test_without_a_ca_it_waits_and_says_for_what(api, replica, monkeypatch, fault, said):
-    monkeypatch.setattr(own_certificate, "_FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(certificates, "_FIRST_WAIT_SECONDS", 0.001)
     state = State(Engine(policy=Policy(), version=RECORDED), Metrics())
     state.own_certificate = replica
     made(api)
@@ -175,7 +175,7 @@ def test_it_serves_what_it_has_while_the_secret_is_empty(api, replica, tmp_path)
 
 def test_it_follows_the_secret_at_once(api, replica, tmp_path, monkeypatch):
     """Longer than the test may take: nothing comes of a look by the clock."""
-    monkeypatch.setattr(own_certificate, "_FIRST_WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(certificates, "_FIRST_WAIT_SECONDS", 60.0)
     timer = threading.Timer(0.3, made, (api,))
     timer.start()
     kept(replica, replica.issued.is_set)

@@ -16,7 +16,7 @@ from server.conftest import Clock, Server, eventually, posted, read_reply, revie
 
 from certs.authority import CertificateError, Pair, begins, certificate_of, expires, issue_authority, issue_leaf
 from certs.store import write_pair
-from webhook.server.tls import RotatingTls
+from webhook.server.certificates import RotatingTls
 
 NOW = datetime.now(UTC)
 CA = issue_authority(NOW)

@@ -11,10 +11,9 @@
     waiting        reviews that wait for their pod's owner, or for the first lists
     wsgi_bridge    every other route: Flask, in threads
     routes         the Flask applications
-    tls            a TLS context that follows its files
+    certificates   a TLS context that follows its files, and who writes them
     allocator      memory that goes back to the system once it is free
-    state          what changes while the process serves
-    file_watchers  tasks beside the requests: configuration and certificates
+    state          what changes while the process serves, and tasks that follow it
 
 `webhook.admission` knows nothing of this package, so that the server can be replaced without touching reviews.
 """

@@ -19,8 +19,7 @@ from msgspec import Struct
 from webhook.admission import Engine
 from webhook.cluster.feed import Feed
 from webhook.config import Loaded
-from webhook.server.own_certificate import OwnCertificate
-from webhook.server.tls import RotatingTls
+from webhook.server.certificates import OwnCertificate, RotatingTls
 
 BACKLOG = 1024  # a burst waits in it while the loop answers; the kernel caps it (net.core.somaxconn)
 # An answer has a few KiB; a large body arrives at 100 MiB/s with a round trip of 2 ms.

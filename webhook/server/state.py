@@ -1,16 +1,24 @@
-"""The mutable state of the process, in one place: requests read it, watchers and the drain write it."""
+"""What changes while the process serves: requests read it; tasks that follow files and the cluster write it."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+import msgspec
 
 from webhook.admission import Engine, ReviewAnswer
 from webhook.cluster.feed import Feed
-from webhook.logs import described
+from webhook.config import Loaded, reloaded
+from webhook.logs import bounded, described
 from webhook.metrics import Metrics
-from webhook.server.own_certificate import OwnCertificate
+from webhook.server.certificates import OwnCertificate, RotatingTls
 
-_log = logging.getLogger("webhook.decisions")
+_FOLLOW_SECONDS = 1.0  # a few system calls; the kubelet takes up to a minute to bring a changed Secret or ConfigMap
+
+_log = logging.getLogger(__name__)
+_decisions = logging.getLogger("webhook.decisions")
 
 
 class State:
@@ -114,8 +122,8 @@ class State:
         # A plain yes is logged for debugging only: there are thousands a minute.
         said = bool(decision.warnings or decision.patch or not decision.allowed)
         level = logging.INFO if said else logging.DEBUG
-        if _log.isEnabledFor(level):
-            _log.log(level, word, extra={"fields": _told(route, answer, seconds)})
+        if _decisions.isEnabledFor(level):
+            _decisions.log(level, word, extra={"fields": _told(route, answer, seconds)})
 
     def _account_for_faults(self, route: str, answer: ReviewAnswer) -> None:
         """Count and log the rules that raised."""
@@ -123,7 +131,55 @@ class State:
             if each.fault is not None:
                 self.metrics.rule_failed(each.rule)
                 told = {"rule": each.rule, "route": route, **answer.request.logged, **described(each.fault)}
-                _log.error("a rule failed; the others answered", extra={"fields": told})
+                _decisions.error("a rule failed; the others answered", extra={"fields": told})
+
+
+async def follow_configuration(state: State, loaded: Loaded) -> None:
+    """Load every change of the configuration file; an unusable one only changes the text of /readyz."""
+    while True:
+        await asyncio.sleep(_FOLLOW_SECONDS)
+        fresh = await asyncio.to_thread(reloaded, loaded)
+        if fresh is loaded:
+            continue
+        loaded = fresh
+        take_configuration(state, fresh)
+
+
+def take_configuration(state: State, loaded: Loaded) -> None:
+    """Use a configuration that was read, or report why the previous one stays."""
+    state.metrics.config_valid.set(loaded.error is None)
+    if loaded.error is not None:
+        state.config_fault = bounded(f"invalid, the last good one is in use: {loaded.error}".replace("\n", "; "))
+        _log.error("the configuration cannot be used; the last good one stays: %s", loaded.error)
+        return
+    state.config_fault = ""
+    state.engine = msgspec.structs.replace(state.engine, policy=loaded.policy)
+    _log.info("configuration loaded", extra={"fields": {"file": loaded.file}})
+
+
+async def follow_version(state: State, feed: Feed) -> None:
+    """Follow the API server's release, also after an upgrade."""
+    while True:
+        version = feed.version
+        if version is not None and version != state.engine.version:
+            state.engine = msgspec.structs.replace(state.engine, version=version)
+        await asyncio.sleep(_FOLLOW_SECONDS)
+
+
+async def follow_certificates(state: State, tls: RotatingTls) -> None:
+    """Look at the files even if nobody connects, and publish what is served."""
+    counted = 0
+    while True:
+        tls.refresh()
+        late = tls.time_fault(datetime.fromtimestamp(state.clock(), UTC))
+        state.certificate_fault = "; ".join(filter(None, (tls.fault, late and f"{late}, by this machine's clock")))
+        state.metrics.certificate_begin.set(tls.begins.timestamp())
+        state.metrics.certificate_expiry.set(tls.expires.timestamp())
+        if state.own_certificate is not None and state.own_certificate.authority_expires is not None:
+            state.metrics.authority_expiry.set(state.own_certificate.authority_expires.timestamp())
+        state.metrics.count("certificate_faults", by=tls.faults - counted)
+        counted = tls.faults
+        await asyncio.sleep(_FOLLOW_SECONDS)
 
 
 def _told(route: str, answer: ReviewAnswer, seconds: float) -> Mapping[str, object]:

@@ -27,14 +27,13 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.workers import base
 
 from webhook.metrics import Metrics
-from webhook.server import file_watchers
 from webhook.server.allocator import give_memory_back, keep_large_blocks_apart
 from webhook.server.asgi import AdmissionApp, health_app
 from webhook.server.connection import Port
 from webhook.server.connection_table import ConnectionTable, Member
 from webhook.server.listener import Listener
 from webhook.server.run import BACKLOG
-from webhook.server.state import State
+from webhook.server.state import State, follow_certificates, follow_configuration, follow_version, take_configuration
 from webhook.server.wsgi_bridge import bridge
 
 # Probes and a few scrapers; each source gets in, whoever holds the rest.
@@ -86,7 +85,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         plan = self._plan = self.app.plan
         state = self._state = State(plan.engine, Metrics(), plan.feed, plan.certificates.own)
         if plan.loaded is not None:
-            file_watchers.take_configuration(state, plan.loaded)
+            take_configuration(state, plan.loaded)
         self._admission = AdmissionApp(state, bridge(lambda: _routes().create_admission(state), limit=_BODY_BYTES))
         health = health_app(state, bridge(lambda: _routes().create_health(state), limit=_BODY_BYTES))
         # Loaded objects stay; a full collection that walks through them and a large index would delay every request.
@@ -144,9 +143,9 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         if plan.certificates.renew is not None:
             yield plan.certificates.renew()
         if plan.loaded is not None:
-            yield file_watchers.follow_configuration(state, plan.loaded)
+            yield follow_configuration(state, plan.loaded)
         if plan.feed is not None and plan.follows_version:
-            yield file_watchers.follow_version(state, plan.feed)
+            yield follow_version(state, plan.feed)
 
     async def _open(self) -> None:
         """Open the admission port as soon as there is a certificate to greet with, and follow the certificate."""
@@ -171,7 +170,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
             )
             self._listeners = [Listener(plan.admission, port)]
             plan.on_ready()
-        await file_watchers.follow_certificates(state, tls)
+        await follow_certificates(state, tls)
 
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()

@@ -30,8 +30,7 @@ from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.config import Loaded
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.policy.policy import Policy
-from webhook.server.file_watchers import renew_certificates
-from webhook.server.own_certificate import OwnCertificate
+from webhook.server.certificates import OwnCertificate, renew_certificates
 from webhook.server.run import Certificates, Plan, listen, serve
 
 # As the chart has them: above 1024, and open to the API server in every managed cluster's default firewall.

@@ -1,0 +1,217 @@
+"""The certificate that the server serves: a TLS context that follows its files, and who writes them.
+
+A context is asked for once, at start. So that outer context stays, and its SNI callback, which OpenSSL calls
+for every handshake, with or without a server name, gives each connection a context with the newest pair.
+"""
+
+import asyncio
+import contextlib
+import logging
+import ssl
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from certs.authority import CertificateError, Pair, begins, expires, issue_leaf, renewal_due
+from certs.rotation import Authorities, Lives, leaf_due, new_leaf
+from certs.store import read_pair, write_pair
+from webhook.cluster.connection import ClusterError
+from webhook.cluster.writing.ca_secret import CaSecret
+from webhook.logs import bounded
+
+# Looking at the files takes two stat calls; a handshake takes a hundred times as long.
+FILE_SECONDS = 0.5
+# cert-manager's webhook looks at its Secret as often; a request costs the API server less than a millisecond.
+_SECRET_SECONDS = 10.0
+_LOOKS = 12  # in the life of a leaf at least, where that is short: four of them after it is due
+# After a failure at the start, doubled with each one more.
+_FIRST_WAIT_SECONDS = 0.5
+_RENEW_SECONDS = 60.0  # what is due then has more than two days left
+
+# Of TLS 1.2, what Go's clients prefer: forward secrecy and authenticated encryption, nothing with CBC.
+_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+_log = logging.getLogger(__name__)
+_Signature = tuple[tuple[int, int, int], ...]
+
+
+class RotatingTls:
+    """The certificate and key in two files, in their last good state.
+
+    Errors: CertificateError at construction for a pair that cannot be served; none afterwards.
+    """
+
+    def __init__(
+        self,
+        certificate: Path,
+        key: Path,
+        client_ca: Path | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._certificate = certificate
+        self._key = key
+        self._client_ca = client_ca
+        self._clock = clock
+        self._looked = clock()
+        self._signature = self._stat()
+        self._current, self.begins, self.expires = self._load()
+        self.faults = 0
+        self.fault = ""
+        # The outer context decides whether a client's certificate is requested, the chosen one whether it is accepted.
+        self.context = _context(client_ca)
+        self.context.load_cert_chain(certificate, key, password=_no_password)
+        self.context.sni_callback = self._choose
+
+    def refresh(self) -> None:
+        """Look at the files, unless that was done just before."""
+        now = self._clock()
+        if now - self._looked < FILE_SECONDS:
+            return
+        self._looked = now
+        signature = self._stat()
+        if signature == self._signature:
+            return
+        self._signature = signature
+        try:
+            self._current, self.begins, self.expires = self._load()
+        except CertificateError as error:
+            self.faults += 1
+            self.fault = bounded(str(error))
+            _log.warning("the new certificate cannot be served; the last good one stays: %s", self.fault)
+        else:
+            self.fault = ""
+            _log.info("serving a new certificate", extra={"fields": {"expires": self.expires.isoformat()}})
+
+    def time_fault(self, now: datetime) -> str:
+        """What a client with this clock has against the certificate's life; empty if nothing."""
+        if now < self.begins:
+            return f"not valid before {self.begins:%Y-%m-%dT%H:%M:%SZ}"
+        return f"ended at {self.expires:%Y-%m-%dT%H:%M:%SZ}" if now >= self.expires else ""
+
+    def _choose(self, connection: ssl.SSLObject, _name: str | None, _outer: ssl.SSLContext) -> None:
+        self.refresh()
+        connection.context = self._current
+
+    def _stat(self) -> _Signature | None:
+        try:
+            stats = [path.stat() for path in (self._certificate, self._key)]
+        except OSError:
+            return None
+        return tuple((stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in stats)
+
+    def _load(self) -> tuple[ssl.SSLContext, datetime, datetime]:
+        pair = read_pair(self._certificate, self._key)
+        context = _context(self._client_ca)
+        try:
+            context.load_cert_chain(self._certificate, self._key, password=_no_password)
+        except (ssl.SSLError, OSError) as error:
+            raise CertificateError(f"{self._certificate} and {self._key}: {error}") from error
+        return context, begins(pair.certificate), expires(pair.certificate)
+
+
+def _context(client_ca: Path | None) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if client_ca is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        try:
+            context.load_verify_locations(client_ca)
+        except (ssl.SSLError, OSError) as error:
+            raise CertificateError(f"{client_ca}: {error.strerror or error}") from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(_CIPHERS)
+    # kube-apiserver would use h2 if it were offered, and this server does not speak it.
+    context.set_alpn_protocols(["http/1.1"])
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    return context
+
+
+def _no_password() -> str:
+    # Without this OpenSSL would ask for the password of an encrypted key on the terminal, and wait.
+    return ""
+
+
+class OwnCertificate:
+    """A certificate that the replica issues to itself, with the CA in the Secret that all replicas share.
+
+    The controller stores the CA once the API server trusts it. Without a CA, a replica keeps its certificate or waits.
+    The key never leaves this machine's memory: it stands in a directory that the chart keeps in memory, since OpenSSL
+    reads files. When the Secret changes, and every ten seconds, the certificate is judged by the API server's clock. It
+    is replaced when it is due, or when another CA signs.
+
+    Shape: the first of ``names`` is the one that clients are told. ``fault`` is empty while all is well, and says what
+    is waited for where ``issued`` is False.
+    """
+
+    def __init__(self, secret: CaSecret, names: tuple[str, ...], directory: Path, lives: Lives) -> None:
+        self._secret = secret
+        self._names = names
+        self._directory = directory
+        self._lives = lives
+        self._look_seconds = min(_SECRET_SECONDS, lives.leaf.total_seconds() / _LOOKS)
+        self._leaf: Pair | None = None
+        self.authority_expires: datetime | None = None
+        self.fault = f"waiting for {secret.title}"
+        self.issued = asyncio.Event()
+
+    async def keep(self) -> None:
+        """Have a certificate, and keep it good, for ever."""
+        wait, changed, loop = _FIRST_WAIT_SECONDS, asyncio.Event(), asyncio.get_running_loop()
+
+        def noticed() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(changed.set)
+
+        self._secret.follow(noticed)
+        while True:
+            changed.clear()
+            try:
+                await asyncio.to_thread(self.look)
+            except Exception as error:  # noqa: BLE001 whatever it is: without a next look the certificate would end
+                self._failed(str(error))
+            else:
+                self.fault = ""
+                self.issued.set()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._look_seconds if self.issued.is_set() else wait):
+                    await changed.wait()
+            wait = min(self._look_seconds, wait * 2)
+
+    def look(self) -> None:
+        """Look at the Secret, and issue a certificate if one is due.
+
+        Errors: ClusterError, CertificateError, OSError; the certificate stays as it is.
+        """
+        authorities, now = self._secret.read()
+        if authorities is None:
+            raise ClusterError(f"{self._secret.title} holds no CA yet; the controller makes it")
+        self.authority_expires = expires(authorities.signing.certificate)
+        why = self._due(authorities, now)
+        if why is None:
+            return
+        leaf = new_leaf(authorities, self._names, now, self._lives)
+        write_pair(self._directory, leaf)
+        self._leaf = leaf
+        fields = {"why": why, "expires": expires(leaf.certificate).isoformat(), "names": [*self._names]}
+        _log.info("issued a certificate", extra={"fields": fields})
+
+    def _due(self, authorities: Authorities, now: datetime) -> str | None:
+        if self._leaf is None:
+            return "there is none"
+        return leaf_due(self._leaf.certificate, authorities, self._names[0], now, self._lives)
+
+    def _failed(self, text: str) -> None:
+        told = bounded(text) if self.issued.is_set() else bounded(f"waiting for {self._secret.title}: {text}")
+        if told != self.fault:
+            _log.warning("the certificate cannot be looked after: %s", told)
+        self.fault = told
+
+
+async def renew_certificates(directory: Path, authority: Pair, names: tuple[str, ...]) -> None:
+    """Issue a new leaf after two thirds of the old one's life, by the wall clock, since machines get suspended."""
+    while True:
+        await asyncio.sleep(_RENEW_SECONDS)
+        current = directory / "live" / "tls.crt"
+        if renewal_due(current.read_bytes(), datetime.now(UTC)):
+            write_pair(directory, issue_leaf(authority, names, datetime.now(UTC)))
