@@ -14,6 +14,7 @@ from build import node
 from core.review.test_costly import CLUSTER, COSTLY, STRICT, WEB, WIDE, reviewed
 from manifest import RECENT, TODAY, request
 
+from webhook.core.context import Context
 from webhook.core.review.decision import Decision
 from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
 from webhook.metrics import Metrics
@@ -27,7 +28,8 @@ pytestmark = pytest.mark.slow
 
 
 def job(manifest=COSTLY, policy=STRICT, *, unheard=frozenset(), **fields):
-    return Job(request(manifest, **fields), policy, RECENT, TODAY, "", 0.0, waited=True, unheard=unheard)
+    context = Context(policy=policy, version=RECENT, today=TODAY, unheard=unheard)
+    return Job(request(manifest, **fields), context, waited=True)
 
 
 def soon(seconds=20.0):

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from webhook.config.semantic_checks import seconds
+from webhook.config.meaning import seconds
 from webhook.core.api.selectors import Selector, compile_selector
 from webhook.core.api.types import LabelSelector
 from webhook.core.decoders import converted

@@ -16,10 +16,9 @@ from msgspec import Struct
 from webhook.config.build import built
 from webhook.config.document import MAX_CONFIG_BYTES, read_config_document
 from webhook.config.faults import ConfigError, ConfigFault, place_of, shown
-from webhook.config.lenient_view import view
+from webhook.config.meaning import meaning_faults, meaning_warnings, view
 from webhook.config.scheduler import read_profiles
 from webhook.config.schema_checks import made_plain, shape_faults
-from webhook.config.semantic_checks import meaning_faults, meaning_warnings
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.profile import SchedulerProfile
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from webhook.config.document import ConfigDocument, read_config_document
 from webhook.config.faults import ConfigError, ConfigFault, Path, parse_path, render_path, shown
-from webhook.config.kubernetes_checks import upstream_fault
+from webhook.config.meaning import upstream_fault
 from webhook.core.api.types import NodeAffinity
 from webhook.core.decoders import converted
 from webhook.core.scheduler.args import ArgsError, PodTopologySpreadArgs, decode_args, validate_args

@@ -40,8 +40,8 @@ class Context(Struct, frozen=True, kw_only=True):
     index: ReadOnlyIndex | None = None
     today: str = ""
     now: str = ""
-    age: Callable[[], float] = lambda: 0.0
-    clock: Callable[[], float] = lambda: 0.0
+    age: Callable[[], float] = float  # which is 0.0, and can be sent to another process
+    clock: Callable[[], float] = float
     until: float = inf
     unlooked: str = ""
     elsewhere: bool = False

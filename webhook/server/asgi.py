@@ -9,15 +9,16 @@ Health: liveness and readiness are answered here, so that no slow handler delays
 
 import asyncio
 import contextlib
+import contextvars
 import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import Context
 from functools import partial
 
 from webhook import admission
 from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, START_BYTES, ReviewAnswer, ReviewError, Route
+from webhook.core.context import Context
 from webhook.core.index.facts import Asking, IndexQuestion
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import AdmissionRequest
@@ -213,11 +214,16 @@ class AdmissionApp:
         return await self._pool.run(in_thread, caller(answer.request), deadline)
 
     def _job(self, request: AdmissionRequest, *, waited: bool) -> Job:
-        state = self._state
-        engine = state.engine
-        return Job(
-            request, engine.policy, engine.version, state.today(), state.now(), engine.age(), waited, engine.unheard
+        state, engine = self._state, self._state.engine
+        context = Context(
+            policy=engine.policy,
+            version=engine.version,
+            today=state.today(),
+            now=state.now(),
+            age=partial(float, engine.age()),
+            unheard=engine.unheard,
         )
+        return Job(request, context, waited)
 
     def _judge(  # noqa: PLR0913 what differs from one request to the next
         self,
@@ -275,7 +281,9 @@ class FromThread:
     def all(self, questions: Sequence[IndexQuestion]) -> tuple[int, Sequence[object]]:
         """See `Asking`."""
         # In a context of its own: the thread's time limit is none of the loop's.
-        asked = Context().run(asyncio.run_coroutine_threadsafe, answers_to(self._index, questions), self._loop)
+        asked = contextvars.Context().run(
+            asyncio.run_coroutine_threadsafe, answers_to(self._index, questions), self._loop
+        )
         return asked.result(_LONGEST_SECONDS)
 
 

@@ -10,11 +10,9 @@ from webhook.core.api.selectors import Selector, compile_selector
 from webhook.core.api.types import (
     ANY_ADDRESS,
     Container,
-    ObjectMeta,
     Pod,
     PodAffinity,
     PodAffinityTerm,
-    PodSpec,
     Volume,
 )
 from webhook.core.api.version import KubernetesVersion
@@ -68,12 +66,7 @@ def host_ports(pod: Pod, version: KubernetesVersion) -> tuple[HostPort, ...]:
 
     Source: pkg/scheduler/util/utils.go ``GetHostPorts``; kube-scheduler framework/types.go ``sanitize``.
     """
-    return _ports(pod.pod_spec, version)
-
-
-def _ports(spec: PodSpec, version: KubernetesVersion) -> tuple[HostPort, ...]:
-    """Source: pkg/scheduler/util/utils.go ``GetHostPorts``."""
-    ports: list[HostPort] = []
+    spec, ports = pod.pod_spec, list[HostPort]()
     for container in (spec.init_containers or ()) if gates.SIDECARS_HAVE_PORTS.holds(version) else ():
         if container.ports and container.restart_policy == "Always":
             ports += _ports_of(container)
@@ -101,12 +94,8 @@ class Mounted(Struct, frozen=True):
     @property
     def weight(self) -> int:
         """An upper bound of the pod's volumes of one driver; past any limit if looking at one could fail."""
-        return sum(1 if _plain(volume) else _PAST_ANY_LIMIT for volume in self.volumes)
-
-
-def _plain(volume: Volume) -> bool:
-    claim = volume.persistent_volume_claim
-    return claim is not None and bool(claim.claim_name)
+        claims = (volume.persistent_volume_claim for volume in self.volumes)
+        return sum(1 if claim is not None and claim.claim_name else _PAST_ANY_LIMIT for claim in claims)
 
 
 class Extras(Struct, frozen=True):
@@ -141,13 +130,14 @@ def preferred_terms(affinity: PodAffinity | None) -> Iterator[tuple[int, PodAffi
             yield each.weight or 0, each.pod_affinity_term
 
 
-def extras_of(meta: ObjectMeta, spec: PodSpec, version: KubernetesVersion) -> Extras:
+def extras_of(pod: Pod, version: KubernetesVersion) -> Extras:
     """What a pod has of host ports, volumes and anti-affinity terms. Source: framework/types.go ``Update``."""
-    affinity = spec.affinity
-    anti_affinity = affinity.pod_anti_affinity if affinity is not None else None
+    meta, spec = pod.meta, pod.pod_spec
+    anti_affinity = spec.affinity.pod_anti_affinity if spec.affinity is not None else None
     required = (anti_affinity.required if anti_affinity is not None else None) or ()
-    ports = _ports(spec, version)
-    volumes = tuple(volume for volume in spec.volumes if _has_source(volume)) if spec.volumes else ()
+    ports = host_ports(pod, version)
+    # The scheduler looks at no other kinds of volumes, as of ConfigMaps, Secrets or emptyDir.
+    volumes = tuple(each for each in spec.volumes if each.has_claim or _in_tree(each)) if spec.volumes else ()
     if not (required or ports or volumes):
         return NO_EXTRAS
     try:
@@ -158,22 +148,10 @@ def extras_of(meta: ObjectMeta, spec: PodSpec, version: KubernetesVersion) -> Ex
     return Extras(ports, mounted, terms)
 
 
-def _has_source(volume: Volume) -> bool:
-    """Whether the scheduler looks at volumes of this kind, unlike ConfigMaps, Secrets or emptyDir."""
-    return volume.has_claim or _in_tree(volume)
-
-
 def _in_tree(volume: Volume) -> bool:
     """Whether the pod names a disk directly, without a claim."""
-    return (
-        volume.gce_persistent_disk is not None
-        or volume.aws_elastic_block_store is not None
-        or volume.iscsi is not None
-        or volume.rbd is not None
-        or volume.azure_disk is not None
-        or volume.cinder is not None
-        or volume.portworx_volume is not None
-    )
+    disks = (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.azure_disk, volume.cinder)
+    return any(each is not None for each in (*disks, volume.iscsi, volume.rbd, volume.portworx_volume))
 
 
 class ScoreFacts(Struct, frozen=True):

@@ -5,7 +5,7 @@ Only fields that an answer depends on are kept: no environment of containers, an
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -334,60 +334,54 @@ def _reader(wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject], of
     return Reader(value=lambda raw: value(one.decode(raw), of), page=page, change=change)
 
 
-def _kind(
-    api_version: str, kind: str, wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject]
-) -> tuple[tuple[str, str], tuple[type, Callable[[], Reader]]]:
-    """A row of the table of kinds: the type that its JSON is decoded as, and its reader, made on first use."""
-    of = TypeMeta(api_version=api_version, kind=kind)
-    return (api_version, kind), (wire, functools.cache(lambda: _reader(wire, value, of)))
-
-
-_KINDS = dict(
-    (
-        _kind("v1", "Node", Node, _as_it_is),
-        _kind("v1", "Pod", Pod, _pod),
-        _kind("v1", "Namespace", Namespace, _as_it_is),
-        _kind("v1", "Service", Service, _as_it_is),
-        _kind("v1", "ReplicationController", _ReplicationController, _replication_controller),
-        _kind("v1", "PersistentVolumeClaim", Claim, _as_it_is),
-        _kind("v1", "PersistentVolume", PersistentVolume, _as_it_is),
-        _kind("storage.k8s.io/v1", "StorageClass", StorageClass, _as_it_is),
-        _kind("storage.k8s.io/v1", "CSINode", CsiNode, _as_it_is),
-        _kind("storage.k8s.io/v1", "CSIDriver", CsiDriver, _as_it_is),
-        _kind("storage.k8s.io/v1", "CSIStorageCapacity", StorageCapacity, _as_it_is),
-        _kind("storage.k8s.io/v1", "VolumeAttachment", VolumeAttachment, _as_it_is),
-        _kind("apps/v1", "Deployment", _Scaled, _scaled),
-        _kind("apps/v1", "ReplicaSet", _Scaled, _replica_set),
-        _kind("apps/v1", "StatefulSet", _Scaled, _scaled),
-        _kind("batch/v1", "Job", _Job, _job),
-        _kind("autoscaling/v1", "HorizontalPodAutoscaler", Autoscaler, _as_it_is),
-        _kind("autoscaling/v2", "HorizontalPodAutoscaler", Autoscaler, _as_it_is),
-        _kind("v1", "LimitRange", LimitRange, _as_it_is),
-        _kind("scheduling.k8s.io/v1", "PriorityClass", PriorityClass, _as_it_is),
-        _kind("node.k8s.io/v1", "RuntimeClass", RuntimeClass, _as_it_is),
-        _kind(GROUPS, "SpreadGroup", SpreadGroup, _spread_group),
-    )
-)
+# What the JSON of a kind is decoded as, and what makes the value of it.
+_KINDS: Mapping[tuple[str, str], tuple[type[Any], Callable[[Any, TypeMeta], ApiObject]]] = {
+    ("v1", "Node"): (Node, _as_it_is),
+    ("v1", "Pod"): (Pod, _pod),
+    ("v1", "Namespace"): (Namespace, _as_it_is),
+    ("v1", "Service"): (Service, _as_it_is),
+    ("v1", "ReplicationController"): (_ReplicationController, _replication_controller),
+    ("v1", "PersistentVolumeClaim"): (Claim, _as_it_is),
+    ("v1", "PersistentVolume"): (PersistentVolume, _as_it_is),
+    ("storage.k8s.io/v1", "StorageClass"): (StorageClass, _as_it_is),
+    ("storage.k8s.io/v1", "CSINode"): (CsiNode, _as_it_is),
+    ("storage.k8s.io/v1", "CSIDriver"): (CsiDriver, _as_it_is),
+    ("storage.k8s.io/v1", "CSIStorageCapacity"): (StorageCapacity, _as_it_is),
+    ("storage.k8s.io/v1", "VolumeAttachment"): (VolumeAttachment, _as_it_is),
+    ("apps/v1", "Deployment"): (_Scaled, _scaled),
+    ("apps/v1", "ReplicaSet"): (_Scaled, _replica_set),
+    ("apps/v1", "StatefulSet"): (_Scaled, _scaled),
+    ("batch/v1", "Job"): (_Job, _job),
+    ("autoscaling/v1", "HorizontalPodAutoscaler"): (Autoscaler, _as_it_is),
+    ("autoscaling/v2", "HorizontalPodAutoscaler"): (Autoscaler, _as_it_is),
+    ("v1", "LimitRange"): (LimitRange, _as_it_is),
+    ("scheduling.k8s.io/v1", "PriorityClass"): (PriorityClass, _as_it_is),
+    ("node.k8s.io/v1", "RuntimeClass"): (RuntimeClass, _as_it_is),
+    (GROUPS, "SpreadGroup"): (SpreadGroup, _spread_group),
+}
 
 
 def reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Reader | None:
     """The reader of a kind; None for a kind that no answer depends on."""
-    api_version, kind = of.api_version or "", of.kind or ""
-    made = _KINDS.get((api_version, kind))
-    if made is not None:
-        return made[1]()
-    return _custom_reader(of, embedded) if has_template(api_version, kind, embedded) else None
+    kind = of.api_version or "", of.kind or ""
+    if kind in _KINDS:
+        return _built_in_reader(*kind)
+    return _custom_reader(of, embedded) if has_template(*kind, embedded) else None
 
 
-def decoded_type(of: TypeMeta) -> type | None:
-    """The type that an object of a built-in kind is decoded as; None for any other kind."""
-    made = _KINDS.get((of.api_version or "", of.kind or ""))
-    return None if made is None else made[0]
+@functools.cache
+def _built_in_reader(api_version: str, kind: str) -> Reader:
+    return _reader(*_KINDS[api_version, kind], TypeMeta(api_version=api_version, kind=kind))
 
 
 @functools.lru_cache(maxsize=64)
 def _custom_reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Reader:
     return _reader(msgspec.Raw, lambda raw, kind: _custom(raw, kind, embedded), of)
+
+
+def decoded_type(of: TypeMeta) -> type | None:
+    """The type that an object of a built-in kind is decoded as; None for any other kind."""
+    return _KINDS.get((of.api_version or "", of.kind or ""), (None,))[0]
 
 
 def decode_object(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:

@@ -17,29 +17,20 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from webhook.core.api.version import KubernetesVersion
+from webhook.core.context import Context
 from webhook.core.index.facts import IndexQuestion
 from webhook.core.index.nodes import NodeRow
-from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
 
 LENGTH = struct.Struct("!Q")
 
 
 class Job(NamedTuple):
-    """A request of the validating route, and by what it is judged.
-
-    Unit: in seconds, ``age`` of what is known of the cluster.
-    """
+    """A request of the validating route, and by what it is judged. The context has no cluster and no time limit."""
 
     request: AdmissionRequest
-    policy: Policy
-    version: KubernetesVersion
-    today: str
-    now: str
-    age: float
+    context: Context
     waited: bool
-    unheard: frozenset[str]
 
 
 class Ready(NamedTuple):

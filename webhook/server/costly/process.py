@@ -19,7 +19,6 @@ from typing import Any, BinaryIO
 
 from msgspec.structs import replace
 
-from webhook.core.context import Context
 from webhook.core.index.facts import IndexQuestion, judged_afar
 from webhook.core.index.nodes import NodeRow, NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -76,16 +75,7 @@ class Server:
 
 def decided(job: Job, server: Server) -> Decision:
     """What `review` decides, by what the server answers."""
-    context = Context(
-        policy=job.policy,
-        version=job.version,
-        today=job.today,
-        now=job.now,
-        age=lambda: job.age,
-        clock=time.process_time,
-        until=time.process_time() + _WORK_SECONDS,
-        unheard=job.unheard,
-    )
+    context = replace(job.context, clock=time.process_time, until=time.process_time() + _WORK_SECONDS)
 
     def judge(index: ReadOnlyIndex) -> Decision:
         return review(job.request, replace(context, index=index), waited=job.waited)

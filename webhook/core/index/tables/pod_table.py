@@ -114,7 +114,7 @@ class PodTable(Pods):
     def _place(self, pod: Pod, key: str, version: KubernetesVersion, slot: int) -> None:
         meta, spec = pod.meta, pod.pod_spec
         namespace, leaving = meta.namespace, meta.deletion_timestamp is not None
-        request, extras = existing_request(pod, version), extras_of(meta, spec, version)
+        request, extras = existing_request(pod, version), extras_of(pod, version)
         old = self.record(namespace, key)
         # Most events of a running pod change its status only: comparing is cheaper than removing and adding.
         if old is not None:
@@ -168,10 +168,6 @@ class PodTable(Pods):
 
     def namespaces(self) -> tuple[str, ...]:
         return tuple(self._namespaces)
-
-    def waiting_namespaces(self) -> tuple[str, ...]:
-        """The namespaces with a pod that waits."""
-        return tuple(self._waiting)
 
     def on_node(self, namespace: str, name: str) -> PodOnNode | None:
         check_time()

@@ -1,0 +1,294 @@
+"""What the schema cannot express: rule ids, dates, durations, unreachable entries, and Kubernetes' own checks.
+
+A part that the schema already found wrong is not judged again, so that one mistake is one fault. Default constraints
+must pass twice: as PodTopologySpreadArgs with kube-scheduler, and as constraints in a pod with kube-apiserver, which
+checks what the scheduler does not (minDomains, node policies, matchLabelKeys).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from webhook.config.document import ConfigDocument
+from webhook.config.faults import ConfigFault, Path, parse_path, render_path, shown
+from webhook.core.api.label_syntax import key_faults, value_faults
+from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, LabelSelector, SpreadConstraint
+from webhook.core.api.version import RECORDED
+from webhook.core.apiserver.field_errors import FieldError
+from webhook.core.apiserver.validation import selector_errors, validate_constraints
+from webhook.core.decoders import converted
+from webhook.core.policy.policy import release
+from webhook.core.rules.rule_set import RULES
+from webhook.core.scheduler.args import PodTopologySpreadArgs, validate_args
+from webhook.core.scheduler.profile import SchedulerProfile
+from webhook.core.workloads.kinds import NATIVE_GROUPS, group_of
+
+RULES_VERSION = max((rule.since for rule in RULES), key=release)
+MAX_STALENESS_SECONDS = 24 * 3600.0  # a copy of a cluster that is a day old says nothing about it
+
+_DURATION_PART = re.compile(r"([0-9.]+)(h|ms|us|µs|ns|m|s)")
+# Go's units (time.ParseDuration), since the same people write both; both ways to write micro.
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+# The fields of a constraint that kube-scheduler leaves unchecked in its own configuration.
+_UNCHECKED = ("minDomains", "nodeAffinityPolicy", "nodeTaintsPolicy", "matchLabelKeys")
+_DEFAULTS: Path = ("defaults",)
+_SELECTORS = ("namespaceSelector", "podSelector", "selector")
+_T = TypeVar("_T")
+
+
+class View(NamedTuple):
+    """A document with the faults that are already known."""
+
+    document: ConfigDocument
+    faulty: frozenset[str]  # the rendered paths of the faults, and of everything that contains them
+
+    def sound(self, path: Path) -> bool:
+        """Whether no fault is known at or below the path."""
+        return render_path(path) not in self.faulty
+
+    def at(self, path: Path, kind: type[_T]) -> _T | None:
+        """The value at a path, if it is there and of this type."""
+        value = self.document.value
+        for part in path:
+            try:
+                value = value[part]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return value if isinstance(value, kind) else None
+
+    def text(self, path: Path) -> str | None:
+        """The string at a path; None if it is absent or has a fault."""
+        return self.at(path, str) if self.sound(path) else None
+
+    def fault(self, path: Path, message: str, *, key: bool = False) -> ConfigFault:
+        """See `ConfigDocument.fault`."""
+        return self.document.fault(path, message, key=key)
+
+    def entries(self, path: Path) -> Iterator[Path]:
+        """The paths of a list's entries that are mappings."""
+        for index in range(len(self.at(path, list) or ())):
+            if self.at((*path, index), dict) is not None:
+                yield (*path, index)
+
+
+def view(document: ConfigDocument, faults: Sequence[ConfigFault]) -> View:
+    """A document with the faults found so far; each also spoils whatever contains it."""
+    texts = {fault.path for fault in faults}
+    spoiled = {text[:end] for text in texts for end in (*_ends(text), len(text))}
+    return View(document, frozenset(spoiled))
+
+
+def _ends(text: str) -> Iterator[int]:
+    return (index for index, char in enumerate(text) if char in ".[")
+
+
+def meaning_faults(part: View) -> Iterator[ConfigFault]:
+    """Faults of a configuration that fits the schema."""
+    yield from _rules_version(part)
+    yield from _exemptions(part)
+    yield from _workloads(part)
+    yield from _staleness(part)
+    yield from upstream_faults(part)
+
+
+def meaning_warnings(part: View, profiles: Sequence[SchedulerProfile], today: str) -> Iterator[ConfigFault]:
+    """Parts that are valid, but do not do what their author may expect."""
+    yield from _expired(part, today)
+    yield from _unreached_namespaces(part)
+    yield from _unreached_overrides(part)
+    yield from _documentation(part)
+    yield from _schedulers(part, profiles)
+    yield from upstream_warnings(part)
+
+
+def seconds(duration: str) -> float:
+    """A duration as Go writes it, in seconds; the schema has checked its form."""
+    return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(duration))
+
+
+def _rules_version(part: View) -> Iterator[ConfigFault]:
+    version = part.text(("rulesVersion",))
+    if version is not None and release(version) > release(RULES_VERSION):
+        message = f"{version} is newer than this release, which knows rules up to {RULES_VERSION}"
+        yield part.fault(("rulesVersion",), message)
+
+
+def _exemptions(part: View) -> Iterator[ConfigFault]:
+    for entry in part.entries(("exemptions",)):
+        expires = part.text((*entry, "expires"))
+        if expires is not None and not _is_date(expires):
+            yield part.fault((*entry, "expires"), f"{expires} is no day of the calendar")
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _workloads(part: View) -> Iterator[ConfigFault]:
+    seen: dict[tuple[str, str], Path] = {}
+    for entry in part.entries(("workloads",)):
+        yield from _paths(part, entry)
+        api_version, kind = part.text((*entry, "apiVersion")), part.text((*entry, "kind"))
+        if api_version is None or kind is None:
+            continue
+        first = seen.setdefault((api_version, kind), entry)
+        if group_of(api_version) in NATIVE_GROUPS:
+            yield part.fault(entry, f"{api_version} {kind} is Kubernetes' own and needs no entry")
+        elif first != entry:
+            yield part.fault(entry, f"{api_version} {kind} stands in {render_path(first)} already")
+
+
+def _paths(part: View, entry: Path) -> Iterator[ConfigFault]:
+    """Faults about the paths of a kind: it has a pod template, or constraints outside of one."""
+    written = part.at(entry, dict) or {}
+    if "templatePath" not in written and "constraintsPath" not in written:
+        yield part.fault((*entry, "templatePath"), "is required, or constraintsPath")
+    elif {"templatePath", "constraintsPath"} <= written.keys():
+        message = "one of templatePath and constraintsPath is enough; the constraints of a pod template stand in it"
+        yield part.fault((*entry, "constraintsPath"), message, key=True)
+    elif "templatePath" in written and "podLabels" in written:
+        yield part.fault((*entry, "podLabels"), "belongs to constraintsPath; a pod template has its labels", key=True)
+    elif "constraintsPath" in written and "selectorPath" in written:
+        yield part.fault(
+            (*entry, "selectorPath"), "belongs to templatePath; beside constraintsPath use podLabels", key=True
+        )
+
+
+def _staleness(part: View) -> Iterator[ConfigFault]:
+    path: Path = ("maxStaleness",)
+    written = part.text(path)
+    if written is not None and not 0 < seconds(written) <= MAX_STALENESS_SECONDS:
+        yield part.fault(path, f"must be above 0s and at most 24h, is {shown(written)}")
+
+
+def _expired(part: View, today: str) -> Iterator[ConfigFault]:
+    for entry in part.entries(("exemptions",)):
+        expires = part.text((*entry, "expires"))
+        if expires is not None and expires < today:
+            yield part.fault((*entry, "expires"), f"{expires} is over; the exemption has no effect any more")
+
+
+def _unreached_namespaces(part: View) -> Iterator[ConfigFault]:
+    decided: dict[str, Path] = {}
+    ceiling_is_off = part.at(("ceiling",), str) == "off"
+    for entry in part.entries(("namespaces",)):
+        if ceiling_is_off:
+            yield part.fault(entry, "has no effect: the global ceiling is off, which nothing lifts")
+            continue
+        for index, name in enumerate(part.at((*entry, "match", "names"), list) or ()):
+            if name in decided:
+                message = f"{name} is decided by {render_path(decided[name])}; the first match wins"
+                yield part.fault((*entry, "match", "names", index), message)
+            elif part.at((*entry, "match", "namespaceSelector"), dict) is None:
+                decided[name] = entry
+
+
+def _unreached_overrides(part: View) -> Iterator[ConfigFault]:
+    path: Path = ("defaults", "overrides")
+    widest: Path | None = None
+    for entry in part.entries(path):
+        if widest is not None:
+            yield part.fault(entry, f"is never reached: {render_path(widest)} matches every pod")
+        elif "minReplicas" not in (part.at(entry, dict) or {}) and not any(
+            part.at((*entry, name), dict) for name in ("namespaceSelector", "podSelector")
+        ):
+            widest = entry
+
+
+def _documentation(part: View) -> Iterator[ConfigFault]:
+    path: Path = ("messages", "docsURL")
+    address = part.text(path)
+    if address and not address.startswith(("http://", "https://")):
+        yield part.fault(path, f"{shown(address)} is no http or https address")
+
+
+def _schedulers(part: View, profiles: Sequence[SchedulerProfile]) -> Iterator[ConfigFault]:
+    names = {profile.name for profile in profiles}
+    for index, name in enumerate(part.at(("schedulerNames",), list) or ()):
+        if names and name not in names:
+            yield part.fault(("schedulerNames", index), f"{name} has no profile in schedulerConfiguration")
+
+
+def upstream_faults(part: View) -> Iterator[ConfigFault]:
+    """The parts that kube-scheduler or kube-apiserver would refuse."""
+    yield from _default_constraints(part, _DEFAULTS)
+    for entry in part.entries((*_DEFAULTS, "overrides")):
+        yield from _default_constraints(part, entry)
+        yield from _selectors(part, entry)
+    for name in ("namespaces", "exemptions"):
+        for entry in part.entries((name,)):
+            yield from _selectors(part, (*entry, "match"))
+    yield from _domains(part)
+
+
+def upstream_warnings(part: View) -> Iterator[ConfigFault]:
+    """The parts that they accept, and that have no effect here."""
+    if part.text((*_DEFAULTS, "matchLabelKeys")) != "off":
+        return
+    for owner in (_DEFAULTS, *part.entries((*_DEFAULTS, "overrides"))):
+        for entry in part.entries((*owner, "defaultConstraints")):
+            if part.at((*entry, "matchLabelKeys"), list):
+                message = "is dropped while defaults.matchLabelKeys is off"
+                yield part.fault((*entry, "matchLabelKeys"), message)
+
+
+def _default_constraints(part: View, owner: Path) -> Iterator[ConfigFault]:
+    path = (*owner, "defaultConstraints")
+    constraints = [_constraint(part, (*path, index)) for index in range(len(part.at(path, list) or ()))]
+    defaulting_type = part.at((*owner, "defaultingType"), str) if owner == _DEFAULTS else None
+    args = PodTopologySpreadArgs(
+        defaulting_type="List" if defaulting_type is None else defaulting_type,
+        default_constraints=tuple(constraints),
+    )
+    errors = validate_args(args)
+    as_pods = [_in_a_pod(part, (*path, index), constraint) for index, constraint in enumerate(constraints)]
+    for error in validate_constraints(as_pods, None, "defaultConstraints", RECORDED):
+        if any(name in _UNCHECKED for name in parse_path(error.field)):
+            errors = (*errors, error)
+    yield from (upstream_fault(part.document, error, owner) for error in errors)
+
+
+def _constraint(part: View, path: Path) -> SpreadConstraint:
+    """One entry as a constraint; a harmless one if the schema has already found a fault in it."""
+    if not part.sound(path):
+        return SpreadConstraint(max_skew=1, topology_key=f"entry-{path[-1]}", when_unsatisfiable=SCHEDULE_ANYWAY)
+    return converted(part.at(path, dict), SpreadConstraint)
+
+
+def _in_a_pod(part: View, path: Path, constraint: SpreadConstraint) -> SpreadConstraint:
+    """The default as it would be in a pod: with a selector, and hard if ``hardWhenDomains`` can make it so."""
+    hard = part.at((*path, "hardWhenDomains"), int) is not None
+    action = DO_NOT_SCHEDULE if hard else constraint.when_unsatisfiable
+    return msgspec.structs.replace(constraint, label_selector=LabelSelector(), when_unsatisfiable=action)
+
+
+def _selectors(part: View, owner: Path) -> Iterator[ConfigFault]:
+    for name in _SELECTORS:
+        path = (*owner, name)
+        written = part.at(path, dict) if part.sound(path) else None
+        if written is not None:
+            selector = converted(written, LabelSelector)
+            for error in selector_errors(selector, name, RECORDED):
+                yield upstream_fault(part.document, error, owner)
+
+
+def _domains(part: View) -> Iterator[ConfigFault]:
+    for key in part.at(("domains",), dict) or {}:
+        path: Path = ("domains", key)
+        for fault in key_faults(key, RECORDED):
+            yield part.fault(path, f"is no label key: {fault}", key=True)
+        for index in range(len(part.at(path, list) or ())):
+            for fault in value_faults(part.text((*path, index)) or "", RECORDED):
+                yield part.fault((*path, index), f"is no label value: {fault}")
+
+
+def upstream_fault(document: ConfigDocument, error: FieldError, owner: Path) -> ConfigFault:
+    """One of upstream's errors, in its words, at its position in the file."""
+    return document.fault((*owner, *parse_path(error.field)), error.text.removeprefix(f"{error.field}: "))
