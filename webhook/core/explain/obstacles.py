@@ -105,14 +105,6 @@ def grouped(every: Sequence[Obstacle], nodes: int) -> list[tuple[tuple[str, ...]
 _Named = Iterator[tuple[str, int]]
 
 
-def _name(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
-    yield f"not selected (wants node {cycle.problem.pod.pod_spec.node_name})", ~alone.feasible
-
-
-def _cordon(_: Cycle, alone: Verdict, __: ReadOnlyIndex | None) -> _Named:
-    yield "cordoned", ~alone.feasible
-
-
 def untolerated(problem: Problem) -> Iterator[tuple[tuple[Taint, ...], int]]:
     """Each set of taints that the pod does not tolerate, with the nodes that have exactly this set."""
     tolerations = problem.pod.pod_spec.tolerations
@@ -301,7 +293,8 @@ def _neighbours(cycle: Cycle, alone: Verdict, index: ReadOnlyIndex | None) -> _N
         yield _with_names(text, names), members
     existing = rejected.get(REJECTED_BY_EXISTING.reasons[0], 0)
     if existing:
-        names = [] if index is None else [*_objecting(pod.meta.namespace, pod.labels, index)]
+        objecting = [] if index is None else index.pods.objecting(pod.meta.namespace, pod.labels)
+        names = sorted(f"{namespace}/{key}" for namespace, key, _ in objecting)
         yield _with_names("kept free of this pod by the anti-affinity of another", names), existing
 
 
@@ -319,15 +312,12 @@ def _matching(term: Term, index: ReadOnlyIndex, of: Sequence[int], nodes: int) -
                     yield f"{namespace}/{key}"
 
 
-def _objecting(namespace: str, labels: Mapping[str, str], index: ReadOnlyIndex) -> Iterator[str]:
-    pods = index.pods.objecting(namespace, labels)
-    yield from sorted(f"{its_namespace}/{key}" for its_namespace, key, _ in pods)
-
-
 # A filter without a row is told with the scheduler's reasons.
 _NAMED: Mapping[str, Callable[[Cycle, Verdict, ReadOnlyIndex | None], Iterable[tuple[str, int]]]] = {
-    NODE_NAME: _name,
-    NODE_UNSCHEDULABLE: _cordon,
+    NODE_NAME: lambda cycle, alone, _: [
+        (f"not selected (wants node {cycle.problem.pod.pod_spec.node_name})", ~alone.feasible)
+    ],
+    NODE_UNSCHEDULABLE: lambda _, alone, __: [("cordoned", ~alone.feasible)],
     TAINT_TOLERATION: _taints,
     NODE_AFFINITY: _selected,
     NODE_PORTS: _ports,

@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from webhook.core.cached_property import cached_property
-
 Pods = tuple[int, ...]  # a number for each pod class
 # A class's nodes that are not as at the start: the pods on a node, and how many nodes hold exactly those. Sorted.
 ClassState = tuple[tuple[Pods, int], ...]
@@ -209,14 +207,10 @@ class Game:
         """The state before the first move."""
         return ((),) * len(self.classes)
 
-    @cached_property
-    def _zero(self) -> Pods:
-        return (0,) * len(self.pod_classes)
-
     def placed(self, state: State) -> Pods:
         """How many pods of each pod class have a node."""
         sums = [self._class_facts(number, each).sums for number, each in enumerate(state)]
-        return tuple(map(sum, zip(*sums, strict=True))) if sums else self._zero
+        return tuple(map(sum, zip(*sums, strict=True))) if sums else (0,) * len(self.pod_classes)
 
     def waiting(self, placed: Pods) -> Pods:
         """How many pods of each pod class the controllers let look for a node."""
@@ -256,8 +250,12 @@ class Game:
                 closed = self._closed(pod_class, facts, spread)
                 tops = [lowest[each.spread] + each.over for each in self.pod_classes[pod_class].on_nodes]
                 for number, of_class in enumerate(facts):
-                    if of_class.places[pod_class] and not closed[number]:
-                        found += _onto(pod_class, number, of_class.places[pod_class], tops)
+                    if not closed[number]:
+                        found += [
+                            Move(pod_class, number, pods, more(pods, pod_class, 1), nodes)
+                            for pods, nodes, counts in of_class.places[pod_class]
+                            if all(map(le, counts, tops))
+                        ]
         return found
 
     def after(self, state: State, move: Move) -> State:
@@ -379,15 +377,6 @@ def more(pods: Pods, pod_class: int, many: int) -> Pods:
 
 def _weighed(weights: Pods, pods: Pods) -> int:
     return sum(map(mul, weights, pods))
-
-
-def _onto(
-    pod_class: int, number: int, places: Sequence[tuple[Pods, int, tuple[int, ...]]], tops: Sequence[int]
-) -> Iterator[Move]:
-    """The moves of one pod onto these nodes, whose counts may be at most ``tops``."""
-    for pods, nodes, counts in places:
-        if all(map(le, counts, tops)):
-            yield Move(pod_class, number, pods, more(pods, pod_class, 1), nodes)
 
 
 def _counted(

@@ -258,11 +258,11 @@ class _Together(Struct, frozen=True):
 
     def meeting(self, *terms: Term) -> Pods:
         """1 for the batches whose pods match all of the affinity terms."""
-        return tuple(int(all(self._meets(each, number) for each in terms)) for number in range(len(self.batches)))
-
-    def _meets(self, term: Term, number: int) -> bool:
-        pod = self.batches[number].problem.pod
-        return term.in_namespace(pod.meta.namespace, {}) and term.selector.matches(pod.labels)
+        pods = [each.problem.pod for each in self.batches]
+        return tuple(
+            int(all(term.in_namespace(pod.meta.namespace, {}) and term.selector.matches(pod.labels) for term in terms))
+            for pod in pods
+        )
 
     def counted(self, domains: Domains, batch: PodBatch) -> Pods:
         """The batches whose pods a constraint of one of them counts."""
@@ -356,7 +356,7 @@ def _limits(
         counting = Counting(
             column=domains.column,
             nodes=domains.counting,
-            counts=_on(domains.counting, counts),
+            counts={slot: pods for slot, pods in counts.items() if domains.counting >> slot & 1},
             weights=together.counted(domains, batch),
             enough=domains.column.domain_count(domains.counting) >= domains.constraint.min_domains,
         )
@@ -371,7 +371,3 @@ def _limits(
         else:
             on_nodes.append(Limit(nodes.spread(counting), over))
     return tuple(on_nodes), tuple(on_domains)
-
-
-def _on(nodes: int, counts: Counts) -> Counts:
-    return {slot: pods for slot, pods in counts.items() if nodes >> slot & 1}

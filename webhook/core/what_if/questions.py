@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from webhook.core.api.selectors import NOTHING, Selector, valid_selector
+from webhook.core.api.selectors import NOTHING, valid_selector
 from webhook.core.api.types import Pod
 from webhook.core.apiserver.decoding import decode
 from webhook.core.coming_pods.daemon_pods import for_node, node_of, tolerant, wanted_nodes
@@ -119,7 +119,7 @@ def _of_nodes(question: Question, title: str, workload: Workload, within: Contex
         return
     namespace = pod.meta.namespace
     made = {node_of(each): each for each in waiting_of(workload.kind, workload.meta.name, namespace, index)}
-    running = index.pods.count(namespace, _selector_of(workload), leaving=True)
+    running = index.pods.count(namespace, valid_selector(workload.selector) or NOTHING, leaving=True)
     lacking = [
         view.names[slot] for slot in node_sets.to_slots(wanted) if slot not in running or view.names[slot] in made
     ]
@@ -149,10 +149,6 @@ def _of_nodes(question: Question, title: str, workload: Workload, within: Contex
         )
         named = found.title if first in made else one_line(f"the pod of {title} for node {first}")
         yield structs.replace(found, title=named, notes=(note, *found.notes))
-
-
-def _selector_of(workload: Workload) -> Selector:
-    return valid_selector(workload.selector) or NOTHING
 
 
 def of_pod(pod: Pod, within: Context, index: ReadOnlyIndex | None = None) -> Question:

@@ -115,12 +115,10 @@ def _of_constraints(trials: _Trials, source: ReplicatedSource, end: Ending) -> I
         further=_FURTHER,
         first=[each for each in found if each[0].field in ("topologyKey", "labelSelector")],
     )
-    for changes in choices.that_help(lambda each: trials.fit(_with(source, each))):
+    for changes in choices.that_help(
+        lambda each: trials.fit(replace(source, template=template_with(source.template, each)))
+    ):
         yield _loosened(changes, source, end)
-
-
-def _with(source: ReplicatedSource, changes: Changes) -> ReplicatedSource:
-    return replace(source, template=template_with(source.template, changes))
 
 
 def _of_the_strategy(trials: _Trials, source: ReplicatedSource, end: Ending) -> Iterator[SuggestedChange]:

@@ -194,8 +194,9 @@ def _fits(
     # What one constraint lets in decides what the other still can, so the order matters: not decided here.
     if len(moving) + len(caps) > 1:
         return False
-    is_alone = _is_alone(start, here)
     places = start.places
+    # Equal pods would want the same host port, or keep each other away.
+    is_alone = bool(places.problem.ports or here.apart)
     room = _Room(
         places=places,
         to_place=to_place,
@@ -340,8 +341,3 @@ def _fixed_top(constraint: ConstraintRoom, replicas: int) -> int | None:
     emptiest = {cell: domains for cell, domains in constraint.cells.items() if cell.pods == lowest}
     held = any(cell.room == 0 for cell in emptiest)
     return lowest + constraint.limit.max_skew if held or sum(emptiest.values()) > replicas else None
-
-
-def _is_alone(start: Start, here: CandidateNodes) -> bool:
-    """Whether a node takes one of the pods: equal ones would want the same host port, or keep each other away."""
-    return bool(start.places.problem.ports or here.apart)
