@@ -19,6 +19,12 @@ SMALL = {"cpu": "2", "pods": "110"}
 ONE_CPU = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
 
 
+@pytest.fixture(autouse=True, params=[50, 0], ids=["a few nodes one by one", "equal nodes at once"])
+def a_few(request, monkeypatch):
+    """Both ways to count the room of nodes have to agree."""
+    monkeypatch.setattr("webhook.core.placement.proofs.every_order._A_FEW", request.param)
+
+
 def places(nodes, *constraints, own="app=web", resources=None, **spec):
     """Where pods of ``app=web`` may go, of which those with the labels ``own`` are the workload's."""
     pod = convert(template("app=web", *constraints, **spec), Pod)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.storage import READ_WRITE_ONCE_POD
+from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.placement.proofs.bounds import Cell, addable
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
@@ -204,7 +205,7 @@ def _fits(
         everywhere=not (on_hosts or limits or places.free or is_alone or places.most < replicas),
         most=min(1 if is_alone else replicas, places.most),
         limits=limits,
-        tops=[(constraint.column.of, constraint.domains.match_num, top) for constraint, top in on_hosts],
+        tops=on_hosts,
         freed=places.freed if start.anew else {},
     )
     for constraint, top in [*((each, None) for each in moving), *caps]:
@@ -214,14 +215,14 @@ def _fits(
     return not to_place.free or room.together(open_, replicas) >= replicas
 
 
-class _Room(Struct, frozen=True, kw_only=True):
+class _Room(Struct, frozen=True, kw_only=True, dict=True):
     """The pods to place, and how many of them each open node takes under constraints whose minimum is fixed.
 
     Args:
         everywhere: Whether each open node has room for all pods.
         most: The most pods on one node.
         limits: The most pods by slot, for nodes with such a limit.
-        tops: By constraint on hosts: the domain by slot, the counted pods by domain, and their maximum.
+        tops: The constraints on hosts, with the most pods of each host.
         freed: As in the problem. Empty if the pods join those that run.
     """
 
@@ -231,14 +232,14 @@ class _Room(Struct, frozen=True, kw_only=True):
     everywhere: bool
     most: int
     limits: Mapping[int, int]
-    tops: Sequence[tuple[Sequence[int], Mapping[int, int], int]]
+    tops: Sequence[tuple[ConstraintRoom, int]]
     freed: Mapping[int, tuple[int, ...]]
 
     def on(self, slot: int) -> int:
         """How many the node takes."""
         most = min(self.most, self.limits.get(slot, self.most))
-        for of, pods, top in self.tops:
-            most = min(most, top - pods.get(of[slot], 0))
+        for constraint, top in self.tops:
+            most = min(most, top - constraint.count(constraint.column.of[slot]))
         # Free as if the workload's own pods were gone, if they are made anew.
         own = self.freed.get(slot)
         for number, (column, amount) in enumerate(self.places.free):
@@ -254,13 +255,30 @@ class _Room(Struct, frozen=True, kw_only=True):
 
     def together(self, nodes: int, enough: int) -> int:
         """The room of these nodes, counted up to ``enough``: most often a few nodes have that much."""
-        total = 0
-        for slot in self._in_turn(nodes):
+        total, scarce = 0, bool(self.places.free)
+        if enough > _A_FEW and (self._most <= 1 or not scarce):
+            alike = nodes & ~(self._special | (self.places.full if scarce else 0))
+            total = alike.bit_count() * self._most
+            nodes &= self._special
+        for slot in self._in_turn(nodes) if total < enough else ():
             check_time()
             total += self.on(slot)
             if total >= enough:
-                return enough
-        return total
+                break
+        return min(total, enough)
+
+    @cached_property
+    def _most(self) -> int:
+        """The most pods on a node without limits or pods that count."""
+        return max(0, min([self.most, *(top for _, top in self.tops)]))
+
+    @cached_property
+    def _special(self) -> int:
+        """The nodes with limits, or with pods that count. All others take `_most` pods if nothing is scarce there."""
+        special = node_sets.from_slots([*self.limits, *self.freed], self.places.problem.nodes.size)
+        for constraint, _ in self.tops:
+            special |= constraint.column.nodes_of(tuple(constraint.domains.match_num))
+        return special
 
     def _in_turn(self, nodes: int) -> Iterator[int]:
         """The slots of the nodes; after a few of them without the full nodes, which may be most of the cluster."""
