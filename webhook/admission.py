@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.budget import Missing, Reason
 from webhook.core.cached_property import cached_property
 from webhook.core.context import Context
 from webhook.core.decoders import decoder_of
@@ -237,8 +238,8 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
     waited: bool = True,
     now: str = "",
     elsewhere: bool = False,
-    unlooked: str = "",
-    unread_for: str = "",
+    unlooked: Missing | None = None,
+    unread_for: Reason | None = None,
     asking: Asking | None = None,
 ) -> ReviewAnswer:
     """Judge a request and encode the answer. Never raises.
@@ -265,7 +266,7 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
                 unlooked=unlooked,
                 unheard=engine.unheard,
             )
-            if unread_for:
+            if unread_for is not None:
                 return unread(request, here, unread_for, may_deny=route == "validate")
             return (review if route == "validate" else mutate)(request, here, waited=waited)
 

@@ -11,6 +11,7 @@ from scans import scanned
 from webhook.cli.commands.webhook.example import CLUSTER
 from webhook.console.shown import Health
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.budget import Reason
 from webhook.core.rules.frame.rule import NotEvaluated
 from webhook.core.scan.scanned import PendingCause, PendingPod, ScanFailure, ScanGap, SmallestFix
 
@@ -206,7 +207,7 @@ def test_what_admission_would_make_of_it(browse):
     given = workload(
         "web",
         findings=(finding(), finding("old", waived="an exemption")),
-        not_evaluated=(NotEvaluated("pod-fits", "no nodes"),),
+        not_evaluated=(NotEvaluated("pod-fits", Reason("no nodes")),),
         failures=(ScanFailure("zone-loss", ValueError("oops")),),
         would_deny=("selector-not-self",),
         would_inject=2,

@@ -14,9 +14,9 @@ from build import node
 from core.review.test_costly import CLUSTER, COSTLY, STRICT, WEB, WIDE, reviewed
 from manifest import RECENT, TODAY, request
 
+from webhook.core.budget import Missing
 from webhook.core.context import Context
 from webhook.core.review.decision import Decision
-from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
 from webhook.metrics import Metrics
 from webhook.server.costly import pool as costly
 from webhook.server.costly import process as costly_process
@@ -158,7 +158,7 @@ def test_a_process_that_does_nothing_is_killed_in_time_and_replaced(monkeypatch)
         return made, took, len(after), [pid for pid in before - after if lives(pid)]
 
     (made, took, processes, left), counted = judged(act)
-    assert (made, processes, left) == (TOO_COSTLY, 2, [])
+    assert (made, processes, left) == (Missing.TOO_COSTLY, 2, [])
     assert 0.45 < took < 2.0
     assert counted == {"too-costly": 1}
 
@@ -176,7 +176,7 @@ def test_a_process_whose_caller_has_gone_ends_its_job_and_takes_the_next(monkeyp
 
     wait = asyncio.wait
     made, counted = judged(act)
-    assert made == ([TOO_COSTLY, TOO_COSTLY], True, True)
+    assert made == ([Missing.TOO_COSTLY, Missing.TOO_COSTLY], True, True)
     assert counted["too-costly"] == 2
 
 
@@ -187,7 +187,7 @@ def test_a_job_that_works_too_long_ends_its_process(monkeypatch):
     monkeypatch.setattr(costly, "_PROCESS", "server.endless")
     monkeypatch.setenv("PYTHONPATH", "tests")
     made, counted = judged(act)
-    assert made == TOO_COSTLY
+    assert made == Missing.TOO_COSTLY
     assert counted == {"too-costly": 1}
 
 
@@ -198,7 +198,7 @@ def test_a_killed_process_is_one_unknown_answer_and_no_more():
         return [await decide(judges, job(), soon()) for _ in range(2)], await as_here(judges)
 
     made, counted = judged(act)
-    assert made == ([TOO_COSTLY, TOO_COSTLY], True)
+    assert made == ([Missing.TOO_COSTLY, Missing.TOO_COSTLY], True)
     assert counted["too-costly"] == 2
 
 
@@ -216,7 +216,7 @@ def test_who_gets_no_turn_is_busy_with_its_own_or_crowded_by_others():
         return await asyncio.gather(*asked), judges._turns._waiting
 
     (made, waiting), counted = judged(act)
-    assert made == [TOO_COSTLY, BUSY, TOO_COSTLY, CROWDED]
+    assert made == [Missing.TOO_COSTLY, Missing.BUSY, Missing.TOO_COSTLY, Missing.CROWDED]
     assert counted == {"too-costly": 2, "busy": 1, "crowded": 1}
     assert waiting == {}
 
@@ -237,7 +237,7 @@ def test_one_that_had_no_time_left_when_its_turn_came_is_not_too_costly():
         await asyncio.gather(*other)
         return made
 
-    assert judged(act)[0] == CROWDED
+    assert judged(act)[0] == Missing.CROWDED
 
 
 def test_a_client_that_leaves_takes_its_job_with_it():
@@ -264,7 +264,7 @@ def test_they_end_in_the_middle_of_a_job():
         judges.close()
         return [pid for pid in before if lives(pid)], await task, len(judges._all)
 
-    assert judged(act)[0] == ([], TOO_COSTLY, 0)
+    assert judged(act)[0] == ([], Missing.TOO_COSTLY, 0)
 
 
 def test_a_process_that_does_not_start_is_tried_again(monkeypatch):
@@ -278,7 +278,7 @@ def test_a_process_that_does_not_start_is_tried_again(monkeypatch):
         monkeypatch.setattr(costly, "_PROCESS", process)
         return made, await as_here(judges)
 
-    assert judged(act)[0] == ([TOO_COSTLY, TOO_COSTLY], True)
+    assert judged(act)[0] == ([Missing.TOO_COSTLY, Missing.TOO_COSTLY], True)
 
 
 def test_a_process_ends_with_its_server():

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.budget import Missing
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
@@ -24,7 +25,7 @@ class Context(Struct, frozen=True, kw_only=True):
         age: Seconds since the index was last known to be current.
         clock: The clock of ``until``, in seconds.
         until: The deadline of the answer.
-        unlooked: Why rules skip the cluster for costly objects. Empty if they do not.
+        unlooked: Why rules skip the cluster for costly objects. None if they do not.
         elsewhere: Whether another process can judge costly objects.
         namespace: The namespace of an object that names none.
         scalers: Autoscalers in the same input.
@@ -43,7 +44,7 @@ class Context(Struct, frozen=True, kw_only=True):
     age: Callable[[], float] = float  # which is 0.0, and can be sent to another process
     clock: Callable[[], float] = float
     until: float = inf
-    unlooked: str = ""
+    unlooked: Missing | None = None
     elsewhere: bool = False
     namespace: str = ""
     scalers: tuple[Autoscaler, ...] = ()

@@ -18,11 +18,11 @@ from functools import partial
 
 from webhook import admission
 from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, START_BYTES, ReviewAnswer, ReviewError, Route
+from webhook.core.budget import TOO_LONG, Missing
 from webhook.core.context import Context
 from webhook.core.index.facts import Asking, IndexQuestion
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import AdmissionRequest
-from webhook.core.rules.limits.size import BUSY, TOO_LONG
 from webhook.logs import bounded
 from webhook.server.connection import Connection
 from webhook.server.costly.job import Job, decision_of
@@ -63,7 +63,7 @@ _WAITING_SHARE = 0.75
 _LONGEST_SECONDS = 30.0  # that a caller waits: a thread that the loop has left behind ends, too
 
 # The reason of a denial for a review that was not read, by HTTP status.
-_UNREAD = {408: BUSY, 413: TOO_LONG, 429: BUSY}
+_UNREAD = {408: Missing.BUSY.reason, 413: TOO_LONG, 429: Missing.BUSY.reason}
 
 _NOBODY = AdmissionRequest(uid="", operation="", group="", version="", kind="")
 _ROUTES: dict[str, Route] = {"/validate": "validate", "/mutate": "mutate"}
@@ -202,12 +202,12 @@ class AdmissionApp:
             answer = await self._pool.run(in_thread, caller(_envelope(body) or _NOBODY), deadline)
         if not answer.decision.costly:
             return answer
-        unlooked = ""
+        unlooked = None
         if route == "validate" and self._judges is not None and self._judges.running:
             now = time.perf_counter()
             until = now + (deadline - now) * _LOOKED_AT_SHARE
             told = await self._judges.decide(self._job(answer.request, waited=waited), caller(answer.request), until)
-            if not isinstance(told, str):
+            if not isinstance(told, Missing):
                 return admission.answered(route, answer.request, partial(decision_of, told))
             unlooked = told
         in_thread = partial(in_thread, elsewhere=False, unlooked=unlooked)
@@ -233,7 +233,7 @@ class AdmissionApp:
         *,
         waited: bool,
         elsewhere: bool = True,
-        unlooked: str = "",
+        unlooked: Missing | None = None,
         in_line: bool = False,
         asking: Asking | None = None,
     ) -> ReviewAnswer:

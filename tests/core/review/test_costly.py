@@ -8,12 +8,13 @@ from core.rules.shop import deployed, shop
 from manifest import FIXED, RECENT, TODAY, ending_after, request, workload
 from msgspec.structs import replace
 
+from webhook.core.budget import Missing
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
-from webhook.core.rules.frame.rule import SEARCH
-from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
 
+BUSY, CROWDED, TOO_COSTLY = Missing.BUSY.value, Missing.CROWDED.value, Missing.TOO_COSTLY.value
+SEARCH = Missing.NEEDS_SEARCH.value
 WIDE, EMPTY = "selector-too-wide", "selector-empty"
 STRICT = replace(FIXED, ceiling=Mode.DENY, rules={WIDE: Mode.DENY, EMPTY: Mode.DENY})
 MORE = " ".join(f"m{number}" for number in range(60))
@@ -39,8 +40,9 @@ RIGHT = workload("Deployment", STABLE, "zone hard 1 track=stable", selector=STAB
 RIGHT_COSTLY = workload("Deployment", STABLE, "zone hard 1 track=stable", selector=STABLE, **LARGE)
 
 
-def reviewed(new, old=None, *, policy=STRICT, cluster=CLUSTER, **given):
-    here = Context(policy=policy, version=RECENT, today=TODAY, index=cluster, **given)
+def reviewed(new, old=None, *, policy=STRICT, cluster=CLUSTER, unlooked=None, **given):
+    why = Missing(unlooked) if unlooked else None
+    here = Context(policy=policy, version=RECENT, today=TODAY, index=cluster, unlooked=why, **given)
     return review(request(new, old), here)
 
 

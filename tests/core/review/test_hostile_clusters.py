@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from bench import hostile_clusters as hostile
 from webhook.admission import answer, decode_review
+from webhook.core.budget import Missing
 from webhook.core.policy.policy import Defaults, Mode
-from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
 
 NODES = 2000
 # Milliseconds of processor time. The limit is 3, and what follows the last check takes about one; a busy machine three
@@ -61,19 +61,19 @@ def test_an_ordinary_object_is_judged_beside_ordinary_nodes():
     assert not given.decision.costly
 
 
-@pytest.mark.parametrize("unlooked", [BUSY, CROWDED])
+@pytest.mark.parametrize("unlooked", [Missing.BUSY, Missing.CROWDED])
 def test_where_no_process_takes_it_a_rule_on_deny_says_that_it_ran_out_of_time(monkeypatch, unlooked):
     monkeypatch.setattr("webhook.core.review.review._SPARED_SECONDS", 0)
     body = hostile.review("Deployment", "own", hostile.many_valued("rack"), 3)
     given = answer("validate", decode_review(body), beside(*OF_OWN), today="2026-01-01", unlooked=unlooked)
     assert not given.decision.allowed
-    assert TOO_COSTLY in given.decision.message
+    assert Missing.TOO_COSTLY.value in given.decision.message
 
 
 def test_an_old_object_that_ran_out_of_time_excuses_nothing(monkeypatch):
     monkeypatch.setattr("webhook.core.review.review._SPARED_SECONDS", 0)
     body = hostile.review("Deployment", "own", hostile.many_valued("rack"), 3, update=True)
-    given = answer("validate", decode_review(body), beside(*OF_OWN), today="2026-01-01", unlooked=BUSY)
+    given = answer("validate", decode_review(body), beside(*OF_OWN), today="2026-01-01", unlooked=Missing.BUSY)
     assert not given.decision.allowed
 
 
@@ -82,7 +82,7 @@ def test_a_process_answers_what_the_event_loop_leaves_to_it():
     _, here = hostile.in_line(beside(*OF_OWN), body)
     there = answer("validate", decode_review(body), beside(*OF_OWN), today="2026-01-01")
     assert here.decision.costly or here.body == there.body
-    assert {each.missing for each in there.decision.not_evaluated}.isdisjoint({TOO_COSTLY, BUSY})
+    assert {each.reason.kind for each in there.decision.not_evaluated}.isdisjoint({Missing.TOO_COSTLY, Missing.BUSY})
 
 
 POD = hostile.review("Pod", "own", hostile.BOTH | hostile.asking(cpu="200"), 1)

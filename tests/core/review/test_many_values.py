@@ -60,7 +60,7 @@ def test_what_is_answered(new, old, policy, denied):
     decision = decide(new, old, policy=policy)
     assert decision.allowed is not denied
     if denied and new is MANY:
-        said = f"Deployment shop/web: {TOO_MANY_VALUES}, too large for pods-refused to look at; write less"
+        said = f"Deployment shop/web: {TOO_MANY_VALUES.text}, too large for pods-refused to look at; write less"
         assert headline(decision) == f"{said} (1 of 2 problems)"
 
 

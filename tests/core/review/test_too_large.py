@@ -10,14 +10,6 @@ from webhook.core.context import Context
 from webhook.core.policy.policy import Exemption, Match, Mode
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.limits.size import (
-    _TOO_MANY_CONSTRAINTS,
-    _TOO_MANY_COUNTED,
-    _TOO_MANY_KEYS,
-    _TOO_MANY_LABEL_REQUIREMENTS,
-    _TOO_MANY_NODE_REQUIREMENTS,
-    _TOO_MANY_RESOURCES,
-    _TOO_MANY_TEMPLATES,
-    _TOO_MANY_TOLERATIONS,
     exceeded,
     immense,
 )
@@ -31,6 +23,13 @@ CLUSTER = shop("a: n1=stable,stable n2 n4 n5 | b: n3=canary", deployed("canary",
 STABLE = "app=web track=stable"
 ADDED = [f"rack-{number} soft 1 app=web" for number in range(16)]
 COUNTED = "more than 16 constraints and required pod affinity terms"
+TOO_MANY_RESOURCES = "more than 32 resources"
+TOO_MANY_NODE_REQUIREMENTS = "more than 128 requirements on nodes"
+TOO_MANY_TOLERATIONS = "more than 128 tolerations"
+TOO_MANY_LABEL_REQUIREMENTS = "more than 256 labels in selectors"
+TOO_MANY_TEMPLATES = "more than 64 pod templates"
+TOO_MANY_CONSTRAINTS = "more than 128 constraints"
+TOO_MANY_KEYS = "more than 1,024 labels, values and keys in constraints"
 DENIAL = f"""\
 Deployment shop/web: {COUNTED}, too large for {WIDE} to look at; write less
   1 {WIDE}  spec.template.spec
@@ -45,6 +44,10 @@ application
     this workload's own selector does not match all of those counted: a domain that they fill takes no pod of this one
     fix: labelSelector: {{matchLabels: {{app: web, track: stable}}}}
   check before pushing: kubectl evenspread check -f FILE"""
+
+
+def text(reason):
+    return "" if reason is None else reason.text
 
 
 def web(*added, kind="Deployment", **more):
@@ -150,49 +153,49 @@ def requesting(name, count):
     [
         pytest.param({}, "", id="an ordinary one"),
         pytest.param(apart(16), "", id="16 terms"),
-        pytest.param(apart(17), _TOO_MANY_COUNTED, id="17 terms"),
+        pytest.param(apart(17), COUNTED, id="17 terms"),
         pytest.param(requesting("containers", 32), "", id="32 resources"),
-        pytest.param(requesting("containers", 33), _TOO_MANY_RESOURCES, id="33 resources"),
-        pytest.param(requesting("initContainers", 33), _TOO_MANY_RESOURCES, id="33 resources of an init container"),
+        pytest.param(requesting("containers", 33), TOO_MANY_RESOURCES, id="33 resources"),
+        pytest.param(requesting("initContainers", 33), TOO_MANY_RESOURCES, id="33 resources of an init container"),
         pytest.param(
-            {"resources": {"limits": dict.fromkeys(map(str, range(33)), "1")}}, _TOO_MANY_RESOURCES, id="33 of the pod"
+            {"resources": {"limits": dict.fromkeys(map(str, range(33)), "1")}}, TOO_MANY_RESOURCES, id="33 of the pod"
         ),
-        pytest.param({"overhead": dict.fromkeys(map(str, range(33)), "1")}, _TOO_MANY_RESOURCES, id="33 of overhead"),
+        pytest.param({"overhead": dict.fromkeys(map(str, range(33)), "1")}, TOO_MANY_RESOURCES, id="33 of overhead"),
         pytest.param({"containers": [{"name": "c"}]}, "", id="a container without resources"),
         pytest.param(on_nodes(12, 10), "", id="12 terms of 10 expressions"),
-        pytest.param(on_nodes(300, 10), _TOO_MANY_NODE_REQUIREMENTS, id="300 terms of 10 expressions"),
-        pytest.param(fields(129), _TOO_MANY_NODE_REQUIREMENTS, id="129 names of nodes"),
+        pytest.param(on_nodes(300, 10), TOO_MANY_NODE_REQUIREMENTS, id="300 terms of 10 expressions"),
+        pytest.param(fields(129), TOO_MANY_NODE_REQUIREMENTS, id="129 names of nodes"),
         pytest.param(
-            {"nodeSelector": labelled(129)["matchLabels"]}, _TOO_MANY_NODE_REQUIREMENTS, id="129 labels of nodes"
+            {"nodeSelector": labelled(129)["matchLabels"]}, TOO_MANY_NODE_REQUIREMENTS, id="129 labels of nodes"
         ),
         pytest.param({"affinity": {"nodeAffinity": {}}}, "", id="no requirement on nodes"),
         pytest.param({"tolerations": [{"key": "a"}] * 128}, "", id="128 tolerations"),
-        pytest.param({"tolerations": [{"key": "a"}] * 129}, _TOO_MANY_TOLERATIONS, id="129 tolerations"),
-        pytest.param(apart(1, labelSelector=labelled(257)), _TOO_MANY_LABEL_REQUIREMENTS, id="257 labels in a term"),
+        pytest.param({"tolerations": [{"key": "a"}] * 129}, TOO_MANY_TOLERATIONS, id="129 tolerations"),
+        pytest.param(apart(1, labelSelector=labelled(257)), TOO_MANY_LABEL_REQUIREMENTS, id="257 labels in a term"),
         pytest.param(
             apart(2, namespaces=[f"n{number}" for number in range(129)]),
-            _TOO_MANY_LABEL_REQUIREMENTS,
+            TOO_MANY_LABEL_REQUIREMENTS,
             id="258 namespaces in terms",
         ),
         pytest.param(
-            apart(1, namespaceSelector=labelled(257)), _TOO_MANY_LABEL_REQUIREMENTS, id="257 labels of namespaces"
+            apart(1, namespaceSelector=labelled(257)), TOO_MANY_LABEL_REQUIREMENTS, id="257 labels of namespaces"
         ),
         pytest.param(
             {"topologySpreadConstraints": [{"topologyKey": "zone", "labelSelector": labelled(257)}]},
-            _TOO_MANY_LABEL_REQUIREMENTS,
+            TOO_MANY_LABEL_REQUIREMENTS,
             id="257 labels in a constraint",
         ),
     ],
 )
 def test_limits(spec, expected):
-    assert exceeded(read_workload(workload("Deployment", "app=web", **spec))) == expected
+    assert text(exceeded(read_workload(workload("Deployment", "app=web", **spec)))) == expected
 
 
-@pytest.mark.parametrize(("templates", "expected"), [(64, ""), (65, _TOO_MANY_TEMPLATES)])
+@pytest.mark.parametrize(("templates", "expected"), [(64, ""), (65, TOO_MANY_TEMPLATES)])
 def test_many_templates(templates, expected):
     groups = [{"template": template("app=web", "zone hard 1 app=web")} for _ in range(templates)]
     ray = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "web", "namespace": "shop"}}
-    assert exceeded(read_workload({**ray, "spec": {"workerGroupSpecs": groups}})) == expected
+    assert text(exceeded(read_workload({**ray, "spec": {"workerGroupSpecs": groups}}))) == expected
 
 
 def constraints(count, **more):
@@ -203,15 +206,15 @@ def constraints(count, **more):
     ("spec", "expected"),
     [
         pytest.param(constraints(128), "", id="128 constraints"),
-        pytest.param(constraints(129), _TOO_MANY_CONSTRAINTS, id="129 constraints"),
+        pytest.param(constraints(129), TOO_MANY_CONSTRAINTS, id="129 constraints"),
         pytest.param(constraints(2, matchLabelKeys=["a"] * 512), "", id="1,024 keys"),
-        pytest.param(constraints(1, matchLabelKeys=["a"] * 1025), _TOO_MANY_KEYS, id="1,025 keys"),
-        pytest.param(constraints(1, labelSelector=labelled(1025)), _TOO_MANY_KEYS, id="1,025 labels"),
+        pytest.param(constraints(1, matchLabelKeys=["a"] * 1025), TOO_MANY_KEYS, id="1,025 keys"),
+        pytest.param(constraints(1, labelSelector=labelled(1025)), TOO_MANY_KEYS, id="1,025 labels"),
         pytest.param(
             constraints(
                 1, labelSelector={"matchExpressions": [{"key": "a", "operator": "In", "values": ["x"] * 1024}]}
             ),
-            _TOO_MANY_KEYS,
+            TOO_MANY_KEYS,
             id="1,024 values of one key",
         ),
         pytest.param(constraints(1, labelSelector={"matchExpressions": [{"key": "a"}]}), "", id="no value"),
@@ -219,14 +222,14 @@ def constraints(count, **more):
 )
 def test_limits_without_a_cluster(spec, expected):
     read = read_workload(workload("Deployment", "app=web", **spec))
-    assert immense(read.templates[0].template.pod_spec.constraints) == expected
+    assert text(immense(read.templates[0].template.pod_spec.constraints)) == expected
 
 
 NULL = "selector-null"
 IMMENSE = f"""\
-Deployment shop/web: {_TOO_MANY_CONSTRAINTS}, too large for {NULL} to look at; write less
+Deployment shop/web: {TOO_MANY_CONSTRAINTS}, too large for {NULL} to look at; write less
   1 {NULL}  spec.template.spec
-    {_TOO_MANY_CONSTRAINTS}: the rule is on deny, and cannot look at so many
+    {TOO_MANY_CONSTRAINTS}: the rule is on deny, and cannot look at so many
     fix: remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow
   check before pushing: kubectl evenspread check -f FILE"""
 

@@ -7,10 +7,11 @@ from manifest import DENY, constraint, decide, examined, headline, workload
 from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
+from webhook.core.budget import Missing
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.rules import rule_set
-from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, Rule, Severity, guarded
+from webhook.core.rules.frame.rule import Finding, NotEvaluated, Rule, Severity, guarded
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.rule_set import _FAMILIES, OFFLINE, RULES, _families, evaluate, noted
 
@@ -38,8 +39,14 @@ def at_once(*_):
     ("ask", "expected"),
     [
         pytest.param(fine, [FIRST], id="one that answers"),
-        pytest.param(raising, [FIRST, NotEvaluated(ONE.id, FAILED, BOOM)], id="what it said before stays"),
-        pytest.param(at_once, [NotEvaluated(ONE.id, FAILED, BOOM)], id="one that raises before its first answer"),
+        pytest.param(
+            raising, [FIRST, NotEvaluated(ONE.id, Missing.RULE_FAILED.reason, BOOM)], id="what it said before stays"
+        ),
+        pytest.param(
+            at_once,
+            [NotEvaluated(ONE.id, Missing.RULE_FAILED.reason, BOOM)],
+            id="one that raises before its first answer",
+        ),
     ],
 )
 def test_what_a_rule_raises_is_that_it_was_not_evaluated(ask, expected):
@@ -54,7 +61,7 @@ def test_other_families_answer(monkeypatch):
     monkeypatch.setattr(rule_set, "_asked", lambda _unheard: (families, families))
     broken = evaluate(subject)
     assert broken.findings == whole.findings
-    assert broken.missing == (NotEvaluated(OTHER.id, FAILED, BOOM), *whole.missing)
+    assert broken.missing == (NotEvaluated(OTHER.id, Missing.RULE_FAILED.reason, BOOM), *whole.missing)
 
 
 def subject_of(manifest):
@@ -245,10 +252,13 @@ def test_a_fix_of_the_old_object_that_would_raise_waives_nothing(monkeypatch):
 
 
 def test_what_a_rule_raised_outweighs_what_it_lacked():
-    lacking, raised = NotEvaluated(ONE.id, "no cluster"), NotEvaluated(ONE.id, FAILED, BOOM)
-    other = NotEvaluated(OTHER.id, "no cluster")
+    lacking, raised = (
+        NotEvaluated(ONE.id, Missing.NO_CLUSTER.reason),
+        NotEvaluated(ONE.id, Missing.RULE_FAILED.reason, BOOM),
+    )
+    other = NotEvaluated(OTHER.id, Missing.NO_CLUSTER.reason)
     assert noted((lacking, other, raised, lacking)) == (raised, other)
-    assert noted((raised, NotEvaluated(ONE.id, FAILED, BOOM))) == (raised,)
+    assert noted((raised, NotEvaluated(ONE.id, Missing.RULE_FAILED.reason, BOOM))) == (raised,)
 
 
 def test_unknown_fields_that_cannot_be_looked_at_are_a_rule_that_raises(monkeypatch):

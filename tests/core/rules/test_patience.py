@@ -6,13 +6,15 @@ from core.rules.shop import deployed, shop
 from manifest import FIXED, RECENT, TODAY, decide, ending_after, examined, headline, request, template, workload
 from msgspec.structs import replace
 
+from webhook.core.budget import Missing
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
-from webhook.core.rules.frame.subject import _STALE, NO_TIME
-from webhook.core.rules.limits.size import _MAX_COUNTED_TERMS, _MAX_RESOURCES, _TOO_MANY_COUNTED, _TOO_MANY_RESOURCES
+from webhook.core.rules.limits.size import _MAX_COUNTED_TERMS, _MAX_RESOURCES
 from webhook.core.rules.rule_set import RULES
 
+TOO_MANY_COUNTED = "more than 16 constraints and required pod affinity terms"
+TOO_MANY_RESOURCES = "more than 32 resources"
 EVERYTHING = replace(FIXED, rules={rule.id: Mode.DENY for rule in RULES})
 OTHERS = (deployed("canary", "zone hard 2 app=web"),)
 # Canaries are counted too, under other terms; no node has a rack; the host of zone b fills up first; one node has all.
@@ -46,7 +48,7 @@ def test_a_cluster_that_was_not_heard_of_denies_nothing():
     decision = decide(WEB, policy=EVERYTHING, index=CLUSTER, age=61.0)
     found, missing = of_the_cluster(decision)
     assert found == set()
-    assert {missing.get(rule) for rule in FOUND} == {_STALE}
+    assert {missing.get(rule) for rule in FOUND} == {Missing.STALE.value}
     assert not of_the_cluster(decide(WEB, policy=EVERYTHING, index=CLUSTER, age=60.0))[0] ^ FOUND
 
 
@@ -54,7 +56,7 @@ def test_what_there_is_no_time_for_is_not_evaluated():
     stopped = set()
     for looks in range(2, 120):
         found, missing = of_the_cluster(reviewed(WEB, clock=ending_after(looks)))
-        late = {rule for rule, why in missing.items() if why == NO_TIME}
+        late = {rule for rule, why in missing.items() if why == Missing.NO_TIME.value}
         assert found | late >= FOUND, looks
         # Where there was no time for the rule that says why, this one says that.
         assert found <= FOUND | {"replicas-do-not-fit"}, looks
@@ -67,7 +69,7 @@ def test_what_there_is_no_time_for_is_not_evaluated():
 def test_a_request_gets_a_part_of_the_time_there_is(seconds, late):
     began = iter([0.0])
     _, missing = of_the_cluster(reviewed(WEB, clock=lambda: next(began, seconds), until=9.0))
-    assert (missing.get(WIDE) == NO_TIME) is late
+    assert (missing.get(WIDE) == Missing.NO_TIME.value) is late
 
 
 def test_what_nobody_had_time_to_see_in_the_old_object_denies_nothing():
@@ -125,9 +127,9 @@ def wide(constraints, terms=0):
     ("manifest", "reason"),
     [
         pytest.param(wide(_MAX_COUNTED_TERMS), None, id="as many as there may be"),
-        pytest.param(wide(_MAX_COUNTED_TERMS + 1), _TOO_MANY_COUNTED, id="one too many"),
+        pytest.param(wide(_MAX_COUNTED_TERMS + 1), TOO_MANY_COUNTED, id="one too many"),
         pytest.param(wide(10, 6), None, id="with terms, as many as there may be"),
-        pytest.param(wide(10, 7), _TOO_MANY_COUNTED, id="with terms, one too many"),
+        pytest.param(wide(10, 7), TOO_MANY_COUNTED, id="with terms, one too many"),
     ],
 )
 def test_a_template_with_more_than_anybody_writes(manifest, reason):
@@ -146,7 +148,7 @@ def requesting(resources, amount="1"):
     return workload("Deployment", STABLE, *SPREAD, selector=STABLE, containers=asked)
 
 
-@pytest.mark.parametrize(("resources", "reason"), [(_MAX_RESOURCES, None), (_MAX_RESOURCES + 1, _TOO_MANY_RESOURCES)])
+@pytest.mark.parametrize(("resources", "reason"), [(_MAX_RESOURCES, None), (_MAX_RESOURCES + 1, TOO_MANY_RESOURCES)])
 def test_a_template_that_asks_for_more_resources_than_anybody_has(resources, reason):
     assert of_the_cluster(decide(requesting(resources), policy=EVERYTHING, index=CLUSTER))[1].get(WIDE) == reason
 
@@ -164,4 +166,4 @@ def test_many_templates_of_a_few_constraints_each():
     groups = [{"template": template("app=web", "zone hard 1 app=web")} for _ in range(_MAX_COUNTED_TERMS + 1)]
     ray = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "web", "namespace": "shop"}}
     ray["spec"] = {"workerGroupSpecs": groups}
-    assert _TOO_MANY_COUNTED not in of_the_cluster(decide(ray, policy=EVERYTHING, index=CLUSTER))[1].values()
+    assert TOO_MANY_COUNTED not in of_the_cluster(decide(ray, policy=EVERYTHING, index=CLUSTER))[1].values()

@@ -12,12 +12,13 @@ from manifest import DENY, PLAIN, RECENT, decide, ending_after, examined, headli
 from msgspec.structs import replace
 
 from webhook.core import rules
+from webhook.core.budget import Missing
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.review import judging, review
 from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import NotEvaluated, Rule
-from webhook.core.rules.frame.subject import NO_TIME, Subject, place
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.rule_set import _FAMILIES, BY_ID, RULES, unheard
 from webhook.core.workloads.kinds import BUILT_IN_KINDS
@@ -108,7 +109,7 @@ def test_and_out_of_time_where_it_needs_the_cluster(made_up):
         )
         return review.review(request(WEB), context).not_evaluated
 
-    assert any(NotEvaluated(made_up.id, NO_TIME) in missing(looks) for looks in range(2, 60))
+    assert any(NotEvaluated(made_up.id, Missing.NO_TIME.reason) in missing(looks) for looks in range(2, 60))
 
 
 def test_a_rule_about_places_is_asked_of_each_template(monkeypatch):

@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.budget import Missing
 from webhook.core.json_edits import Edit
-from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated
+from webhook.core.rules.frame.rule import Finding, NotEvaluated
 from webhook.core.rules.frame.trials import tried_as_a_whole
 
 FOUND = Finding(rule="one", path="a", summary="a is 1", fix="a: 2", edits=(Edit("a", 2),), key="a")
@@ -65,7 +66,7 @@ def test_what_cannot_be_tried_is_for_people_and_no_fault(found, again):
     assert (told.edits, faults) == ((), ())
 
 
-OTHER_FAILS = NotEvaluated("note", FAILED, BOOM)
+OTHER_FAILS = NotEvaluated("note", Missing.RULE_FAILED.reason, BOOM)
 
 
 def missing_a_place(_):
@@ -83,7 +84,9 @@ def missing_a_place(_):
 def test_what_is_raised_meanwhile_is_a_fault_of_the_rule(again, rule):
     ((told,), faults) = tried_as_a_whole([FOUND], {"one"}, {"a": 1}, again, warns)
     assert (told.fix, told.edits) == ("set a: 2", ())
-    assert [(each.rule, each.missing, each.fault is not None) for each in faults] == [(rule, FAILED, True)]
+    assert [(each.rule, each.missing, each.fault is not None) for each in faults] == [
+        (rule, Missing.RULE_FAILED.value, True)
+    ]
 
 
 def test_a_rule_that_raises_anyway_does_not_speak_against_the_fixes_of_others():
@@ -94,7 +97,7 @@ def test_a_rule_that_raises_anyway_does_not_speak_against_the_fixes_of_others():
 def test_a_rule_whose_fixes_raise_is_told_of_once():
     second = replace(FOUND, key="second")
     _, faults = tried_as_a_whole([FOUND, second], {"one"}, {"a": 1}, raising, warns)
-    assert faults == (NotEvaluated("one", FAILED, BOOM),)
+    assert faults == (NotEvaluated("one", Missing.RULE_FAILED.reason, BOOM),)
 
 
 def test_other_rules_are_not_tried():

@@ -5,9 +5,10 @@ from manifest import PLAIN, constraint, examined, workload
 from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
+from webhook.core.budget import Missing
 from webhook.core.context import Context
 from webhook.core.json_edits import Edit
-from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated
+from webhook.core.rules.frame.rule import Finding, NotEvaluated
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.frame.trials import tried_in_templates
 from webhook.core.workloads.reading import read_workload
@@ -156,11 +157,11 @@ def test_what_is_raised_while_a_fix_is_tried_is_a_fault_of_its_rule(subject):
 
     ([left], faults) = tried_in_templates([MAX_SKEW], subject, raising_later)
     assert (left.fix, left.edits) == ("set maxSkew: 1", ())
-    assert faults == (NotEvaluated("max-skew", FAILED, BOOM),)
+    assert faults == (NotEvaluated("max-skew", Missing.RULE_FAILED.reason, BOOM),)
 
 
 def test_a_rule_that_raises_once_the_fix_is_made_is_the_one_at_fault(subject):
-    failed = NotEvaluated("b", FAILED, BOOM)
+    failed = NotEvaluated("b", Missing.RULE_FAILED.reason, BOOM)
     ([left], faults) = tried_in_templates([MAX_SKEW], subject, asked(failed))
     assert (left.edits, faults) == ((), (failed,))
 

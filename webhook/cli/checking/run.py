@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 from msgspec import structs
@@ -17,12 +18,12 @@ from webhook.cli.checking.same_file import same_file_indexes
 from webhook.cli.cluster_source import put
 from webhook.cli.frame import Frame
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
+from webhook.core.budget import OF_SIZE, Missing
 from webhook.core.policy.policy import TooLarge
 from webhook.core.review.decision import Examination
 from webhook.core.review.review import examine
 from webhook.core.rules.constraint.api import WRONG_TYPE
 from webhook.core.rules.constraint.unknown_fields import right_paths
-from webhook.core.rules.limits.size import IMMENSE, TOO_LARGE
 from webhook.core.text import plural
 from webhook.core.workloads.custom_kinds import VALUES_KIND
 from webhook.core.workloads.reading import has_template
@@ -118,13 +119,13 @@ def _filled_in_later(row: Row) -> str:
 
 def _too_large(manifest: Manifest, examined: Examination, frame: Frame) -> Iterator[InputFault]:
     """An error for each limit of admission that the object exceeds, so that its size silences no rule unnoticed."""
-    workload, rules = examined.workload, Counter(each.missing for each in examined.not_evaluated)
+    workload, rules = examined.workload, Counter(each.reason for each in examined.not_evaluated)
     if workload is None:
         return
-    for limit in sorted(TOO_LARGE & rules.keys()):
+    for limit in sorted((each for each in rules if each.kind in OF_SIZE), key=attrgetter("text")):
         path = workload.templates[0].constraints_path
-        skipped = "all rules" if limit in IMMENSE else plural(rules[limit], "rule")
-        message = f"{manifest.title}: {limit}: {skipped} skipped this object"
+        skipped = "all rules" if limit.kind is Missing.IMMENSE else plural(rules[limit], "rule")
+        message = f"{manifest.title}: {limit.text}: {skipped} skipped this object"
         yield manifest.fault(path, message, fatal=frame.policy.too_large != TooLarge.ALLOW)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.checking.row_text import consequence, fix, message
 from webhook.cli.terminal import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.core.rules.frame.rule import FAILED, Severity
-from webhook.core.rules.frame.subject import NO_CLUSTER
+from webhook.core.budget import Missing
+from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line, plural
 from webhook.manifests.reading.manifest import FieldPosition
 
@@ -91,7 +91,7 @@ def gap_lines(result: RunResult, *, verbose: bool) -> Iterator[str]:
     rules: dict[str, set[str]] = defaultdict(set)
     for gap in result.gaps:
         rules[gap.missing].add(gap.rule)
-    facts = sorted(rules.items(), key=lambda entry: (entry[0] != NO_CLUSTER, entry[0]))
+    facts = sorted(rules.items(), key=lambda entry: (entry[0] != Missing.NO_CLUSTER.value, entry[0]))
     if verbose:
         for missing, names in facts:
             yield f"not evaluated, {_lacking(missing)}: {', '.join(sorted(names))}"
@@ -118,6 +118,6 @@ def _lacking(missing: str) -> str:
 
 
 _IN_SHORT = {
-    NO_CLUSTER: "without a cluster (--cluster, --snapshot)",
-    FAILED: "by a fault of evenspread",
+    Missing.NO_CLUSTER.value: "without a cluster (--cluster, --snapshot)",
+    Missing.RULE_FAILED.value: "by a fault of evenspread",
 }

@@ -23,6 +23,7 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.validation import validate_constraints
+from webhook.core.budget import Reason
 from webhook.core.groups.fields import has_fields, is_ours, missing_terms, ours, pin_of, with_plan
 from webhook.core.groups.group import Fields, Group, Shard, ShardPlan
 from webhook.core.groups.membership import Membership
@@ -34,23 +35,23 @@ _NOT_YET = "its plan is not made yet"
 
 def stored_plan(
     of: Membership, template: PodTemplate, before: ShardPlan, title: tuple[str, str], version: KubernetesVersion
-) -> ShardPlan | str:
-    """What the stored plan adds to this workload, or in a few words why there is nothing.
+) -> ShardPlan | Reason:
+    """What the stored plan adds to this workload, or why it adds nothing.
 
     Shape: ``before`` is what an earlier plan added to the template; ``title`` is the workload's kind and name.
     """
     group, status = of.group, of.written.status or GroupStatus()
     if why := _unplanned(status, of.written.generation):
-        return why
+        return Reason(why)
     shard = template.labels.get(group.shard_label)
     if shard is None:
-        return f"the template has no label {group.shard_label}, which tells the shards apart"
+        return Reason(f"the template has no label {group.shard_label}, which tells the shards apart")
     planned = _planned(status.workloads, shard, title)
     if planned is None:
-        return f"its plan has no shard {shard}"
+        return Reason(f"its plan has no shard {shard}")
     constraints = ours(group, planned.topology_spread_constraints)
     if validate_constraints(constraints, template.labels, "", version) or any(map(value_faults, planned.zones)):
-        return "kube-apiserver would refuse its fields"
+        return Reason("kube-apiserver would refuse its fields")
     own = Shard(name=group.name, value=shard, pod=_pod(group, _without(template, before)))
     return ShardPlan(constraints, pin_of(group, planned.zones), missing_terms(group, own))
 
@@ -81,11 +82,11 @@ def _unplanned(status: GroupStatus, generation: int) -> str:
     return "" if status.holds(FITS, CANNOT_GET_STUCK) else "no plan of it is proven to place all pods"
 
 
-def with_shard_plan(group: Group, template: PodTemplate, plan: ShardPlan, before: ShardPlan) -> Fields | str:
+def with_shard_plan(group: Group, template: PodTemplate, plan: ShardPlan, before: ShardPlan) -> Fields | Reason:
     """The fields of the template with the plan in place of the one ``before``, or what in it contradicts the plan."""
     own = _without(template, before)
     contradicts = _own_constraint(group, own, plan.constraints) or _own_domains(own, plan.pin)
-    return contradicts or with_plan(group, _pod(group, own), plan)
+    return Reason(contradicts) if contradicts else with_plan(group, _pod(group, own), plan)
 
 
 def _pod(group: Group, template: PodTemplate) -> Pod:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import Affinity, PodTemplate, SpreadConstraint
 from webhook.core.api.well_known import INJECTED_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.budget import Reason
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import InjectionRecord, Operation, annotating, opted_out, record_of
 from webhook.core.groups.delivery import NO_PLAN, stored_plan, with_shard_plan
@@ -62,7 +63,7 @@ def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, conte
     template, name = workload.templates[0].template, of.group.name
     # What there is is compared with what there is to be, each with each, while others wait.
     if too_large := exceeded(workload) or immense(template.pod_spec.constraints):
-        return _nothing(f"SpreadGroup {name}: the template has {too_large}")
+        return _nothing(f"SpreadGroup {name}: the template has {too_large.text}")
     old = _read(request.old_object, request)
     there = _record(template)
     before = NO_PLAN if there is None else _plan(there)
@@ -76,9 +77,9 @@ def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, conte
             return Decision(reason="already-there", patch=kept.operations)
     title = workload.kind, workload.meta.name or request.name
     plan = stored_plan(of, template, before, title, context.version)
-    if isinstance(plan, str):
+    if isinstance(plan, Reason):
         if standing is None:
-            return _nothing(f"SpreadGroup {name}: {plan}")
+            return _nothing(f"SpreadGroup {name}: {plan.text}")
         noted = standing  # what was delivered stays until another plan holds
     else:
         status = of.written.status
@@ -89,8 +90,8 @@ def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, conte
         if standing is not None and replace(standing, revision=revision) == noted:
             noted = standing
     made = _patch(of, template, before, noted, request)
-    if isinstance(made, str):
-        return _nothing(f"SpreadGroup {name}: {made}")
+    if isinstance(made, Reason):
+        return _nothing(f"SpreadGroup {name}: {made.text}")
     return Decision(
         reason="" if made.operations else "already-there",
         patch=made.operations,
@@ -140,18 +141,18 @@ class _Patched(NamedTuple):
 
 def _patch(
     of: Membership, template: PodTemplate, before: ShardPlan, record: InjectionRecord, request: AdmissionRequest
-) -> _Patched | str:
-    """What gives the template the plan that is recorded; words where it cannot have it.
+) -> _Patched | Reason:
+    """What gives the template the plan that is recorded; a reason if it cannot have it.
 
     Shape: everything else in the template stays as it was sent.
     """
     fields = with_shard_plan(of.group, template, _plan(record), before)
-    if isinstance(fields, str):
+    if isinstance(fields, Reason):
         return fields
     text = msgspec.json.encode(record).decode()
     noted = annotating(template.meta.annotations, INJECTED_ANNOTATION, text)
     if noted is None:
-        return "the template's annotations leave no room for a record"
+        return Reason("the template's annotations leave no room for a record")
     sent = _sent(request.object)
     changed = _changed(template, fields, sent["spec"])
     operations = [{"op": "add", "path": f"/spec/template/spec/{name}", "value": each} for name, each in changed.items()]

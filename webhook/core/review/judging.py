@@ -13,15 +13,16 @@ from msgspec.structs import replace
 from webhook.core.api.types import ObjectMeta, TypeMeta
 from webhook.core.api.well_known import EXEMPT_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.budget import OF_SIZE, OVERLOADED, Missing, Reason
 from webhook.core.context import Context
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.nesting import has_more_values
 from webhook.core.policy.policy import Exempts, MatchedObject, Mode, Policy, TooLarge, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
-from webhook.core.rules.frame.subject import NO_TIME, Subject, place
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.frame.trials import Tried
-from webhook.core.rules.limits.size import IMMENSE, MAX_VALUES, TIMELY, TOO_COSTLY, TOO_LARGE, TOO_MANY_VALUES
+from webhook.core.rules.limits.size import MAX_VALUES, TOO_MANY_VALUES
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import (
     API_RULES,
@@ -39,7 +40,7 @@ from webhook.core.workloads.reading import constraint_paths, parsed, read_meta, 
 from webhook.core.workloads.workload import Workload
 
 _NO_META = ObjectMeta()
-_NOT_SEEN = TIMELY | {NO_TIME}
+_NOT_SEEN = OVERLOADED | {Missing.NO_TIME}
 _OF_SIZE = "the object's size"
 _OF_FAULT = "the rule failed"
 
@@ -69,7 +70,7 @@ class ReadObject(Struct, frozen=True):
     workload: Workload | None
     meta: ObjectMeta
     decode_error: DecodeError | None = None
-    limit: str = ""
+    limit: Reason | None = None
 
 
 UNREAD = ReadObject(b"", None, _NO_META, limit=TOO_MANY_VALUES)
@@ -117,7 +118,7 @@ def read_in_time(raw: bytes | Raw, of: TypeMeta, policy: Policy) -> ReadObject:
     return read_object(raw, of, policy)
 
 
-def evaluated(given: ReadObject, context: Context, limit: str = "") -> Evaluation:
+def evaluated(given: ReadObject, context: Context, limit: Reason | None = None) -> Evaluation:
     """Evaluate all rules. No rule is evaluated for an object without a pod template or beyond the ``limit``."""
     workload, error, namespace = given.workload, given.decode_error, context.namespace
     if error is not None:
@@ -213,7 +214,10 @@ def with_unanswered(found: Evaluation, policy: Policy, *, costly: bool = False) 
     the policy turns this off. Only denials are reported. A ``costly`` object ran out of time because of its size.
     """
     if costly:
-        told = (replace(each, missing=TOO_COSTLY) if each.missing == NO_TIME else each for each in found.not_evaluated)
+        told = (
+            replace(each, reason=Missing.TOO_COSTLY.reason) if each.reason.kind is Missing.NO_TIME else each
+            for each in found.not_evaluated
+        )
         found = replace(found, not_evaluated=tuple(told))
     if not found.not_evaluated or found.workload is None or policy.too_large == TooLarge.ALLOW:
         return found
@@ -222,7 +226,7 @@ def with_unanswered(found: Evaluation, policy: Policy, *, costly: bool = False) 
     missed = [
         each
         for each in found.not_evaluated
-        if each.missing in TOO_LARGE or (each.fault is not None and each.rule not in sure)
+        if each.reason.kind in OF_SIZE or (each.fault is not None and each.rule not in sure)
     ]
     if not missed:
         return found
@@ -230,7 +234,7 @@ def with_unanswered(found: Evaluation, policy: Policy, *, costly: bool = False) 
     return replace(found, findings=in_report_order((*found.findings, *(_unanswered(each, path) for each in missed))))
 
 
-def failing(kind: GroupKind, why: str, error: Exception | None = None) -> Evaluation:
+def failing(kind: GroupKind, why: Reason, error: Exception | None = None) -> Evaluation:
     """The evaluation of an unread object, or after an exception of the review: no rule has an answer."""
     unasked = OFFLINE | (API_RULES if kind in BUILT_IN_KINDS else frozenset())
     missed = (NotEvaluated(rule.id, why, error) for rule in RULES if rule.id not in unasked)
@@ -239,7 +243,7 @@ def failing(kind: GroupKind, why: str, error: Exception | None = None) -> Evalua
 
 def _unanswered(missed: NotEvaluated, path: str) -> Finding:
     """The finding for a rule without an answer, with the reason."""
-    why = missed.missing
+    why, kind = missed.missing, missed.reason.kind
     if missed.fault is not None:
         summary = f"{missed.rule} failed on this object, which is a fault of evenspread"
         detail, remedy = "the rule is on deny, and its answer is unknown", "report it"
@@ -247,13 +251,13 @@ def _unanswered(missed: NotEvaluated, path: str) -> Finding:
             "let whoever runs evenspread report the fault from the log; until then they can exempt the object, or set "
             "tooLarge: allow"
         )
-    elif why in TIMELY:
+    elif kind in OVERLOADED:
         summary, remedy = why, "write less, or try again"
         detail = f"{why}: the rule is on deny, and cannot look at an object of this size now"
         fix = "remove constraints, terms or requirements that are not needed; else try again when less is going on"
     else:
         summary, remedy = f"{why}, too large for {missed.rule} to look at", "write less"
-        where = "" if why in IMMENSE else " beside the cluster"
+        where = "" if kind is Missing.IMMENSE else " beside the cluster"
         detail = f"{why}: the rule is on deny, and cannot look at so many{where}"
         fix = "remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow"
     key = _OF_SIZE if missed.fault is None else _OF_FAULT
@@ -288,7 +292,7 @@ def subtract(
     excuses no finding of the new one, since the author may have caused it. Only if both are ``unchanged`` to rules, a
     rule that raises on both does not deny. Without ``blindly``, an old object that ran out of time excuses nothing.
     """
-    hurried = {each.rule for each in old.not_evaluated if each.missing in _NOT_SEEN}
+    hurried = {each.rule for each in old.not_evaluated if each.reason.kind in _NOT_SEEN}
     had = {(each.finding.rule, each.finding.key) for each in before if each.mode is Mode.DENY}
     had -= set() if blindly else {(rule, _OF_SIZE) for rule in hurried}
     if not unchanged:

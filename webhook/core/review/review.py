@@ -15,6 +15,7 @@ from webhook.core.api.types import ObjectMeta, TypeMeta
 from webhook.core.api.well_known import OUR_PREFIX
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import constraint_warnings
+from webhook.core.budget import Missing, Reason
 from webhook.core.context import Context
 from webhook.core.defaulting.fallback import Fallback, fall_back, is_wanted
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
@@ -47,11 +48,11 @@ from webhook.core.review.skip_reasons import is_controller, why_unexamined
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.frame.as_written import Written
-from webhook.core.rules.frame.rule import FAILED, SEARCH, Finding, NotEvaluated, RuleAnswer, Severity
+from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.limits.cost import is_costly, weigh
-from webhook.core.rules.limits.size import CROWDED, MAX_TEMPLATES, MAX_VALUES, TOO_COSTLY
+from webhook.core.rules.limits.size import MAX_TEMPLATES, MAX_VALUES
 from webhook.core.rules.placement.group_caps import has_many_caps
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import (
@@ -123,10 +124,10 @@ def review(request: AdmissionRequest, context: Context, *, waited: bool = True) 
 
 def _told_of_crowds(decision: Decision, here: Context) -> Decision:
     """The decision, with a warning if the load of others kept rules from a search."""
-    unsought = here.unlooked == CROWDED and any(each.missing.endswith(SEARCH) for each in decision.not_evaluated)
+    unsought = here.unlooked is Missing.CROWDED and any(each.needs_search for each in decision.not_evaluated)
     if not unsought or not decision.allowed:
         return decision
-    return replace(decision, warnings=(*decision.warnings, *not_read(CROWDED)))
+    return replace(decision, warnings=(*decision.warnings, *not_read(Missing.CROWDED.value)))
 
 
 def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decision:
@@ -137,15 +138,15 @@ def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decis
     policy, controlled = here.policy, is_controller(request.user, here.policy)
     if policy.too_large == TooLarge.ALLOW or controlled or request.object is None or _keeps_spec(request):
         return Decision(reason="internal error", audit={"error": "internal"}, fault=error)
-    found = failing(group_kind(request.api_version, request.kind), FAILED, error)
+    found = failing(group_kind(request.api_version, request.kind), Missing.RULE_FAILED.reason, error)
     decision = _denied_unanswered(request, here, found, read_meta(request.object))
     return replace(decision, audit={**decision.audit, "error": "internal"}, fault=error)
 
 
-def unread(request: AdmissionRequest, context: Context, why: str, *, may_deny: bool) -> Decision:
+def unread(request: AdmissionRequest, context: Context, why: Reason, *, may_deny: bool) -> Decision:
     """Answer a request whose object was not read: deny it where a rule on ``deny`` applies.
 
-    The reason ``why`` is one of `TOO_LARGE`. The policy's ``tooLarge: allow`` admits the object with a warning, and so
+    The policy's ``tooLarge: allow`` admits the object with a warning, and so
     does the mutating route, which patches nothing.
     """
     decision, policy, kind = Decision(), context.policy, group_kind(request.api_version, request.kind)
@@ -158,7 +159,7 @@ def unread(request: AdmissionRequest, context: Context, why: str, *, may_deny: b
             return Decision(reason="no pod template")
         if policy.too_large != TooLarge.ALLOW:
             decision = _denied_unanswered(request, context, failing(kind, why), _NO_META)
-    return replace(decision, reason=why, warnings=not_read(why) if decision.allowed else ())
+    return replace(decision, reason=why.text, warnings=not_read(why.text) if decision.allowed else ())
 
 
 def _denied_unanswered(request: AdmissionRequest, here: Context, found: Evaluation, meta: ObjectMeta) -> Decision:
@@ -229,13 +230,13 @@ def _looked_at(given: ReadObject, context: Context) -> Evaluation | None:
     if costly and context.elsewhere:
         return None
     # Objects that only lack a search are judged without one. So is every object if others used up the time.
-    if context.unlooked == CROWDED or (context.unlooked and not costly):
-        spared = replace(context, unlooked="", elsewhere=True)
+    if context.unlooked is Missing.CROWDED or (context.unlooked is not None and not costly):
+        spared = replace(context, unlooked=None, elsewhere=True)
         with suppress(OutOfTimeError), _spared(context):
             return with_unanswered(evaluated(given, spared, limit), context.policy, costly=costly)
-        return with_unanswered(evaluated(given, replace(context, unlooked=TOO_COSTLY), limit), context.policy)
+        return with_unanswered(evaluated(given, replace(context, unlooked=Missing.TOO_COSTLY), limit), context.policy)
     found = evaluated(given, context, limit)
-    if context.elsewhere and any(each.missing.endswith(SEARCH) for each in found.not_evaluated):
+    if context.elsewhere and any(each.needs_search for each in found.not_evaluated):
         return None
     return with_unanswered(found, context.policy, costly=costly)
 
@@ -250,16 +251,16 @@ def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Cont
 
     An author could change a costly object while other objects of theirs take all of the time.
     """
-    ended = any(each.missing == TOO_COSTLY for each in old.not_evaluated)
+    ended = any(each.reason.kind is Missing.TOO_COSTLY for each in old.not_evaluated)
     costly = ended or _weighed(before, here)[0] or _weighed(given, here)[0]
     return here.policy.too_large == TooLarge.ALLOW or not costly
 
 
-def _weighed(given: ReadObject, context: Context) -> tuple[bool, str]:
+def _weighed(given: ReadObject, context: Context) -> tuple[bool, Reason | None]:
     """Whether the object is costly, and the limit it exceeds, if any. No rule evaluates an object beyond a limit."""
     workload, index = given.workload, context.index
     if workload is None:
-        return False, ""
+        return False, None
     nodes = 0 if index is None else len(index.nodes.view())
     namespace = context.namespace or namespace_of(workload.meta.namespace)
     if index is None or not index.namespaces.groups(namespace):

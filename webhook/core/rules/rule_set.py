@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
+from webhook.core.budget import Missing, Reason
 from webhook.core.policy.policy import DenyFrom, Mode, Policy, mode_for
 from webhook.core.rules.cluster import (
     all_in_one_domain,
@@ -36,7 +37,7 @@ from webhook.core.rules.frame.rule import (
     failed,
     guarded,
 )
-from webhook.core.rules.frame.subject import NO_TIME, Subject
+from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.frame.trials import Tried, tried_in_templates
 from webhook.core.rules.placement import (
     affinity_conflicts,
@@ -117,7 +118,7 @@ _MOOT_BESIDE: Mapping[str, frozenset[str]] = {
 # At admission kube-apiserver itself has asked these, or dropped what they look at.
 _ASKED_ELSEWHERE = OFFLINE | API_RULES
 
-_OPERATED = "an operator adds to the pods; look at what it makes"
+_OPERATED = Reason("an operator adds to the pods; look at what it makes")
 # kube-apiserver's own errors come first, in its order.
 _ORDER: Mapping[str, int] = {rule.id: -1 if rule.of_api else place for place, rule in enumerate(RULES)}
 
@@ -236,7 +237,7 @@ def is_moot(finding: Finding, beside: Sequence[Finding]) -> bool:
     return any(each.rule in others and f"{each.path}.".startswith(f"{constraint}.") for each in beside)
 
 
-def not_looked_at(limit: str) -> tuple[NotEvaluated, ...]:
+def not_looked_at(limit: Reason) -> tuple[NotEvaluated, ...]:
     """What all rules say at admission of an object at which none looks."""
     return tuple(NotEvaluated(rule.id, limit) for rule in RULES if rule.id not in _ASKED_ELSEWHERE)
 
@@ -316,5 +317,5 @@ def _answers(subject: Subject) -> list[RuleAnswer]:
             answers.extend(failed(family.rules, error))
         if timely and family.slow and subject.late:
             timely = False
-            answers += [NotEvaluated(rule.id, NO_TIME) for rule in family.slow]
+            answers += [NotEvaluated(rule.id, Missing.NO_TIME.reason) for rule in family.slow]
     return answers

@@ -17,11 +17,11 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from webhook.core.budget import Missing
 from webhook.core.index.facts import OF_SEVERAL_MOMENTS, IndexQuestion, answered
 from webhook.core.index.nodes import NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import Decision
-from webhook.core.rules.limits.size import BUSY, CROWDED, TOO_COSTLY
 from webhook.metrics import Metrics
 from webhook.server.costly.job import (
     LENGTH,
@@ -49,7 +49,7 @@ _PART = 64 * 1024
 _AGAIN_SECONDS = 1.0  # after a process that did not start
 _GONE_SECONDS = 0.2  # what the kernel takes at most to end a killed process; the loop does not wait for it
 
-_OUTCOMES = {BUSY: "busy", CROWDED: "crowded", TOO_COSTLY: "too-costly"}
+_OUTCOMES = {Missing.BUSY: "busy", Missing.CROWDED: "crowded", Missing.TOO_COSTLY: "too-costly"}
 
 
 class ReviewerPool:
@@ -85,19 +85,19 @@ class ReviewerPool:
         for process in [*self._killed]:
             self._reap(process)
 
-    async def decide(self, job: Job, caller: Caller, until: float) -> Decision | Failed | str:
-        """The decision by ``until`` (of `time.perf_counter`), or why there is none, as rules say it."""
+    async def decide(self, job: Job, caller: Caller, until: float) -> Decision | Failed | Missing:
+        """The decision by ``until`` (of `time.perf_counter`), or why there is none."""
         decision = await self._decide(job, caller, until)
-        self._metrics.count("costly_reviews", _OUTCOMES[decision] if isinstance(decision, str) else "judged")
+        self._metrics.count("costly_reviews", _OUTCOMES[decision] if isinstance(decision, Missing) else "judged")
         return decision
 
-    async def _decide(self, job: Job, caller: Caller, until: float) -> Decision | Failed | str:
+    async def _decide(self, job: Job, caller: Caller, until: float) -> Decision | Failed | Missing:
         came = time.perf_counter()
         try:
             async with asyncio.timeout(until - came):
                 process = await self._turns.get(caller)
         except TimeoutError:
-            return BUSY if self._turns.crowds_itself(caller) else CROWDED
+            return Missing.BUSY if self._turns.crowds_itself(caller) else Missing.CROWDED
         began = time.perf_counter()
         # Whoever asked may not wait for the end: a process that ends its job costs less than a new one.
         working = asyncio.get_running_loop().create_task(self._work(process, job, caller))
@@ -105,9 +105,9 @@ class ReviewerPool:
         working.add_done_callback(self._working.discard)
         done, _ = await asyncio.wait([working], timeout=until - began)
         if not done and until - began < min(_FAIR_SECONDS, (until - came) / 2):
-            return BUSY if self._turns.crowds_itself(caller, has_turn=True) else CROWDED
+            return Missing.BUSY if self._turns.crowds_itself(caller, has_turn=True) else Missing.CROWDED
         decision = working.result() if done else None
-        return TOO_COSTLY if decision is None else decision
+        return Missing.TOO_COSTLY if decision is None else decision
 
     async def _work(self, process: "_Process", job: Job, caller: Caller) -> Decision | Failed | None:
         """What the process decides, None if it ended; it is free again then, or replaced."""

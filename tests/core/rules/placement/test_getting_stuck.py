@@ -14,6 +14,7 @@ from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Container, ContainerPort, NodeSpec, ResourceRequirements, TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE as ZONE_KEY
+from webhook.core.budget import Missing
 from webhook.core.context import Context
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.readers import decode_object
@@ -475,7 +476,7 @@ class TestASearchForWhichOthersWouldWait:
         assert any(STUCK in line for line in self.judged().warnings)
 
     def test_is_left_out_where_nobody_else_has_time(self):
-        decision = self.judged(unlooked="too many others")
+        decision = self.judged(unlooked=Missing.BUSY)
         assert (decision.costly, decision.warnings) == (False, ())
         missing = {each.rule: each.missing for each in decision.not_evaluated}
         assert missing[STUCK] == (

@@ -13,12 +13,11 @@ from msgspec.structs import replace
 from webhook.core.api.storage import Claim, ClaimSpec
 from webhook.core.api.types import NodeStatus, ObjectMeta, TypeMeta
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.budget import Missing
 from webhook.core.context import Context
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Messages, Mode
 from webhook.core.review.review import review
-from webhook.core.rules.frame.subject import NO_TIME
-from webhook.core.rules.limits.size import BUSY
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 RULE = "group-cap"
@@ -467,8 +466,8 @@ def test_many_caps_are_left_to_those_who_have_time(groups, pods, costly):
     assert review(request(redis(replicas=pods)), here).costly is costly
     assert not review(request(redis(replicas=pods)), replace(here, elsewhere=False)).costly
     # To keep everybody busy is no way round a rule on deny.
-    busy = replace(here, policy=STRICT, elsewhere=False, unlooked=BUSY)
-    assert (BUSY in review(request(redis(replicas=pods)), busy).message) is costly
+    busy = replace(here, policy=STRICT, elsewhere=False, unlooked=Missing.BUSY)
+    assert (Missing.BUSY.value in review(request(redis(replicas=pods)), busy).message) is costly
 
 
 ABOVE = {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["1"]}]}
@@ -490,8 +489,8 @@ def test_what_a_template_without_constraints_costs_is_known_before(made, group, 
     found = town(f"a: n1=1,2 {NODES} | b: n2 | c: n3", group)
     here = Context(policy=STRICT, index=found, version=RECENT, elsewhere=True)
     assert review(request(made), here).costly is costly
-    busy = review(request(made), replace(here, elsewhere=False, unlooked=BUSY))
-    assert (BUSY in busy.message) is costly
+    busy = review(request(made), replace(here, elsewhere=False, unlooked=Missing.BUSY))
+    assert (Missing.BUSY.value in busy.message) is costly
 
 
 def test_time_that_runs_out_is_told():
@@ -500,8 +499,14 @@ def test_time_that_runs_out_is_told():
         here = Context(policy=STRICT, index=found, version=RECENT, until=1.0, clock=ending_after(looks))
         decision = review(request(redis()), here)
         missing = {each.missing for each in decision.not_evaluated if each.rule == RULE}
-        told.add("found" if not decision.allowed else NO_TIME if missing == {NO_TIME} else "nothing")
-    assert told == {"found", NO_TIME}
+        told.add(
+            "found"
+            if not decision.allowed
+            else Missing.NO_TIME.value
+            if missing == {Missing.NO_TIME.value}
+            else "nothing"
+        )
+    assert told == {"found", Missing.NO_TIME.value}
 
 
 @pytest.mark.parametrize("caps", [(HALF,), (MASTERS,)])

@@ -93,7 +93,7 @@ def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIn
             continue
         # Volumes may tie the pods to their place: without them nothing is certain.
         has_claims = any(volume.has_claim for volume in template.template.pod_spec.volumes or ())
-        missing = subject.lacks(*_CLAIMS) if has_claims or subject.workload.claims is not None else ""
+        missing = subject.lacks(*_CLAIMS) if has_claims or subject.workload.claims is not None else None
         if missing:
             yield NotEvaluated(ALL_IN_ONE.id, missing)
             return

@@ -15,6 +15,7 @@ from webhook.core.api.selectors import compile_required_nodes, first_untolerated
 from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, PREFER_NO_SCHEDULE
 from webhook.core.api.written_selector import has_conditions
+from webhook.core.budget import Missing
 from webhook.core.index.node_sets import to_slots
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import has_karpenter
@@ -42,7 +43,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     if not subject.placed:
         return ()
     if subject.index is None:
-        return (NotEvaluated(AUTOSCALER.id, subject.lacks()),)
+        return (NotEvaluated(AUTOSCALER.id, subject.lacks() or Missing.NO_CLUSTER.reason),)
     return _beside(subject, subject.index)
 
 

@@ -69,9 +69,9 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     if subject.workload.is_pod or not any(selects(placed.constraint) for placed in subject.placed):
         return ()
     missing = subject.lacks()
-    if subject.index is None or missing:
+    if missing is not None:
         return (NotEvaluated(DIFFER.id, missing),)
-    return _beside(subject, subject.index)
+    return _beside(subject, subject.context.cluster)
 
 
 def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:

@@ -68,11 +68,11 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     same_file = subject.context.same_file
     in_file = [] if same_file is None else [*_in_file(subject, same_file)]
     missing = subject.lacks("pods")
-    if missing or subject.index is None:
+    if missing is not None:
         return in_file or (NotEvaluated(TOO_WIDE.id, missing),)
     if not in_file:
-        return _beside(subject, subject.index)
-    found = [*_beside(subject, subject.index)]
+        return _beside(subject, subject.context.cluster)
+    found = [*_beside(subject, subject.context.cluster)]
     places = {each.path for each in found if isinstance(each, Finding)}
     return [*found, *(each for each in in_file if each.path not in places)]
 

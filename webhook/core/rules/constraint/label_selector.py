@@ -19,6 +19,7 @@ from webhook.core.api.written_selector import (
     requirements,
     short_text,
 )
+from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import LATE_LABELS, own_labels
@@ -39,7 +40,7 @@ from webhook.core.workloads.controller_labels import may_be_added, values_given
 from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_flow import flow
 
-NO_LABELS = "labels of the pods, which a patch or an excerpt leaves out"
+NO_LABELS = Reason("labels of the pods, which a patch or an excerpt leaves out")
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:

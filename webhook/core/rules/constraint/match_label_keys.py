@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 
 from webhook.core.api.well_known import POD_TEMPLATE_HASH, ROLLOUTS_POD_TEMPLATE_HASH, ZONE
 from webhook.core.api.written_selector import has_conditions, selected_keys
+from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import counts_own_pods_only
@@ -61,8 +62,8 @@ ROLLOUTS_TRIED = 20  # so that what happens in one rollout of ten is seen with a
 _NOTICED = 10
 
 
-_SCALED = "replicas, which an autoscaler sets"
-_OTHER_KIND = "how rollouts end of kinds other than a Deployment"
+_SCALED = Reason("replicas, which an autoscaler sets")
+_OTHER_KIND = Reason("how rollouts end of kinds other than a Deployment")
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
@@ -191,7 +192,7 @@ def _beyond(placed: Placed, subject: Subject, *, replicas: int, surge: int) -> I
     constraint, max_skew = placed.constraint, placed.constraint.max_skew or 0
     choices = _domains(placed, subject)
     if choices is None:
-        yield NotEvaluated(MIXED.id, subject.lacks("nodes") or "no nodes known")
+        yield NotEvaluated(MIXED.id, subject.lacks("nodes") or Reason("no nodes known"))
         return
     # With fewer domains than minDomains the minimum is 0: maxSkew is a cap, and no two can be further apart.
     enough = [domains for domains in choices if domains >= (constraint.min_domains or 1)]

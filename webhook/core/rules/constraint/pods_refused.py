@@ -13,6 +13,7 @@ from webhook.core.api.label_syntax import MAX_LABEL_VALUE_BYTES
 from webhook.core.api.types import LabelSelector, PodAffinityTerm
 from webhook.core.api.written_selector import is_refused, requirements, selected_keys, selector_as_json, without_key
 from webhook.core.apiserver.validation import are_plainly_right
+from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.frame.api_errors import UNREAD_TEMPLATE, broken_at, fix_of
@@ -28,7 +29,7 @@ from webhook.core.workloads.refused_pods import Refusal, joined_terms, refusals
 from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_flow import one_field
 
-_REVISION_OF_NAME = (
+_REVISION_OF_NAME = Reason(
     "hash of the template, with which the label controller-revision-hash may be longer than"
     f" {MAX_LABEL_VALUE_BYTES} bytes"
 )

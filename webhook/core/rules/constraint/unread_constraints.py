@@ -11,6 +11,7 @@ from itertools import takewhile
 
 from msgspec import Struct
 
+from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit, written_path
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.frame.field_names import meant
@@ -38,7 +39,7 @@ _SLIPS = 3  # letters that a misspelt name may be off; cases, hyphens and unders
 # Deeper and larger than any object that people write; looking at so many values takes about a second.
 _MAX_LEVELS = 128
 _MAX_VALUES = 300_000
-_TOO_LARGE = f"more than {_MAX_VALUES:,} lists and mappings in an object, or {_MAX_LEVELS} levels"
+_TOO_LARGE = Reason(f"more than {_MAX_VALUES:,} lists and mappings in an object, or {_MAX_LEVELS} levels")
 _MAX_PLACES_TOLD = 16  # places of one object, items of a list counted once: more have one cause, a generator's
 _MAX_PLACES_NAMED = 3  # places where the constraints may belong: the nearest
 _MAX_FIX_CHARS = 500  # of a fix: a whole line of configuration, with two paths and a kind from outside

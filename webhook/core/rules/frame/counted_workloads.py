@@ -8,6 +8,7 @@ from webhook.core.api.selectors import Selector
 from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME, JOB_LABELS
 from webhook.core.api.written_selector import has_conditions
+from webhook.core.budget import Reason
 from webhook.core.groups.membership import Membership, memberships
 from webhook.core.index.objects import Owner
 from webhook.core.index.pods import Counts
@@ -19,8 +20,8 @@ from webhook.core.workloads.workload import Workload, namespace_of
 
 # Labels that no two workloads share: a constraint that matches on one counts one revision, or one Job.
 OWN_LABELS = REVISION_LABELS | {*JOB_LABELS}
-LATE_LABELS = "labels that are added after the template"
-NO_SELECTOR = "which pods are its own: the kind has no selector"
+LATE_LABELS = Reason("labels that are added after the template")
+NO_SELECTOR = Reason("which pods are its own: the kind has no selector")
 # A constraint that counts more workloads than this counts half the namespace; each look takes time.
 _MAX_COMPARED_WORKLOADS = 16
 # Of an operator's workloads: shards are left out later, so all of them have to be seen first.

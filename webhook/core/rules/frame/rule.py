@@ -6,6 +6,7 @@ from typing import ParamSpec, TypedDict, Unpack
 
 from msgspec import Struct
 
+from webhook.core.budget import Missing, Reason
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.as_written import Written
@@ -14,7 +15,6 @@ from webhook.core.rules.frame.subject import Placed, Subject
 
 # Kinds that keep no number of pods running, or one on each node.
 NO_REPLICAS = frozenset({0, 1})
-SEARCH = "unknown: all orders would have to be searched, and others wait"
 # The API recommends at most 120 characters a warning; beyond 4,096 in all, kube-apiserver truncates each.
 WARNING_CHARS = 120
 
@@ -75,18 +75,24 @@ class _OtherFields(TypedDict, total=False):
 
 
 class NotEvaluated(Struct, frozen=True):
-    """A rule that applies to the object but was not evaluated, and the fact that was missing.
-
-    Shape: ``fault`` is the exception that the rule raised, which is a bug.
-    """
+    """A rule that applies to the object but was not evaluated. ``fault`` is the exception it raised, which is a bug."""
 
     rule: str
-    missing: str
+    reason: Reason
     fault: Exception | None = None
+
+    @property
+    def missing(self) -> str:
+        """The missing fact, in a sentence for users."""
+        return self.reason.text
+
+    @property
+    def needs_search(self) -> bool:
+        """Whether a search was missing, for which others would have had to wait."""
+        return self.reason.kind is Missing.NEEDS_SEARCH
 
 
 RuleAnswer = Finding | NotEvaluated
-FAILED = "the rule failed, which is a fault of evenspread"
 
 
 _P = ParamSpec("_P")
@@ -106,7 +112,7 @@ def guarded(
 
 def failed(rules: Iterable["Rule"], error: Exception) -> list[NotEvaluated]:
     """That none of these rules could look, for what one of them raised."""
-    return [NotEvaluated(rule.id, FAILED, error) for rule in rules]
+    return [NotEvaluated(rule.id, Missing.RULE_FAILED.reason, error) for rule in rules]
 
 
 class Need(Enum):

@@ -10,6 +10,7 @@ from webhook.core.api.types import ObjectMeta, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.apiserver.validation import are_plainly_right
+from webhook.core.budget import Missing, Reason
 from webhook.core.cached_property import cached_property
 from webhook.core.context import Context
 from webhook.core.index.nodes import NodeView
@@ -23,9 +24,6 @@ from webhook.core.text import constraint_name, quoted, segment_of
 from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.workload import Template, Workload, namespace_of
 
-NO_CLUSTER = "no cluster"
-_STALE = "what is known of the cluster is older than maxStaleness"
-NO_TIME = "no time left"
 # With 5,000 nodes, examining one template takes less than a millisecond, and a few if much is wrong.
 _LEAST_SECONDS = 0.01
 
@@ -100,9 +98,9 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         return None if self.index is None or self.lacks("nodes") else self.index.nodes.view()
 
     @cached_property
-    def _limit(self) -> str:
+    def _limit(self) -> Reason | None:
         """The limit of size that the object exceeds. Without an API server that waits there is time for any object."""
-        return "" if self.context.offline else exceeded(self.workload)
+        return None if self.context.offline else exceeded(self.workload)
 
     @property
     def offline(self) -> bool:
@@ -134,16 +132,16 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         """The pods as subject of a sentence in messages: "the pods have"."""
         return "this pod has" if self.workload.is_pod else "the pods have"
 
-    def lacks(self, *resources: str) -> str:
-        """Why these resources of the cluster cannot be looked at, for `NotEvaluated`; empty if they can."""
+    def lacks(self, *resources: str) -> Reason | None:
+        """Why these resources of the cluster cannot be looked at. None if they can."""
         here = self.context
         if here.index is None:
-            return NO_CLUSTER
-        if here.unlooked:
-            return self._limit or here.unlooked
+            return Missing.NO_CLUSTER.reason
+        if here.unlooked is not None:
+            return self._limit or here.unlooked.reason
         if self._lacking and (missing := here.index.lacks(*resources, *self._choosing(resources))):
-            return missing
-        return self._barred or (NO_TIME if self.late else "")
+            return Reason(missing)
+        return self._barred or (Missing.NO_TIME.reason if self.late else None)
 
     def _choosing(self, resources: Sequence[str]) -> Sequence[str]:
         """What else decides which nodes the pods may use: their RuntimeClass."""
@@ -171,10 +169,10 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         return index is not None and bool(index.lacking)
 
     @cached_property
-    def _barred(self) -> str:
+    def _barred(self) -> Reason | None:
         """Why nothing of the cluster can be looked at for this object, whatever time there is."""
         if self.context.age() > self.policy.max_staleness_seconds:
-            return _STALE
+            return Missing.STALE.reason
         # Each selector is counted, and whoever writes the pod chooses how many.
         return self._limit
 

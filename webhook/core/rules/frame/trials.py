@@ -19,10 +19,11 @@ from msgspec import structs
 
 from webhook.core.api.types import PodTemplate, SpreadConstraint
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.budget import Missing
 from webhook.core.decoders import converted
 from webhook.core.json_edits import Edit, applied
 from webhook.core.rules.frame.fixes import Fix, all_of, without_edits
-from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, RuleAnswer
+from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.limits.size import keys_in
 from webhook.core.workloads.reading import parsed
@@ -116,7 +117,11 @@ def _all_tried(findings: Iterable[Finding], tried: Iterable[Finding], attempt: C
             after[id(each)] = _for_people(each, str(error))
         except Exception as error:  # noqa: BLE001 as `guarded`: the finding, and all others, stay
             after[id(each)] = _for_people(each, _FAILS)
-            faults += error.faults if isinstance(error, _FailedError) else (NotEvaluated(each.rule, FAILED, error),)
+            faults += (
+                error.faults
+                if isinstance(error, _FailedError)
+                else (NotEvaluated(each.rule, Missing.RULE_FAILED.reason, error),)
+            )
     once = {each.rule: each for each in reversed(faults)}
     return Tried(tuple(after.get(id(each), each) for each in findings), tuple(reversed(once.values())))
 

@@ -20,6 +20,7 @@ from webhook.core.api.types import (
     PodSpec,
 )
 from webhook.core.api.well_known import JOB_COMPLETION_INDEX, POD_INDEX, REGION, WORKER_INDEX, ZONE
+from webhook.core.budget import Reason
 from webhook.core.rules.limits.size import (
     MAX_TEMPLATES,
     exceeded,
@@ -60,13 +61,13 @@ def is_costly(workload: Workload, nodes: int) -> bool:
     return weigh(workload, nodes)[0]
 
 
-def weigh(workload: Workload, nodes: int, *, grouped: bool = False) -> tuple[bool, str]:
+def weigh(workload: Workload, nodes: int, *, grouped: bool = False) -> tuple[bool, Reason | None]:
     """Whether evaluating the object takes longer than others may wait, and the limit it exceeds, if any.
 
     Shape: ``grouped`` as in `cost`.
     """
     if cost(workload, nodes, grouped=grouped) <= MOST_IN_LINE:
-        return False, ""
+        return False, None
     # The text of an immense object alone costs more.
     limit = immense([each for template in workload.templates for each in template.template.pod_spec.constraints])
     return not limit and (not exceeded(workload) or cost(workload, 0, grouped=grouped) > MOST_IN_LINE), limit

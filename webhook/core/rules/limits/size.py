@@ -8,6 +8,7 @@ constraints, which take up to 5 ms without a cluster.
 from collections.abc import Iterator, Sequence
 
 from webhook.core.api.types import LabelSelector, PodAffinityTerm, PodSpec, SpreadConstraint
+from webhook.core.budget import Missing, Reason
 from webhook.core.workloads.workload import Workload
 
 # Pods are counted for each.
@@ -21,48 +22,29 @@ _MAX_LABEL_REQUIREMENTS = 256
 # Each is placed by itself.
 MAX_TEMPLATES = 64
 
-_TOO_MANY_COUNTED = f"more than {_MAX_COUNTED_TERMS} constraints and required pod affinity terms"
-_TOO_MANY_RESOURCES = f"more than {_MAX_RESOURCES} resources"
-_TOO_MANY_NODE_REQUIREMENTS = f"more than {_MAX_NODE_REQUIREMENTS} requirements on nodes"
-_TOO_MANY_TOLERATIONS = f"more than {_MAX_TOLERATIONS} tolerations"
-_TOO_MANY_LABEL_REQUIREMENTS = f"more than {_MAX_LABEL_REQUIREMENTS} labels in selectors"
-_TOO_MANY_TEMPLATES = f"more than {MAX_TEMPLATES} pod templates"
-
 _OF_A_TEMPLATE = (
-    (_MAX_COUNTED_TERMS, _TOO_MANY_COUNTED),
-    (_MAX_RESOURCES, _TOO_MANY_RESOURCES),
-    (_MAX_NODE_REQUIREMENTS, _TOO_MANY_NODE_REQUIREMENTS),
-    (_MAX_TOLERATIONS, _TOO_MANY_TOLERATIONS),
-    (_MAX_LABEL_REQUIREMENTS, _TOO_MANY_LABEL_REQUIREMENTS),
+    (_MAX_COUNTED_TERMS, "constraints and required pod affinity terms"),
+    (_MAX_RESOURCES, "resources"),
+    (_MAX_NODE_REQUIREMENTS, "requirements on nodes"),
+    (_MAX_TOLERATIONS, "tolerations"),
+    (_MAX_LABEL_REQUIREMENTS, "labels in selectors"),
 )
 # In all templates together. Rules compare constraints pairwise, and try each fix on all of them.
 _MAX_CONSTRAINTS = 128
 # Each is compared with the others, again for each tried fix.
 _MAX_KEYS = 1024
-_TOO_MANY_CONSTRAINTS = f"more than {_MAX_CONSTRAINTS} constraints"
-_TOO_MANY_KEYS = f"more than {_MAX_KEYS:,} labels, values and keys in constraints"
 # JSON values anywhere in the object. A decoder blocks all other work for 0.1 to 0.2 s per million values.
 MAX_VALUES = 65_536
-TOO_MANY_VALUES = f"more than {MAX_VALUES:,} values"
-
-TOO_LONG = "a review of more than 7 MiB"
-IMMENSE = frozenset({_TOO_MANY_CONSTRAINTS, _TOO_MANY_KEYS, TOO_MANY_VALUES, TOO_LONG})
-"""Why no rule looks at an object."""
-TOO_COSTLY = "too costly to look at beside this cluster"
-BUSY = "busy with other large objects"
-CROWDED = "busy with large objects of others"
-"""No process had time because of other authors. Rules then use the cluster without a search."""
-TIMELY = frozenset({TOO_COSTLY, BUSY})
-"""Why there was no time for a costly object; see `cost`."""
-TOO_LARGE = IMMENSE | TIMELY | {_TOO_MANY_TEMPLATES, *(text for _, text in _OF_A_TEMPLATE)}
-"""All reasons that are about size."""
+TOO_MANY_VALUES = Reason(f"more than {MAX_VALUES:,} values", Missing.IMMENSE)
 
 
-def immense(constraints: Sequence[SpreadConstraint]) -> str:
-    """The first limit that the constraints of all templates exceed, one of `IMMENSE`; empty if they are few enough."""
+def immense(constraints: Sequence[SpreadConstraint]) -> Reason | None:
+    """The first limit for all rules that the constraints of all templates exceed. None if they are few enough."""
     if len(constraints) > _MAX_CONSTRAINTS:
-        return _TOO_MANY_CONSTRAINTS
-    return _TOO_MANY_KEYS if keys_in(constraints) > _MAX_KEYS else ""
+        return Reason(f"more than {_MAX_CONSTRAINTS} constraints", Missing.IMMENSE)
+    if keys_in(constraints) > _MAX_KEYS:
+        return Reason(f"more than {_MAX_KEYS:,} labels, values and keys in constraints", Missing.IMMENSE)
+    return None
 
 
 def keys_in(constraints: Sequence[SpreadConstraint]) -> int:
@@ -83,15 +65,15 @@ def labels_in(selector: LabelSelector | None) -> int:
     return labels
 
 
-def exceeded(workload: Workload) -> str:
-    """The first limit that the object exceeds, one of `TOO_LARGE`; empty if it is small enough."""
+def exceeded(workload: Workload) -> Reason | None:
+    """The first limit for rules that need the cluster that the object exceeds. None if it is small enough."""
     if len(workload.templates) > MAX_TEMPLATES:
-        return _TOO_MANY_TEMPLATES
+        return Reason(f"more than {MAX_TEMPLATES} pod templates", Missing.TOO_LARGE)
     for template in workload.templates:
-        for (most, text), size in zip(_OF_A_TEMPLATE, _sizes(template.template.pod_spec), strict=True):
+        for (most, things), size in zip(_OF_A_TEMPLATE, _sizes(template.template.pod_spec), strict=True):
             if size > most:
-                return text
-    return ""
+                return Reason(f"more than {most} {things}", Missing.TOO_LARGE)
+    return None
 
 
 def _sizes(spec: PodSpec) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.core.api.types import PodSpec, named_claims
+from webhook.core.budget import Reason
 from webhook.core.changes.change import NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY, WHEN_UNSATISFIABLE
 from webhook.core.placement.proofs.bounds import Home, addable_pinned
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
@@ -51,7 +52,7 @@ def evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     claims = tuple(named_claims(template.template.pod_spec.volumes))
     unknown = not set(claims) <= case.places.problem.storage.claims.keys()
     if unknown or (missing and (claims or workload.claims)):
-        yield NotEvaluated(CONFLICTS.id, missing or "a claim that is not known")
+        yield NotEvaluated(CONFLICTS.id, missing or Reason("a claim that is not known"))
 
 
 CONFLICTS = PlacementRule(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from webhook.core.budget import Reason
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity
@@ -29,8 +30,8 @@ _MODES = (
 def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     """What the rule says of the pods that are missing."""
     short = missing(case)
-    if isinstance(short, str):
-        yield NotEvaluated(STUCK.id, f"whether every order places all replicas is {short}")
+    if isinstance(short, Reason):
+        yield NotEvaluated(STUCK.id, short.within("whether every order places all replicas"))
     elif short is not None and short.found.outcome is Outcome.STUCK:
         said = f"some orders place {short.fewest} of {short.replicas}"
         yield _finding(STUCK, short, said, f"always places {short.replicas}")
@@ -39,8 +40,8 @@ def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
 def of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     """What the rule says of a rolling update."""
     short = rollout(case)
-    if isinstance(short, str):
-        yield NotEvaluated(ROLLOUT_STUCK.id, f"whether a rolling update always ends is {short}")
+    if isinstance(short, Reason):
+        yield NotEvaluated(ROLLOUT_STUCK.id, short.within("whether a rolling update always ends"))
     elif short is not None:
         said = f"some orders of a rollout place {short.fewest} of {short.replicas} new pods"
         if short.found.outcome is Outcome.NO_FIT:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector, compile_selector
 from webhook.core.api.spread_group import RESOURCE
+from webhook.core.budget import Missing, Reason
 from webhook.core.coming_pods.missing_pods import ToCome, to_come
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.groups.caps import Cap
@@ -21,7 +22,6 @@ from webhook.core.placement.simulation import one_order
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import (
     NO_REPLICAS,
-    SEARCH,
     Finding,
     Need,
     NotEvaluated,
@@ -29,7 +29,7 @@ from webhook.core.rules.frame.rule import (
     RuleAnswer,
     Severity,
 )
-from webhook.core.rules.frame.subject import NO_TIME, Subject, noun_of
+from webhook.core.rules.frame.subject import Subject, noun_of
 from webhook.core.rules.placement.frame.group_pods import Lacking, lacking
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import listed, plural, quoted
@@ -72,11 +72,11 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """What the rule says of each template that a group selects."""
     workload = subject.workload
     missing = subject.lacks("nodes", "pods", RESOURCE)
-    if missing or subject.index is None:
+    if missing is not None:
         # Of a workload that no group can be about, nothing is missing.
         could_speak = workload.traits.replicated and workload.replicas not in NO_REPLICAS
         return (NotEvaluated(GROUP_CAP.id, missing),) if could_speak else ()
-    return _of_templates(subject, subject.index)
+    return _of_templates(subject, subject.context.cluster)
 
 
 def _of_templates(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
@@ -86,7 +86,7 @@ def _of_templates(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer
         for each in subject.timely(found):
             yield from _of_group(each, template, subject, index)
         if found and subject.late:
-            yield NotEvaluated(GROUP_CAP.id, NO_TIME)
+            yield NotEvaluated(GROUP_CAP.id, Missing.NO_TIME.reason)
             return
 
 
@@ -128,7 +128,7 @@ GROUP_CAP = Rule(
 
 def _of_group(of: Membership, template: Template, subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     coming = _coming(template, subject, index) if any(each.enforced for each in of.group.caps) else None
-    if isinstance(coming, str):
+    if isinstance(coming, Reason):
         yield NotEvaluated(GROUP_CAP.id, coming)
         coming = None
     # What others do after it is theirs to mend, where it has its part of the plan.
@@ -152,7 +152,7 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
         elif cap.enforced and coming is not None:
             beside = others if cap.selector is None else ()  # nobody knows which of those a narrower cap will count
             for worst in subject.timely(_led(coming, beside, limit, column, there, subject)):
-                if isinstance(worst, str):
+                if isinstance(worst, Reason):
                     yield NotEvaluated(GROUP_CAP.id, worst)
                 elif worst.pods > limit.most:
                     yield _finding(of, limit, worst, template, subject)
@@ -192,7 +192,7 @@ def _fullest(pods: Mapping[str, int], there: Mapping[str, int]) -> _Fullest | No
 
 def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
     coming: ToCome, others: Sequence[Lacking], limit: _Limit, column: Column, there: Mapping[str, int], subject: Subject
-) -> Iterator[_Fullest | str]:
+) -> Iterator[_Fullest | Reason]:
     """The fullest domains, each with as many of the pods to come as it takes if they go there first.
 
     Shape: the workload's own pods alone, then those that ``others`` lack before them, where that can decide.
@@ -203,13 +203,13 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
     nodes = {name: unlabelled if name == _UNLABELLED else column.with_value(name) for name in names}
     for name in names:
         game, held = _game_in(nodes[name], coming, (), subject), there.get(name, 0)
-        yield SEARCH if game is None else _Fullest(name, held, held + len(one_order(game)))
+        yield Missing.NEEDS_SEARCH.reason if game is None else _Fullest(name, held, held + len(one_order(game)))
     together = sum(each.pods for each in coming.batches) + sum(each.pods for each in others)
-    doubts = list[str]()
+    doubts = list[Reason]()
     for name in names if others else ():
         if there.get(name, 0) + together > limit.most:
             for each in _beside(coming, others, limit.most, name, nodes[name], there.get(name, 0), subject):
-                if isinstance(each, str):
+                if isinstance(each, Reason):
                     doubts.append(each)
                 else:
                     yield each
@@ -218,20 +218,22 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
 
 def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
     coming: ToCome, others: Sequence[Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
-) -> Iterator[_Fullest | str]:
+) -> Iterator[_Fullest | Reason]:
     """The domain with pods that others lack, up to the cap, and after them the workload's own."""
     before = min(most - held, sum(one.pods for each in others for one in each.batches))
     if before > _MOST_LED:
-        yield f"unknown: {before} of the pods that other workloads lack are too many to place one after the other"
+        yield Reason(
+            f"unknown: {before} of the pods that other workloads lack are too many to place one after the other"
+        )
     elif game := _game_in(nodes, coming, _following(coming.batches, others), subject):
         before, own = _after_others(game, len(coming.batches), most - held)
         unplanned = tuple(sorted(each.unplanned for each in others if each.unplanned))
         yield _Fullest(name, held, held + before + own if own else held, before, unplanned)
-        unknown = next((each.unknown for each in others if each.unknown), "")
+        unknown = next((each.unknown for each in others if each.unknown), None)
         if own and unknown and held + before + own <= most:
             yield unknown
     else:
-        yield SEARCH
+        yield Missing.NEEDS_SEARCH.reason
 
 
 def _after_others(of: ClusterGame, own: int, room: int) -> tuple[int, int]:
@@ -273,8 +275,8 @@ def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex
     return domain in _by_domain(index.pods.count(namespace_of(subject.workload.meta.namespace), own), column, index)
 
 
-def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> ToCome | str | None:
-    """The workload's pods that look for a node, beside those that run; words where that is not known, None for none."""
+def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> ToCome | Reason | None:
+    """The workload's pods that look for a node, beside those that run; a reason if that is unknown, None for none."""
     workload = subject.workload
     spec = template.template.pod_spec
     foreign = (spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names
@@ -290,10 +292,10 @@ def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> ToCom
     replicas = 1 if template.replicas is None else template.replicas
     found = to_come(source, replicas, subject.context.beside(index))
     if found.unknown or not found.batches:
-        return f"unknown: {found.unknown}" if found.unknown else None
+        return Reason(f"unknown: {found.unknown}") if found.unknown else None
     pods = sum(each.pods for each in found.batches)
     if pods > _MOST_LED:
-        return f"unknown: {plural(pods, 'pod')} to come are too many to place one after the other"
+        return Reason(f"unknown: {plural(pods, 'pod')} to come are too many to place one after the other")
     return found
 
 

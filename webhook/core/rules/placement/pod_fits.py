@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from webhook.core.api.types import PodTemplate
+from webhook.core.budget import Reason
 from webhook.core.coming_pods.next_pod import after_admission, problem_of
 from webhook.core.explain.explanation import Balance, Explanation, explain_pod, standstill
 from webhook.core.explain.reliefs import without_limits
@@ -30,7 +31,7 @@ from webhook.core.text import one_line, plural, shortened
 from webhook.core.workloads.workload import namespace_of
 
 _NO_NODE = "this pod fits on no node"
-_DEVICES = "resource claims (DynamicResources)"
+_DEVICES = Reason("resource claims (DynamicResources)")
 _STORAGE = ("persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes")
 
 
@@ -51,8 +52,8 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
 def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     """What the rule says of a workload's pods."""
     short = missing(case)
-    if isinstance(short, str):
-        yield NotEvaluated(DO_NOT_FIT.id, f"whether all replicas fit is {short}")
+    if isinstance(short, Reason):
+        yield NotEvaluated(DO_NOT_FIT.id, short.within("whether all replicas fit"))
     elif short is not None and short.found.outcome is Outcome.NO_FIT:
         yield _of_replicas(short)
 
@@ -82,12 +83,10 @@ def feasibility(subject: Subject) -> Feasibility | None:
     template = _tried(subject)
     if template is None:
         return None
-    index = subject.index
     unknown = _unknown(subject, template)
-    if unknown or index is None:
+    if unknown is not None:
         return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, unknown))
-    namespace = namespace_of(subject.workload.meta.namespace)
-    beside = subject.context.beside(index)
+    namespace, beside, index = namespace_of(subject.workload.meta.namespace), subject.context, subject.context.cluster
     pod = after_admission(template, namespace, beside, posted=subject.offline).pod
     if not any(constraint.hard for constraint in pod.pod_spec.constraints):
         return None
@@ -138,10 +137,10 @@ def _tried(subject: Subject) -> PodTemplate | None:
     return template if may_get or any(placed.constraint.hard for placed in subject.placed) else None
 
 
-def _unknown(subject: Subject, pod: PodTemplate) -> str:
+def _unknown(subject: Subject, pod: PodTemplate) -> Reason | None:
     """What is missing for an answer."""
     claims = any(claim_name(pod.meta.name, volume) is not None for volume in pod.pod_spec.volumes or ())
-    grouped = POD_GROUP if pod.pod_spec.scheduling_group else ""
+    grouped = POD_GROUP if pod.pod_spec.scheduling_group else None
     return subject.lacks("nodes", "pods", *(_STORAGE if claims else ())) or grouped
 
 

@@ -6,7 +6,7 @@ from core.rules.placement.places import TAINTED, ZONE, asked
 from manifest import FIXED, PLAIN, decide, said, told, workload
 from msgspec.structs import replace
 
-from webhook.core.rules.frame.subject import _STALE, NO_TIME
+from webhook.core.budget import Missing
 from webhook.core.scheduler.profile import SchedulerProfile
 
 
@@ -49,8 +49,8 @@ def test_what_is_missing():
     ("moment", "expected"),
     [
         pytest.param({"age": 60.0}, set(), id="heard of a minute ago"),
-        pytest.param({"age": 61.0}, {_STALE}, id="heard of too long ago"),
-        pytest.param({"until": 0.001}, {NO_TIME}, id="no time"),
+        pytest.param({"age": 61.0}, {Missing.STALE.value}, id="heard of too long ago"),
+        pytest.param({"until": 0.001}, {Missing.NO_TIME.value}, id="no time"),
     ],
 )
 def test_a_cluster_that_nobody_knows_for_sure(moment, expected):

@@ -13,6 +13,7 @@ from msgspec import Struct
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelectorRequirement
 from webhook.core.apiserver.field_errors import ErrorType, FieldError
+from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit, value_at
 from webhook.core.rules.frame.counted_workloads import own_labels
 from webhook.core.rules.frame.fixes import Fix, changes, redundant
@@ -20,7 +21,7 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import nearest, one_line, together
 from webhook.core.yaml_flow import flow, flow_scalar, one_field
 
-UNREAD_TEMPLATE = "template, which kube-apiserver does not read while spec.selector has a fault"
+UNREAD_TEMPLATE = Reason("template, which kube-apiserver does not read while spec.selector has a fault")
 _FIELD = re.compile(r"\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)
 _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 _POLICIES = (HONOR, IGNORE)

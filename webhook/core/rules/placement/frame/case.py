@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
+from webhook.core.budget import Reason
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import terminated
@@ -186,7 +187,7 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
 
 # Rules also ask about a few more pods than there will be; that many more on one node are taken to find no room.
 _MORE_ON_A_NODE = 16
-POD_GROUP = "pods of a PodGroup, which are placed all together or not at all (schedulingGroup)"
+POD_GROUP = Reason("pods of a PodGroup, which are placed all together or not at all (schedulingGroup)")
 _IGNORES = frozenset({None, IGNORE})
 
 
@@ -298,15 +299,15 @@ def staying(case: TemplateUnderRule, tally: ConstraintRoom, domains: Collection[
     return f"{many} {word} {'stays' if many == 1 else 'stay'} at {level}"
 
 
-def unlike_the_scheduler(subject: Subject) -> str:
-    """Why the scheduler's answer for these pods is another than that of its default filters; "" where it is not."""
+def unlike_the_scheduler(subject: Subject) -> Reason | None:
+    """Why the scheduler's answer for these pods is another than that of its default filters. None if it is not."""
     names = {each.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER for each in subject.workload.templates}
     if not names <= set(subject.policy.scheduler_names):
-        return "another scheduler"
+        return Reason("another scheduler")
     grouped = any(template.template.pod_spec.scheduling_group for template in subject.workload.templates)
     if grouped or subject.workload.grouped:
         return POD_GROUP
     for profile in subject.policy.scheduler_profiles:
         if profile.name in names and profile.disabled_filters:
-            return f"the scheduler's profile disables {', '.join(profile.disabled_filters)}"
-    return ""
+            return Reason(f"the scheduler's profile disables {', '.join(profile.disabled_filters)}")
+    return None

@@ -37,9 +37,9 @@ def evaluate(rules: Sequence[PlacementRule], subject: Subject) -> Iterable[RuleA
     is_job = not is_replicated(subject.workload)
     asked = [rule for rule in rules if (rule.of_jobs or not is_job) and rule.concerns(subject, hard)]
     missing = subject.lacks("nodes", "pods") or unlike_the_scheduler(subject)
-    if missing or subject.index is None:
+    if missing is not None:
         return [NotEvaluated(rule.id, missing) for rule in asked]
-    return _of_templates(asked, subject, subject.index) if asked else ()
+    return _of_templates(asked, subject, subject.context.cluster) if asked else ()
 
 
 def _of_templates(asked: list[PlacementRule], subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:

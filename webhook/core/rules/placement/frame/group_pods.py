@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from webhook.core.budget import Reason
 from webhook.core.coming_pods.missing_pods import to_come
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.groups.delivery import has_stored_plan
@@ -34,7 +35,7 @@ class Lacking(Struct, frozen=True):
     pods: int
     batches: tuple[PodBatch, ...] = ()
     unplanned: str = ""
-    unknown: str = ""
+    unknown: Reason | None = None
 
 
 def lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[Lacking]:
@@ -46,7 +47,7 @@ def lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[
     if workload.is_pod:
         return
     if missing := index.lacks(*_KINDS):
-        yield Lacking(_ANY_NUMBER, unknown=missing)
+        yield Lacking(_ANY_NUMBER, unknown=Reason(missing))
     mine, namespace = (*workload.group_kind, workload.meta.name), namespace_of(workload.meta.namespace)
     for owner in index.owners.matching(namespace, of.selector, _MOST_COMPARED):
         # Of a custom resource it is its operator that says which pods it gets, by workloads that are here too.
@@ -54,7 +55,9 @@ def lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[
             pods = _missing(owner, namespace, index)
             found += pods > 0
             if found > _MOST:
-                yield Lacking(_ANY_NUMBER, unknown=f"unknown: more than {_MOST} workloads of the group lack pods")
+                yield Lacking(
+                    _ANY_NUMBER, unknown=Reason(f"unknown: more than {_MOST} workloads of the group lack pods")
+                )
                 return
             if pods:
                 yield from _of(owner, pods, of, subject, index)
@@ -71,7 +74,7 @@ def _of(owner: Owner, pods: int, of: Membership, subject: Subject, index: ReadOn
     read = read_workload(written, api_version=owner.api_version, kind=owner.kind)
     for workload, template in [(read, each) for each in read.templates] if read is not None else []:
         if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names:
-            yield Lacking(pods, unknown="unknown: where another scheduler puts pods of the group")
+            yield Lacking(pods, unknown=Reason("unknown: where another scheduler puts pods of the group"))
             continue
         source = PodSource(
             workload=workload,
@@ -81,6 +84,6 @@ def _of(owner: Owner, pods: int, of: Membership, subject: Subject, index: ReadOn
             applied=True,
         )
         found = to_come(source, template.replicas or 0, subject.context.beside(index))
-        why = f"unknown: of another workload of the group, {found.unknown}" if found.unknown else ""
+        why = Reason(f"unknown: of another workload of the group, {found.unknown}") if found.unknown else None
         planned = has_stored_plan(of, template.template, (owner.kind, owner.meta.name))
         yield Lacking(pods, found.batches, "" if planned else owner.meta.name, why)

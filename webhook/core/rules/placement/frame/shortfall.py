@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.well_known import HOSTNAME, JOB_NAME
+from webhook.core.budget import Missing, Reason
 from webhook.core.changes.candidates import Candidates, at_most
 from webhook.core.changes.change import WHEN_UNSATISFIABLE, Changes, template_with
 from webhook.core.coming_pods.missing_pods import ToCome, all_anew, in_a_rollout, to_come
@@ -23,7 +24,6 @@ from webhook.core.placement.proofs.workload_problem import CandidateNodes, candi
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, always_fits
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import NO_SELECTOR
-from webhook.core.rules.frame.rule import SEARCH
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.frame.case import TemplateUnderRule, selected_by, staying
 from webhook.core.rules.placement.frame.remedies import Remedy, fix_of
@@ -90,17 +90,17 @@ def speaks_of(subject: Subject, _hard: Sequence[Placed]) -> bool:
     return not any(each.template.pod_spec.scheduling_gates for each in workload.templates)
 
 
-def missing(case: TemplateUnderRule) -> Shortfall | str | None:
-    """What is in the way of the pods that are missing; None if they all fit, words if that is not known."""
+def missing(case: TemplateUnderRule) -> Shortfall | Reason | None:
+    """What is in the way of the pods that are missing; None if they all fit, a reason if that is unknown."""
     return case.once(_missing)
 
 
-def rollout(case: TemplateUnderRule) -> Shortfall | str | None:
+def rollout(case: TemplateUnderRule) -> Shortfall | Reason | None:
     """As `missing`, of a rolling update of the pods that run."""
     return case.once(_rollout)
 
 
-def _missing(case: TemplateUnderRule) -> Shortfall | str | None:
+def _missing(case: TemplateUnderRule) -> Shortfall | Reason | None:
     for replicas in dict.fromkeys((case.wanted, case.most)):
         if case.fits_now(replicas):
             continue
@@ -110,16 +110,16 @@ def _missing(case: TemplateUnderRule) -> Shortfall | str | None:
     return None
 
 
-def _rollout(case: TemplateUnderRule) -> Shortfall | str | None:
+def _rollout(case: TemplateUnderRule) -> Shortfall | Reason | None:
     return _shortfall(case, Question.ROLLOUT, case.wanted) if case.running else None
 
 
-def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Shortfall | str | None:
+def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Shortfall | Reason | None:
     came = _coming(case, question, case.placed[0].template, replicas)
     if came.unknown:
-        return f"unknown: {came.unknown}"
+        return Reason(f"unknown: {came.unknown}")
     found = _played(case, came) if came.batches else None
-    if found is None or isinstance(found, str):
+    if found is None or isinstance(found, Reason):
         return found
     effort = _effort(case)
     why = cause(came.batches, came.index, came.rollout, effort)
@@ -135,12 +135,14 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
     return Shortfall(case, question, replicas, came.staying, found, why, mode, victims)
 
 
-def _played(case: TemplateUnderRule, came: ToCome) -> Simulation | str | None:
-    """What the engine says; None where all pods fit, words if that is not known."""
+def _played(case: TemplateUnderRule, came: ToCome) -> Simulation | Reason | None:
+    """What the engine says; None if all pods fit, a reason if that is unknown."""
     elsewhere = case.subject.context.elsewhere
     found = came.outcome(_CLOSED_FORMS if elsewhere else _effort(case))
     if found.outcome is Outcome.UNKNOWN:
-        return SEARCH if elsewhere else f"unknown: more orders than can be tried ({found.states:,} states)"
+        if elsewhere:
+            return Missing.NEEDS_SEARCH.reason
+        return Reason(f"unknown: more orders than can be tried ({found.states:,} states)")
     return None if found.outcome is Outcome.FITS else found
 
 
@@ -152,7 +154,7 @@ def _coming(case: TemplateUnderRule, question: Question, template: Template, rep
     subject, own = case.subject, case.once(_own_pods)
     workload = subject.workload
     if own is None:
-        return ToCome(index=case.index, unknown=NO_SELECTOR)
+        return ToCome(index=case.index, unknown=NO_SELECTOR.text)
     if unknown := case.once(_unknown_labels):
         return ToCome(index=case.index, unknown=unknown)
     source = PodSource(
