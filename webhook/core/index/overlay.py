@@ -218,7 +218,7 @@ class _WithPods(_PodsOverlay):
     def __init__(self, below: ReadOnlyIndex, slot: int, pods: Sequence[Pod]) -> None:
         super().__init__(below)
         self._index, self._slot = below, slot
-        self._pods = [(pod, extras_of(pod, below.version)) for pod in pods]
+        self._pods = [(pod, extras_of(pod.meta, pod.pod_spec, below.version)) for pod in pods]
 
     def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
         of_namespace = (pod for pod, _ in self._pods if pod.meta.namespace == namespace)
@@ -284,7 +284,7 @@ class _WithoutPods(_PodsOverlay):
     def __init__(self, below: ReadOnlyIndex, like: Pod, own: Selector, running: Counts) -> None:
         super().__init__(below)
         self._namespace, self._own, self._running = like.meta.namespace, own, running
-        self._extras = extras_of(like, below.version)
+        self._extras = extras_of(like.meta, like.pod_spec, below.version)
 
     def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
         counts = self._below.count(namespace, selector, leaving=leaving)

@@ -10,9 +10,11 @@ from webhook.core.api.selectors import Selector, compile_selector
 from webhook.core.api.types import (
     ANY_ADDRESS,
     Container,
+    ObjectMeta,
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodSpec,
     Volume,
 )
 from webhook.core.api.version import KubernetesVersion
@@ -61,12 +63,12 @@ def resolve_term(term: PodAffinityTerm, namespace: str) -> Term:
     )
 
 
-def host_ports(pod: Pod, version: KubernetesVersion) -> tuple[HostPort, ...]:
+def host_ports(spec: PodSpec, version: KubernetesVersion) -> tuple[HostPort, ...]:
     """The host ports of containers and sidecars.
 
     Source: pkg/scheduler/util/utils.go ``GetHostPorts``; kube-scheduler framework/types.go ``sanitize``.
     """
-    spec, ports = pod.pod_spec, list[HostPort]()
+    ports: list[HostPort] = []
     for container in (spec.init_containers or ()) if gates.SIDECARS_HAVE_PORTS.holds(version) else ():
         if container.ports and container.restart_policy == "Always":
             ports += _ports_of(container)
@@ -130,12 +132,11 @@ def preferred_terms(affinity: PodAffinity | None) -> Iterator[tuple[int, PodAffi
             yield each.weight or 0, each.pod_affinity_term
 
 
-def extras_of(pod: Pod, version: KubernetesVersion) -> Extras:
+def extras_of(meta: ObjectMeta, spec: PodSpec, version: KubernetesVersion) -> Extras:
     """What a pod has of host ports, volumes and anti-affinity terms. Source: framework/types.go ``Update``."""
-    meta, spec = pod.meta, pod.pod_spec
     anti_affinity = spec.affinity.pod_anti_affinity if spec.affinity is not None else None
     required = (anti_affinity.required if anti_affinity is not None else None) or ()
-    ports = host_ports(pod, version)
+    ports = host_ports(spec, version)
     # The scheduler looks at no other kinds of volumes, as of ConfigMaps, Secrets or emptyDir.
     volumes = tuple(each for each in spec.volumes if each.has_claim or _in_tree(each)) if spec.volumes else ()
     if not (required or ports or volumes):

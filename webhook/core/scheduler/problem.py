@@ -152,7 +152,7 @@ def _take(
     lasting: bool = False,
 ) -> Problem:
     version = index.version
-    request, ports = incoming_request(pod, version), host_ports(pod, version)
+    request, ports = incoming_request(pod, version), host_ports(pod.pod_spec, version)
     filters = filters_of(version)
     if profile is not None:
         request = _without_ignored(request, profile)

@@ -23,13 +23,9 @@ _SPARE = 64
 def _row_of(node: Node) -> NodeRow:
     # Without the time at which they were added, so that nodes with the same taints are alike.
     taints = [Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in node.taints]
-    return NodeRow(
-        name=node.name,
-        labels=node.labels,
-        taints=tuple(taint for taint in taints if taint.effect in FILTERING_EFFECTS),
-        unschedulable=bool(node.spec and node.spec.unschedulable),
-        soft_taints=tuple(taint for taint in taints if taint.effect == PREFER_NO_SCHEDULE),
-    )
+    hard = tuple([taint for taint in taints if taint.effect in FILTERING_EFFECTS])
+    soft = tuple([taint for taint in taints if taint.effect == PREFER_NO_SCHEDULE])
+    return NodeRow(node.name, node.labels, hard, bool(node.spec and node.spec.unschedulable), soft)
 
 
 class NodeTable(Nodes):

@@ -79,15 +79,14 @@ class PodTable(Pods):
         """Add or replace a pod; ``key`` is its name, or any other text that is unique in its namespace."""
         namespace, node_name, status = pod.meta.namespace, pod.pod_spec.node_name, pod.status
         finished = status is not None and status.phase in FINISHED
-        if node_name and not finished:
-            self._place(pod, key, version, self._nodes.slot(node_name))
-        else:
+        if not node_name or finished:
             self._take_off(namespace, key)
-        if self._scores is not None:
-            if node_name and not finished:
-                self._scores.put_pod(pod, key, version)
-            else:
+            if self._scores is not None:
                 self._scores.remove_pod(namespace, key)
+        else:
+            self._place(pod, key, version, self._nodes.slot(node_name))
+            if self._scores is not None:
+                self._scores.put_pod(pod, key, version)
         if namespace in self._waiting:
             self._stop_waiting(namespace, key)
         # Waiting pods take no room, but hold reservations, and people ask for them.
@@ -114,7 +113,7 @@ class PodTable(Pods):
     def _place(self, pod: Pod, key: str, version: KubernetesVersion, slot: int) -> None:
         meta, spec = pod.meta, pod.pod_spec
         namespace, leaving = meta.namespace, meta.deletion_timestamp is not None
-        request, extras = existing_request(pod, version), extras_of(pod, version)
+        request, extras = existing_request(pod, version), extras_of(meta, spec, version)
         old = self.record(namespace, key)
         # Most events of a running pod change its status only: comparing is cheaper than removing and adding.
         if old is not None:
