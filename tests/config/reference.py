@@ -1,14 +1,16 @@
-"""Writes the ids of rules into the schema, and docs/configuration.md from it: ``python tests/config/reference.py``."""
+"""Writes rules' ids and defaults into the schema, and from it the page: ``python tests/config/reference.py``."""
 
 import json
 import re
 from pathlib import Path
 
 import click
+import msgspec
 import yaml
 
 from webhook.cli.commands.webhook.command import webhook as command
 from webhook.config.schema_checks import resolved, schema
+from webhook.core.policy.policy import Policy
 from webhook.core.rules.rule_set import RULES
 
 ROOT = Path(__file__).parents[2]
@@ -107,6 +109,18 @@ def with_rules(text):
     return text
 
 
+def with_defaults(text):
+    """The schema's text with the defaults of `Policy` where it has any; nothing else of it changes."""
+    policy = msgspec.to_builtins(Policy())
+    policy["maxStaleness"] = f"{policy['maxStaleness']:g}s"
+    parts = {name: policy.pop(name) for name in ("defaults", "annotations", "messages")}
+    for indent, values in (("    ", policy), *(("        ", part) for part in parts.values())):
+        for name, value in values.items():
+            line = rf'(\n{indent}"{name}": {{\n(?:{indent}  .*\n)*?{indent}  "default": )(?:.*?)(,?\n)'
+            text = re.sub(line, lambda match, value=value: match[1] + json.dumps(value) + match[2], text, count=1)
+    return text
+
+
 def page():
     """The page as it should be."""
     return HEAD.replace("SETTINGS\n", settings()) + "".join(section(title, part) for title, part in mappings())
@@ -186,6 +200,6 @@ def code(value):
 
 
 if __name__ == "__main__":
-    SCHEMA.write_text(with_rules(SCHEMA.read_text(encoding="utf-8")), encoding="utf-8")
+    SCHEMA.write_text(with_defaults(with_rules(SCHEMA.read_text(encoding="utf-8"))), encoding="utf-8")
     schema.cache_clear()
     PAGE.write_text(page(), encoding="utf-8")

@@ -1,5 +1,5 @@
 import yaml
-from config.reference import PAGE, SCHEMA, page, with_rules
+from config.reference import PAGE, SCHEMA, page, with_defaults, with_rules
 
 from webhook.config import ConfigError, load_policy, parse_policy
 from webhook.config.schema_checks import fields, schema
@@ -46,6 +46,14 @@ def test_the_ids_of_rules_are_all_that_is_written_into_the_schema():
     older = text.replace(f'        "{RULES[0].id}",\n', "").replace(f'"{RULES[-1].id}"\n', '"gone"\n')
     assert older.count("\n") == text.count("\n") - 1
     assert with_rules(older) == text
+
+
+def test_the_defaults_of_the_policy_are_written_into_the_schema():
+    text = SCHEMA.read_text(encoding="utf-8")
+    assert with_defaults(text) == text, "run: make docs"
+    older = text.replace('"default": "warn"', '"default": null').replace('"default": "60s"', '"default": 9')
+    assert older.replace('"default": "own-namespace"', '"default": null') != older != text
+    assert with_defaults(older.replace('"default": "own-namespace"', '"default": null')) == text
 
 
 def test_the_defaults_in_the_schema_are_those_of_the_policy():
