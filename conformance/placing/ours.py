@@ -6,17 +6,17 @@ import tempfile
 from collections import Counter
 
 import msgspec
-from msgspec import structs
 
-from webhook.cli.frame import Frame
 from webhook.cli.cluster_source import ClusterSource
-from webhook.cli.commands.simulate.targets import Wanted, is_kept, targets
+from webhook.cli.commands.simulate.targets import is_kept, targets
+from webhook.cli.target import Target
 from webhook.core.what_if.events import WhatIf
 from webhook.core.what_if.run import Run
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.conformance.verdict_cases import read_scenario
 from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
+from webhook.core.context import Context
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.placement.closed_forms import same_in_every_order
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
@@ -109,12 +109,12 @@ def simulated(world):
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump({"apiVersion": "v1", "kind": "List", "items": world["manifests"]}, file)
         file.flush()
-        wanted, frame = Wanted(files=(file.name,)), Frame(policy=Policy(), today="2026-11-24", namespace="shop")
-        read = read_snapshot(io.BufferedReader(io.BytesIO(lines)), "world", keep=lambda item: is_kept(item, wanted, WhatIf(), frame))
+        of = Target(files=(file.name,))
+        read = read_snapshot(io.BufferedReader(io.BytesIO(lines)), "world", keep=lambda item: is_kept(item, of, WhatIf(), ()))
         known = ClusterSource(index=read.index, version=read.version, source="world", kept=read.kept)
-        frame = structs.replace(frame, index=read.index, cluster_version=read.version)
-        found, _ = targets(wanted, known, frame, replicas=None, everywhere=False)
-    run = Run(index=known.index, targets=found, within=frame.context(frame.namespace), effort=Effort(states=STATES), rollout="rolls" in world)
+        within = Context(policy=Policy(), version=read.version or RECORDED, index=read.index, today="2026-11-24", namespace="shop")
+        found, _ = targets(of, known, within, replicas=None, everywhere=False)
+    run = Run(index=known.index, targets=found, within=within, effort=Effort(states=STATES), rollout="rolls" in world)
     (outcomes,) = run.outcomes(WhatIf())
     whole, staying = outcomes.whole, sum(each.staying for each in outcomes.workloads)
     exact = whole.outcome is not Outcome.UNKNOWN and None not in {whole.fewest, whole.most}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from webhook.answers import document, explained, planned, simulated
 from webhook.answers.explained import Explained
 from webhook.answers.planned import Planned
 from webhook.answers.simulated import Simulated
@@ -16,6 +17,13 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = {"explain": Explained, "simulate": Simulated, "plan": Planned}
 PUBLISHED = ROOT / "docs" / "answers.schema.json"
 CONSOLE = ROOT / "webhook" / "console" / "api.schema.json"
+# Other types are of the core: what their docstrings say is for its readers.
+_DESCRIBED = {
+    name
+    for module in (document, explained, planned, simulated)
+    for name, value in vars(module).items()
+    if getattr(value, "__module__", "") == module.__name__
+}
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -24,6 +32,8 @@ def definitions(*types):
     _, found = msgspec.json.schema_components(
         types, schema_hook=lambda _: {"description": "Any value."}, ref_template="#/$defs/{name}"
     )
+    for name in found.keys() - _DESCRIBED:
+        found[name].pop("description", None)
     return dict(sorted(found.items()))
 
 

@@ -10,6 +10,7 @@ from webhook.cli.commands.webhook.example import CLUSTER, POLICY
 
 EXAMPLE = ("--snapshot", str(CLUSTER), "--config", str(POLICY), "-o", "json")
 
+LOST = ("--all", "-n", "shop", "--lose", "zone=eu-central-1b")
 GROUP = {
     "apiVersion": "evenspread.io/v1alpha1",
     "kind": "SpreadGroup",
@@ -35,7 +36,12 @@ def test_they_are_written_anew():
         pytest.param("explain", ("--pending", "-A"), id="all that wait"),
         pytest.param("explain", ("deployment/ledger", "-n", "payments"), id="a workload"),
         pytest.param("simulate", ("deployment/ledger", "-n", "payments", "--replicas", "5"), id="replicas"),
-        pytest.param("simulate", ("--all", "-n", "shop", "--lose", "zone=eu-central-1b"), id="a zone that is lost"),
+        pytest.param(
+            "simulate",
+            ("--all", "-n", "shop", "--lose", "zone=eu-central-1b"),
+            id="a zone that is lost",
+            marks=pytest.mark.slow,
+        ),
         pytest.param("plan", ("-", "-n", "shop"), id="a group"),
     ],
 )

@@ -211,7 +211,7 @@ class FakeApi:
 
     # -- credentials
 
-    def kubeconfig(self, folder, *, token="first", token_file=None):  # noqa: S107 no secret
+    def kubeconfig(self, folder, *, token="first", token_file=None, **context):  # noqa: S107 no secret
         user = {"tokenFile": str(token_file)} if token_file else {"token": token}
         cluster = {"server": self.url}
         if self.url.startswith("https"):
@@ -221,7 +221,7 @@ class FakeApi:
             "kind": "Config",
             "clusters": [{"name": "c", "cluster": cluster}],
             "users": [{"name": "u", "user": user}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"} | context}],
             "current-context": "x",
         }
         file = pathlib.Path(folder) / "kubeconfig"

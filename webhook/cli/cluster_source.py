@@ -14,6 +14,7 @@ from webhook.cluster.live import left_out, loss, read_kinds, unread
 from webhook.cluster.resources import watched
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.context import Context
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import ApiObject
 from webhook.core.index.readers import decode_object
@@ -128,8 +129,8 @@ def put(index: ClusterIndex, value: ApiObject, kind: str, where: str = "the inpu
 
 def cluster_with_pods(
     given: Given, frame: Frame, keep: Callable[[Item], bool], *, lost: str
-) -> tuple[ClusterSource, Frame]:
-    """The cluster that the options name, and the frame with its index, version and namespace.
+) -> tuple[ClusterSource, Context]:
+    """The cluster that the options name, and the context with its index, version and namespace.
 
     A counter shows how far the cluster was read.
 
@@ -149,7 +150,8 @@ def cluster_with_pods(
         source, why = (known.source, missing) if known else ("evenspread", "no cluster")
         code = Exit.CLUSTER if known is None or known.server is not None else Exit.UNREADABLE
         raise CommandError(f"{source}: {why}: {lost}", code)
-    return known, beside(known, frame)
+    frame = beside(known, frame)
+    return known, frame.context(frame.namespace)
 
 
 def beside(known: ClusterSource, frame: Frame) -> Frame:

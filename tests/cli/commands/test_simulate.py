@@ -532,6 +532,8 @@ class TestTheWholeCluster:
             assert (code, err) == (1, NOT_INSTALLED)
             assert "Deployment shop/web does not fit: 1 of 2 pods gets a node" in out
             assert run("simulate", "--kubeconfig", file, "deploy/web", "-n", "shop")[0] == 0
+            there = api.kubeconfig(tmp_path, namespace="shop")
+            assert run("simulate", "--kubeconfig", there, "deploy/web")[0] == 0
             code, _, err = run("simulate", "--kubeconfig", file, "deploy/api", "-n", "shop")
             assert (code, err) == (3, f"{NOT_INSTALLED}evenspread: cluster x: no Deployment shop/api\n")
             api.forbidden.add("nodes")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from webhook.cli import find_object
+from webhook.cli import target
 from webhook.cluster.writing.registration import configurations
 from webhook.core.apiserver import decoding
 from webhook.core.policy.policy import Defaults
@@ -92,7 +92,7 @@ def test_every_kind_is_reviewed_or_made_by_one_that_is():
 
 
 def test_every_abbreviation_finds_its_kind():
-    found = {row.short: find_object.parse(f"{row.short}/web", "shop") for row in KINDS.values() if row.short}
+    found = {row.short: target.parse(f"{row.short}/web", "shop") for row in KINDS.values() if row.short}
     assert {short: wanted.kind for short, wanted in found.items()} == {
         "po": "Pod",
         "rc": "ReplicationController",
@@ -121,7 +121,7 @@ module = types.ModuleType(spec.name)
 sys.modules[spec.name] = module
 exec(compile(source.replace(head, head + row), spec.origin, "exec"), vars(module))
 
-from webhook.cli import find_object
+from webhook.cli import target
 from webhook.cluster.writing.registration import configurations
 from webhook.core.api.types import OwnerReference, TypeMeta
 from webhook.core.index.readers import decode_object
@@ -145,7 +145,7 @@ print(json.dumps({
     ],
     "templates": [has_template("example.com/v2", "Fleet"), *constraint_paths("example.com/v2", "Fleet")],
     "index": [owner.kind, owner.replicas, len(owner.templates)],
-    "found": [find_object.parse("fl/f", "shop").title, find_object.parse("fleets/f", "shop").groups[0]],
+    "found": [target.parse("fl/f", "shop").title, target.parse("fleets/f", "shop").groups[0]],
     "registered": [rule["resources"] for rule in rules["rules"] if rule["apiGroups"] == ["example.com"]],
     "owners": any("'/Pod of example.com/Fleet'" in each["expression"] for each in rules["matchConditions"]),
 }))

@@ -29,6 +29,7 @@ from webhook.cli.terminal import (
 from webhook.core.api.types import ObjectMeta
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.context import Context
 from webhook.core.scan.actual_skew import workload_skews
 from webhook.core.scan.as_values import skew_values
 from webhook.core.scan.domain_text import domain_text
@@ -130,15 +131,15 @@ def _keeping(embedded: tuple[EmbeddedKind, ...]) -> Callable[[Item], bool]:
     return keep
 
 
-def _standings(known: ClusterSource, frame: Frame, namespace: str) -> list[_Standing]:
+def _standings(known: ClusterSource, context: Context, namespace: str) -> list[_Standing]:
     """The constraints of all workloads that were kept: what is above maxSkew first, then by namespace and name.
 
     Shape: ``namespace`` is the only one that is looked at; empty for all.
     """
-    within = surroundings(frame.context())
+    within = surroundings(context)
     named = [(item, read_meta(item.raw)) for item in known.kept]
     present = {key_of(meta.namespace, *_type(item), meta.name) for item, meta in named}
-    chosen = Representatives(present, frame.policy.workloads)
+    chosen = Representatives(present, context.policy.workloads)
     mine = [each for each in named if namespace in {"", each[1].namespace} and chosen.takes(*_type(each[0]), each[1])]
     found = [each for item, meta in mine for each in _of_item(item, meta, within, known.source)]
     return sorted(found, key=lambda each: (not each.skew.above, each.namespace, each.kind, each.name))

@@ -1,15 +1,13 @@
 """``evenspread explain``: why no node admits a pod, by domain and by node, and what would help."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 import click
-from msgspec import Raw, Struct, structs
+from msgspec.structs import replace
 
 from webhook.answers.explained import AnsweredQuestion, explained
-from webhook.cli import find_object
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource, cluster_with_pods
 from webhook.cli.commands.explain import pending
@@ -18,6 +16,7 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
 from webhook.cli.options import current_cluster_options, frame_options, output_option
+from webhook.cli.target import NamedObject, find, read_target
 from webhook.cli.terminal import (
     collect_rarely,
     colored,
@@ -33,16 +32,9 @@ from webhook.core.coming_pods.next_pod import problem_of
 from webhook.core.context import Context
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.what_if.questions import Question, of_object, of_pod, waiting, waiting_of, with_siblings
-from webhook.core.what_if.refused import Refused, refused_of
+from webhook.core.what_if.refused import refused_of
 from webhook.core.what_if.suggestions import replicas_after
-from webhook.manifests.reading.files import STDIN, read_files
-
-
-class _Asked(Struct, frozen=True):
-    """The questions; ``holes`` says that a part of the input could not be read."""
-
-    questions: Sequence[Question]
-    holes: bool = False
+from webhook.manifests.reading.files import read_files
 
 
 @click.command(
@@ -74,8 +66,7 @@ def explain(  # noqa: PLR0913 one parameter an option
 
     The answer is kube-scheduler's own, for this moment and one pod: what else it depends on is listed as not evaluated.
     """
-    what = "/".join(words[:2]) if words else None  # people write KIND NAME too, as for kubectl
-    if (what is None) != all_pending:
+    if bool(words) == all_pending:
         raise click.UsageError(f"give {'only ' * all_pending}one of them: FILE, KIND/NAME or --pending")
     if words[2:]:
         raise click.UsageError("explain takes one object at a time: KIND/NAME")
@@ -83,25 +74,25 @@ def explain(  # noqa: PLR0913 one parameter an option
         raise click.UsageError("-A goes with --pending")
     collect_rarely()
     # Before the cluster is read: else a typing error in a file's name is answered by what is wrong with the kubeconfig.
-    wanted = None if what is None else _wanted(what, frame)
-    known, frame = cluster_with_pods(
-        given,
-        frame,
-        lambda item: wanted is not None and find_object.is_wanted(wanted, item),
-        lost="no verdict without them",
+    what = ["/".join(words)] if words else []
+    target = read_target(what, frame.namespace or DEFAULT_NAMESPACE, frame.policy.workloads)
+    named = target.named
+    known, within = cluster_with_pods(
+        given, frame, lambda item: named is not None and named.is_in(item), lost="no verdict without them"
     )
-    context = click.get_current_context()
-    if what is None:
-        context.exit(_pending(known, given, frame, output, everywhere=all_namespaces))
-    within = frame.context(frame.namespace)
-    asked = _asked(what, known, frame)
-    options = given.words if known.server is not None else ""
-    answers = [_answer(each, known, within, options) for each in asked.questions]
+    context, options = click.get_current_context(), given.words if known.server is not None else ""
+    if all_pending:
+        context.exit(_pending(known, given, within, output, everywhere=all_namespaces))
+    questions, holes = _in_files(target.files, known, within) if target.files else ([], False)
+    if named is not None:
+        named = replace(named, namespace=within.namespace or DEFAULT_NAMESPACE)
+        questions = [*_of_cluster(named, known, within, guessed=not frame.namespace)]
+    answers = [_answer(each, known, within, options) for each in questions]
     if output == "text":
         print_results(pages(answers, partial(render_page, color=colored(sys.stdout))))
     elif answers:
         print_values(one_or_all([*map(explained, answers)]), output)
-    if asked.holes or not answers:
+    if holes or not answers:
         context.exit(Exit.UNREADABLE)
     nowhere = any(each.question.refused or (each.explanation.cause and not each.question.bound) for each in answers)
     context.exit(Exit.FINDINGS if nowhere else Exit.FINE)
@@ -113,90 +104,59 @@ def _answer(question: Question, known: ClusterSource, within: Context, options: 
     return AnsweredQuestion(question, explanation, known.missing, options, replicas)
 
 
-def _wanted(what: str, frame: Frame) -> find_object.Wanted | None:
-    """The object of the cluster that is asked about; None for a file, if there is one of that name.
-
-    Errors: a usage error for what is neither.
-    """
-    if what == STDIN or Path(what).exists():
-        return None
-    wanted = find_object.parse(what, frame.namespace or DEFAULT_NAMESPACE, frame.policy.workloads)
-    if wanted is None:
-        raise click.UsageError(
-            f"{what[:64]!r} is neither a file nor KIND/NAME of a kind that has pods, as deployment/web"
-        )
-    return wanted
-
-
-def _asked(what: str, known: ClusterSource, frame: Frame) -> _Asked:
-    """What to judge, in the namespace that is known by now."""
-    wanted = _wanted(what, frame)
-    return _in_files(what, known, frame) if wanted is None else _Asked([*_of_cluster(wanted, known, frame)])
-
-
-def _in_files(what: str, known: ClusterSource, frame: Frame) -> _Asked:
+def _in_files(files: Sequence[str], known: ClusterSource, within: Context) -> tuple[list[Question], bool]:
+    """The questions, and whether a part of the input could not be read."""
     seen, questions = CheckRun(), list[Question]()
-    for manifest in seen.manifests(read_files([what], unpack=True), duplicates=False):
+    for manifest in seen.manifests(read_files(files, unpack=True), duplicates=False):
         try:
-            questions += of_object(manifest.value, frame.context(frame.namespace), known.index, applied=False)
+            questions += of_object(manifest.value, within, known.index, applied=False)
         except DecodeError as error:
             seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
     print_faults(seen.faults)
-    if not questions and not any(fault.fatal for fault in seen.faults):
-        click.echo(f"{what}: error: no pod and no workload in it", err=True)
-    return _Asked(questions, holes=any(fault.fatal for fault in seen.faults))
+    holes = any(fault.fatal for fault in seen.faults)
+    if not questions and not holes:
+        click.echo(f"{files[0]}: error: no pod and no workload in it", err=True)
+    return questions, holes
 
 
-def _of_cluster(wanted: find_object.Wanted, known: ClusterSource, frame: Frame) -> Iterator[Question]:
-    """The pod; of a workload its oldest Pending pod, and where none waits the next one.
+def _of_cluster(named: NamedObject, known: ClusterSource, within: Context, *, guessed: bool) -> Iterator[Question]:
+    """The pod; of a workload its oldest Pending pod, and if none waits the next one.
 
     Errors: CommandError if the object does not exist.
     """
-    index, within = known.index, frame.context(frame.namespace)
-    if wanted.kind == "Pod":
-        mine = [pod for pod in index.pods.waiting(wanted.namespace) if pod.meta.name == wanted.name]
+    index = known.index
+    if named.kind == "Pod":
+        mine = [pod for pod in index.pods.waiting(named.namespace) if pod.meta.name == named.name]
     else:
-        mine = [*waiting_of(wanted.kind, wanted.name, wanted.namespace, index)]
-    if mine and wanted.kind == "Pod":
+        mine = [*waiting_of(named.kind, named.name, named.namespace, index)]
+    if mine and named.kind == "Pod":
         yield of_pod(mine[0], within, index)
         return
-    # A DaemonSet is asked for its nodes, where it can be read.
-    found = _looked_up(wanted, known) if wanted.kind == "DaemonSet" or not mine else None
-    if found is None and mine:
-        question = with_siblings(of_pod(mine[0], within, index), len(mine), wanted.title)
-        yield structs.replace(question, refused=_refused_beside(wanted, known, frame))
+    found = None
+    try:
+        found, _ = find(named, known, guessed=guessed)
+    except CommandError:
+        if not mine:
+            raise
+    # A DaemonSet is asked for its nodes, if it can be read.
+    if mine and (found is None or named.kind != "DaemonSet"):
+        question = with_siblings(of_pod(mine[0], within, index), len(mine), named.title)
+        yield replace(question, refused=() if found is None else refused_of(found, within))
         return
     if found is None:
-        hint = "; -n names the namespace" if frame.namespace == known.namespace else ""  # nobody named one
-        raise CommandError(f"{known.source}: no {wanted.title}{hint}", Exit.UNREADABLE)
+        return
     try:
         yield from of_object(found, within, index, applied=True)
     except DecodeError as error:
-        raise CommandError(f"{known.source}: {wanted.title}: {error.message}", Exit.UNREADABLE) from error
+        raise CommandError(f"{known.source}: {named.title}: {error.message}", Exit.UNREADABLE) from error
 
 
-def _looked_up(wanted: find_object.Wanted, known: ClusterSource) -> Raw | Mapping[str, object] | None:
-    """The object on the API server or in the snapshot. Errors: CommandError if it cannot be read."""
-    if known.server is None:
-        return known.kept[0].raw if known.kept else None
-    return find_object.in_cluster(wanted, known.server, known.source)
-
-
-def _refused_beside(wanted: find_object.Wanted, known: ClusterSource, frame: Frame) -> tuple[Refused, ...]:
-    """Why the next pods of a workload are refused, while others of it wait."""
-    try:
-        found = _looked_up(wanted, known)
-    except CommandError:  # the pod that waits can be explained without
-        return ()
-    return () if found is None else refused_of(found, frame.context())
-
-
-def _pending(known: ClusterSource, given: Given, frame: Frame, output: str, *, everywhere: bool) -> Exit:
+def _pending(known: ClusterSource, given: Given, within: Context, output: str, *, everywhere: bool) -> Exit:
     index = known.index
-    namespaces = (frame.namespace,) if frame.namespace and not everywhere else index.known_namespaces()
-    where = "" if everywhere or not frame.namespace else f"namespace {frame.namespace}"
+    namespaces = (within.namespace,) if within.namespace and not everywhere else index.known_namespaces()
+    where = "" if everywhere or not within.namespace else f"namespace {within.namespace}"
     options = given.words if known.server else ""
-    groups = pending.group(waiting(index, namespaces), frame.context(), known.missing, options)
+    groups = pending.group(waiting(index, namespaces), within, known.missing, options)
     if output == "text":
         print_results(pending.render(groups, index, where, color=colored(sys.stdout), options=given.words))
     else:

@@ -4,7 +4,7 @@ import sys
 from functools import partial
 
 import click
-from msgspec import structs
+from msgspec.structs import replace
 
 from webhook.answers.planned import planned
 from webhook.cli.cluster_source import cluster_with_pods
@@ -63,7 +63,7 @@ def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame:
     collect_rarely()
     # Before the cluster is read: else a typing error in a file's name is answered by what is wrong with the kubeconfig.
     objects = objects_in(files)
-    known, frame = cluster_with_pods(
+    known, within = cluster_with_pods(
         given,
         frame,
         lambda item: (
@@ -71,8 +71,8 @@ def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame:
         ),
         lost="there is nothing to plan for without them",
     )
-    frame = structs.replace(frame, namespace=frame.namespace or DEFAULT_NAMESPACE)
-    answers = planned_groups(files, objects, name, known, frame)
+    within = replace(within, namespace=within.namespace or DEFAULT_NAMESPACE)
+    answers = planned_groups(files, objects, name, known, within)
     if output == "text":
         print_results(pages(answers, partial(page, color=colored(sys.stdout))))
     elif output in {"patch", "manifest"}:

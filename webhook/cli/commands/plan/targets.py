@@ -16,7 +16,6 @@ from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.commands.plan.written import PlannedGroup, Value, Written, applicable, group_manifest, object_of
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.frame import Frame
 from webhook.cli.terminal import Json, print_faults, say
 from webhook.cluster.live import unread
 from webhook.core.api.selectors import compile_selector
@@ -89,7 +88,7 @@ def objects_in(files: Sequence[str]) -> list[Object]:
 
 
 def planned_groups(
-    files: Sequence[str], objects: Iterable[Object], name: str, known: ClusterSource, frame: Frame
+    files: Sequence[str], objects: Iterable[Object], name: str, known: ClusterSource, within: Context
 ) -> list[PlannedGroup]:
     """The groups among the files' objects; without files those of the namespace, or the one of that name.
 
@@ -97,10 +96,10 @@ def planned_groups(
     """
     read = _Read([], [], [])
     for item in chain(objects, _of_cluster(known, groups=not files)):
-        _take(read, item, frame)
-    here = [each for each in read.groups if files or each.group.namespace == frame.namespace]
+        _take(read, item, within)
+    here = [each for each in read.groups if files or each.group.namespace == within.namespace]
     groups = [each for each in here if not name or each.group.name == name]
-    groups += [_configured(each, read, frame, known.index.nodes.view()) for each in read.configured]
+    groups += [_configured(each, read, within, known.index.nodes.view()) for each in read.configured]
     if not groups and not files and known.server is not None and (why := known.index.lacks(RESOURCE)):
         raise CommandError(f"{known.source}: {why}", Exit.CLUSTER)
     if not groups:
@@ -108,7 +107,7 @@ def planned_groups(
         raise CommandError(
             f"{where}: no {KIND}{f' {name}' * bool(name)}, and no ConfigMap with cluster-size", Exit.UNREADABLE
         )
-    return [_planned(each, read, known, frame) for each in groups]
+    return [_planned(each, read, known, within) for each in groups]
 
 
 def _of_cluster(known: ClusterSource, *, groups: bool) -> Iterator[Object]:
@@ -118,20 +117,20 @@ def _of_cluster(known: ClusterSource, *, groups: bool) -> Iterator[Object]:
             yield Object(item.of, item.raw, known.source, applied=True)
 
 
-def _take(read: _Read, each: Object, frame: Frame) -> None:
+def _take(read: _Read, each: Object, within: Context) -> None:
     """Put an object where it belongs; workloads of the files go before those of the cluster."""
     of = each.of
     try:
         if of.kind == KIND and (of.api_version or "").startswith(OUR_PREFIX):
             value = object_of(each.value)
-            group = read_group(value, frame.namespace)
+            group = read_group(value, within.namespace)
             read.groups.append(_Wanted(group, applicable(of, value, group.namespace)))
         elif of.kind == _CONFIG_MAP:
             value = object_of(each.value)
             read.configured += [value] if is_cluster(value) else []
         else:
             known = {one.source.title for one in read.workloads}
-            found = sources(each.value, of, frame.context(frame.namespace), applied=each.applied)
+            found = sources(each.value, of, within, applied=each.applied)
             read.workloads += [
                 Written(source, of, each.value)
                 for source in found
@@ -152,14 +151,14 @@ def _may_be_shard(source: ReplicatedSource) -> bool:
     return kind in {STATEFUL_SET, DEPLOYMENT} or (kind == REPLICA_SET and of.meta.controller is None)
 
 
-def _configured(value: Mapping[str, object], read: _Read, frame: Frame, view: NodeView) -> _Wanted:
+def _configured(value: Mapping[str, object], read: _Read, within: Context, view: NodeView) -> _Wanted:
     """The group of a ConfigMap. Errors: CommandError."""
     meta = value.get("metadata")
     name = one_line(str(meta.get("name", "")), 63) if isinstance(meta, Mapping) else ""
     try:
         # The field's own design uses the deprecated key. Take the key of more nodes.
         key = max((ZONE, BETA_ZONE), key=lambda each: view.column(each).present.bit_count())
-        given = read_config_map(value, frame.namespace, view.column(key).values, key)
+        given = read_config_map(value, within.namespace, view.column(key).values, key)
         group = _named_by(given, [each.source for each in read.workloads])
     except GroupError as error:
         raise CommandError(_told(f"{_CONFIG_MAP} {name}".rstrip(), error), Exit.UNREADABLE) from error
@@ -187,13 +186,12 @@ def _named_by(group: Group, found: Sequence[ReplicatedSource]) -> Group:
     return replace(group, selector=LabelSelector(match_labels=common), shard_label=apart[0])
 
 
-def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, frame: Frame) -> PlannedGroup:
+def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, within: Context) -> PlannedGroup:
     group = wanted.group
     there = known.index.namespaces.all_groups().get(group.namespace, ())
     status = next((each.status for each in there if each.meta.name == group.name), None) or GroupStatus()
     before = stored_of(group, status.workloads)
     mine = _mine(group, read.workloads)
-    within = frame.context(frame.namespace)
     members = [_member(each.source, group, within) for each in mine]
     if twice := not_told_apart(members):
         raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {twice}", Exit.UNREADABLE)

@@ -5,17 +5,18 @@ from collections.abc import Sequence
 from functools import partial
 
 import click
-from msgspec import structs
+from msgspec.structs import replace
 
 from webhook.answers.simulated import simulated
 from webhook.cli.cluster_source import cluster_with_pods
 from webhook.cli.commands.simulate.page import render as page
-from webhook.cli.commands.simulate.targets import is_kept, targets, wanted
+from webhook.cli.commands.simulate.targets import is_kept, targets
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
 from webhook.cli.options import current_cluster_options, frame_options, output_option
 from webhook.cli.parameters import Parsed
+from webhook.cli.target import read_target
 from webhook.cli.terminal import Progress, collect_rarely, colored, pages, print_results, print_values
 from webhook.core.api.types import Taint
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
@@ -96,16 +97,16 @@ def simulate(  # noqa: PLR0913 one parameter an option
     what_if = WhatIf(drain=drain, delete=delete, lose=lose, taints=taints, added=more)
     _refuse(words, what_if, everything=everything, replicas=replicas, rollout=rollout)
     collect_rarely()
-    of = wanted(words, structs.replace(frame, namespace=frame.namespace or DEFAULT_NAMESPACE))
-    everywhere = not frame.namespace
-    known, frame = cluster_with_pods(given, frame, lambda item: is_kept(item, of, what_if, frame), lost=_LOST)
-    frame = structs.replace(frame, namespace=frame.namespace or DEFAULT_NAMESPACE)
-    found, holes = targets(of, known, frame, replicas=replicas, everywhere=everywhere)
+    embedded, everywhere = frame.policy.workloads, not frame.namespace
+    of = read_target(words, frame.namespace or DEFAULT_NAMESPACE, embedded)
+    known, within = cluster_with_pods(given, frame, lambda item: is_kept(item, of, what_if, embedded), lost=_LOST)
+    within = replace(within, namespace=within.namespace or DEFAULT_NAMESPACE)
+    of = of.in_namespace(within.namespace)
+    found, holes = targets(of, known, within, replicas=replicas, everywhere=everywhere)
     if rollout and len(found.sources) > 1:
         raise CommandError(f"--rollout is for one workload, and here are {len(found.sources)}")
     progress = Progress("states")
     effort = Effort(states=states)
-    within = frame.context(frame.namespace)
     run = Run(index=known.index, targets=found, within=within, effort=effort, rollout=rollout, tick=progress)
     try:
         answers = [*run.answers(what_if)]

@@ -3,14 +3,14 @@
 import pytest
 
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.find_object import Wanted, in_cluster, is_wanted, parse
+from webhook.cli.target import NamedObject, in_cluster, parse
 from webhook.cluster.connection import ClusterError
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.snapshot.open_file import load_snapshot
 
 THING = EmbeddedKind(api_version="example.com/v1", kind="Thing", template_path="spec.template")
-DEPLOYMENT = Wanted(kind="Deployment", groups=("apps",), namespace="shop", name="web")
-ROLLOUT = Wanted(kind="Rollout", groups=("argoproj.io",), namespace="shop", name="web")
+DEPLOYMENT = NamedObject(kind="Deployment", groups=("apps",), namespace="shop", name="web")
+ROLLOUT = NamedObject(kind="Rollout", groups=("argoproj.io",), namespace="shop", name="web")
 
 
 class FakeServer:
@@ -55,7 +55,7 @@ def server(answers):
     ],
 )
 def test_names_as_kubectl_takes_them(text, kind, groups):
-    assert parse(text, "shop", [THING]) == Wanted(kind=kind, groups=groups, namespace="shop", name="web")
+    assert parse(text, "shop", [THING]) == NamedObject(kind=kind, groups=groups, namespace="shop", name="web")
 
 
 @pytest.mark.parametrize("text", ["web", "pod/", "/web", "secret/web", "pod/web/x", "thing/web", ""])
@@ -69,7 +69,7 @@ class TestInTheCluster:
         assert in_cluster(DEPLOYMENT, fake, "x") == {"spec": {}, "apiVersion": "apps/v1", "kind": "Deployment"}
 
     def test_a_core_kind(self):
-        pod = Wanted(kind="Pod", groups=("",), namespace="shop", name="a b")
+        pod = NamedObject(kind="Pod", groups=("",), namespace="shop", name="a b")
         fake = server({"/api/v1/namespaces/shop/pods/a%20b": (200, {})})
         assert in_cluster(pod, fake, "x") == {"apiVersion": "v1", "kind": "Pod"}
 
@@ -85,7 +85,7 @@ class TestInTheCluster:
         assert in_cluster(ROLLOUT, fake, "x")["spec"] == 1
 
     def test_the_first_group_that_has_it(self):
-        both = Wanted(kind="Job", groups=("batch", "batch.volcano.sh"), namespace="shop", name="web")
+        both = NamedObject(kind="Job", groups=("batch", "batch.volcano.sh"), namespace="shop", name="web")
         fake = server({})
         assert in_cluster(both, fake, "x") is None
         assert fake.asked == ["/apis/batch/v1/namespaces/shop/jobs/web", "/apis/batch.volcano.sh"]
@@ -131,7 +131,7 @@ class TestInAFile:
             '{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}',
         ]
         file.write_text("\n".join(lines))
-        found = load_snapshot(str(file), keep=lambda item: is_wanted(DEPLOYMENT, item))
+        found = load_snapshot(str(file), keep=DEPLOYMENT.is_in)
         assert [bytes(each.raw).decode() for each in found.kept] == [lines[3]]
-        assert load_snapshot(str(file), keep=lambda item: is_wanted(ROLLOUT, item)).kept == ()
+        assert load_snapshot(str(file), keep=ROLLOUT.is_in).kept == ()
         assert load_snapshot(str(file)).kept == ()
