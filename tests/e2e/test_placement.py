@@ -28,8 +28,8 @@ from webhook.core.placement.game_from_cluster import ClusterGame, game_of
 from webhook.core.placement.search import canonical_form, search
 from webhook.core.placement.simulation import Outcome, Simulation, simulate
 from webhook.core.policy.policy import Policy
-from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.reading import read_workload
+from webhook.core.workloads.workload import selector_of
 
 SEED = int(os.environ.get("EVENSPREAD_SEED") or time.time())
 OF_EACH = {Outcome.FITS: 16, Outcome.STUCK: 18, Outcome.NO_FIT: 16}

@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from webhook.cli.checking.run import look
-from webhook.cli.commands.check.fixed_files import mend
+from webhook.cli.commands.check.fix import mend
 from webhook.cli.frame import Frame
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import KubernetesVersion

@@ -6,7 +6,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.cli.commands.check.files_with_defaults import amend
+from webhook.cli.commands.check.add_defaults import amend
 from webhook.cli.frame import Frame
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.index.cluster_index import ClusterIndex

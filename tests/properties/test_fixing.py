@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from properties.test_amendment import lines
 
 from webhook.cli.checking.run import look
-from webhook.cli.commands.check.fixed_files import mend
+from webhook.cli.commands.check.fix import mend
 from webhook.cli.frame import Frame
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.rule import Severity

@@ -66,7 +66,7 @@ def print_values(value: object, output: str) -> None:
     if output == "json":
         print_results([msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"])
     else:
-        from webhook.core.yaml_block import block  # noqa: PLC0415 only needed for YAML
+        from webhook.core.yaml_text import block  # noqa: PLC0415 only needed for YAML
 
         print_results([block(msgspec.to_builtins(value))])
 

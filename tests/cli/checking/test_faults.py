@@ -7,8 +7,7 @@ from faults import Raising, unfixable
 from manifest import workload
 from msgspec.structs import replace
 
-from webhook.cli.checking.failures import Failure, print_failures
-from webhook.cli.checking.results import RunResult, exit_code
+from webhook.cli.checking.results import Failure, RunResult, exit_code, print_failures
 from webhook.cli.checking.run import look
 from webhook.cli.checking.whole_cluster import examine_cluster
 from webhook.cli.exit_codes import Exit

@@ -3,10 +3,9 @@
 import pytest
 
 from webhook.core.json_edits import Edit, applied, marked
-from webhook.manifests.editing.edit_rounds import Pieces
 from webhook.manifests.editing.insertion import TextEdit as Bytes
 from webhook.manifests.editing.insertion import UneditableError
-from webhook.manifests.editing.proven_edits import ObjectChange, edited, value_of
+from webhook.manifests.editing.proven_edits import ObjectChange, Pieces, edited, value_of
 from webhook.manifests.editing.rewriting import rewritten
 from webhook.manifests.reading.manifest import read_manifests
 

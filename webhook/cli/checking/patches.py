@@ -23,7 +23,7 @@ from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, CRON_JOB, DEPLOYMENT, KINDS, POD, native_version
 from webhook.core.workloads.operators import OPERATED
 from webhook.core.workloads.reading import constraint_paths
-from webhook.manifests.reading.kustomize_patches import is_kustomization
+from webhook.manifests.reading.kustomizations import is_kustomization
 from webhook.manifests.reading.manifest import JSON_PATCH, OPERATIONS, FieldPosition, Manifest
 
 Json = Any  # raw JSON from outside

@@ -1,17 +1,47 @@
 """The result of a run: findings as rows, faults of the input, rules that could not look, and the exit code."""
 
-from collections.abc import Mapping
+import os
+import traceback
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from webhook.cli.checking.failures import Failure
 from webhook.cli.exit_codes import Exit
+from webhook.cli.terminal import say
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
+from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.frame.rule import Severity
+from webhook.core.rules.rule_set import API_RULES, OFFLINE
 from webhook.core.scan.scanned import ClusterScan
+from webhook.core.text import one_line
+from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.manifest import FieldPosition, Manifest
+
+
+class Failure(Struct, frozen=True):
+    """A part of the program raised on an object, which is a bug; the other parts did their work.
+
+    Shape: ``part`` is what it is called in a sentence: ``the rule selector-empty``.
+    """
+
+    file: str
+    title: str
+    part: str
+    error: Exception
+
+
+def print_failures(failures: Sequence[Failure]) -> None:
+    """Print one line for each failure; the first one with its traceback, if that was requested."""
+    for failure in failures:
+        said = f"{type(failure.error).__name__}: {one_line(str(failure.error))}".removesuffix(": ")
+        say(f"{one_line(failure.file)}: {failure.title}: {failure.part} failed ({said}); everything else was looked at")
+    if failures:
+        say("evenspread: a fault of evenspread itself, please report it; EVENSPREAD_DEBUG=1 shows where")
+        if os.environ.get("EVENSPREAD_DEBUG"):
+            say("".join(traceback.format_exception(failures[0].error)))
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -91,3 +121,37 @@ def exit_code(result: RunResult, fail_on: str) -> Exit:
     least = rank(Severity(fail_on))
     counted = (row for row in result.rows if not row.waived)
     return Exit.FINDINGS if any(rank(row.severity) >= least for row in counted) else Exit.FINE
+
+
+MAX_OUTSIDE_TEXT_CHARS = 4096  # of one text from outside; a field of an object can have megabytes
+
+
+def message(row: Row) -> str:
+    """What is wrong, with the numbers, in kube-apiserver's own words if it has any."""
+    return one_line(row.judged.finding.summary, MAX_OUTSIDE_TEXT_CHARS)
+
+
+def fix(row: Row) -> str:
+    """The smallest change that helps."""
+    return one_line(row.judged.finding.fix or row.judged.finding.remedy, MAX_OUTSIDE_TEXT_CHARS)
+
+
+def consequence(row: Row) -> str:
+    """What happens to the object because of the finding: refused, warned about, or only reported here."""
+    manifest, judged = row.manifest, row.judged
+    built_in = group_kind(manifest.api_version, manifest.kind) in BUILT_IN_KINDS
+    if built_in and judged.finding.rule in API_RULES:
+        return "kube-apiserver refuses it"
+    if built_in and judged.finding.rule == UNKNOWN_FIELD.id:
+        return "kubectl refuses it"
+    if judged.finding.rule in OFFLINE:
+        return "the webhook does not look"
+    return _CONSEQUENCES[judged.mode]
+
+
+_CONSEQUENCES = {
+    Mode.DENY: "the webhook denies it",
+    Mode.WARN: "the webhook warns",
+    Mode.AUDIT: "the webhook only records it",
+    Mode.OFF: "the webhook says nothing",
+}

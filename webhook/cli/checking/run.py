@@ -8,13 +8,10 @@ from pathlib import Path
 
 from msgspec import structs
 
-from webhook.cli.checking.autoscalers import autoscalers
 from webhook.cli.checking.configurations import configuration_faults, is_configuration
-from webhook.cli.checking.failures import Failure
-from webhook.cli.checking.groups import group_faults, spread_groups
+from webhook.cli.checking.input_objects import autoscalers, group_faults, same_file_indexes, spread_groups
 from webhook.cli.checking.patches import read_patch
-from webhook.cli.checking.results import Gap, Row, RunResult, rank
-from webhook.cli.checking.same_file import same_file_indexes
+from webhook.cli.checking.results import Failure, Gap, Row, RunResult, rank
 from webhook.cli.cluster_source import put
 from webhook.cli.frame import Frame
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
@@ -32,8 +29,7 @@ from webhook.manifests.reading.carried_texts import carried, with_values
 from webhook.manifests.reading.charts import chart_reads
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import PIPES, File
-from webhook.manifests.reading.kustomizations import NAMES, patched_files, why_not_built
-from webhook.manifests.reading.kustomize_patches import inline_patches
+from webhook.manifests.reading.kustomizations import NAMES, inline_patches, patched_files, why_not_built
 from webhook.manifests.reading.manifest import FieldPosition, Manifest, read_manifests
 
 

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Sequence
 import click
 from msgspec import Struct
 
-from webhook.cli.checking.results import Row
-from webhook.cli.checking.row_text import message
+from webhook.cli.checking.results import Row, message
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame

@@ -9,15 +9,7 @@ from webhook.cli.checking.results import RunResult
 from webhook.cli.terminal import harmless
 from webhook.report.documents import ReportApi
 
-FORMATS = {
-    "text": "webhook.cli.formats.text",
-    "json": "webhook.cli.formats.json",
-    "yaml": "webhook.cli.formats.yaml",
-    "github": "webhook.cli.formats.github",
-    "sarif": "webhook.cli.formats.sarif",
-    "junit": "webhook.cli.formats.junit",
-    "report": "webhook.cli.formats.report",
-}
+FORMATS = ("text", "json", "yaml", "github", "sarif", "junit", "report")
 
 
 class Render(Protocol):
@@ -28,7 +20,8 @@ class Render(Protocol):
 
 def renderer(name: str, report_api: str, *, verbose: bool = False) -> Render:
     """The function ``render(result, color)`` of a format; ``report_api`` is for reports, ``verbose`` for text."""
-    render = importlib.import_module(FORMATS[name]).render
+    room = importlib.import_module(f"{__name__}.{'json' if name == 'yaml' else name}")
+    render = room.render_yaml if name == "yaml" else room.render
     if name == "report":
         render = partial(render, api=ReportApi(report_api))
     if name == "text":

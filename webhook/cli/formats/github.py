@@ -5,8 +5,7 @@ Source: docs.github.com, workflow commands for GitHub Actions, ``::error``.
 
 from collections.abc import Iterator
 
-from webhook.cli.checking.results import RunResult
-from webhook.cli.checking.row_text import fix, message
+from webhook.cli.checking.results import RunResult, fix, message
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line
 from webhook.manifests.reading.files import STDIN_NAME

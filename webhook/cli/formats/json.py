@@ -1,13 +1,13 @@
-"""``-o json``: an array of findings, then of rules that could not look; its shape is a promise."""
+"""``-o json`` and ``-o yaml``: an array of findings, then of rules that could not look; its shape is a promise."""
 
 from collections.abc import Iterator
 
 import msgspec
 
-from webhook.cli.checking.results import Gap, Row, RunResult
-from webhook.cli.checking.row_text import fix, message
+from webhook.cli.checking.results import Gap, Row, RunResult, fix, message
 from webhook.core.scan.as_values import skew_values, stranded_values
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload, ZoneLoss
+from webhook.core.yaml_text import block
 from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
 
@@ -15,6 +15,11 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
     """The array, one entry a line, so that a diff of two runs reads well."""
     lines = ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in as_values(result))
     yield f"[\n{lines}\n]\n" if lines else "[]\n"
+
+
+def render_yaml(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 as above
+    """The same entries as YAML, keys in the order of the promise."""
+    yield block(as_values(result))
 
 
 def as_values(result: RunResult) -> list[dict[str, object]]:

@@ -8,8 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
-from webhook.cli.checking.results import Row, RunResult
-from webhook.cli.checking.row_text import fix, message
+from webhook.cli.checking.results import Row, RunResult, fix, message
 from webhook.core.scan.as_values import summary_values
 from webhook.core.text import one_line
 from webhook.manifests.reading.documents import InputFault

@@ -10,7 +10,7 @@ from webhook.core.review.judging import Judged
 from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.workload import namespace_of
-from webhook.core.yaml_block import block_lines
+from webhook.core.yaml_text import block_lines
 from webhook.manifests.reading.manifest import Manifest
 from webhook.report.documents import ReportApi, Reported, report
 from webhook.report.scanned import standing

@@ -11,8 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from webhook import __version__
-from webhook.cli.checking.results import Row, RunResult
-from webhook.cli.checking.row_text import fix, message
+from webhook.cli.checking.results import Row, RunResult, fix, message
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import RULES
 from webhook.core.scan.as_values import summary_values

@@ -3,8 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from webhook.cli.checking.results import Row, RunResult
-from webhook.cli.checking.row_text import consequence, fix, message
+from webhook.cli.checking.results import Row, RunResult, consequence, fix, message
 from webhook.cli.terminal import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.budget import Missing
 from webhook.core.rules.frame.rule import Severity

@@ -16,7 +16,7 @@ from webhook.core.groups.caps import fullest
 from webhook.core.groups.derive import on, place
 from webhook.core.groups.status.forms import Dated, Distribution, Found
 from webhook.core.text import one_line, plural
-from webhook.core.yaml_block import block
+from webhook.core.yaml_text import block
 
 _MOST_LINES = 500
 _MOST_SHARDS = 60

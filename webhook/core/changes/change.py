@@ -12,7 +12,7 @@ from webhook.core.apiserver.validation import soft_fields
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint
 from webhook.core.text import constraint_name, plural, segment_of, together
 from webhook.core.workloads.workload import Template
-from webhook.core.yaml_flow import one_field
+from webhook.core.yaml_text import one_field
 
 NODE_TAINTS_POLICY = "nodeTaintsPolicy"
 NODE_AFFINITY_POLICY = "nodeAffinityPolicy"

@@ -25,8 +25,7 @@ from webhook.core.placement.game import Rollout, Turn
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.proofs.pinned_claims import ordinals
 from webhook.core.placement.simulation import Effort, Simulation, outcome
-from webhook.core.workloads.rolling_update import surge_of, unavailable_of, unavailable_ordinals
-from webhook.core.workloads.workload import ClaimTemplates, Strategy
+from webhook.core.workloads.workload import ClaimTemplates, Strategy, surge_of, unavailable_of, unavailable_ordinals
 
 _WAITS = "when terminating pods on unreachable nodes are gone, for which the rollout waits"
 _NO_CLAIMS = ClaimTemplates(())

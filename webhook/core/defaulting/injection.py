@@ -56,7 +56,7 @@ from webhook.core.scheduler.plugins.default_selector import default_selector, la
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
 from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS, DefaultingType
 from webhook.core.workloads.kinds import DAEMON_SET, JOB, REPLICA_SET, REVISIONED, SELECTING, group_kind
-from webhook.core.yaml_flow import plain
+from webhook.core.yaml_text import plain
 
 Operation = Mapping[str, object]
 """One operation of a JSON Patch: ``op``, ``path``, ``value``."""

@@ -20,7 +20,7 @@ from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, one_line, plural, segment_of, together
-from webhook.core.yaml_flow import flow
+from webhook.core.yaml_text import flow
 
 _CAUSES: Mapping[Cause | None, str] = {
     Cause.SPREAD: "without its DoNotSchedule constraints {} would admit it",

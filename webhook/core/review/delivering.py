@@ -28,7 +28,7 @@ from webhook.core.text import one_line
 from webhook.core.workloads.kinds import DEPLOYMENT, STATEFUL_SET, group_kind
 from webhook.core.workloads.reading import parsed, read_workload
 from webhook.core.workloads.workload import Template, Workload
-from webhook.core.yaml_flow import plain
+from webhook.core.yaml_text import plain
 
 _DELIVERED = frozenset({STATEFUL_SET, DEPLOYMENT})
 _WRITES = frozenset({"CREATE", "UPDATE"})

@@ -24,8 +24,7 @@ from webhook.core.scan.scan_context import ScanContext, stands_for
 from webhook.core.scan.scanned import ActualSkew, Origin
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Domains
-from webhook.core.workloads.own_selector import compiled, selector_of
-from webhook.core.workloads.workload import Workload, namespace_of
+from webhook.core.workloads.workload import Workload, compiled, namespace_of, selector_of
 
 # Domains of a constraint that are listed though they have no pods: more are hosts, of each of thousands of workloads.
 _MOST_LISTED = 100

@@ -18,8 +18,7 @@ from webhook.core.scan.scan_context import ObjectKey, key_of
 from webhook.core.scan.scanned import SmallestFix
 from webhook.core.text import one_line
 from webhook.core.workloads.workload import Workload
-from webhook.core.yaml_block import block_lines
-from webhook.core.yaml_flow import plain
+from webhook.core.yaml_text import block_lines, plain
 
 # Paths whose steps need no quotes; below a list the whole list is shown.
 _PLAIN_PATH = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*", re.ASCII)

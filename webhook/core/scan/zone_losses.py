@@ -23,8 +23,7 @@ from webhook.core.placement.simulation import Effort
 from webhook.core.scan.scan_context import FailingZone, ScanContext
 from webhook.core.scan.scanned import Stranded, ZoneLoss
 from webhook.core.scheduler.cycle import decide
-from webhook.core.workloads.own_selector import selector_of
-from webhook.core.workloads.workload import Template, Workload
+from webhook.core.workloads.workload import Template, Workload, selector_of
 
 _EFFORT = Effort(states=2_000, orders=0)  # for each workload, zone and truth
 _NONE = Stranded(0, 0)

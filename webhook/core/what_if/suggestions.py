@@ -25,9 +25,7 @@ from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.text import one_line, plural, together
 from webhook.core.what_if.play import Ending, Outcomes, Verdict, all_fit, play, trials_in
 from webhook.core.what_if.workloads import ReplicatedSource, rebuilt, simulated_workload
-from webhook.core.workloads.own_selector import selector_of
-from webhook.core.workloads.rolling_update import unavailable_of
-from webhook.core.workloads.workload import Strategy, Workload
+from webhook.core.workloads.workload import Strategy, Workload, selector_of, unavailable_of
 
 _FURTHER = 5  # values of maxSkew that are tried, from the one that the first pod that waits needs
 _MOST = 4  # changes of constraints that are offered

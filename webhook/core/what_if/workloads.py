@@ -24,9 +24,8 @@ from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.text import one_line
 from webhook.core.what_if.refused import refused
 from webhook.core.workloads.kinds import TEMPLATED, group_kind
-from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.reading import read_exactly, read_workload
-from webhook.core.workloads.workload import namespace_of
+from webhook.core.workloads.workload import namespace_of, selector_of
 
 
 class ReplicatedSource(PodSource, frozen=True, kw_only=True):

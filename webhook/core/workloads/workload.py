@@ -1,12 +1,14 @@
-"""A workload as rules see it, whatever its kind: its templates, replicas, selector and strategy."""
+"""A workload as rules see it, whatever its kind: templates, replicas, strategy, and the selector of its own pods."""
 
 from msgspec import Struct
 
+from webhook.core.api.selectors import Selector, selector_from_labels, valid_selector
 from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate, ResourceRequirements
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.workloads import built_in_objects
+from webhook.core.workloads.built_in_objects import IntOrText
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
-from webhook.core.workloads.kinds import POD, GroupKind, Traits
+from webhook.core.workloads.kinds import POD, REPLICATION_CONTROLLER, GroupKind, Traits
 
 
 class Template(Struct, frozen=True, kw_only=True):
@@ -104,3 +106,80 @@ class Workload(Struct, frozen=True, kw_only=True):
 def namespace_of(stated: str, otherwise: str = "") -> str:
     """Where an object and its pods will be created: as the object says, else the caller, else kubectl."""
     return stated or otherwise or DEFAULT_NAMESPACE
+
+
+def selector_of(workload: Workload) -> Selector | None:
+    """The selector of the workload's pods; None if the kind has none, or if it is invalid."""
+    written = workload.selector
+    if written is None and workload.group_kind == REPLICATION_CONTROLLER and workload.templates:
+        return selector_from_labels(workload.templates[0].template.labels)
+    return compiled(written)
+
+
+def compiled(written: LabelSelector | None) -> Selector | None:
+    """A workload's selector, compiled; None for an empty or invalid one."""
+    selector = valid_selector(written)
+    return selector if selector is not None and selector.requirements else None
+
+
+# The API server's defaults for a Deployment that says nothing.
+DEFAULT_SURGE: IntOrText = "25%"
+_DEFAULT = "25%"  # of maxUnavailable too
+
+
+def surge_of(strategy: Strategy | None, replicas: int) -> int:
+    """Pods above ``replicas`` during a rolling update; 0 for Recreate, and where the text is no percentage.
+
+    Source: deployment/util/deployment_util.go ``ResolveFenceposts``: a percentage of maxSurge rounds up.
+    """
+    if strategy is not None and strategy.type == "Recreate":
+        return 0
+    hundredths = _hundredths(None if strategy is None else strategy.max_surge, replicas)
+    return -(-hundredths // 100)
+
+
+def unavailable_of(strategy: Strategy | None, replicas: int) -> int:
+    """Pods that may be missing during a rolling update; all of them for Recreate.
+
+    Source: deployment/util/deployment_util.go ``ResolveFenceposts``: a percentage of maxUnavailable rounds down, and is
+    1 where both are 0.
+    """
+    if strategy is not None and strategy.type == "Recreate":
+        return replicas
+    allowed = _hundredths(None if strategy is None else strategy.max_unavailable, replicas) // 100
+    return allowed or int(not surge_of(strategy, replicas))
+
+
+def unavailable_ordinals(strategy: Strategy | None, replicas: int) -> int:
+    """Pods of a StatefulSet that may be missing during a rolling update, at least 1.
+
+    Source: statefulset/stateful_set_utils.go ``getStatefulSetMaxUnavailable``.
+    """
+    written = None if strategy is None else strategy.max_unavailable
+    return 1 if written is None else max(1, _hundredths(written, replicas) // 100)
+
+
+def _hundredths(written: IntOrText | None, replicas: int) -> int:
+    """A number of pods or a percentage of the replicas, in hundredths of a pod; 0 for any other text."""
+    if isinstance(written, int):
+        return max(written, 0) * 100
+    percent = (written or _DEFAULT).removesuffix("%")
+    # Longer numbers are refused by the API server, and int() would take its time over them.
+    return replicas * int(percent) if percent.isdecimal() and percent.isascii() and len(percent) < 6 else 0
+
+
+def worst_final_skew(domains: int, replicas: int, surge: int, max_skew: int) -> int:
+    """Largest difference between two domains that some order of a rolling update leaves behind.
+
+    Shape: ``surge`` is at least 1. Every placement keeps the scheduler's rule over old and new pods together; any old
+    pod may be deleted next; the old pods may start in any arrangement that maxSkew allows.
+    Unit: pods.
+    """
+    if domains < 2:
+        return 0
+    # The worst order: the update ends with as many pods as possible in one domain and as few as possible in another.
+    others = domains - 1
+    old = min((replicas + others * max_skew) // domains, replicas)
+    apart = max_skew + min(surge, old)
+    most = min((replicas + surge + others * max_skew) // domains, (replicas + others * apart) // domains, replicas)
+    return most - max(replicas - others * most, most - apart, 0)

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from webhook.core.yaml_block import block_lines
+from webhook.core.yaml_text import block_lines
 from webhook.manifests.reading.manifest import Manifest
 from webhook.manifests.reading.positions import Span, ValuePosition, follow, json_tree, yaml_tree
 

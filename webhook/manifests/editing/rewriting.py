@@ -14,8 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from webhook.core.json_edits import GONE, without_gone
-from webhook.core.yaml_block import block_lines
-from webhook.core.yaml_flow import flow, flow_scalar, one_field
+from webhook.core.yaml_text import block_lines, flow, flow_scalar, one_field
 from webhook.manifests.editing.insertion import (
     TextEdit,
     UneditableError,

@@ -16,8 +16,7 @@ from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, is_of_
 from webhook.core.workloads.kinds import group_kind
 from webhook.manifests.reading.beside import in_text
 from webhook.manifests.reading.documents import InputFault
-from webhook.manifests.reading.go_scalars import UnreadableDocumentError
-from webhook.manifests.reading.go_yaml import read_document
+from webhook.manifests.reading.go_yaml import UnreadableDocumentError, read_document
 from webhook.manifests.reading.manifest import Manifest
 
 Json = Any  # raw JSON from outside

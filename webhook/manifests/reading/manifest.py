@@ -30,8 +30,7 @@ from webhook.manifests.reading.beside import (
     passed_constraints,
 )
 from webhook.manifests.reading.documents import NOT_JSON, InputDocument, InputFault, split
-from webhook.manifests.reading.go_scalars import UnreadableDocumentError
-from webhook.manifests.reading.go_yaml import MAX_DUPLICATES, MAX_YAML_LEVELS, read_document
+from webhook.manifests.reading.go_yaml import MAX_DUPLICATES, MAX_YAML_LEVELS, UnreadableDocumentError, read_document
 from webhook.manifests.reading.positions import ValuePosition, find, is_deeper, json_duplicates, json_tree, yaml_tree
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types

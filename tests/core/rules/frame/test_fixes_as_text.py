@@ -7,7 +7,7 @@ from webhook.core.json_edits import Edit, applied, value_at
 from webhook.core.rules.frame.fixes import Fix, all_of, changes, changes_in, removal, softening
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.workloads.workload import Template
-from webhook.core.yaml_flow import flow
+from webhook.core.yaml_text import flow
 
 AT = "spec.template.spec.topologySpreadConstraints"
 TEMPLATE = Template(path="spec.template.", template=PodTemplate())

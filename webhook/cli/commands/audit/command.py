@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import click
 from msgspec import structs
 
-from webhook.cli.checking.failures import print_failures
-from webhook.cli.checking.results import exit_code
+from webhook.cli.checking.results import exit_code, print_failures
 from webhook.cli.checking.whole_cluster import examine_cluster, stated_moment, stated_version
 from webhook.cli.formats import renderer
 from webhook.cli.frame import Frame

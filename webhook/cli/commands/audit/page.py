@@ -4,8 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from webhook.cli.checking.results import Row, RunResult
-from webhook.cli.checking.row_text import fix, message
+from webhook.cli.checking.results import Row, RunResult, fix, message
 from webhook.cli.commands.audit.pod_tables import standing
 from webhook.cli.formats.text import COLORS, gap_lines, unread
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint

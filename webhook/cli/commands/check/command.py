@@ -5,8 +5,7 @@ from itertools import chain
 
 import click
 
-from webhook.cli.checking.failures import print_failures
-from webhook.cli.checking.results import exit_code
+from webhook.cli.checking.results import exit_code, print_failures
 from webhook.cli.checking.run import look
 from webhook.cli.commands.check.kustomize import built
 from webhook.cli.formats import renderer

@@ -1,24 +1,152 @@
-"""``check --fix``: the findings' own fixes, printed as a diff or written."""
+"""``check --fix``: the findings' own fixes, printed as a diff or written.
+
+Fixes that change the same place are applied in different rounds; after each, the files are read and examined again.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.cli.checking.failures import print_failures
-from webhook.cli.checking.results import Row, RunResult, exit_code, rank
-from webhook.cli.checking.row_text import fix, message
-from webhook.cli.checking.run import look
-from webhook.cli.commands.check.fixed_files import Mended, mend
+from webhook.cli.checking.results import Row, RunResult, exit_code, fix, message, print_failures, rank
+from webhook.cli.checking.run import CheckRun, look, of_input
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
 from webhook.cli.terminal import harmless, print_faults, print_results, say
-from webhook.core.rules.frame.rule import Severity
+from webhook.core.json_edits import marked, without_gone
+from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.text import one_line, plural
 from webhook.manifests.editing.atomic_write import written
+from webhook.manifests.editing.insertion import UneditableError
+from webhook.manifests.editing.proven_edits import ObjectChange, Pieces, edited, in_text_order, proven, value_of
+from webhook.manifests.editing.rewriting import rewritten
 from webhook.manifests.editing.unified_diff import line_diff
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
+from webhook.manifests.reading.manifest import Manifest, read_manifests
+
+Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
+
+# As in eslint: fixes that need more rounds than this undo each other.
+_MAX_FIX_ROUNDS = 10
+
+
+class _Asked(NamedTuple):
+    """How objects are examined, and the lowest severity to fix."""
+
+    frame: Frame
+    lowest: Severity
+
+
+class Mended(Struct, frozen=True):
+    """One file before and after, and the findings that were fixed in it."""
+
+    file: File
+    after: bytes
+    pieces: Pieces
+    rows: tuple[Row, ...]
+
+
+class Mending(Struct, frozen=True):
+    """The result of a run; ``files`` are all that were read, including those that do not change.
+
+    Shape: ``refused`` are findings of the last round whose fix cannot be written into the text, with the reason.
+    """
+
+    files: tuple[Mended, ...]
+    refused: tuple[tuple[Row, str], ...]
+
+
+def mend(files: Iterable[File], frame: Frame, *, lowest: Severity) -> Mending:
+    """Fix all findings of this severity or a higher one, except exempted ones and those of rules not requested."""
+    refused: list[tuple[Row, str]] = []
+    given = [*files]
+    asked = _Asked(of_input(frame, given), lowest)
+    return Mending(tuple(_mended(file, asked, refused) for file in given), tuple(refused))
+
+
+def _mended(file: File, asked: _Asked, refused: list[tuple[Row, str]]) -> Mended:
+    data, pieces, told = file.data, Pieces.of(file.data), list[Row]()
+    for _ in range(_MAX_FIX_ROUNDS):
+        found = [*read_manifests(file.name, data)]
+        left: list[tuple[Row, str]] = []
+        offered = {number: _offer(number, each, data, asked, left) for number, each in enumerate(found)}
+        changes = proven(File(file.name, data), found, [each.change for each in offered.values() if each])
+        kept = {each.number for each in changes}
+        left += (
+            (row, "read again, the file would differ in more than the fix")
+            for number, each in offered.items()
+            if each and number not in kept
+            for row in each.rows
+        )
+        if not changes:
+            break
+        told += (row for number, each in offered.items() if each and number in kept for row in each.rows)
+        pieces = pieces.edited(in_text_order(changes))
+        data = edited(data, changes)
+    refused += left
+    return Mended(file, data, pieces, tuple(told))
+
+
+class _Offer(Struct, frozen=True):
+    """The change of one object, and the findings that it fixes."""
+
+    change: ObjectChange
+    rows: tuple[Row, ...]
+
+
+def _offer(
+    number: int,
+    manifest: Manifest | InputFault,
+    data: bytes,
+    asked: _Asked,
+    left: list[tuple[Row, str]],
+) -> _Offer | None:
+    """The fixes of one object that are compatible and can be written into its text."""
+    if isinstance(manifest, InputFault):
+        return None
+    seen = CheckRun()
+    seen.examine(manifest, asked.frame)
+    offered = [each for each in seen.rows if each.judged.finding.edits and not each.waived]
+    rows = [each for each in offered if rank(each.severity) >= rank(asked.lowest)]
+    if not rows:
+        return None
+    before = value_of(manifest)
+    kept: list[Row] = []
+    for row in rows:
+        if any(_meet(row.judged.finding, each.judged.finding) for each in kept):
+            continue
+        try:
+            _change(number, manifest, data, before, [row])
+        except (UneditableError, LookupError) as error:
+            left.append((row, str(error)))
+        else:
+            kept.append(row)
+    while kept:
+        try:
+            return _Offer(_change(number, manifest, data, before, kept), tuple(kept))
+        except (UneditableError, LookupError):
+            kept.pop()  # it waits for the next round
+    return None
+
+
+def _change(number: int, manifest: Manifest, data: bytes, before: Json, rows: Sequence[Row]) -> ObjectChange:
+    """The change that the fixes make to an object. Errors: RefusedError, LookupError."""
+    edits = list({(each.path, repr(each.value)): each for row in rows for each in row.judged.finding.edits}.values())
+    after = marked(before, edits)
+    return ObjectChange(number, without_gone(after), tuple(rewritten(data, manifest, before, after)))
+
+
+def _meet(one: Finding, other: Finding) -> bool:
+    """Whether two fixes change the same place to different values."""
+    return any(a != b and (_within(a.path, b.path) or _within(b.path, a.path)) for a in one.edits for b in other.edits)
+
+
+def _within(path: str, other: str) -> bool:
+    return path == other or path.startswith((f"{other}.", f"{other}[")) or not other
+
 
 _DEFAULT_REASON = "more than one change would do, and the choice is yours"
 _UNDONE = "other fixes change the same place"

@@ -11,7 +11,7 @@ from webhook.core.api.well_known import INJECTED_ANNOTATION
 from webhook.core.groups.fields import with_value
 from webhook.core.groups.group import Fields, Group, Shard
 from webhook.core.json_edits import Edit, applied, value_at
-from webhook.core.yaml_block import block
+from webhook.core.yaml_text import block
 
 _MADE_UP = "made up: give it your containers, volumes and Service"
 

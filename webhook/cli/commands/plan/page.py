@@ -14,7 +14,7 @@ from webhook.core.groups.group import Group, Loads
 from webhook.core.groups.plan import Keeping, Plan, Proof, Way
 from webhook.core.placement.simulation import Outcome, Step
 from webhook.core.text import listed, one_line, plural, together
-from webhook.core.yaml_block import block
+from webhook.core.yaml_text import block
 
 _MOST_ROWS = 12
 _MOST_STEPS = 24

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.cli.checking.autoscalers import autoscalers
+from webhook.cli.checking.input_objects import autoscalers
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource, put
 from webhook.cli.exit_codes import CommandError, Exit

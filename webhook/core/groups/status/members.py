@@ -20,7 +20,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.proofs.pinned_claims import ordinals
 from webhook.core.text import listed, one_line
 from webhook.core.workloads.workload import ClaimTemplates, Workload
-from webhook.core.yaml_flow import plain
+from webhook.core.yaml_text import plain
 
 _NO_CLAIMS = ClaimTemplates(())
 _NAMES = 6

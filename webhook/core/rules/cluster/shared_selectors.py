@@ -42,8 +42,7 @@ from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, together
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import REVISION_LABELS, group_kind, traits
-from webhook.core.workloads.own_selector import compiled
-from webhook.core.workloads.workload import Workload, namespace_of
+from webhook.core.workloads.workload import Workload, compiled, namespace_of
 
 _NAMED = 2  # of the other workloads: of usual length, two names fit into a warning of 120 characters
 

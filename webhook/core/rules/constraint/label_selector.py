@@ -38,7 +38,7 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
 from webhook.core.workloads.controller_labels import may_be_added, values_given
 from webhook.core.workloads.workload import Workload
-from webhook.core.yaml_flow import flow
+from webhook.core.yaml_text import flow
 
 NO_LABELS = Reason("labels of the pods, which a patch or an excerpt leaves out")
 

@@ -27,7 +27,7 @@ from webhook.core.workloads.kinds import POD, POD_TEMPLATE, STATEFUL_SET
 from webhook.core.workloads.reading import reaches_template, takes_any_template
 from webhook.core.workloads.refused_pods import Refusal, joined_terms, refusals
 from webhook.core.workloads.workload import Template, Workload
-from webhook.core.yaml_flow import one_field
+from webhook.core.yaml_text import one_field
 
 _REVISION_OF_NAME = Reason(
     "hash of the template, with which the label controller-revision-hash may be longer than"

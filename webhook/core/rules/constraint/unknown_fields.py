@@ -23,7 +23,7 @@ from webhook.core.rules.frame.rule import Finding, Rule, Severity
 from webhook.core.text import together
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.core.workloads.workload import Template, Workload
-from webhook.core.yaml_flow import one_field
+from webhook.core.yaml_text import one_field
 
 # A fix of one line; longer values are renamed in words.
 _MAX_WRITTEN_CHARS = 80

@@ -30,7 +30,7 @@ from webhook.core.workloads.custom_kinds import (
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, KINDS
 from webhook.core.workloads.operators import OPERATED
 from webhook.core.workloads.reading import constraint_paths, has_template, read_meta
-from webhook.core.yaml_flow import flow
+from webhook.core.yaml_text import flow
 
 _FIELDS = ("maxSkew", "topologyKey", "whenUnsatisfiable")
 _NAME = CONSTRAINTS.lower()

@@ -24,7 +24,7 @@ from webhook.core.changes.change import field_text
 from webhook.core.json_edits import Edit
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.text import constraint_name
-from webhook.core.yaml_flow import plain
+from webhook.core.yaml_text import plain
 
 # The longest text of a fix: longer than with any selector that people write.
 _MAX_FIX_CHARS = 500

@@ -21,8 +21,7 @@ from webhook.core.policy.policy import Policy
 from webhook.core.rules.limits.size import exceeded
 from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
 from webhook.core.text import constraint_name, quoted, segment_of
-from webhook.core.workloads.own_selector import selector_of
-from webhook.core.workloads.workload import Template, Workload, namespace_of
+from webhook.core.workloads.workload import Template, Workload, namespace_of, selector_of
 
 # With 5,000 nodes, examining one template takes less than a millisecond, and a few if much is wrong.
 _LEAST_SECONDS = 0.01

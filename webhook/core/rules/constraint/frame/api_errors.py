@@ -19,7 +19,7 @@ from webhook.core.rules.frame.counted_workloads import own_labels
 from webhook.core.rules.frame.fixes import Fix, changes, redundant
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import nearest, one_line, together
-from webhook.core.yaml_flow import flow, flow_scalar, one_field
+from webhook.core.yaml_text import flow, flow_scalar, one_field
 
 UNREAD_TEMPLATE = Reason("template, which kube-apiserver does not read while spec.selector has a fault")
 _FIELD = re.compile(r"\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)

@@ -16,9 +16,8 @@ from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.workloads.kinds import group_kind
-from webhook.core.workloads.own_selector import compiled
 from webhook.core.workloads.reading import read_workload
-from webhook.core.workloads.workload import namespace_of
+from webhook.core.workloads.workload import compiled, namespace_of
 
 _KINDS = ("statefulsets", "deployments", "replicasets")
 _MOST_COMPARED = 400  # more than a group has shards

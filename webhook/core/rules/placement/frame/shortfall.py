@@ -33,7 +33,7 @@ from webhook.core.text import plural
 from webhook.core.workloads.controller_labels import labels_given, may_be_created_with
 from webhook.core.workloads.kinds import JOB
 from webhook.core.workloads.workload import Template, namespace_of
-from webhook.core.yaml_flow import one_field
+from webhook.core.yaml_text import one_field
 
 # Reviews in the same process wait for closed forms only, a request for a few hundred states, a person for more.
 _CLOSED_FORMS = Effort(states=0, details=False)

@@ -4,7 +4,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.core.yaml_block import block, block_lines, block_scalar
+from webhook.core.yaml_text import block, block_lines, block_scalar
 from webhook.manifests.reading.go_yaml import read_document
 
 PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")) | st.sampled_from(" :#-'\"\\"))
