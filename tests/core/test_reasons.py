@@ -16,8 +16,7 @@ FOREIGN_JSON = {
     "rules/constraint/frame/field_names.py",
     "rules/constraint/unread_constraints.py",
     "workloads/reading.py",
-    "yaml_block.py",
-    "yaml_flow.py",
+    "yaml_text.py",
 }
 WORDS = {"missing", "reason.text"}
 KINDS = "facts.missing"  # of objects that the cluster lacks
