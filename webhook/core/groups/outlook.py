@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from webhook.core.index import node_sets
 from webhook.core.index.label_column import Column
@@ -15,7 +16,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game import Move, State
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.search import search
-from webhook.core.placement.simulation import Effort, Outcome, Step, simulate
+from webhook.core.placement.simulation import Effort, Outcome, Simulation, Step, searched, simulate, steps
 
 # Some seconds; a group of four shards has fewer states, one of nine more than could ever be met.
 EFFORT = Effort(states=4_000)
@@ -30,20 +31,9 @@ class Worst(Struct, frozen=True):
     steps: tuple[Step, ...] = ()
 
 
-class Outlook(Struct, frozen=True, kw_only=True):
-    """What the orders come to.
+class Outlook(Simulation, frozen=True, kw_only=True):
+    """What the orders come to, and the fullest domain by topology key; no order is worse if ``exact``."""
 
-    Shape: ``fewest``, ``stuck`` and ``sampled`` as in `Simulation`; ``witness`` is the shortest order into an end with
-    a pod missing. ``worst`` is by topology key; ``exact`` says that every order was followed, so that none is worse.
-    """
-
-    outcome: Outcome
-    wanted: int
-    fewest: int | None
-    stuck: float | None
-    sampled: int
-    states: int
-    witness: tuple[Step, ...]
     worst: Mapping[str, Worst]
     exact: bool
 
@@ -59,38 +49,13 @@ def outlook(batches: Sequence[PodBatch], index: ReadOnlyIndex, keys: Iterable[st
     found = search(of.game, effort.states)
     columns = {key: of.nodes.view.column(key) for key in keys}
     if found.exact:
+        simulated = replace(searched(of, found), stuck=found.stuck)
         orders: Iterable[Sequence[Move]] = (end.moves for end in found.ends)
-        bad = next((end for end in found.ends if not end.done), None)
-        fits = any(end.done for end in found.ends)
-        return Outlook(
-            outcome=Outcome.FITS if bad is None else Outcome.STUCK if fits else Outcome.NO_FIT,
-            wanted=sum(each.pods for each in batches),
-            fewest=min(sum(end.placed) for end in found.ends),
-            stuck=found.stuck,
-            sampled=0,
-            states=found.states,
-            witness=() if bad is None else steps_of(of, bad.moves),
-            worst=_worst(of, orders, columns),
-            exact=True,
-        )
-    tried = simulate(of, Effort(states=1, orders=effort.orders, moves=effort.moves))
-    led = [order for column in columns.values() for order in _led_orders(of, column)]
-    return Outlook(
-        outcome=tried.outcome,
-        wanted=tried.wanted,
-        fewest=len(tried.witness) if tried.witness else None,
-        stuck=tried.stuck,
-        sampled=tried.sampled,
-        states=found.states,
-        witness=tried.witness,
-        worst=_worst(of, led, columns),
-        exact=False,
-    )
-
-
-def steps_of(of: ClusterGame, moves: Sequence[Move]) -> tuple[Step, ...]:
-    """The moves, each with the name of its node."""
-    return tuple(Step(move.pod_class, node) for move, node in of.named(moves))
+    else:
+        simulated = simulate(of, Effort(states=1, orders=effort.orders, moves=effort.moves))
+        simulated = replace(simulated, fewest=len(simulated.witness) or None, states=found.states)
+        orders = [order for column in columns.values() for order in _led_orders(of, column)]
+    return Outlook(**asdict(simulated), worst=_worst(of, orders, columns), exact=found.exact)
 
 
 def _worst(of: ClusterGame, orders: Iterable[Sequence[Move]], columns: Mapping[str, Column]) -> Mapping[str, Worst]:
@@ -98,14 +63,14 @@ def _worst(of: ClusterGame, orders: Iterable[Sequence[Move]], columns: Mapping[s
     worst = dict.fromkeys(columns, Worst("", 0))
     slots = of.nodes.view.slots
     for moves in orders:
-        steps = steps_of(of, moves)
+        named = steps(of, moves)
         for key, column in columns.items():
             held: Counter[int] = Counter()
-            for number, step in enumerate(steps, start=1):
+            for number, step in enumerate(named, start=1):
                 domain = column.of[slots[step.node]]
                 held[domain] += 1
                 if domain >= 0 and held[domain] > worst[key].pods:
-                    worst[key] = Worst(column.values[domain], held[domain], steps[:number])
+                    worst[key] = Worst(column.values[domain], held[domain], named[:number])
     return worst
 
 

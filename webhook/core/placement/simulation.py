@@ -138,7 +138,7 @@ def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int],
     # The search only adds how probable each end is.
     found = search(game, effort.states_of(game) // (_BONUS if decided else 1), tick=tick)
     if found.exact:
-        return _searched(of, wanted, found)
+        return searched(of, found)
     return _sampled(of, wanted, replace(effort, orders=0) if decided else effort, found.states, crossing)
 
 
@@ -148,7 +148,8 @@ def _certain(wanted: int, placed: int) -> Simulation:
     return Simulation(kind, wanted, placed, placed, stuck, placed=(placed,), ends=((placed,),))
 
 
-def _searched(of: ClusterGame, wanted: int, found: Found) -> Simulation:
+def searched(of: ClusterGame, found: Found) -> Simulation:
+    """The outcome of an exact search."""
     game, rollout = of.game, of.game.rollout
     placed = [_placed(game, end) for end in found.ends]
     worst = next((end for end in found.ends if not end.done), None)
@@ -156,12 +157,12 @@ def _searched(of: ClusterGame, wanted: int, found: Found) -> Simulation:
     kind = Outcome.FITS if worst is None else Outcome.STUCK if fits else Outcome.NO_FIT
     return Simulation(
         kind,
-        wanted,
+        sum(each.pods for each in game.pod_classes),
         min(placed),
         max(placed),
         stuck=None if any(each.packs for each in game.classes) and kind is Outcome.STUCK else found.stuck,
         states=found.states,
-        witness=_steps(of, worst.moves) if worst is not None else (),
+        witness=steps(of, worst.moves) if worst is not None else (),
         placed=worst.placed if worst is not None else (),
         ends=tuple(_ends(game, found)),
         skew=None if rollout is None or rollout.turns else worst_skew(game, rollout.new, found.ends),
@@ -199,7 +200,7 @@ def _ends(game: Game, found: Found) -> Mapping[Pods, None]:
 
 def one_order(of: ClusterGame) -> tuple[Step, ...]:
     """One of the orders until no pod finds a node: each goes to an emptiest one."""
-    return _steps(of, _order(of.game, _LEVELLING, _numbers())[1])
+    return steps(of, _order(of.game, _LEVELLING, _numbers())[1])
 
 
 def _placed(game: Game, end: End) -> int:
@@ -207,7 +208,8 @@ def _placed(game: Game, end: End) -> int:
     return sum(pods for number, pods in enumerate(end.placed) if number != old)
 
 
-def _steps(of: ClusterGame, moves: Sequence[Move]) -> tuple[Step, ...]:
+def steps(of: ClusterGame, moves: Sequence[Move]) -> tuple[Step, ...]:
+    """The moves, each with the name of its node."""
     return tuple(Step(move.pod_class, node, gone=move.gone) for move, node in of.named(moves))
 
 
@@ -241,7 +243,7 @@ def _sampled(of: ClusterGame, wanted: int, effort: Effort, states: int, crossing
         stuck=stuck / orders if orders else None,
         sampled=orders,
         states=states,
-        witness=() if worst is None else _steps(of, worst[1]),
+        witness=() if worst is None else steps(of, worst[1]),
         placed=() if worst is None else game.placed(worst[0]),
     )
 
