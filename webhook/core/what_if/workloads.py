@@ -9,17 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from webhook.core.api.types import Pod, TypeMeta
-from webhook.core.coming_pods.missing_pods import in_a_rollout, to_come
+from webhook.core.coming_pods.missing_pods import ToCome, in_a_rollout, to_come
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod, next_pod, problem_of
 from webhook.core.context import Context
 from webhook.core.explain.edit_target import object_title
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.game import Rollout
 from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.text import one_line
 from webhook.core.what_if.refused import refused
@@ -44,16 +43,12 @@ class UnownedPods(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
-class SimulatedWorkload(Struct, frozen=True, kw_only=True):
+class SimulatedWorkload(ToCome, frozen=True, kw_only=True):
     """The pods of one workload that look for a node.
 
     Args:
         stem: What the names of its pods begin with.
-        wanted: The number of all its pods; ``staying`` of them have their node already.
-        names: The names of the pods of each batch. Empty if only the controller will know them.
-        index: The cluster in which they look for a node.
-        rollout: The rolling update, if one is simulated.
-        unknown: Why nothing can be said.
+        wanted: The number of all its pods.
         unadmitted: As in `AdmissionFacts`.
         source: Where the pods come from. None for `UnownedPods`.
     """
@@ -62,12 +57,6 @@ class SimulatedWorkload(Struct, frozen=True, kw_only=True):
     stem: str
     namespace: str
     wanted: int
-    staying: int = 0
-    batches: tuple[PodBatch, ...] = ()
-    names: tuple[tuple[str, ...], ...] = ()
-    index: ReadOnlyIndex
-    rollout: Rollout | None = None
-    unknown: str = ""
     unadmitted: tuple[str, ...] = ()
     source: ReplicatedSource | None = None
 
@@ -113,32 +102,25 @@ def introduce(source: PodSource, index: ClusterIndex) -> None:
 
 def simulated_workload(source: ReplicatedSource, within: Context, *, rollout: bool = False) -> SimulatedWorkload:
     """The pods of a source that look for a node now; with ``rollout`` all of them, step by step."""
-    found = SimulatedWorkload(
-        title=source.title,
-        stem=source.workload.meta.name or source.workload.kind.lower(),
-        namespace=source.namespace,
-        wanted=source.replicas,
-        index=within.cluster,
-        source=source,
-    )
     following = coming_pod(source, within)
-    for error in refused(following):
-        return replace(found, unknown=f"{error.title}: {one_line(error.message)}")
-    if rollout:
+    if errors := refused(following):
+        coming = ToCome(index=within.cluster, unknown=f"{errors[0].title}: {one_line(errors[0].message)}")
+    elif rollout:
         coming = in_a_rollout(source, source.replicas, within)
     else:
         coming = to_come(source, source.replicas, within, following)
     if coming.unknown:
-        return replace(found, unknown=coming.unknown)
-    return replace(
-        found,
-        # More may run than are wanted.
-        staying=min(coming.staying, source.replicas),
-        batches=coming.batches,
-        names=coming.names,
-        index=coming.index,
-        rollout=coming.rollout,
-        unadmitted=following.unknown,
+        coming = ToCome(index=coming.index, unknown=coming.unknown)
+    # More may run than are wanted.
+    coming = replace(coming, staying=min(coming.staying, source.replicas))
+    return SimulatedWorkload(
+        **asdict(coming),
+        title=source.title,
+        stem=source.workload.meta.name or source.workload.kind.lower(),
+        namespace=source.namespace,
+        wanted=source.replicas,
+        unadmitted=() if coming.unknown else following.unknown,
+        source=source,
     )
 
 
