@@ -11,14 +11,15 @@ from webhook.core.explain.explanation import out_text
 from webhook.core.explain.obstacles import grouped
 from webhook.core.index import node_sets
 from webhook.core.placement.making_room import Added
-from webhook.core.placement.simulation import Outcome
+from webhook.core.placement.simulation import Outcome, Verdict
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, one_line, plural
-from webhook.core.what_if.play import WORST_FIRST, Ending, Outcomes, Verdict
+from webhook.core.what_if.play import Ending, Outcomes
 from webhook.core.what_if.run import Answer
 from webhook.core.what_if.suggestions import SuggestedChange
 
 _NAMES = 3
+_WORST_FIRST = (Outcome.NO_FIT, Outcome.STUCK, Outcome.UNKNOWN, Outcome.FITS)
 _ORDER = ", in whatever order"
 
 
@@ -130,7 +131,7 @@ class Simulated(Document, frozen=True):
 def simulated(answers: Sequence[Answer]) -> Simulated:
     """The document of the answers, one for each event."""
     documents = tuple(map(_simulated, answers))
-    worst = min(documents, key=lambda each: WORST_FIRST.index(each.verdict))
+    worst = min(documents, key=lambda each: _WORST_FIRST.index(each.verdict))
     return worst if len(documents) == 1 else replace(worst, events=documents)
 
 

@@ -82,14 +82,19 @@ class Step(Struct, frozen=True):
     gone: bool = False
 
 
-class Simulation(Struct, frozen=True):
-    """What becomes of the pods that look for a node.
+class Verdict(Struct, frozen=True):
+    """How many pods have a node in the end, over all orders. ``fewest`` and ``most`` are None if not proven."""
+
+    outcome: Outcome
+    wanted: int
+    fewest: int | None = None
+    most: int | None = None
+
+
+class Simulation(Verdict, frozen=True):
+    """What becomes of the pods that look for a node. If orders were sampled, ``fewest`` and ``most`` are bounds.
 
     Args:
-        outcome: What all orders come to.
-        wanted: The number of pods to place.
-        fewest: The fewest pods that an order places. A lower bound if orders were sampled, None if not proven.
-        most: The most pods that an order places. An upper bound if orders were sampled, None if not proven.
         stuck: The probability of an end with pods that no node admits, if each step takes one of the waiting pods and
             one of its nodes with equal probability. The share if orders were sampled, None if not known.
         sampled: The number of sampled orders.
@@ -100,10 +105,6 @@ class Simulation(Struct, frozen=True):
         skew: The worst skew of a rolling update (`worst_skew`). None for pods with names, and if not known.
     """
 
-    outcome: Outcome
-    wanted: int
-    fewest: int | None = None
-    most: int | None = None
     stuck: float | None = None
     sampled: int = 0
     states: int = 0

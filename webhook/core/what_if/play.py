@@ -18,20 +18,19 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.overlay import with_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
-from webhook.core.placement.simulation import Effort, Outcome, Simulation, Step, always_fits, one_order, simulate
+from webhook.core.placement.simulation import (
+    Effort,
+    Outcome,
+    Simulation,
+    Step,
+    Verdict,
+    always_fits,
+    one_order,
+    simulate,
+)
 from webhook.core.what_if.workloads import SimulatedWorkload
 
 _FEWEST_TRIALS, _NODES_TRIED = 10, 4_000
-WORST_FIRST = (Outcome.NO_FIT, Outcome.STUCK, Outcome.UNKNOWN, Outcome.FITS)
-
-
-class Verdict(Struct, frozen=True, kw_only=True):
-    """How many pods have a node in the end, including those that stay. None if a number is not proven."""
-
-    outcome: Outcome
-    wanted: int
-    fewest: int | None = None
-    most: int | None = None
 
 
 class Outcomes(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import are_attracted
 from webhook.core.placement.making_room import Added, nodes_to_add, preempted
-from webhook.core.placement.simulation import Effort, Outcome
+from webhook.core.placement.simulation import Effort, Outcome, Verdict
 from webhook.core.policy.capacity import grows
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, plural
@@ -24,7 +24,6 @@ from webhook.core.what_if.forecast import Forecast, forecast
 from webhook.core.what_if.play import (
     Ending,
     Outcomes,
-    Verdict,
     all_fit,
     alone,
     batches_of,

@@ -21,9 +21,9 @@ from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeRow
 from webhook.core.index.overlay import with_nodes
-from webhook.core.placement.simulation import Effort, Outcome
+from webhook.core.placement.simulation import Effort, Outcome, Verdict
 from webhook.core.text import one_line, plural, together
-from webhook.core.what_if.play import Ending, Outcomes, Verdict, all_fit, play, trials_in
+from webhook.core.what_if.play import Ending, Outcomes, all_fit, play, trials_in
 from webhook.core.what_if.workloads import ReplicatedSource, rebuilt, simulated_workload
 from webhook.core.workloads.workload import Strategy, Workload, selector_of, unavailable_of
 
