@@ -1,6 +1,6 @@
 """Writes the schemas of the documents: ``python tests/cli/schemas.py``.
 
-docs/answers.schema.json has those of ``-o json``; webhook/console/api.schema.json has that of the console's what-if.
+docs/answers.schema.json has those of ``-o json``; webhook/console/api.schema.json has those of the console.
 """
 
 import json
@@ -8,19 +8,25 @@ from pathlib import Path
 
 import msgspec
 
-from webhook.answers import document, explained, planned, simulated
+from webhook.answers import document, explained, planned, scanned, simulated
 from webhook.answers.explained import Explained
 from webhook.answers.planned import Planned
+from webhook.answers.scanned import NamedWorkload, WorkloadDocument, WorkloadList
 from webhook.answers.simulated import Simulated
+from webhook.console.shown import Overview
+from webhook.core.scan import scanned as scan_values
+from webhook.core.scan.scanned import PublishedSkew
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = {"explain": Explained, "simulate": Simulated, "plan": Planned}
+SKEW = (NamedWorkload, PublishedSkew)
+OF_CONSOLE = {"overview": Overview, "workloads": WorkloadList, "workload": WorkloadDocument, "whatIf": Simulated}
 PUBLISHED = ROOT / "docs" / "answers.schema.json"
 CONSOLE = ROOT / "webhook" / "console" / "api.schema.json"
 # Other types are of the core: what their docstrings say is for its readers.
 _DESCRIBED = {
     name
-    for module in (document, explained, planned, simulated)
+    for module in (document, explained, planned, scanned, simulated, scan_values)
     for name, value in vars(module).items()
     if getattr(value, "__module__", "") == module.__name__
 }
@@ -40,19 +46,24 @@ def definitions(*types):
 def published():
     return {
         "$schema": _DIALECT,
-        "title": "The documents of explain, simulate and plan with -o json",
-        "description": "One definition for each command. explain and plan print an array if there are several. "
+        "title": "The documents of explain, simulate, plan and skew with -o json",
+        "description": "One definition for each command. explain and plan print an array if there are several, "
+        "skew always does. "
         "Fields may be added; a field that is there keeps its name and meaning.",
         "$defs": {name: {"$ref": f"#/$defs/{of.__name__}"} for name, of in DOCUMENTS.items()}
-        | definitions(*DOCUMENTS.values()),
+        | {"skew": {"allOf": [{"$ref": f"#/$defs/{of.__name__}"} for of in SKEW]}}
+        | definitions(*DOCUMENTS.values(), *SKEW),
     }
 
 
 def console(schema):
-    """The console's schema with the document of what-if."""
-    what_if = {"description": schema["$defs"]["whatIf"]["description"], "$ref": "#/$defs/Simulated"}
-    own = {name: each for name, each in schema["$defs"].items() if not name[0].isupper()}
-    return {**schema, "$defs": own | {"whatIf": what_if} | definitions(Simulated)}
+    """The console's schema with the documents that have a type."""
+    addresses = {
+        name: {"description": schema["$defs"][name]["description"], "$ref": f"#/$defs/{of.__name__}"}
+        for name, of in OF_CONSOLE.items()
+    }
+    others = {name: schema["$defs"][name] for name in ("error", "groups")}
+    return {**schema, "$defs": others | addresses | definitions(*OF_CONSOLE.values())}
 
 
 def text(schema):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.console.words import age, duration, instant, pods, short_names, written
+from webhook.console.words import age, duration, instant, short_names, written
 from webhook.core.scan.scanned import Stranded
 
 
@@ -67,4 +67,4 @@ def test_names_lose_what_all_of_them_begin_with(names, short):
     ],
 )
 def test_how_many_pods_stay_pending(fewest, most, text):
-    assert pods(Stranded(fewest, most)) == text
+    assert Stranded(fewest, most).text("not known") == text

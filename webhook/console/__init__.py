@@ -4,7 +4,6 @@ shown         what a process hands over: the scan, when it was so, how the insta
 query         a URL's parameters, read once and bounded
 pages         scan -> what each page shows: first_screen, listing, workload, groups, heat_map, health
 words         numbers, ages and zones as people read them         rendering   templates -> HTML
-as_json       scan -> the API's documents; api.schema.json promises their shape
 what_if       a change -> `evenspread simulate` in a process of its own, bounded
 app           routes and headers, the only file that knows Flask
 serving       the app on an address      single_file   the first screen as one file that needs nothing else

@@ -7,8 +7,8 @@ import msgspec
 from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException
 
-from webhook.console import as_json
-from webhook.console.pages.first_screen import first_screen
+from webhook.answers.scanned import WorkloadList, scan_document, workload_document
+from webhook.console.pages.first_screen import MOST_WORST, first_screen
 from webhook.console.pages.groups import find_group, group_list, group_page, in_order
 from webhook.console.pages.health import health_page
 from webhook.console.pages.heat_map import heat_map
@@ -16,9 +16,9 @@ from webhook.console.pages.listing import chosen, cut, listing
 from webhook.console.pages.workload import find, workload_page
 from webhook.console.query import read_query
 from webhook.console.rendering import HERE, render
-from webhook.console.shown import Shown, Source
+from webhook.console.shown import Overview, Shown, Source
 from webhook.console.what_if import MOST_NODES, MOST_REPLICAS, Change, NoAnswer, Simulator, outcome, read_change
-from webhook.core.scan.as_values import workload_values
+from webhook.core.groups.status.forms import as_json as status_json
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 
 _HEADERS = {
@@ -68,10 +68,10 @@ def create_console(source: Source, simulator: Simulator | None = None, hosts: fr
         "/health": _health,
     }
     documents: Mapping[str, _View] = {
-        "/api/v1/overview": lambda shown, scan: _json(as_json.overview(shown, scan)),
+        "/api/v1/overview": _overview_document,
         "/api/v1/workloads": _workloads_document,
-        "/api/v1/groups": lambda shown, _: _json(as_json.groups(in_order(shown.groups or ()))),
-        "/api/v1/workload": lambda _, scan: _json(workload_values(_asked(scan))),
+        "/api/v1/groups": _groups_document,
+        "/api/v1/workload": lambda _, scan: _json(workload_document(_asked(scan))),
         "/api/v1/what-if": partial(_what_if_document, simulator),
     }
     for path, view in (*pages.items(), *documents.items()):
@@ -165,7 +165,32 @@ def _simulator(simulator: Simulator | None) -> Simulator:
 
 def _workloads_document(_: Shown, scan: ClusterScan) -> Response:
     query = read_query(request.args)
-    return _json(as_json.workloads(*cut(chosen(scan, query), query)))
+    rows, page = cut(chosen(scan, query), query)
+    workloads = tuple(map(workload_document, rows))
+    return _json(WorkloadList(page=page.number, pages=page.pages, total=page.total, workloads=workloads))
+
+
+def _overview_document(shown: Shown, scan: ClusterScan) -> Response:
+    """The first screen; of the workloads the worst."""
+    overview = Overview(
+        source=shown.source,
+        moment=shown.moment,
+        live=shown.live,
+        health=shown.health,
+        total=len(scan.workloads),
+        above_max_skew=sum(any(skew.above for skew in each.skews) for each in scan.workloads),
+        scan=scan_document(scan, scan.workloads[:MOST_WORST]),
+    )
+    return _json(overview)
+
+
+def _groups_document(shown: Shown, _: ClusterScan) -> Response:
+    """All SpreadGroups; the status is that of the object."""
+    groups = [
+        {"namespace": each.group.meta.namespace, "name": each.group.meta.name, "status": status_json(each.status)}
+        for each in in_order(shown.groups or ())
+    ]
+    return _json({"groups": groups})
 
 
 def _file(content: bytes, kind: str) -> Response:

@@ -1,26 +1,35 @@
 """What a process hands to the pages: what a scan found, when that was so, and how the installation stands."""
 
 from collections.abc import Callable
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct, field
 
+from webhook.answers.scanned import ScanDocument
 from webhook.core.groups.status.forms import Found
-from webhook.core.scan.scanned import ClusterScan
+from webhook.core.scan.scanned import ClusterScan, Count, Published
 
 
-class Health(Struct, frozen=True, kw_only=True):
-    """How the installation stands.
-
-    Shape: None and empty for what the process does not know; ``fault`` is why there is no later scan.
-    ``certificate_days`` are those of our own CA.
-    Unit: ``cluster_age`` is in seconds.
-    """
+class Health(Published, frozen=True, kw_only=True):
+    """The installation; null for what the process does not know."""
 
     ceiling: str
-    defaults_mode: str
-    fault: str = ""
-    cluster_age: float | None = None
-    certificate_days: float | None = None
+    defaults_mode: str = field(name="defaults")
+    cluster_age: float | None = field(default=None, name="clusterAgeSeconds")
+    certificate_days: Annotated[float | None, Meta(description="Until our own CA ends.")] = None
+    fault: Annotated[str, Meta(description="Why the next scan does not get on; empty if it does.")] = ""
+
+
+class Overview(Published, frozen=True):
+    """The first screen."""
+
+    source: Annotated[str, Meta(description="A cluster, or a snapshot file.")]
+    moment: Annotated[str, Meta(description="The time of the scan.")]
+    live: Annotated[bool, Meta(description="Whether later scans will follow.")]
+    health: Health
+    total: Annotated[Count, Meta(description="All workloads.")]
+    above_max_skew: Annotated[Count, Meta(description="Workloads above a maxSkew.")]
+    scan: ScanDocument
 
 
 class Shown(Struct, frozen=True, kw_only=True):

@@ -4,8 +4,6 @@ import itertools
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from webhook.core.scan.scanned import Stranded
-
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
@@ -59,12 +57,3 @@ def _may_cut(name: str, at: int) -> bool:
         return False
     before, after = name[at - 1], name[at]
     return not before.isalnum() or (before.isdigit() != after.isdigit() and after.isalnum())
-
-
-def pods(of: Stranded) -> str:
-    """``3``, ``2 to 5``, ``2 or more``; ``not known`` where nothing is proven."""
-    if of.fewest == of.most:
-        return "not known" if of.fewest is None else f"{of.fewest:,}"
-    if of.most is None:
-        return f"{of.fewest or 0:,} or more"
-    return f"{of.fewest or 0:,} to {of.most:,}"

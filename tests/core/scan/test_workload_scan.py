@@ -3,6 +3,7 @@
 import json
 import time
 
+import msgspec
 import pytest
 from build import constraint, default, policy
 from cli.snapshots import HOSTNAME, ZONE, owned, running, snapshot, waiting
@@ -11,13 +12,13 @@ from manifest import DENY, PLAIN, TODAY, workload
 from msgspec.structs import replace
 from scans import context, lines, scanned, snapshot_of
 
+from webhook.answers.scanned import scan_document
 from webhook.core.context import Context
 from webhook.core.policy.policy import Annotations, Mode
 from webhook.core.scan import smallest_fix, waiting_pods, workload_scan
-from webhook.core.scan.as_values import cluster_values
 from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.scan_context import surroundings
-from webhook.core.scan.scanned import PendingCause, PendingPod
+from webhook.core.scan.scanned import PendingCause, PendingPod, Stranded
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.scheduler.profile import SchedulerProfile
 from webhook.core.workloads.custom_kinds import CONSTRAINTS, EmbeddedKind
@@ -288,11 +289,11 @@ def test_what_a_zone_costs_is_not_known_of_volumes_that_are_to_come():
     spec = {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
     made = web(HARD, kind="StatefulSet", spec=spec)
     found = one("a: a0=1 | b: b0=1", made)
-    assert {(each.gone, each.costs) for each in found.losses} == {((None, None), True)}
+    assert {(each.gone, each.costs) for each in found.losses} == {(Stranded(None, None), True)}
     other = workload("Deployment", "app=web", HARD, meta={"name": "other"}, replicas=4)
     known = next(each for each in scanned(snapshot("a: a0=1 | b: b0=1", made, other)).workloads if each.name == "other")
     totals = scanned(snapshot("a: a0=1 | b: b0=1", made, other)).zones
-    assert [each.gone for each in totals] == [(each.gone.fewest, None) for each in known.losses]
+    assert [each.gone for each in totals] == [Stranded(each.gone.fewest, None) for each in known.losses]
 
 
 def test_of_very_many_domains_those_with_pods_are_listed():
@@ -379,7 +380,7 @@ def test_the_worst_comes_first():
 
 def test_as_json():
     scan = scanned(snapshot("a: a0=1 | b: -b0", web(HARD), WEB_1, of_web("w", since=SINCE)))
-    values = json.loads(json.dumps(cluster_values(scan)))
+    values = json.loads(msgspec.json.encode(scan_document(scan, scan.workloads)))
     found = values["workloads"][0]
     assert values["pending"] == {"spread": 1}
     assert found["pendingPods"] == [{"name": "w", "uid": "uid-w", "since": SINCE, "cause": "spread"}]

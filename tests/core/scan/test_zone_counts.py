@@ -6,9 +6,9 @@ import pytest
 from cli.snapshots import snapshot
 from manifest import PLAIN, TODAY, workload
 
+from webhook.answers.scanned import workload_document
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
-from webhook.core.scan.as_values import workload_values
 from webhook.core.scan.scan_context import surroundings
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.snapshot.open_file import load_snapshot
@@ -29,4 +29,4 @@ def test_the_pods_in_each_zone(tmp_path, state, kind, zones):
     within = surroundings(Context(policy=PLAIN, version=RECORDED, today=TODAY, index=load_snapshot(str(file)).index))
     found = scan_workload(json.dumps(workload(kind, "app=web", "zone hard 1 app=web")).encode(), within)
     assert found.zones == zones
-    assert workload_values(found)["zones"] == zones
+    assert workload_document(found).zones == zones

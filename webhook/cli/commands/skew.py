@@ -5,8 +5,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import click
+import msgspec
 from msgspec import Struct, structs
 
+from webhook.answers.scanned import NamedWorkload, skew_document
 from webhook.cli.cluster_source import ClusterSource, cluster_with_pods
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
@@ -31,7 +33,6 @@ from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.context import Context
 from webhook.core.scan.actual_skew import workload_skews
-from webhook.core.scan.as_values import skew_values
 from webhook.core.scan.domain_text import domain_text
 from webhook.core.scan.representatives import Representatives
 from webhook.core.scan.scan_context import ScanContext, key_of, stands_for, surroundings
@@ -207,5 +208,5 @@ def _row(of: _Standing) -> tuple[str, ...]:
 
 def _shape(of: _Standing) -> Json:
     """The JSON of a constraint."""
-    named = {"namespace": of.namespace, "kind": of.kind, "apiVersion": of.api_version, "name": of.name}
-    return {**named, **skew_values(of.skew)}
+    named = NamedWorkload(namespace=of.namespace, kind=of.kind, api_version=of.api_version, name=of.name)
+    return {**msgspec.to_builtins(named), **msgspec.to_builtins(skew_document(of.skew))}

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from webhook.answers.scanned import skew_document
 from webhook.cli.checking.results import Gap, Row, RunResult, fix, message
-from webhook.core.scan.as_values import skew_values, stranded_values
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload, ZoneLoss
 from webhook.core.yaml_text import block
 from webhook.manifests.reading.manifest import FieldPosition, Manifest
@@ -34,7 +34,7 @@ def _standing(scan: ClusterScan) -> Iterator[dict[str, object]]:
             yield {"rule": "pending-pods", "workload": each.title, **_waiting(each)}
         for skew in each.skews:
             if skew.above:
-                yield {"rule": "actual-skew", "workload": each.title, **skew_values(skew)}
+                yield {"rule": "actual-skew", "workload": each.title, **msgspec.to_builtins(skew_document(skew))}
         if each.would_inject:
             added = {"wouldInject": each.would_inject, "lacking": each.lacking}
             yield {"rule": "defaults-to-inject", "workload": each.title, **added}
@@ -60,9 +60,7 @@ def _loss(loss: ZoneLoss, title: str = "") -> dict[str, object]:
         "rule": "zone-loss-strands-pods",
         **whose,
         "zoneLoss": loss.zone,
-        "pods": loss.wanted,
-        "pendingIfUnreachable": stranded_values(loss.unreachable),
-        "pendingIfGone": stranded_values(loss.gone),
+        **{name: value for name, value in msgspec.to_builtins(loss).items() if name != "zone"},
     }
 
 

@@ -8,8 +8,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
+from webhook.answers.scanned import scan_numbers
 from webhook.cli.checking.results import Row, RunResult, fix, message
-from webhook.core.scan.as_values import summary_values
 from webhook.core.text import one_line
 from webhook.manifests.reading.documents import InputFault
 
@@ -44,7 +44,7 @@ def _properties(result: RunResult) -> Iterator[str]:
     """What stands in the cluster, in numbers: no rule's finding, and so no case."""
     if result.scan is None:
         return
-    values = summary_values(result.scan)
+    values: dict[str, object] = msgspec.to_builtins(scan_numbers(result.scan))
     yield "<properties>\n"
     for name, value in values.items():
         text = str(value) if isinstance(value, int) else msgspec.json.encode(value).decode()

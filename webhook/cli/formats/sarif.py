@@ -11,10 +11,10 @@ from urllib.parse import quote
 import msgspec
 
 from webhook import __version__
+from webhook.answers.scanned import scan_numbers
 from webhook.cli.checking.results import Row, RunResult, fix, message
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import RULES
-from webhook.core.scan.as_values import summary_values
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import STDIN_NAME
 
@@ -35,7 +35,7 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
     }
     if result.scan is not None:
         # What is no rule's finding has no line in a file: numbers for who keeps them.
-        run["properties"] = {"evenspread": summary_values(result.scan)}
+        run["properties"] = {"evenspread": scan_numbers(result.scan)}
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     yield msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"
 

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from webhook.console.pages.summary import Summary, above_text, excess, most_pending, summary, worst_loss, wrongs
+from webhook.console.pages.summary import UNKNOWN, Summary, above_text, excess, summary, worst_loss, wrongs
 from webhook.console.shown import Health, Shown
-from webhook.console.words import age, duration, instant, pods, short_names
+from webhook.console.words import age, duration, instant, short_names
 from webhook.core.scan.scanned import ClusterScan, PendingCause
 from webhook.core.text import one_line, plural
 
@@ -88,8 +88,8 @@ def loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> Tile:
         why = "; ".join(f"{name}: {text}" for name, text in scan.lacks.items() if name in {"nodes", "pods"})
         text = one_line(why) or "fewer than two zones: nodes carry no topology.kubernetes.io/zone, or all the same"
         return Tile(id="zone-loss", title=_LOSS, figure="?", unit="not known", text=text, bad=False)
-    lost = most_pending(worst)
-    shown = sorted(sorted(scan.zones, key=most_pending, reverse=True)[:_MOST_ZONES], key=lambda each: each.zone)
+    lost = worst.most_pending
+    costly = sorted(scan.zones, key=lambda each: each.most_pending, reverse=True)[:_MOST_ZONES]
     return Tile(
         id="zone-loss",
         title=_LOSS,
@@ -98,8 +98,8 @@ def loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> Tile:
         text=f"if it is {one_line(worst.zone)}" if lost else "whichever it is",
         bad=lost > 0,
         rows=tuple(
-            ZoneRow(one_line(shorts.get(each.zone, each.zone), 32), pods(each.unreachable), pods(each.gone))
-            for each in shown
+            ZoneRow(one_line(shorts.get(each.zone, each.zone), 32), *(end.text(UNKNOWN) for end in each.ends))
+            for each in sorted(costly, key=lambda loss: loss.zone)
         ),
     )
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from webhook.console.pages.first_screen import zone_shorts
-from webhook.console.pages.summary import counted_findings, excess, most_pending, summary, worst_loss
+from webhook.console.pages.summary import counted_findings, excess, summary, worst_loss
 from webhook.console.query import Only, Query, Sort, address
 from webhook.console.shown import Shown
 from webhook.console.words import instant
@@ -29,7 +29,7 @@ _ORDERS: Mapping[Sort, Callable[[ScannedWorkload], tuple[object, ...]]] = {
     Sort.PODS: lambda each: (-(each.pods or 0),),
     Sort.PENDING: lambda each: (-each.pending.get(PendingCause.SPREAD, 0), -sum(each.pending.values())),
     Sort.SKEW: lambda each: (-max((excess(skew) for skew in each.skews), default=-(10**9)),),
-    Sort.LOSS: lambda each: (-max(map(most_pending, each.losses), default=0),),
+    Sort.LOSS: lambda each: (-max((loss.most_pending for loss in each.losses), default=0),),
 }
 _COLUMNS = (
     ("Workload", Sort.NAME),
@@ -114,7 +114,7 @@ def _numbers(of: ScannedWorkload) -> dict[str, object]:
     waiting, spread = sum(of.pending.values()), of.pending.get(PendingCause.SPREAD, 0)
     skew = max(of.skews, key=excess, default=None)
     loss = worst_loss(of.losses)
-    lost = 0 if loss is None else most_pending(loss)
+    lost = 0 if loss is None else loss.most_pending
     found = counted_findings(of)
     return {
         "pods": pods_of(of),

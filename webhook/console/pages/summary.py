@@ -19,6 +19,7 @@ from webhook.core.text import constraint_name, one_line, plural
 
 _RANKS = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
 _TOLD = frozenset({Mode.WARN, Mode.DENY})
+UNKNOWN = "not known"
 _NO_FIX = SmallestFix(of="", text="")
 _LONGEST = 400  # characters of a sentence with names from outside
 
@@ -90,8 +91,8 @@ def wrongs(of: ScannedWorkload, moment: datetime | None) -> Iterator[str]:
     for judged in counted_findings(of):
         yield one_line(judged.finding.summary, _LONGEST)
     worst = worst_loss(of.losses)
-    if worst is not None and most_pending(worst):
-        yield f"{plural(most_pending(worst), 'pod')} would stay Pending if zone {one_line(worst.zone)} failed"
+    if worst is not None and worst.most_pending:
+        yield f"{plural(worst.most_pending, 'pod')} would stay Pending if zone {one_line(worst.zone)} failed"
 
 
 def above_text(of: ActualSkew) -> str:
@@ -113,12 +114,7 @@ def excess(of: ActualSkew) -> int:
 
 def worst_loss(losses: tuple[ZoneLoss, ...]) -> ZoneLoss | None:
     """The zone whose failure costs most."""
-    return max(losses, key=most_pending, default=None)
-
-
-def most_pending(loss: ZoneLoss) -> int:
-    """The most pods that would stay Pending, as far as it is known. Unit: pods."""
-    return max(number or 0 for truth in (loss.unreachable, loss.gone) for number in truth)
+    return max(losses, key=lambda each: each.most_pending, default=None)
 
 
 def zone_cells(of: ScannedWorkload, shorts: Mapping[str, str]) -> tuple[ZoneCell, ...]:

@@ -10,9 +10,9 @@ from webhook.console.pages import pictures
 from webhook.console.pages.first_screen import Fact, zone_shorts
 from webhook.console.pages.heat_map import limit_of
 from webhook.console.pages.listing import pods_of
-from webhook.console.pages.summary import summary, wrongs
+from webhook.console.pages.summary import UNKNOWN, summary, wrongs
 from webhook.console.shown import Shown
-from webhook.console.words import age, instant, pods
+from webhook.console.words import age, instant
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
 from webhook.core.scan.domain_text import whose_text
@@ -162,9 +162,9 @@ def _pending(pod: PendingPod, moment: datetime | None) -> dict[str, object]:
 def _loss(of: ZoneLoss) -> dict[str, object]:
     return {
         "zone": one_line(of.zone),
-        "unreachable": pods(of.unreachable),
+        "unreachable": of.unreachable.text(UNKNOWN),
         "unreachable_bad": bool(of.unreachable.most),
-        "gone": pods(of.gone),
+        "gone": of.gone.text(UNKNOWN),
         "gone_bad": bool(of.gone.most),
     }
 

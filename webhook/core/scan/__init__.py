@@ -3,5 +3,4 @@
 surroundings     what all workloads of one slice are scanned in
 workload_scan    one workload -> ScannedWorkload
 cluster_scan     all of them -> ClusterScan, the worst first
-as_values        both as JSON values
 """

@@ -1,10 +1,15 @@
-"""What a scan says of one workload, and of a whole cluster."""
+"""The result of a scan: one workload, and a whole cluster.
+
+`PublishedSkew`, `PublishedWorkload` and `PublishedScan` have the fields that are JSON as they are, under camelCase
+names, which are a promise. The types built on them add what a document has in another form, or not at all
+(`webhook/answers/scanned.py`).
+"""
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct, field
 
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import NotEvaluated
@@ -30,35 +35,53 @@ class PendingCause(StrEnum):
     UNKNOWN = "unknown"
 
 
-class ActualSkew(Struct, frozen=True, kw_only=True):
-    """How the pods of one workload stand, by one constraint that its next pod has.
+Count = Annotated[int, Meta(ge=0)]
 
-    Shape: ``domains`` has every eligible domain, those without a pod at 0; of very many only those that have pods, and
-    ``empty`` is how many more there are. ``outside`` are matching pods on nodes that do not count, by the value that
-    those have, "" for none. ``others`` are those of ``domains`` that belong to other workloads, by domain, never 0.
-    ``own`` are the workload's running pods by the value of their node, "" for none, counted or not; None where they
-    cannot be told from others. ``uncounted`` is how many of these the selector does not match. ``global_minimum`` and
-    ``skew`` are None where no domain is eligible. ``path`` is where the constraint stands in the object; empty for one
-    that is not written there.
-    Unit: pods.
-    """
+
+class Published(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part of the JSON of a scan. Fields may be added; a field that is there keeps its name and meaning."""
+
+
+class PublishedSkew(Published, frozen=True, kw_only=True):
+    """The pods of one workload by the domains of one constraint of its next pod. Unit: pods."""
 
     topology_key: str
     when_unsatisfiable: str
     selector: str
     max_skew: int
-    min_domains: int | None
-    domains: Mapping[str, int]
-    empty: int = 0
-    outside: Mapping[str, int] = {}
-    others: Mapping[str, int] = {}
-    own: Mapping[str, int] | None = None
-    uncounted: int = 0
-    global_minimum: int | None
-    skew: int | None
+    skew: Annotated[int | None, Meta(description="null if no domain is eligible.")]
+    global_minimum: Annotated[int | None, Meta(description="null if no domain is eligible.")]
+    domains: Annotated[
+        Mapping[str, Count],
+        Meta(description="All eligible domains, without a pod at 0. Of very many, only those with pods."),
+    ]
     origin: Origin
+    empty: Annotated[Count, Meta(description="Eligible domains that are not listed.")] = field(
+        default=0, name="emptyDomains"
+    )
+    min_domains: int | None = None
+    outside: Annotated[
+        Mapping[str, Count],
+        Meta(description="Matching pods on nodes that do not count, by the label's value. Empty without the label."),
+    ] = {}
+    others: Annotated[
+        Mapping[str, Count], Meta(description="Pods of other workloads among those of domains, by domain; never 0.")
+    ] = {}
+    own: Annotated[
+        Mapping[str, Count] | None,
+        Meta(
+            description="The workload's running pods, counted or not, by the value of their node. "
+            "null if they cannot be told from others."
+        ),
+    ] = None
+    path: Annotated[str, Meta(description="Where the object has the constraint; empty if it has not.")]
+
+
+class ActualSkew(PublishedSkew, frozen=True, kw_only=True):
+    """A skew with the constraint's ``name`` in messages. The selector does not match the ``uncounted`` own pods."""
+
+    uncounted: int = 0
     name: str
-    path: str
 
     @property
     def eligible(self) -> int:
@@ -87,54 +110,72 @@ class ActualSkew(Struct, frozen=True, kw_only=True):
 
 
 class PendingPod(Struct, frozen=True):
-    """One pod that waits for a node; ``since`` is when it was created, an ISO time."""
+    """A pod without a node."""
 
     name: str
     uid: str
-    since: str
+    since: Annotated[str, Meta(description="When it was created.")]
     cause: PendingCause
 
 
-class Stranded(NamedTuple):
-    """The fewest and the most pods without a node in the end, over all orders; None where that is not known."""
+class Stranded(Struct, frozen=True):
+    """The fewest and the most pods without a node in the end, over all orders. None if unknown."""
 
     fewest: int | None
     most: int | None
 
+    def text(self, unknown: str) -> str:
+        """``3``, ``2 to 5``, ``2 or more``; ``unknown`` if nothing is proven."""
+        if self.fewest == self.most:
+            return unknown if self.fewest is None else f"{self.fewest:,}"
+        if self.most is None:
+            return f"{self.fewest or 0:,} or more"
+        return f"{self.fewest or 0:,} to {self.most:,}"
 
-class ZoneLoss(Struct, frozen=True, kw_only=True):
-    """What the failure of one zone costs a workload, or all of them together.
 
-    Shape: ``wanted`` are all pods that there are to be; pods that wait now are among those that stay Pending. Of all
-    workloads together ``fewest`` leaves out those of which it is not known. ``unreachable`` is while the zone's nodes
-    are still there, ``gone`` after they were deleted.
+class ZoneLoss(Published, frozen=True, kw_only=True):
+    """The cost of one zone's failure, for a workload or for all together. Pods that are Pending now count too.
+
+    The ``fewest`` of all together leaves out workloads with an unknown number.
     """
 
     zone: str
-    wanted: int
-    unreachable: Stranded
-    gone: Stranded
+    wanted: Annotated[Count, Meta(description="All pods that there should be.")] = field(name="pods")
+    unreachable: Annotated[Stranded, Meta(description="While the zone's nodes are still there.")] = field(
+        name="pendingIfUnreachable"
+    )
+    gone: Annotated[Stranded, Meta(description="After the nodes were deleted.")] = field(name="pendingIfGone")
 
     @property
     def costs(self) -> bool:
         """Whether it costs anything, as far as that is known."""
-        return (self.unreachable, self.gone) != (_NONE, _NONE)
+        return self.ends != (_NONE, _NONE)
+
+    @property
+    def ends(self) -> tuple[Stranded, Stranded]:
+        """While the nodes are still there, and after they were deleted."""
+        return self.unreachable, self.gone
+
+    @property
+    def most_pending(self) -> int:
+        """The most pods that would stay Pending, as far as that is known."""
+        return max(pods or 0 for each in self.ends for pods in (each.fewest, each.most))
 
 
 _NONE = Stranded(0, 0)
 
 
 class SmallestFix(Struct, frozen=True, kw_only=True):
-    """The smallest change of an object that helps it.
+    """The smallest change of an object that helps it."""
 
-    Shape: ``of`` is the rule whose finding it fixes, ``pending`` where it is of pods that wait, ``defaults`` where the
-    object could declare what is injected. ``yaml`` is the part of the object as it should be, from its root; empty
-    where it cannot be written so.
-    """
-
-    of: str
+    of: Annotated[
+        str,
+        Meta(description="The rule of the finding; pending for Pending pods; defaults to declare the defaults."),
+    ]
     text: str
-    yaml: str = ""
+    yaml: Annotated[str, Meta(description="The changed part of the object, from its root; empty if there is none.")] = (
+        ""
+    )
 
 
 class ScanFailure(Struct, frozen=True):
@@ -144,40 +185,42 @@ class ScanFailure(Struct, frozen=True):
     error: Exception
 
 
-class ScannedWorkload(Struct, frozen=True, kw_only=True):
-    """What there is to say of one workload.
-
-    Shape: a pod whose controller is in no list stands for all pods of that controller, named by ``stands_for``
-    (``ReplicaSet shop/web-1``), else empty. ``wanted`` is None where the kind has no number, ``pods`` where the
-    workload's cannot be told from others; terminating ones are not among them. ``zones`` has every zone of the cluster,
-    with the pods that run there; none where there are fewer than two. ``pending_pods`` are the oldest.
-    ``would_deny`` are the rules that would refuse the object, if it were created now and nothing but ``off`` lowered
-    what is configured for them. ``would_inject`` are the constraints that the next pod would get if the configured
-    defaults were injected; ``lacking`` are the running pods without any constraint of a workload that would get some.
-    """
+class PublishedWorkload(Published, frozen=True, kw_only=True):
+    """One workload."""
 
     api_version: str
     kind: str
     namespace: str
     name: str
     uid: str
-    stands_for: str = ""
+    stands_for: Annotated[
+        str, Meta(description="The controller whose pods this pod stands for, as ReplicaSet shop/web-1; else empty.")
+    ] = ""
     readable: bool = True
-    wanted: int | None = None
-    pods: int | None = None
-    zones: Mapping[str, int] = {}
-    pending: Mapping[PendingCause, int] = {}
+    wanted: Annotated[int | None, Meta(description="Pods that there should be; null if the kind has no number.")] = None
+    pods: Annotated[
+        int | None, Meta(description="Pods that do not terminate; null if they cannot be told from others.")
+    ] = None
+    zones: Annotated[
+        Mapping[str, Count], Meta(description="Running pods in every zone; empty with fewer than two zones.")
+    ] = {}
+    pending: Mapping[PendingCause, Count] = {}
     pending_since: str = ""
-    pending_pods: tuple[PendingPod, ...] = ()
+    pending_pods: Annotated[tuple[PendingPod, ...], Meta(description="The oldest.")] = ()
+    losses: tuple[ZoneLoss, ...] = field(default=(), name="zoneLosses")
+    would_deny: Annotated[tuple[str, ...], Meta(description="Rules that would reject it with ceiling deny.")] = ()
+    would_inject: Annotated[Count, Meta(description="Constraints that the defaults would give its next pod.")] = 0
+    lacking: Annotated[Count, Meta(description="Running pods without any constraint, if there are such defaults.")] = 0
+    fix: SmallestFix | None = None
+
+
+class ScannedWorkload(PublishedWorkload, frozen=True, kw_only=True):
+    """One workload, with the answers of the rules and the exceptions as they are."""
+
     findings: tuple[Judged, ...] = ()
     not_evaluated: tuple[NotEvaluated, ...] = ()
     failures: tuple[ScanFailure, ...] = ()
     skews: tuple[ActualSkew, ...] = ()
-    losses: tuple[ZoneLoss, ...] = ()
-    would_deny: tuple[str, ...] = ()
-    would_inject: int = 0
-    lacking: int = 0
-    fix: SmallestFix | None = None
 
     @property
     def title(self) -> str:
@@ -196,28 +239,33 @@ class ScannedWorkload(Struct, frozen=True, kw_only=True):
         return min(found, key=lambda each: (each.since, each.name), default=None)
 
 
-class ScanGap(Struct, frozen=True):
-    """A rule that was not evaluated, the missing fact, and for how many objects."""
+class RuleGap(Struct, frozen=True, rename="camel"):
+    """A rule that was not evaluated, and the missing fact."""
 
     rule: str
-    missing: str
-    objects: int
+    missing: str = field(name="notEvaluated")
 
 
-class ClusterScan(Struct, frozen=True, kw_only=True):
-    """What there is to say of a cluster.
+class ScanGap(RuleGap, frozen=True):
+    """A gap, and for how many objects."""
 
-    Shape: ``started`` and ``ended`` are ISO times, empty where nobody asked the time. ``workloads`` are in the order of
-    `worst_first`, ``zones`` has the total of each. ``lacks`` are resources that could not be read, with the reason.
-    ``nodes`` and ``pods`` are numbers; pods without a node are among them.
-    """
+    objects: Count
+
+
+class PublishedScan(Published, frozen=True, kw_only=True):
+    """A whole cluster. Both times are ISO times, or empty."""
 
     started: str = ""
     ended: str = ""
+    nodes: Count = 0
+    pods: Annotated[Count, Meta(description="Pods without a node are among them.")] = 0
+    pending: Annotated[Mapping[PendingCause, Count], Meta(description="Pending pods by cause.")] = {}
+    zones: Annotated[tuple[ZoneLoss, ...], Meta(description="All workloads together.")] = ()
+    gaps: tuple[ScanGap, ...] = field(default=(), name="notEvaluated")
+    lacks: Annotated[Mapping[str, str], Meta(description="Resources that could not be read, and why.")] = {}
+
+
+class ClusterScan(PublishedScan, frozen=True, kw_only=True):
+    """A whole cluster, the workloads in the order of `worst_first`."""
+
     workloads: tuple[ScannedWorkload, ...] = ()
-    zones: tuple[ZoneLoss, ...] = ()
-    gaps: tuple[ScanGap, ...] = ()
-    lacks: Mapping[str, str] = {}
-    nodes: int = 0
-    pods: int = 0
-    pending: Mapping[PendingCause, int] = {}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, columns
 from webhook.core.scan.domain_text import domain_text
-from webhook.core.scan.scanned import ClusterScan, PendingCause, ScannedWorkload, Stranded, ZoneLoss
+from webhook.core.scan.scanned import ClusterScan, PendingCause, ScannedWorkload
 from webhook.core.text import one_line, plural
 
 _MAX_ROWS = 10  # of a table: the page is to be read whole, and -o json has everything
@@ -104,27 +104,14 @@ def _name(of: ScannedWorkload) -> str:
 def _losses(scan: ClusterScan, paint: Paint) -> Iterator[str]:
     """A line for each zone with its total, then the workloads that the failure of one costs most."""
     costly = [(each.title, loss) for each in scan.workloads for loss in each.losses if loss.costs]
-    worst = sorted(costly, key=lambda each: (-_most(each[1]), each[0], each[1].zone))
+    worst = sorted(costly, key=lambda each: (-each[1].most_pending, each[0], each[1].zone))
     named = [(f"{title} ({loss.zone})", loss) for title, loss in worst[:_MAX_ROWS]]
     rows = [*((total.zone, total) for total in scan.zones), *named]
     title = "PENDING IF ONE ZONE FAILS"
     width = max(len(title), *(len(one_line(name, _LONGEST)) for name, _ in rows))
     yield "\n" + paint(f"{title:{width}}  OUT OF REACH          GONE    OF PODS", BOLD) + "\n"
     for name, each in rows:
-        pods = f"{_pods(each.unreachable):>12}  {_pods(each.gone):>12}  {each.wanted:9,}"
+        pods = f"{each.unreachable.text('unknown'):>12}  {each.gone.text('unknown'):>12}  {each.wanted:9,}"
         yield f"{one_line(name, _LONGEST):{width}}  {pods}\n"
     if len(worst) > _MAX_ROWS:
         yield paint(f"and {len(worst) - _MAX_ROWS:,} more", DIM) + "\n"
-
-
-def _most(loss: ZoneLoss) -> int:
-    return max(pods or 0 for truth in (loss.unreachable, loss.gone) for pods in truth)
-
-
-def _pods(pending: Stranded) -> str:
-    """``3``, ``2 to 5``, ``2 or more``; ``unknown`` where nothing is proven."""
-    if pending.fewest == pending.most:
-        return "unknown" if pending.fewest is None else f"{pending.fewest:,}"
-    if pending.most is None:
-        return f"{pending.fewest or 0:,} or more"
-    return f"{pending.fewest or 0:,} to {pending.most:,}"

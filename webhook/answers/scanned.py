@@ -1,0 +1,159 @@
+"""The documents of a scan: the console's API, and what ``evenspread audit`` and ``evenspread skew`` print of it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, TypeVar
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from webhook.answers.document import Document
+from webhook.core.policy.policy import Mode
+from webhook.core.review.judging import Judged
+from webhook.core.rules.frame.rule import Severity
+from webhook.core.scan.scanned import (
+    ActualSkew,
+    ClusterScan,
+    Count,
+    PendingCause,
+    PublishedScan,
+    PublishedSkew,
+    PublishedWorkload,
+    RuleGap,
+    ScannedWorkload,
+    ZoneLoss,
+)
+from webhook.core.text import one_line
+
+_MOST_CHARS = 4096  # of one text from outside; a field of an object can have megabytes
+_Part = TypeVar("_Part", bound=Struct)
+
+
+class WorkloadFinding(Document, frozen=True):
+    """A finding. ``configured`` is the mode without the ceiling, ``waived`` the reason for a lower mode."""
+
+    rule: str
+    mode: Mode
+    configured: Mode
+    severity: Severity
+    path: str
+    message: str
+    fix: str
+    waived: str
+
+
+class Failure(Document, frozen=True):
+    """A fault of evenspread itself: the part of the scan, and the type of the exception."""
+
+    part: str
+    error: str
+
+
+class WorkloadDocument(PublishedWorkload, frozen=True, kw_only=True):
+    """One workload."""
+
+    findings: tuple[WorkloadFinding, ...]
+    not_evaluated: tuple[RuleGap, ...]
+    failures: tuple[Failure, ...]
+    skews: tuple[PublishedSkew, ...]
+
+
+class ScanDocument(PublishedScan, frozen=True, kw_only=True):
+    """A whole cluster."""
+
+    workloads: Annotated[tuple[WorkloadDocument, ...], Meta(description="The worst, at most ten.")]
+
+
+class WorkloadList(Document, frozen=True):
+    """A page of the list of workloads."""
+
+    page: Annotated[int, Meta(ge=1)]
+    pages: Annotated[int, Meta(ge=1)]
+    total: Count
+    workloads: tuple[WorkloadDocument, ...]
+
+
+class NamedWorkload(Document, frozen=True):
+    """The workload of an entry of ``evenspread skew``, which has the fields of its skew too."""
+
+    namespace: str
+    kind: str
+    api_version: str
+    name: str
+
+
+class AboveMaxSkew(Document, frozen=True):
+    """Constraints above maxSkew."""
+
+    hard: Count
+    soft: Count
+
+
+class ScanNumbers(Document, frozen=True):
+    """A scan in numbers."""
+
+    nodes: Count
+    pods: Count
+    pending: dict[PendingCause, Count]
+    above_max_skew: AboveMaxSkew
+    zones: tuple[ZoneLoss, ...]
+    would_deny: Annotated[Count, Meta(description="Workloads that ceiling deny would reject.")]
+    would_inject: Annotated[Count, Meta(description="Workloads that would get the defaults.")]
+    lacking: Annotated[Count, Meta(description="Running pods without the defaults.")]
+
+
+def scan_document(scan: ClusterScan, workloads: Iterable[ScannedWorkload]) -> ScanDocument:
+    """The scan with these of its workloads."""
+    gaps = tuple(replace(each, missing=one_line(each.missing)) for each in scan.gaps)
+    return _with_fields_of(scan, ScanDocument, gaps=gaps, workloads=tuple(map(workload_document, workloads)))
+
+
+def workload_document(of: ScannedWorkload) -> WorkloadDocument:
+    """The document of one workload."""
+    return _with_fields_of(
+        of,
+        WorkloadDocument,
+        findings=tuple(map(_finding, of.findings)),
+        not_evaluated=tuple(RuleGap(each.rule, one_line(each.missing)) for each in of.not_evaluated),
+        failures=tuple(Failure(part=each.part, error=type(each.error).__name__) for each in of.failures),
+        skews=tuple(map(skew_document, of.skews)),
+    )
+
+
+def skew_document(of: ActualSkew) -> PublishedSkew:
+    """The published part of a skew."""
+    return _with_fields_of(of, PublishedSkew)
+
+
+def scan_numbers(scan: ClusterScan) -> ScanNumbers:
+    """The scan in numbers."""
+    workloads: Sequence[ScannedWorkload] = scan.workloads
+    above = [skew.hard for each in workloads for skew in each.skews if skew.above]
+    return ScanNumbers(
+        nodes=scan.nodes,
+        pods=scan.pods,
+        pending=dict(scan.pending),
+        above_max_skew=AboveMaxSkew(hard=sum(above), soft=len(above) - sum(above)),
+        zones=scan.zones,
+        would_deny=sum(bool(each.would_deny) for each in workloads),
+        would_inject=sum(bool(each.would_inject) for each in workloads),
+        lacking=sum(each.lacking for each in workloads),
+    )
+
+
+def _finding(of: Judged) -> WorkloadFinding:
+    finding = of.finding
+    return WorkloadFinding(
+        rule=finding.rule,
+        mode=of.mode,
+        configured=of.configured,
+        severity=of.severity,
+        path=finding.path,
+        message=one_line(finding.summary, _MOST_CHARS),
+        fix=one_line(finding.fix or finding.remedy, _MOST_CHARS),
+        waived=of.waived,
+    )
+
+
+def _with_fields_of(of: Struct, into: type[_Part], **others: object) -> _Part:
+    """A value of the type: these fields, and all others as the value has them."""
+    return into(**{name: getattr(of, name) for name in into.__struct_fields__ if name not in others}, **others)
