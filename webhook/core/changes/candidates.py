@@ -1,8 +1,8 @@
-"""The changes of constraints that may help pods that do not fit, smallest first, each tried before it is offered.
+"""Changes of constraints that may help pods that do not fit, smallest first, each tried before it is offered.
 
-- For one pod (`pod_fixes`): its filters run again with the change, and leave a node. The pods after it may still wait.
-- For all pods of a workload (`Candidates`): the caller tries each change with all pods, since what helps one pod need
-  not help all. Nor is looser always better: a larger maxSkew can open a new way to get stuck.
+- For one pod (`pod_fixes`): its filters run again and leave a node. The pods after it may still wait.
+- For all pods of a workload (`Candidates`): the caller tries each change with all pods. Looser is not always better: a
+  larger maxSkew can open a new way to get stuck.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -75,10 +75,9 @@ class Candidates(Struct, frozen=True, kw_only=True):
     first: Sequence[Changes] = ()
 
     def that_help(self, fits: Callable[[Changes], bool]) -> Iterator[Changes]:
-        """The changes with which all pods fit: those that keep the pods spread, and then those that do not.
+        """The changes with which all pods fit: first those that keep the pods spread.
 
-        Of a field only the first value that helps. Two together, or all constraints at once, only where one alone does
-        not help.
+        Of each field the first value that helps. Two changes, or all constraints, only if one alone does not help.
         """
         small = [*self._small()]
         pairs = (pair for pair in combinations(small, 2) if self.pairs and pair[0].at != pair[1].at)
@@ -154,8 +153,8 @@ def changed(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
 def pod_fixes(problem: Problem, narrowing: Narrowing | None = None, *, well_known: bool = False) -> Iterator[PodFix]:
     """Fixes for a pod that no node admits, smallest first; none if only a change of the cluster helps.
 
-    First the correction of misspelt keys, with one of the other changes if need be. Then changes of one constraint; if
-    none of these helps, the same change of all constraints. Each is tried when it is taken from the iterator.
+    Misspelt keys come first, with another change if necessary. Then one constraint, then the same change in all. The
+    iterator tries each fix when you take it.
 
     Args:
         problem: The pod and the cluster.

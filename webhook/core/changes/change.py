@@ -82,10 +82,7 @@ def template_with(template: Template, changes: Iterable[Change]) -> Template:
 
 
 def hard_after(constraint: Constraint, index: int, changes: Iterable[Change]) -> Constraint | None:
-    """A hard constraint as the scheduler has it, after the changes; None if it is soft or removed.
-
-    The changes are of fields other than selectors, so that the pods that match stay the same.
-    """
+    """A hard constraint of the scheduler after changes of other fields than selectors; None if soft or removed."""
     own = [each for each in changes if each.index == index]
     if any(each.softens for each in own):
         return None

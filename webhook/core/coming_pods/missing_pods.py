@@ -1,11 +1,10 @@
-"""The pods of one template that look for a node: as its controller makes them, beside those that run.
+"""The pods of one template that look for a node, beside running ones.
 
-    to_come         those that are missing; the others stay where they are
-    all_anew        all of them, as if none ran
-    in_a_rollout    those of a new revision, which replace the running ones
+    to_come         missing pods, Pending ones included
+    all_anew        all pods, as if none ran
+    in_a_rollout    pods of a new revision, which replace the running ones
 
-A StatefulSet's pods come one after the other, unless its podManagementPolicy is Parallel; those with volumes in one
-place only go there. Pods of a Deployment that wait are among the missing.
+Pods of a StatefulSet come in turn, unless podManagementPolicy is Parallel. Bound volumes pin them to their nodes.
 """
 
 from collections import Counter
@@ -33,10 +32,15 @@ _UNKNOWN_STEPS = "in which steps its controller replaces pods"
 
 
 class ToCome(Struct, frozen=True, kw_only=True):
-    """Pods that look for a node, and the cluster in which they do.
+    """Pods that look for a node, and their cluster.
 
-    Shape: ``staying`` of the workload's pods keep theirs. ``names`` are those of the pods of each batch in turn, empty
-    where only their controller knows. ``unknown`` says in words why nothing can be said; empty where something can.
+    Args:
+        index: The cluster.
+        batches: Equal pods.
+        staying: How many pods of the workload keep their nodes.
+        names: By batch; empty if only the controller knows them.
+        rollout: What a rolling update allows.
+        unknown: Why the pods are unknown; empty if they are known.
     """
 
     index: ReadOnlyIndex
@@ -77,11 +81,10 @@ def all_anew(source: PodSource, replicas: int, within: Context) -> ToCome:
 
 
 def in_a_rollout(source: PodSource, replicas: int, within: Context) -> ToCome:
-    """All pods made anew, while those that run are deleted one by one.
+    """All pods made anew, while the running ones, taken for an earlier revision, are deleted.
 
-    Shape: pods that run are taken for pods of this template, in an earlier revision. Those of a StatefulSet are
-    replaced under their names, the highest ordinal first, down to the partition. With the strategy Recreate all old
-    pods are gone before the first new one is made.
+    A StatefulSet replaces pods under their names, from the highest ordinal down to the partition. Recreate deletes all
+    pods first.
     Source: deployment/rolling.go ``rolloutRolling``; deployment/recreate.go ``rolloutRecreate``.
     """
     workload, own, index = source.workload, source.own, within.cluster

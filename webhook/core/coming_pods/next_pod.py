@@ -1,7 +1,7 @@
-"""The next pod that a controller makes of a template, as the scheduler would get it.
+"""The next pod that a controller makes of a template, as the scheduler gets it.
 
     PodSource -> next_pod        -> NextPod       labels, name and owners as the controller gives them
-    pod       -> after_admission -> AdmittedPod   with the constraints that injection adds, and what kube-apiserver adds
+    pod       -> after_admission -> AdmittedPod   with injected constraints and kube-apiserver's additions
     PodSource -> coming_pod      -> ComingPod     both
 
 Quota and other webhooks are not applied.
@@ -54,10 +54,11 @@ _MOST_ORDINALS = 256  # of a StatefulSet, whose pods are looked up by name
 
 
 class PodSource(Struct, frozen=True, kw_only=True):
-    """What a controller makes pods of: one template of a workload, and where it makes them.
+    """One template of a workload, of which a controller makes pods.
 
-    Shape: ``own`` selects the workload's pods in every revision, None where that is not known. ``applied`` says that
-    the workload is in the cluster as it is; a manifest is taken for a new revision.
+    Args:
+        own: Selects the workload's pods in every revision; None if unknown.
+        applied: Whether the cluster has the workload as it is. A manifest is a new revision.
     """
 
     workload: Workload
@@ -68,20 +69,14 @@ class PodSource(Struct, frozen=True, kw_only=True):
 
 
 class NextPod(Struct, frozen=True, kw_only=True):
-    """A pod as its controller sends it.
-
-    Shape: ``owners`` are the controllers above it, which may not exist yet.
-    """
+    """A pod as its controller sends it, and the controllers above it, which may not exist yet."""
 
     template: PodTemplate
     owners: tuple[Owner, ...] = ()
 
 
 class AdmittedPod(Struct, frozen=True):
-    """A pod as the scheduler gets it; ``injected`` is what was injected, or why nothing was.
-
-    Shape: ``unknown`` as in `AdmissionFacts`.
-    """
+    """A pod as the scheduler gets it, its injection or why there is none; ``unknown`` as in `AdmissionFacts`."""
 
     pod: Pod
     injected: Injection | Skip | None
@@ -89,10 +84,7 @@ class AdmittedPod(Struct, frozen=True):
 
 
 class ComingPod(AdmittedPod, frozen=True, kw_only=True, dict=True):
-    """The next pod of a source.
-
-    Shape: ``sent`` is the pod as its controller sends it. The cluster of ``within`` has the pod's owners.
-    """
+    """The next pod of a source, also as it was ``sent``; the cluster of ``within`` has its owners."""
 
     source: PodSource
     sent: PodTemplate
@@ -113,10 +105,13 @@ def coming_pod(source: PodSource, within: Context, *, posted: bool = True) -> Co
 
 
 def after_admission(template: PodTemplate, namespace: str, within: Context, *, posted: bool = True) -> AdmittedPod:
-    """The pod after a create request that this webhook has seen.
+    """The pod after a create request.
 
-    Shape: ``injected`` is None if the configuration does not inject. ``posted=False`` is for a pod that has passed this
-    webhook and kube-apiserver's own admission already.
+    Args:
+        template: The pod as it is sent.
+        namespace: The namespace of the request.
+        within: Policy and cluster.
+        posted: Whether it passes admission now. If not, it has passed it already.
     """
     meta, spec, injected = template.meta, template.pod_spec, None
     policy, index, version = within.policy, within.cluster, within.version

@@ -1,10 +1,7 @@
-"""Hard constraints that cannot be met now become soft for one pod, where its author or the policy asks for that.
+"""Soften hard constraints that no node can meet now, for one pod, if its author or the policy wants that.
 
-    pod, the constraints that it gets -> fall_back -> Fallback     what gives way, and the JSON Patch
-
-A constraint that gives way becomes ScheduleAnyway and loses its minDomains, which kube-apiserver takes on hard ones
-only; where the pod has a soft one of the same key already, the hard one goes. The pod says so in an annotation, which
-also keeps a second pass from changing anything.
+A softened constraint loses minDomains, which kube-apiserver allows on hard ones only. Beside a soft constraint of the
+same key, it is removed. An annotation records both and keeps a second pass from changing anything.
 """
 
 from collections.abc import Sequence
@@ -32,10 +29,7 @@ _RECORD = "{"  # what a record begins with, and no wish
 
 
 class FallbackRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The content of the annotation ``evenspread.io/fallback``: the topology keys of hard constraints that gave way.
-
-    Shape: ``softened`` are ScheduleAnyway now; ``removed`` stood beside a soft constraint of the same key.
-    """
+    """The annotation ``evenspread.io/fallback``: topology keys of softened, and of removed constraints."""
 
     softened: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -60,10 +54,16 @@ def is_wanted(pod: PodTemplate, policy: Policy) -> bool:
 
 
 def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injection | None = None) -> Fallback | None:
-    """The fewest hard constraints that have to give way for some node to admit the pod; None if none has to, or helps.
+    """Soften as few hard constraints as possible, until some node admits the pod.
 
-    Shape: ``pod`` is as it was sent, and ``injected`` what it gets besides. None too where a node may be added, or
-    preemption makes room: then the pod need not wait for long.
+    Args:
+        pod: As it was sent.
+        namespace: The namespace of the request.
+        within: Policy and cluster.
+        injected: Its injected constraints.
+
+    Returns:
+        None if the pod fits, if nothing helps, and if new nodes or preemption make room soon.
     """
     constraints = pod.pod_spec.constraints if injected is None else injected.constraints
     hard = [place for place, each in enumerate(constraints) if each.hard]

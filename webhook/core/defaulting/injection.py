@@ -1,9 +1,9 @@
-"""The constraints that a pod without any gets, and the JSON Patch that adds them.
+"""The default constraints of a pod without constraints, and the JSON Patch that adds them.
 
     pod -> owner -> replicas -> override or defaults -> hard or soft -> deduced selector -> patch
 
-As in kube-scheduler, a pod with a constraint of its own gets no defaults. The patch only adds, to the object as it was
-sent, so that it always applies; on the patched pod, a second pass finds constraints and adds nothing.
+As in kube-scheduler, a pod with a constraint of its own gets none. The patch only adds, so that it always applies. A
+second pass finds constraints and adds nothing.
 
 Source: kube-scheduler podtopologyspread/common.go buildDefaultConstraints; controllers' labels in apps/v1, batch/v1.
 """
@@ -95,11 +95,16 @@ class Skip(Struct, frozen=True, gc=False):
 
 
 class InjectionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The content of the annotation ``evenspread.io/injected``.
+    """The annotation ``evenspread.io/injected``.
 
-    Shape: ``revision`` identifies the defaults in force, or the plan of the SpreadGroup ``group``, which may bring a
-    ``pin`` too, what it asks of nodes, and ``apart``, terms of anti-affinity. ``filled`` are the indices of the pod's
-    own constraints that got a selector; then ``constraints`` is empty.
+    Args:
+        revision: Of the defaults in force, or of the plan of the SpreadGroup ``group``.
+        override: The override in force.
+        constraints: The injected constraints.
+        filled: Indices of own constraints that got a selector; then ``constraints`` is empty.
+        group: The SpreadGroup.
+        pin: The plan's requirement of nodes.
+        apart: The plan's terms of anti-affinity.
     """
 
     revision: str
@@ -112,10 +117,7 @@ class InjectionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Injection(Struct, frozen=True, kw_only=True):
-    """The constraints that a pod gets.
-
-    Shape: ``constraints`` are all constraints of the pod afterwards. ``patch`` is empty unless the mode is ``inject``.
-    """
+    """All constraints of the pod afterwards; ``patch`` is empty unless the mode is ``inject``."""
 
     constraints: tuple[SpreadConstraint, ...]
     record: InjectionRecord
@@ -247,11 +249,7 @@ def _defaults(
 def _decided(
     wanted: tuple[DefaultConstraint, ...], pod: PodTemplate, policy: Policy, index: ReadOnlyIndex
 ) -> Iterator[SpreadConstraint]:
-    """The constraints with hard or soft decided.
-
-    Kubernetes allows one constraint for a key and whenUnsatisfiable; of two that become equal, the one that was written
-    so stays.
-    """
+    """Decide hard or soft. Of two constraints that become equal, the one without ``hardWhenDomains`` stays."""
     written = {default.constraint.identity for default in wanted if default.hard_when_domains is None}
     decided: set[tuple[str | None, str | None]] = set()
     for default in wanted:
@@ -338,13 +336,13 @@ def _with_record(
 
 
 def injected_into(pod: PodTemplate) -> tuple[SpreadConstraint, ...]:
-    """The constraints that a pod says were injected; those that it brought, and that got a selector, are not."""
+    """The constraints that a pod's annotation names as injected."""
     record = record_of(pod)
     return () if record is None else record.constraints
 
 
 def record_of(pod: PodTemplate) -> InjectionRecord | None:
-    """What a pod, or a template, says was injected; None where it says nothing that can be read."""
+    """The injection record in a pod's or template's annotations; None if absent or unreadable."""
     text = (pod.meta.annotations or {}).get(INJECTED_ANNOTATION)
     if text is None:
         return None

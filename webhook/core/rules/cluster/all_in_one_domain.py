@@ -154,7 +154,7 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyI
 
 
 def _one_domain(column: Column, counts: Counts) -> str | None:
-    """The domain that holds all pods; None where there are two, or a node that lacks the key or is gone."""
+    """The domain of all pods; None for two domains, a node without the key, or a deleted node."""
     first = -1
     for slot in counts:
         number = column.of[slot] if slot < len(column.of) else -1
@@ -171,10 +171,9 @@ def _wanted_together(template: Template) -> frozenset[str]:
 
 
 def _help(template: Template, away: Away, own: Selector, subject: Subject, anew: Problem) -> Help | None:
-    """What would take the pods apart, as a warning says it and as it is done; None where that is not shown.
+    """The change that takes the pods apart, as a warning and in full; None if unproven.
 
-    A constraint that counts others as well is content with them in the other domains, and so would a restart be. A
-    hard one that lets all of the pods stand in one domain may put them there again.
+    A restart does not help if a constraint counts pods of others too, or if its maxSkew allows all pods in one domain.
     """
     over = [each for each in subject.placed if each.template is template and each.constraint.topology_key == away.key]
     labels = template.template.labels

@@ -156,7 +156,7 @@ def _terms(constraint: SpreadConstraint) -> _Terms:
 
 
 def _group(mine: list[Placed], subject: Subject, index: ReadOnlyIndex) -> Iterator[_Differing]:
-    """The workloads that these constraints count, and that count these pods; each with its terms after ours."""
+    """Workloads that these constraints count and that count these pods, with the terms of both."""
     labels, late = mine[0].template.template.labels, partial(may_be_added, subject.workload, in_template=False)
     # None where a label that is added later decides.
     selectors = {
@@ -205,10 +205,7 @@ def _counts(constraint: SpreadConstraint, other: Declared, labels: Mapping[str, 
 
 
 def _unsure(constraints: Iterable[SpreadConstraint], labels: Mapping[str, str], late: _Late) -> frozenset[str]:
-    """The topology keys of constraints that may count the other workload, or not: a label that is added later decides.
-
-    Shape: without those that count one revision, and so no other workload.
-    """
+    """The topology keys of constraints whose pods depend on a late label, without those that count one revision."""
     found = ((each.topology_key or "", {*late_keys(each, labels, late)}) for each in constraints)
     return frozenset(key for key, keys in found if keys and OWN_LABELS.isdisjoint(keys))
 

@@ -173,10 +173,7 @@ def _lost_keys(template: Template, subject: Subject) -> list[str]:
 
 
 def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix:
-    """The scheduler's own defaults, written into the template; they count what the workload's own selector does.
-
-    Shape: without edits where a node lacks the key, or where no selector is known that counts these pods.
-    """
+    """Add the scheduler's defaults to the template. No edits if a node lacks the key, or no selector fits."""
     declared, labels = template.template.pod_spec.constraints, template.template.labels
     first, own = declared[0], subject.workload.selector
     selector = own if counts_itself(SpreadConstraint(label_selector=own), labels) else first.selector
@@ -255,10 +252,7 @@ def _counted(constraint: SpreadConstraint) -> tuple[object, ...]:
 
 
 def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
-    """Whether no rule of this family would miss the constraint, and it does not keep pods off nodes without the key.
-
-    Shape: ``idle`` is how many constraints have no effect; without this one there have to be fewer.
-    """
+    """Whether removal causes no finding of this file and opens no node; ``idle`` counts idle constraints."""
     if placed.constraint.hard and not _is_everywhere(placed.constraint.topology_key or "", subject):
         return False
     template = placed.template
@@ -301,7 +295,7 @@ def _on_its_node(placed: Placed, subject: Subject) -> _Why | None:
 
 
 def _has_the_key(placed: Placed, subject: Subject) -> bool:
-    """Whether all nodes on which a DaemonSet has a pod have the key; its pods tolerate what happens to nodes."""
+    """Whether all nodes of a DaemonSet's pods have the key."""
     key, view = placed.constraint.topology_key or "", subject.nodes
     if _is_everywhere(key, subject):
         return True
@@ -314,10 +308,9 @@ def _has_the_key(placed: Placed, subject: Subject) -> bool:
 
 
 def _single_domains(subject: Subject) -> Mapping[int, _Why]:
-    """Of which constraints, by their place, all nodes that pods may use are one domain: none is ever ahead of another.
+    """By index: constraints whose usable nodes are all in one domain, so that no domain is ahead of another.
 
-    Shape: a usable node outside of all domains would be worse than the rest; then the constraint has an effect. Beside
-    other constraints every node has to have the key, since they count no node without it.
+    A usable node outside all domains gives it an effect. Beside other constraints, every node needs the key.
     """
     if (view := subject.nodes) is None or grows(subject.policy, view):
         return {}

@@ -188,10 +188,7 @@ def _on_counting_nodes(counts: Counts, alike: list[Placed], subject: Subject) ->
 
 
 def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, bool, Selector], list[Placed]]:
-    """The constraints by what they count, which is mostly the same over all keys; without those of one revision.
-
-    Shape: the key is the template's path, whether labels decide that are added later, and the selector.
-    """
+    """Group constraints by template path, late labels and selector; those that count one revision are left out."""
     alike: dict[tuple[str, bool, Selector], list[Placed]] = {}
     added = partial(may_be_added, workload, in_template=False)
     for placed in counting:
@@ -260,10 +257,7 @@ def _exclude(one: Selector, other: Selector) -> bool:
 
 
 def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], others: list[_Other]) -> Finding:
-    """What is said of constraints that count the same pods.
-
-    Unit: ``numbers`` are the pods of others that they select, and those of them on nodes that count.
-    """
+    """The finding about equal selectors; ``numbers`` are the pods of others, and those of them on counting nodes."""
     first, (pods, within) = alike[0], numbers
     told = subject.policy.messages.count_others(offline=subject.offline)
     others_said = _named(pods, others, subject) if told else "pods of other workloads"
@@ -308,10 +302,9 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
 
 
 def _next_pods(placed: Placed, subject: Subject, index: ReadOnlyIndex) -> Iterator[Pod]:
-    """The next pod of a new revision, and of the present one where that is counted apart; none where it is not known.
+    """The next pod of a new revision, and of the present one if it is counted apart.
 
-    Shape: as the scheduler gets it. What volumes a StatefulSet's controller gives it, and which node a DaemonSet's, is
-    not known here.
+    None for StatefulSets with volumes and DaemonSets: their controllers decide too much.
     """
     workload, template, policy = subject.workload, placed.template, subject.policy
     if workload.claims is not None or workload.traits.on_every_node:
@@ -332,10 +325,7 @@ def _next_pods(placed: Placed, subject: Subject, index: ReadOnlyIndex) -> Iterat
 def _numbers(
     pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other], index: ReadOnlyIndex
 ) -> tuple[int, int] | None:
-    """How many nodes the pod may go to, beside these pods of others and without them; None where they are the same.
-
-    Shape: None too where nothing is proven. They are taken from all constraints that count them.
-    """
+    """How many nodes admit the pod, with and without the pods of others; None if equal or unproven."""
     own, namespace, problem = subject.own_selector, pod.meta.namespace, problem_of(pod, subject.context.beside(index))
     number = sum(each.hard for each in placed.template.template.pod_spec.constraints[: placed.index])
     if own is None or problem.hard.error or number >= len(problem.hard.constraints):

@@ -1,7 +1,4 @@
-"""What kube-apiserver says of the field, as rules: each of its errors gets the id of the rule that it belongs to.
-
-Source: `validation` words the errors, `decoding` the refusal of a wrong type.
-"""
+"""Errors of kube-apiserver as rules. Source: `validation` words the errors, `decoding` the refusal of a wrong type."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -107,10 +104,7 @@ def _finding(broken: Broken) -> Finding:
 def wrong_type(
     error: DecodeError, value: Callable[[], object], as_written: Callable[[str], str] = lambda _path: ""
 ) -> Finding:
-    """An object that does not fit the API's types, in kube-apiserver's words.
-
-    Shape: ``value`` and ``as_written`` are those of `api_errors.fitting`.
-    """
+    """Word a refused value as kube-apiserver does; ``value`` and ``as_written`` as in `api_errors.fitting`."""
     try:
         fix = fitting(error.path, error.text, value, as_written)
     except DecodeError:

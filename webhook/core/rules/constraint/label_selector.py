@@ -1,7 +1,6 @@
-"""Rules about labelSelector: which pods a constraint counts.
+"""Rules about labelSelector: a constraint spreads a workload only if it counts the workload's own pods.
 
-A constraint spreads a workload only if it counts the workload's own pods. That is decided for each requirement by the
-labels that the pods will have; a requirement on a label that is added later stays undecided.
+Each requirement is compared with the labels of the coming pods. Labels added later leave it undecided.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,16 +1,15 @@
 """Rules about matchLabelKeys: which revision of the pods a constraint counts.
 
-During a rolling update the old and the new pods stand side by side, and a selector without a revision label counts
-both. The old ones then leave in any order, so that the new ones can end uneven:
+Without a revision label, the selector counts old and new pods together during a rolling update. The old pods leave in
+any order, and the new ones can end uneven:
 
     most in one domain, a:    D * a - (D - 1) * maxSkew <= replicas + surge, and
                               a - (least in another, x) <= maxSkew + min(surge, most old pods in a domain)
     worst final skew:         a - x, where the other domains hold the rest
 
-It holds as long as the scheduler hears of deletions before the next pod comes; where it is late, more is possible. How
-often a rollout of the default strategy ends beyond maxSkew was counted on a real control plane (`SEEN`).
+A scheduler that hears of deletions late can exceed the bound. `SEEN` has the rollouts measured on a real cluster.
 
-Source: kubernetes/kubernetes #98215, #105661; the closed form is compared with an exhaustive search in the tests.
+Source: kubernetes/kubernetes #98215, #105661; a test compares the closed form with an exhaustive search.
 """
 
 from collections.abc import Iterator, Mapping
@@ -249,9 +248,9 @@ def _is_counted(placed: Placed, subject: Subject) -> bool:
 
 
 def _domains(placed: Placed, subject: Subject) -> tuple[int, ...] | None:
-    """How many domains count: from the cluster; what is usual of zones where there is none, and None of other keys.
+    """Possible numbers of eligible domains: of the cluster, else the usual numbers of zones; None if unknown.
 
-    Shape: empty where one of them has no node for the pods, which holds the others down.
+    Empty if a domain has no open node: it holds the others down.
     """
     key = placed.constraint.topology_key or ""
     if subject.index is None or subject.index.lacks("nodes"):

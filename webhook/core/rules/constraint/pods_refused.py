@@ -1,7 +1,4 @@
-"""The rule about pods that kube-apiserver will refuse, though it takes the workload that asks for them.
-
-It speaks only of what no other rule says: `api` has what is wrong with a template as it stands.
-"""
+"""The rule about pods that kube-apiserver refuses although it accepts their workload."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -176,10 +173,10 @@ def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload) -> Fin
 
 
 def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
-    """Every key once: in matchLabelKeys or in the selector, so that the same pods count as the author asked for.
+    """Name each key once, in matchLabelKeys or in the selector, and count the same pods.
 
-    A key whose one value the selector names stays there. What the selector leaves more open, or what only the
-    controller knows, stays in matchLabelKeys. A selector to which an operator adds is not written anew.
+    A key stays in the selector if the selector names its only value, else in matchLabelKeys. If an operator adds to the
+    selector, the author has to choose.
     """
     constraint, labels = placed.constraint, labels_given(workload, placed.template.template)
     before, written = constraint.selector or LabelSelector(), constraint.match_label_keys or ()

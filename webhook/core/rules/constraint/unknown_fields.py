@@ -1,6 +1,6 @@
-"""Fields of constraints under a wrong name or in a wrong place: kube-apiserver drops them, and kubectl refuses them.
+"""Misnamed or misplaced fields of constraints: kube-apiserver drops them, kubectl refuses them.
 
-Source: the strict decoding of `go_json` finds them. The name and the value of a field show where it belongs.
+Source: the strict decoding of `go_json` finds them; name and value show the right place.
 """
 
 import re

@@ -1,7 +1,6 @@
-"""The rule about constraints that nothing reads: in an object of an unknown kind, or in the wrong place of one.
+"""The rule about constraints that nothing reads: in an unknown kind, or in the wrong place.
 
-The parsed object is walked for keys that are called topologySpreadConstraints, or nearly so; where `kinds` reads them,
-there is nothing to say. It is asked of whole objects, and not at admission: nobody waits for it there.
+It searches whole objects for keys like topologySpreadConstraints that `kinds` does not read. Not at admission.
 """
 
 import re
@@ -202,7 +201,7 @@ def _is_list_of_constraints(value: object, *, surely: bool = False) -> bool:
 
 
 def _of_no_kind(of: Written, kind: str) -> Finding:
-    """An object whose type no API server has; ``kind`` is the one that it probably is."""
+    """The finding for a type that no API server has; ``kind`` was probably meant."""
     native = "." not in of.group
     group, api_version, nobody = of.group, of.api_version, "no supported Kubernetes" if native else "no API server"
     if native and kind in _BY_KIND:

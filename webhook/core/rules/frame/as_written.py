@@ -26,9 +26,12 @@ _PARTS = frozenset({"metadata", "spec", *SpreadConstraint.__struct_encode_fields
 class Written(Struct, frozen=True, kw_only=True, dict=True):
     """The whole object.
 
-    Shape: ``raw`` is JSON, or a mapping parsed from it. ``embedded`` are kinds that the configuration adds.
-    ``workload`` is None where the kind has no pod template or the object cannot be read. ``warnings`` are those of
-    kube-apiserver's strict decoding.
+    Args:
+        raw: JSON, or a mapping parsed from it.
+        stated: Its apiVersion and kind.
+        embedded: Kinds of the configuration.
+        workload: None for kinds without a pod template, and for unreadable objects.
+        warnings: Those of kube-apiserver's strict decoding.
     """
 
     raw: bytes | Mapping[str, object]

@@ -42,7 +42,7 @@ def counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bo
 
 
 def late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: Callable[[str], bool]) -> Iterator[str]:
-    """The matchLabelKeys whose labels the pods may get later; one that nobody adds is passed over by Kubernetes."""
+    """The keys in matchLabelKeys whose labels may be added later. Kubernetes ignores keys of absent labels."""
     return (key for key in constraint.match_label_keys or () if key not in labels and late(key))
 
 
@@ -106,9 +106,9 @@ def called(owner: Owner, workload: Workload) -> str:
 
 
 def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
-    """Labels that identify the workload's pods: those of its selector, else those that commonly name an application.
+    """The labels of the workload's selector, else the usual labels of applications; None if no label is left.
 
-    Shape: without the constraint's matchLabelKeys, which must not be in its selector too; None if no label is left.
+    The keys of matchLabelKeys are left out: kube-apiserver refuses them in both places.
     """
     labels, keys = placed.template.template.labels, placed.constraint.match_label_keys or ()
     own = workload.selector.match_labels if workload.selector else None

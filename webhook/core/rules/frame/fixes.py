@@ -1,16 +1,12 @@
-"""A finding's fix as text, and the same change as edits: made together, so that they cannot differ.
+"""A finding's fix: text for people and edits for programs, made together.
 
-The grammar of `Finding.fix`, where it has edits:
+The text of a fix with edits is one of these:
 
-- the field as it is to be, key and value, in YAML on one line: it replaces the marked text (the field at
-  `Finding.path` with its key): ``maxSkew: 1``, ``labelSelector: {matchLabels: {app: web}}``; an item of a list has no
-  key: ``pod-template-hash``;
-- else words, which begin with a verb: ``add nodeTaintsPolicy: Honor`` (the field is absent), ``remove minDomains``,
-  ``set maxSkew: 2`` (the field stands elsewhere than the finding), ``remove the constraint``;
-- several of them, joined by " and ": ``set whenUnsatisfiable: ScheduleAnyway and remove minDomains``;
-- in other constraints than the marked one by name: ``set maxSkew: 2 in hostname[1]``, or ``… in every constraint``.
-
-A fix without edits is for people, in words.
+- the new field as one line of YAML, which replaces the field at `Finding.path`: ``maxSkew: 1``. List items have no key;
+- an instruction with a verb: ``add nodeTaintsPolicy: Honor``, ``remove minDomains``, ``set maxSkew: 2`` (in another
+  place than the finding's);
+- several instructions: ``set whenUnsatisfiable: ScheduleAnyway and remove minDomains``;
+- an instruction for named constraints: ``set maxSkew: 2 in hostname[1]``, or ``… in every constraint``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -95,10 +91,13 @@ def bounded(text: str) -> str:
 
 
 def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fields: object) -> Fix:
-    """The fix that sets fields of a constraint; the value None removes a field.
+    """Set fields of a constraint; None removes a field.
 
-    Shape: ``fields`` have the API's names, and values of JSON or of `api.types`. ``at`` is the finding's path, if that
-    is not the one field. ``named`` adds the constraint's name, for findings in another constraint.
+    Args:
+        placed: The constraint.
+        at: The finding's path, if it is another one than the field's.
+        named: Name the constraint, for findings in another one.
+        fields: By the API's names; values of JSON or of `api.types`.
     """
     fix = _fix((placed,), f" in {placed.name}" if named else "", fields)
     alone = len(fields) == 1 and not named and at in {None, f"{placed.path}.{next(iter(fields))}"}
@@ -124,9 +123,9 @@ def removal(placed: Placed, *, named: bool = False) -> Fix:
 
 
 def redundant(placed: Placed, **fields: str) -> Fix | None:
-    """Remove a constraint if ``fields`` would give it the key and action of another one. None if there is no other.
+    """Remove a constraint if ``fields`` give it the key and action of another one; None without another one.
 
-    kube-apiserver refuses two of them. Edits remove this one only if the other says the same in every field.
+    kube-apiserver refuses both. There are edits only if they agree in all fields.
     """
     after = replace(placed.constraint, **fields)
     pair = (after.topology_key, after.when_unsatisfiable)
@@ -143,10 +142,7 @@ def over_another_key(placed: Placed, key: str) -> Fix:
 
 
 def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -> Fix:
-    """Make a constraint soft, without minDomains. The fix has no edits if a soft one with its key exists.
-
-    Shape: ``every`` are all constraints of its template.
-    """
+    """Make a constraint soft, without minDomains; no edits beside a soft twin. ``every`` includes its template's."""
     fields = soft_fields(placed.constraint, [each.constraint for each in every if each.template is placed.template])
     if fields is None:
         return Fix(removal(placed, named=named).text, by_hand="a ScheduleAnyway constraint over its key exists already")

@@ -148,10 +148,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         return ("runtimeclasses",) if named and "nodes" in resources else ()
 
     def admitted(self, template: Template, index: ReadOnlyIndex) -> Pod:
-        """A pod of the template after kube-apiserver's admission: with what its RuntimeClass and LimitRanges add.
-
-        Every rule that compares pods with nodes reads this pod, not the template.
-        """
+        """A pod of the template after admission, with the additions of its RuntimeClass and LimitRanges."""
         known: dict[str, Pod] = self.__dict__.setdefault("_admitted", {})
         if template.path not in known:
             meta = self.workload.meta

@@ -1,11 +1,9 @@
-"""Try fixes: each is applied, and the rules are asked again; a fix that does not help loses its edits.
+"""Try each fix: apply it and ask the rules again. A fix that does not help loses its edits.
 
-There are two ways to apply one. In the pod templates in memory: a constraint that counts nothing, or that
-kube-apiserver refuses, hides findings of other rules; if a fix reveals them, their fixes are joined to it. And in the
-whole object, which is then read and examined anew: this takes longer, and is for callers that can wait.
+- In the pod templates in memory. Other findings that a fix reveals add their fixes to it.
+- In the whole object, decoded again. This takes longer and is only for callers that can wait.
 
-Two failures are expected: an edit that cannot be applied, and an object that cannot be read afterwards. Any other
-exception is a bug of a rule (`rule.guarded`); the finding stays, and its fix loses its edits.
+An edit without a place and an unreadable result are expected. Other exceptions are bugs of a rule (`rule.guarded`).
 """
 
 import re
@@ -73,7 +71,7 @@ class _Before:
         return 0 < self._same[_identity(finding)] <= sum(_identity(each) == _identity(finding) for each in left)
 
     def more(self, left: Sequence[Finding]) -> list[Finding]:
-        """Findings of rules that have more findings than before; their keys may contain what an edit changes."""
+        """Findings of rules that now have more of them; edits may change the keys of findings."""
         # Compared by number: an edit of the key that identifies a finding must not make it look new.
         grown = Counter(each.rule for each in left) - Counter(each.rule for each in self.findings)
         return [each for each in left if each.rule in grown]
@@ -141,11 +139,17 @@ def tried_as_a_whole(
     again: Callable[[Mapping[str, object]], Iterable[RuleAnswer]],
     warns: Callable[[Finding], bool],
 ) -> Tried:
-    """The findings among the answers, those of these rules without edits that do not help or that nobody could try.
+    """Try the fixes of these rules in the whole object.
 
-    Shape: ``again`` answers of a changed object. Notes that the fault had hidden do not speak against a fix, but any
-    finding of which somebody is told, as ``warns`` has it: the first is said behind the fix.
-    Errors: DecodeError.
+    Args:
+        answers: Of all rules, before.
+        rules: Whose fixes are tried.
+        raw: The object.
+        again: Returns the answers for a changed object.
+        warns: Whether a new finding speaks against a fix. Notes do not.
+
+    Raises:
+        DecodeError: The object cannot be parsed.
     """
     before = _Before(answers)
     editing = [each for each in before.findings if each.rule in rules and each.edits]
@@ -179,10 +183,14 @@ Ask = Callable[[Subject], Iterable[RuleAnswer]]
 def tried_in_templates(
     findings: Sequence[Finding], subject: Subject, ask: Ask, *, rules: Collection[str] | None = None, joins: bool = True
 ) -> Tried:
-    """The findings, each with a fix after which it is gone and no other has come.
+    """Try the fixes in the pod templates.
 
-    Shape: ``ask`` asks the rules that look at the object alone, or more. Only fixes of ``rules`` are tried, all where
-    it is None. Without ``joins`` no other fix joins one: where another finding would come, it is for people.
+    Args:
+        findings: Of all rules.
+        subject: The object.
+        ask: Returns the answers of the rules that judge a fix.
+        rules: Whose fixes are tried; None for all.
+        joins: Whether fixes of revealed findings join a fix. If not, it becomes text.
     """
     editing = [each for each in findings if each.edits and (rules is None or each.rule in rules)]
     del editing[_most_tried(subject) :]

@@ -16,10 +16,7 @@ CAPPING_MIN_DOMAINS = 100_000
 
 
 class UsableNodes:
-    """The nodes for the pods of one template, in several senses, each computed on first use.
-
-    ``spec`` is of a pod after admission: a RuntimeClass adds to its node selector and its tolerations.
-    """
+    """The nodes for the pods of one template; ``spec`` includes the additions of the RuntimeClass."""
 
     def __init__(self, subject: Subject, template: Template) -> None:
         index = subject.context.cluster
@@ -74,10 +71,7 @@ class UsableNodes:
         return nodes & self.tolerated if constraint.node_taints_policy == HONOR else nodes
 
     def domains(self, placed: Placed) -> int:
-        """How many domains are eligible.
-
-        Shape: including domains in the configuration, and domains of nodes that are starting or leaving.
-        """
+        """The number of eligible domains, with those of the configuration and of starting or leaving nodes."""
         constraint, view = placed.constraint, self.view
         nodes = self.with_hard_keys
         if constraint.node_affinity_policy != IGNORE:

@@ -1,7 +1,6 @@
-"""An error of kube-apiserver about a constraint: how findings say it, and what makes it accept the field.
+"""How findings word an error of kube-apiserver about a constraint, and the fix.
 
-The fix is the value that follows from what is written, else words. A value that nobody can know is not guessed: which
-of two actions was meant, or which label of the nodes.
+The fix is the value that follows from the manifest. It never guesses: it asks the author for the action or node label.
 """
 
 import re
@@ -54,10 +53,7 @@ _MAX_INT32 = 2**31 - 1  # maxSkew and minDomains are of this type
 
 
 class Broken(Struct, frozen=True):
-    """An error and what it is about.
-
-    Shape: ``field`` of ``placed`` has it, and ``rest`` of its path follows; ``beside`` are all of the template.
-    """
+    """An error of ``field`` in ``placed``; ``rest`` is the path below it, ``beside`` are its siblings."""
 
     error: FieldError
     field: str
@@ -89,14 +85,14 @@ class Broken(Struct, frozen=True):
 
 
 def broken_at(error: FieldError, path: str, constraints: Sequence[Placed], subject: Subject) -> Broken:
-    """What an error is about; ``path`` is that of the list of constraints, as the error has it."""
+    """Find the constraint of an error; ``path`` is the list of constraints in the error's own path."""
     match = _FIELD.match(error.field, len(path))
     index, field, rest = (int(match[1]), match[2] or "", match[3]) if match else (0, "", "")
     return Broken(error, field, rest, constraints[index], constraints, subject)
 
 
 def fix_of(broken: Broken) -> Fix:
-    """The fix of an error of the field; none of an error that is not known, whose cause is not known either."""
+    """The fix of an error; an empty one for unknown errors."""
     fix = _FIXES.get((_INDEX.sub("[]", broken.field + broken.rest), broken.error.type))
     return Fix() if fix is None else fix(broken)
 
@@ -230,10 +226,13 @@ _FIXES: Mapping[tuple[str, ErrorType], Callable[[Broken], Fix]] = {
 
 
 def fitting(path: str, text: str, value: Callable[[], object], as_written: Callable[[str], str]) -> Fix:
-    """The fix of a value that its type does not fit: the same value as the type has it.
+    """Convert a value to the type of its field.
 
-    Shape: ``text`` is the decoder's; ``value`` gives the whole object as parsed JSON; ``as_written`` the text of a
-    scalar as it stands in the file, "" where that is not known: of ``1.0`` parsed JSON may have kept ``1``.
+    Args:
+        path: The field.
+        text: The decoder's error.
+        value: Returns the object as parsed JSON.
+        as_written: Returns a scalar as in the file, "" if unknown: the parser may turn ``1.0`` into ``1``.
     """
     found = _MISFIT.match(text)
     if found is None:
