@@ -14,7 +14,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +22,9 @@ from msgspec import Struct
 from webhook.core.decoders import decoder_of
 from webhook.core.nesting import read_nested
 from webhook.logs import bounded
+
+if TYPE_CHECKING:
+    from urllib3 import HTTPResponse
 
 # The API server takes it for the manager of the fields that we write.
 USER_AGENT = FIELD_MANAGER = "evenspread"
@@ -95,21 +98,6 @@ class Answer(Struct, frozen=True, kw_only=True):
         return self
 
 
-class _Response(Protocol):
-    """The part of urllib3's response that is used."""
-
-    status: int
-    reason: str | None
-    headers: Mapping[str, str]
-    closed: bool
-
-    def read(self, _amt: int, /) -> bytes: ...
-    def read1(self, _amt: int, /) -> bytes: ...
-    def shutdown(self) -> None: ...
-    def close(self) -> None: ...
-    def release_conn(self) -> None: ...
-
-
 class Account(Struct, frozen=True, kw_only=True):
     """The credentials to use: those of a kubeconfig, or without one those of the pod's service account."""
 
@@ -155,7 +143,7 @@ def chosen_context(account: Account) -> _Context:
 class Stream:
     """The answer to one request, read as it arrives. Another thread may call ``end``."""
 
-    def __init__(self, response: _Response) -> None:
+    def __init__(self, response: "HTTPResponse") -> None:
         self._response = response
 
     def body(self, most: int = _PAGE_BYTES) -> bytes:
@@ -260,7 +248,7 @@ class ApiServer:
     @contextlib.contextmanager
     def _send(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str], silence_seconds: float
-    ) -> Iterator[_Response]:
+    ) -> "Iterator[HTTPResponse]":
         import urllib3  # noqa: PLC0415 it comes with the kubernetes package: see _connect
 
         with self._lock:
@@ -335,7 +323,7 @@ def _socket_options() -> list[tuple[int, int, int]]:
     return options
 
 
-def _refused(response: _Response) -> RefusedError:
+def _refused(response: "HTTPResponse") -> RefusedError:
     """The error of an answer: the message of its Status, else the HTTP reason."""
     with _told():
         content = response.read(_STATUS_BYTES)
@@ -346,7 +334,7 @@ def _refused(response: _Response) -> RefusedError:
     return RefusedError(response.status, message, retry_after=_retry_after(response))
 
 
-def _retry_after(response: _Response) -> float:
+def _retry_after(response: "HTTPResponse") -> float:
     after = response.headers.get("Retry-After", "")
     return float(after) if after.isdecimal() else 0.0
 

@@ -36,11 +36,8 @@ class BodyError(Exception):
 
 
 def header(scope: Scope, name: bytes) -> bytes:
-    """The first header with this name (in lower case), else empty."""
-    for key, value in scope["headers"]:
-        if key == name:
-            return bytes(value)
-    return b""
+    """The header with this name (in lower case), else empty."""
+    return dict[bytes, bytes](scope["headers"]).get(name, b"")
 
 
 @contextlib.asynccontextmanager

@@ -22,6 +22,7 @@ def create_admission(state: State) -> Flask:
     app = _bare_app()
     app.config["MAX_CONTENT_LENGTH"] = MAX_REVIEW_BYTES
 
+    @app.post("/<any(validate, mutate):route>")
     def judge(route: Route) -> Response:
         began = time.perf_counter()
         if request.mimetype != "application/json":
@@ -37,14 +38,6 @@ def create_admission(state: State) -> Flask:
         )
         state.account(route, answer, time.perf_counter() - began)
         return Response(answer.body, mimetype="application/json")
-
-    @app.post("/validate")
-    def validate() -> Response:
-        return judge("validate")
-
-    @app.post("/mutate")
-    def mutate() -> Response:
-        return judge("mutate")
 
     @app.errorhandler(ReviewError)
     def no_review(error: ReviewError) -> Response:

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import msgspec
 
@@ -19,6 +20,17 @@ _FOLLOW_SECONDS = 1.0  # a few system calls; the kubelet takes up to a minute to
 
 _log = logging.getLogger(__name__)
 _decisions = logging.getLogger("webhook.decisions")
+
+
+@lru_cache(1)
+def _day(number: int) -> str:
+    # Formatting takes longer than most rules: once a day is enough, and once a second.
+    return time.strftime("%Y-%m-%d", time.gmtime(number * 86_400))
+
+
+@lru_cache(1)
+def _second(number: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(number))
 
 
 class State:
@@ -45,24 +57,14 @@ class State:
         self.config_fault = ""
         self.certificate_fault = ""
         self.own_certificate = own_certificate
-        self._day = (0, "")
-        self._second = (-1, "")
 
     def today(self) -> str:
         """The date, as ISO text (UTC)."""
-        number = int(self.clock()) // 86_400
-        # Formatting takes longer than most rules: once a day is enough.
-        if self._day[0] != number:
-            self._day = (number, time.strftime("%Y-%m-%d", time.gmtime(number * 86_400)))
-        return self._day[1]
+        return _day(int(self.clock()) // 86_400)
 
     def now(self) -> str:
         """The time to the second, as ISO text (UTC)."""
-        number = int(self.clock())
-        # As above, once a second.
-        if self._second[0] != number:
-            self._second = (number, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(number)))
-        return self._second[1]
+        return _second(int(self.clock()))
 
     def readiness(self) -> tuple[bool, str]:
         """Whether to send requests here, and the lines that say why.

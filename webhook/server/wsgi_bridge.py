@@ -31,9 +31,14 @@ def bridge(make: Callable[[], WsgiApplication], *, limit: int) -> Application:
 
     def run(environ: dict[str, Any]) -> _Response:
         # At the first request, since loading Flask is a third of the start.
+        from werkzeug.test import run_wsgi_app  # noqa: PLC0415 as above
+
         if not made:
             made.append(make())
-        return _run(made[0], environ)
+        content, status, headers = run_wsgi_app(made[0], environ, buffered=True)
+        named = ((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers)
+        kept = [header for header in named if header[0] != b"content-length"]
+        return int(status.partition(" ")[0]), kept, b"".join(content)
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -47,27 +52,6 @@ def bridge(make: Callable[[], WsgiApplication], *, limit: int) -> Application:
         await respond(send, status, content, headers)
 
     return call
-
-
-def _run(application: WsgiApplication, environ: dict[str, Any]) -> _Response:
-    started: list[tuple[str, list[tuple[str, str]]]] = []
-
-    def start(status: str, headers: list[tuple[str, str]], _error: object = None) -> None:
-        started[:] = [(status, headers)]
-
-    parts = application(environ, start)
-    try:
-        content = b"".join(parts)
-    finally:
-        if hasattr(parts, "close"):
-            parts.close()
-    status, headers = started[0]
-    kept = [
-        (name.lower().encode("latin-1"), value.encode("latin-1"))
-        for name, value in headers
-        if name.lower() != "content-length"
-    ]
-    return int(status.partition(" ")[0]), kept, content
 
 
 def _environ(scope: Scope, body: bytes) -> dict[str, Any]:
