@@ -28,11 +28,7 @@ _DELETE = "\x7f"  # the one control character that JSON leaves as it is
 
 
 def configure(level: str, stream: TextIO) -> "LineWriter":
-    """Send every logger's lines to the stream, as JSON, from the level on.
-
-    If the interpreter itself crashes, what each thread was doing is written there, too. That is no JSON, and waits for
-    whoever reads it.
-    """
+    """Log to the stream, as JSON, from the level on. If the interpreter crashes, its threads' frames follow there."""
     handler = LineWriter(stream)
     with contextlib.suppress(OSError):  # no file: text in memory
         faulthandler.enable(stream)

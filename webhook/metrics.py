@@ -74,8 +74,8 @@ _FIGURES = {
 class Metrics:
     """The counters and gauges of one process, in a registry of their own.
 
-    What every request counts is kept in plain tables and written out when asked for: a dozen rules may answer a
-    request, and a counter of the client library costs as much as one rule.
+    What every request counts is kept in plain tables: a counter of the client library costs as much as one rule, and a
+    dozen rules may answer a request.
     """
 
     def __init__(self) -> None:
@@ -157,10 +157,7 @@ class Metrics:
         self._durations[route][bisect_left(_SECONDS, seconds)] += 1
 
     def rules(self, found: Iterable[tuple[str, str]], missing: Iterable[str]) -> None:
-        """What the rules said of one request.
-
-        Shape: ``found`` are findings with the mode that held, ``missing`` the rules that lacked a fact.
-        """
+        """Count the findings of one request with their modes, and the rules that lacked a fact."""
         for rule, mode in found:
             self._results[rule, "fail", mode] += 1
         self._missing.update(missing)

@@ -53,10 +53,7 @@ class ClusterError(Exception):
 
 
 class RefusedError(ClusterError):
-    """The API server has answered with an error.
-
-    Unit: ``retry_after`` is in seconds, 0 if the server gives none.
-    """
+    """The API server answers with an error. It wants no retry for ``retry_after`` seconds."""
 
     def __init__(self, status: int, message: str, *, retry_after: float = 0.0) -> None:
         super().__init__(f"{status} {bounded(message)}".rstrip())
@@ -73,10 +70,13 @@ class SilenceError(ClusterError):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """The answer to one request: the object in it, and the server's clock; None if it does not tell the time.
+    """The answer to one request.
 
-    Unit: ``retry_after`` is in seconds, 0 if the server gives none.
-    Shape: ``text`` is the body of an answer that is no object. ``warnings`` is the Warning header, all values joined.
+    Args:
+        content: The object in it; empty if it is none. Then ``text`` is the body.
+        date: The server's clock, if it tells the time.
+        retry_after: In seconds; 0 if the server gives none.
+        warnings: The Warning header, all values joined.
     """
 
     status: int
@@ -87,11 +87,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     warnings: str = ""
 
     def accepted(self, title: str = "") -> "Answer":
-        """The answer, if the server did as requested.
-
-        Raises:
-            RefusedError: It did not; ``title`` names the object in the message.
-        """
+        """The answer. Raises RefusedError, whose message names the object by ``title``, for any but a success."""
         if self.status not in _FINE:
             message = f"{title}: " * bool(title) + str(self.content.get("message", ""))
             raise RefusedError(self.status, message, retry_after=self.retry_after)
@@ -120,10 +116,7 @@ def status_text(status: int) -> str:
 
 
 def chosen_context(account: Account) -> _Context:
-    """The kubeconfig's context that the account uses; without a kubeconfig, the cluster around this pod.
-
-    Errors: ClusterError for a kubeconfig that cannot be read, or that has no such context.
-    """
+    """The kubeconfig's context that the account uses; without a kubeconfig, the cluster around this pod."""
     if account.kubeconfig is None:
         return _Context(name="around this pod")
     from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger  # noqa: PLC0415 as in _connect
@@ -147,10 +140,7 @@ class Stream:
         self._response = response
 
     def body(self, most: int = _PAGE_BYTES) -> bytes:
-        """The whole body.
-
-        Errors: ClusterError for a body that is truncated, TooLongError for one that is larger than ``most``.
-        """
+        """The whole body. Raises TooLongError beyond ``most`` bytes, ClusterError if it is truncated."""
         with _told():
             data = self._response.read(most + 1)
         if len(data) > most:
@@ -158,10 +148,7 @@ class Stream:
         return data
 
     def lines(self) -> Iterator[list[bytes]]:
-        """The complete lines of each chunk that arrives; an incomplete last line is left out.
-
-        Errors: SilenceError; ClusterError for a connection that breaks, and for a line that is too long.
-        """
+        """The complete lines of each chunk that arrives. Raises SilenceError, ClusterError for too long a line."""
         parts: list[bytes] = []  # of a line that has not ended; joined once, since it may be some megabytes
         size = 0
         while chunk := self._chunk():
@@ -235,10 +222,7 @@ class ApiServer:
             yield Stream(response)
 
     def renew(self, seen: int) -> None:
-        """Read the credentials again after they were refused; ``seen`` is `renewals` before that request.
-
-        Errors: ClusterError if the new ones are unusable; the old ones stay.
-        """
+        """Read the credentials again after a refusal. ``seen`` is `renewals` before that request."""
         with self._lock:
             if seen != self.renewals:
                 return  # another thread has done it

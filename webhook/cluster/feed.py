@@ -86,20 +86,14 @@ class LoopWriter:
 
 
 class Waiters:
-    """Waiters by the object that they wait for.
-
-    Shape: for the event loop, which applies the events.
-    """
+    """Callers by the object that they wait for. Only the event loop uses it, and applies the events."""
 
     def __init__(self) -> None:
         self._waiters: dict[_Key, list[Callable[[], None]]] = {}
 
     @contextlib.contextmanager
     def expecting(self, awaited: Awaited, wake: Callable[[], None]) -> Iterator[None]:
-        """Within the block, have ``wake`` called after every event of this object.
-
-        Shape: ``wake`` must neither block nor raise.
-        """
+        """Within the block, call ``wake`` after every event of this object. It must neither block nor raise."""
         key = (group_kind(awaited.api_version, awaited.kind), awaited.namespace, awaited.name)
         self._waiters.setdefault(key, []).append(wake)
         try:
@@ -119,10 +113,10 @@ class Waiters:
 
 
 class Feed:
-    """See the module. Who reads ``index`` holds ``lock``, or is in the event loop that `start` was given.
+    """The live cluster. A reader of ``index`` holds ``lock``, or runs in the event loop that `start` was given.
 
-    Shape: no thread runs before `start`, so that the process can fork before it. Without ``as_version`` the index takes
-    the API server's release. ``on_changes`` is called with what the index took, before anybody can read it.
+    No thread runs before `start`, so that the process can fork before it. Without ``as_version`` the index takes
+    the API server's release. ``on_changes`` gets what the index took, before anybody can read it.
     """
 
     def __init__(

@@ -45,8 +45,7 @@ _BAD_REQUEST, _GONE = HTTPStatus.BAD_REQUEST, HTTPStatus.GONE
 class Paging:
     """The pages of one list request.
 
-    Shape: ``plural`` is empty until `discover`, if the resource does not have it, or may not be there: whoever may not
-    list it would not be told so.
+    ``plural`` is empty until `discover` if it is unknown, or if the kind may not exist.
     """
 
     def __init__(self, server: ApiServer, resource: Resource) -> None:
@@ -77,10 +76,7 @@ class Paging:
         return self._resource.reader(self.api_version)
 
     def discover(self) -> None:
-        """Request the plural of a kind of which only the name is configured.
-
-        Errors: ClusterError; RefusedError 404 for a kind that the API server does not have.
-        """
+        """Request the plural of a kind of which only the name is configured."""
         with self._server.open(group_path(self.api_version)) as stream:
             self.plural = read_plural(stream.body(), self._resource.kind)
 
@@ -137,11 +133,7 @@ class Paging:
 
 
 class Listing(Struct, Generic[_Kept], frozen=True, kw_only=True):
-    """The objects of one kind, or why there are none.
-
-    Shape: ``refused`` is a short reason ("403 Forbidden") and ``detail`` the server's words; both are empty if the list
-    is complete.
-    """
+    """The objects of one kind, or why there are none: in short ("403 Forbidden"), and in the server's words."""
 
     resource: str
     values: tuple[_Kept, ...] = ()
@@ -157,10 +149,7 @@ class Pause(Struct, frozen=True):
 
 
 class ListedPage(Struct, frozen=True):
-    """A page of a list; with the ``first`` one the list begins, or begins again.
-
-    Shape: ``items`` are JSON, which does not say what ``of``.
-    """
+    """A page of a list, in JSON, and the type of its items. With the ``first`` page the list begins (again)."""
 
     resource: str
     items: tuple[Raw, ...]
@@ -185,10 +174,7 @@ def list_objects(
     progress: Callable[[int], None] = lambda _objects: None,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Listing[_Kept]:
-    """List a kind; only the result of ``keep`` is held in memory for each object.
-
-    Shape: ``progress`` is called with the number of objects of each page.
-    """
+    """List a kind, and keep only the result of ``keep``. ``progress`` gets the number of objects of each page."""
     values, title = list[_Kept](), resource.title
     try:
         for page in list_pages(server, resource, pause=pause):
@@ -208,10 +194,7 @@ def list_pages(
     *,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Iterator[ListedPage]:
-    """The pages of a kind, each as it comes.
-
-    Errors: NotListedError; ClusterError if the API server does not answer, or not with lists.
-    """
+    """The pages of a kind. Raises NotListedError."""
     paging = Paging(server, resource)
     failures, renewed, more = 0, False, True
     while more:

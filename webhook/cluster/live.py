@@ -38,8 +38,10 @@ class UnreadableClusterError(Exception):
 class Live(Struct, frozen=True, kw_only=True):
     """An API server that has answered.
 
-    Shape: ``source`` is its name in messages: ``cluster prod``. ``namespace`` is the namespace of manifests that name
-    none. ``release`` is as the server states it, empty if it does not.
+    Args:
+        source: Its name in messages: ``cluster prod``.
+        namespace: Of manifests that name none.
+        release: As the server states it; empty if it does not.
     """
 
     server: ApiServer
@@ -64,10 +66,7 @@ def read_kinds(
     *,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Iterator[Listing[_Kept]]:
-    """List each kind; ``progress`` is called with the number of objects read so far.
-
-    Errors: UnreadableError if the API server does not answer, or refuses every kind.
-    """
+    """List each kind; ``progress`` gets the number of objects so far. Raises UnreadableClusterError."""
     total, allowed, refused = 0, False, ""
 
     def count(objects: int) -> None:

@@ -18,10 +18,7 @@ _LONGEST_WAIT_SECONDS = 30.0
 
 
 def watch_named(server: ApiServer, collection: str, name: str, changed: Callable[[], None]) -> None:
-    """Call ``changed`` for each event of one object, from a thread of its own, as long as the process lives.
-
-    Shape: ``collection`` is the path of the list that has the object, as in ``/api/v1/namespaces/NAMESPACE/secrets``.
-    """
+    """Call ``changed`` for each event of one object in the list at a path, from a thread, for ever."""
     threading.Thread(
         target=_follow, args=(server, collection, name, changed), name=f"watch {name}", daemon=True
     ).start()

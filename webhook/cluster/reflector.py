@@ -95,10 +95,12 @@ class Pace:
 class Standing(Struct, frozen=True, kw_only=True):
     """The state of one kind.
 
-    Shape: ``fault`` is empty while all is well; ``off`` says that answers do without the kind. ``events`` counts the
-    events of watches so far. ``left_out`` counts the objects that the cluster has and the index does not, since they
-    cannot be decoded or applied; ``left_out_example`` names one of them and says why.
-    Unit: ``age`` is in seconds since the copy was last known to be complete; 0 while a watch is open.
+    Args:
+        events: Events of watches so far.
+        left_out: Objects of the cluster that cannot be decoded or applied. ``left_out_example`` names one, and why.
+        age: Seconds since the copy was last known to be complete; 0 while a watch is open.
+        off: Whether answers do without the kind.
+        fault: Empty while all is well.
     """
 
     resource: str
@@ -125,10 +127,9 @@ class Standing(Struct, frozen=True, kw_only=True):
 
 
 class Reflector:
-    """See the module. `run` needs a thread of its own; any thread may call the rest.
+    """Mirrors one kind. `run` needs a thread of its own; any thread may call the rest.
 
-    Shape: ``sink`` gets changes in their order, several at once; ``on_listed`` is called when the first list is
-    complete. Neither may raise.
+    ``sink`` gets changes in order, several at once. ``on_listed`` runs after the first list. Neither may raise.
     """
 
     def __init__(  # noqa: PLR0913 the last three by keyword, for tests and for the feed
@@ -295,11 +296,7 @@ class Reflector:
         return self._failed("the watch ended early") if self._version == version else self._pace.between(*timing.resume)
 
     def _read(self, lines: Iterable[bytes], read: Reader) -> None:
-        """Apply complete lines of a watch.
-
-        Errors: RefusedError for an ERROR among them, ClusterError for a line that is no JSON; lines before it are
-        applied.
-        """
+        """Apply complete lines of a watch, up to an ERROR or to a line that is no JSON, which it raises."""
         changes: list[tuple[Event, ApiObject]] = []
         unread: dict[tuple[str, str], Unread] = {}
         version = self._version
@@ -324,12 +321,7 @@ class Reflector:
     # -- what is known
 
     def _take(self, changes: Sequence[tuple[Event, ApiObject]], unread: Sequence[Unread] = ()) -> None:
-        """Pass changes to the sink, and note which objects are left out after them.
-
-        Args:
-            changes: In the order of the API server.
-            unread: The objects whose last change cannot be decoded.
-        """
+        """Pass changes to the sink, and note the objects that it leaves out. Those ``unread`` cannot be decoded."""
         if unread:
             read = self._paging.reader()
             changes = [*changes, *(("DELETED", nothing_but(meta, read, uid=False)) for meta, _ in unread)]

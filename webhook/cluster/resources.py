@@ -30,9 +30,11 @@ from webhook.core.workloads.reading import has_template
 class Resource(Struct, frozen=True, kw_only=True):
     """One kind of object in the API.
 
-    Shape: ``name`` is the API's plural, also used in metrics and messages; empty if the API server has to be asked for
-    it. ``api_versions`` are tried in order. Answers do without a kind that is not ``required`` and cannot be read. An
-    ``extension`` is there where somebody installed it; elsewhere it has no objects, and nothing is missing.
+    Args:
+        name: The API's plural, also in metrics and messages; empty if the API server has to be asked.
+        api_versions: Tried in order.
+        required: Whether answers need the kind.
+        extension: Where nobody installed it, it has no objects, and nothing is missing.
     """
 
     kind: str
@@ -49,10 +51,7 @@ class Resource(Struct, frozen=True, kw_only=True):
         return self.name or f"{self.kind}.{group_of(self.api_versions[0])}"
 
     def reader(self, api_version: str) -> Reader:
-        """The reader of its objects in this version.
-
-        Errors: ValueError for a kind that no answer depends on.
-        """
+        """The reader of its objects in this version. Raises ValueError for a kind that no answer depends on."""
         read = reader(TypeMeta(api_version=api_version, kind=self.kind), self.embedded)
         if read is None:
             raise ValueError(self.kind)

@@ -76,11 +76,7 @@ class _GroupList(Struct, frozen=True):
 
 
 def read_page(body: bytes, read: Reader) -> tuple[Page, list[Unread]]:
-    """A page, and the objects in it that cannot be decoded.
-
-    Raises:
-        ClusterError: The body is no page.
-    """
+    """A page, and the objects in it that cannot be decoded."""
     try:
         return read_nested(read.page, body), []
     except msgspec.ValidationError:
@@ -111,11 +107,8 @@ def read_raw_page(body: bytes) -> RawPage:
 def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
     """One line of a watch, and the error of its object if that cannot be decoded.
 
-    An undecodable object becomes a deletion of its name. A deletion needs only the name, so it has no error.
-
-    Raises:
-        RefusedError: The line is an ERROR event.
-        ClusterError: The text is no line of a watch.
+    An undecodable object becomes a deletion of its name. A deletion needs only the name, so it has no error. An ERROR
+    event raises RefusedError.
     """
     fault = ""
     try:
@@ -137,10 +130,7 @@ def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
 
 
 def nothing_but(meta: ObjectMeta, read: Reader, *, uid: bool = True) -> ApiObject:
-    """An object of the reader's kind with nothing but its name, namespace, uid and version.
-
-    Without its uid, its deletion deletes whatever has the name.
-    """
+    """An object with only a name, namespace, uid and version. Without uid, its deletion ends any of that name."""
     kept = ObjectMeta(
         name=meta.name,
         namespace=meta.namespace,
@@ -157,10 +147,7 @@ def read_plurals(body: bytes) -> Mapping[str, str]:
 
 
 def read_plural(body: bytes, kind: str) -> str:
-    """The plural of a kind, from the resources of its group.
-
-    Errors: RefusedError 404 if the group does not have it.
-    """
+    """The plural of a kind, from the resources of its group. Raises RefusedError 404 if the group lacks it."""
     plural = read_plurals(body).get(kind)
     if plural is None:
         raise RefusedError(404, f"no {bounded(kind)} in the group")

@@ -130,10 +130,7 @@ class AdmissionApp:
             self._state.account(route, answer, time.perf_counter() - began)
 
     def direct(self, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bytes | None:
-        """The HTTP/1.1 response to a complete, short review; None for every request that has to go the usual way.
-
-        Shape: header names are lower case.
-        """
+        """The response to a complete, short review; None for any other request. Names of headers are lower case."""
         began = time.perf_counter()
         path, _, query = target.partition(b"?")
         route = _DIRECT.get(path)
@@ -171,9 +168,9 @@ class AdmissionApp:
     async def _unread(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, status: int
     ) -> ReviewAnswer | None:
-        """What policy says of a review that is too long, or comes where there is no room or time for it.
+        """What policy says of a review that is too long, or for which there is no room or time.
 
-        The API server takes a refusal for no answer, and `failurePolicy: Ignore` would admit the object. None where the
+        The API server takes a refusal for no answer, and `failurePolicy: Ignore` would admit the object. None if the
         envelope has not come: that is no API server.
         """
         del start[START_BYTES:]

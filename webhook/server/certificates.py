@@ -37,10 +37,7 @@ _Signature = tuple[tuple[int, int, int], ...]
 
 
 class RotatingTls:
-    """The certificate and key in two files, in their last good state.
-
-    Errors: CertificateError at construction for a pair that cannot be served; none afterwards.
-    """
+    """The certificate and key in two files, in their last good state. Raises CertificateError if they begin bad."""
 
     def __init__(
         self,
@@ -136,12 +133,9 @@ class OwnCertificate:
     """A certificate that the replica issues to itself, with the CA in the Secret that all replicas share.
 
     The controller stores the CA once the API server trusts it. Without a CA, a replica keeps its certificate or waits.
-    The key never leaves this machine's memory: it stands in a directory that the chart keeps in memory, since OpenSSL
-    reads files. When the Secret changes, and every ten seconds, the certificate is judged by the API server's clock. It
-    is replaced when it is due, or when another CA signs.
-
-    Shape: the first of ``names`` is the one that clients are told. ``fault`` is empty while all is well, and says what
-    is waited for where ``issued`` is False.
+    The key stands in a directory that the chart keeps in memory, since OpenSSL reads files. When the Secret changes,
+    and every ten seconds, the API server's clock judges the certificate. It is replaced when it is due, or when another
+    CA signs. Clients use the first of ``names``.
     """
 
     def __init__(self, secret: CaSecret, names: tuple[str, ...], directory: Path, lives: Lives) -> None:
@@ -179,10 +173,7 @@ class OwnCertificate:
             wait = min(self._look_seconds, wait * 2)
 
     def look(self) -> None:
-        """Look at the Secret, and issue a certificate if one is due.
-
-        Errors: ClusterError, CertificateError, OSError; the certificate stays as it is.
-        """
+        """Read the Secret, and issue a certificate if one is due. Any error leaves the certificate as it is."""
         authorities, now = self._secret.read()
         if authorities is None:
             raise ClusterError(f"{self._secret.title} holds no CA yet; the controller makes it")

@@ -79,10 +79,7 @@ class _Source:
 
 
 class ConnectionTable:
-    """See the module; for one port and one event loop.
-
-    Shape: ``ended`` is told of each connection that is ended from here, and why.
-    """
+    """The connections of one port, for one event loop. ``ended`` gets each that is ended from here, and why."""
 
     def __init__(
         self,

@@ -42,10 +42,7 @@ def header(scope: Scope, name: bytes) -> bytes:
 
 @contextlib.asynccontextmanager
 async def held(scope: Scope, limit: int, seconds: float = 0.0) -> AsyncIterator[None]:
-    """Room for the body, for as long as it is needed: for all that is stated, or that may come of one unstated.
-
-    Errors: BodyError 429 where there is none within so many seconds, or where others need it (`Connection.give_way`).
-    """
+    """Room for the body while it is needed. Raises BodyError 429 if none comes in time, or if others need it."""
     stated = header(scope, b"content-length")
     most = limit if header(scope, b"transfer-encoding") else min(int(stated or 0), limit)
     connection = scope["connection"]
@@ -59,9 +56,9 @@ async def held(scope: Scope, limit: int, seconds: float = 0.0) -> AsyncIterator[
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int, body: bytearray) -> bytes:
-    """Read the whole body. ``body`` gets the pieces of a body that arrives in several.
+    """Read the whole body; ``body`` gets the pieces of one that arrives in several.
 
-    Errors: BodyError 413, by its stated length before a byte is read, else when the limit is reached; 408 after 10 s.
+    Raises BodyError 413 by its stated length before a byte is read, else at the limit; 408 after 10 s.
     """
     stated = header(scope, b"content-length")
     if stated and int(stated) > limit:

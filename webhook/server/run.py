@@ -42,14 +42,11 @@ OPTIONS: dict[str, object] = {
 
 
 class Certificates(Struct, frozen=True, kw_only=True):
-    """The files with the pair to serve, and who writes them again.
+    """The files with the pair to serve.
 
     Args:
-        certificate: A file, which is there unless ``own`` will write it.
-        key: As ``certificate``.
-        own: Issues a certificate of the CA in the cluster, for ever.
-        renew: Renews a throw-away certificate, for ever.
-        authority: The file of the throw-away CA.
+        own: Writes them, with certificates of the CA in the cluster.
+        renew: Writes them anew, with certificates of the throw-away CA in the file ``authority``.
     """
 
     certificate: Path
@@ -80,10 +77,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 def listen(host: str, port: int, *, elsewhere: bool = False, later: bool = False) -> socket.socket:
-    """A listening socket; with ``elsewhere``, on any free port if this one is taken; with ``later``, only bound.
-
-    Errors: OSError.
-    """
+    """A listening socket; with ``elsewhere``, on any free port if this one is taken; with ``later``, only bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -106,10 +100,7 @@ def listen(host: str, port: int, *, elsewhere: bool = False, later: bool = False
 
 
 def serve(plan: Plan) -> NoReturn:
-    """Run until a signal ends it.
-
-    Errors: SystemExit with gunicorn's code; CertificateError before anything is served.
-    """
+    """Run until a signal ends it, and raise SystemExit; CertificateError before anything is served."""
     if plan.certificates.own is None:
         plan.tls()
     _Master(_Application(plan)).run()

@@ -70,8 +70,8 @@ class State:
         """Whether to send requests here, and the lines that say why.
 
         A bad configuration file or certificate does not end readiness: the last good one serves. Nor does losing the
-        cluster: what is known of it serves, and its age is told. A certificate that has ended does not either: who
-        judges that is the caller, whose clock may be right where ours is not.
+        cluster, whose age is reported. Nor does a certificate that has ended: the caller's clock decides that, and may
+        be right where ours is not.
         """
         own_fault = self.own_certificate.fault if self.own_certificate is not None else ""
         lines = {

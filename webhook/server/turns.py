@@ -80,10 +80,7 @@ class Turns(Generic[_Item]):
         self._lead()
 
     def crowds_itself(self, caller: Caller, *, has_turn: bool = False) -> bool:
-        """Whether the caller's namespace has used much recently, or has another request waiting or running.
-
-        With ``has_turn`` the caller's own turn does not count.
-        """
+        """Whether the caller's namespace has used much recently, or has another request than one that ``has_turn``."""
         self._forget()
         own = caller.keys[0]
         here = self._running[own] + sum(own in each.keys for each in self._waiting.values())

@@ -107,7 +107,6 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         """Stop after a while in which every answer says ``Connection: close``, so that callers go elsewhere.
 
         Readiness turns false, but the listener stays open, since new connections come until the endpoint is removed.
-        Connections that are idle at the end have not been used during all that time.
         """
         state, seconds = self._state, self._plan.drain_seconds
         if state.draining:

@@ -22,10 +22,7 @@ _UNPREFIXED = {"CONTENT_TYPE", "CONTENT_LENGTH"}
 
 
 def bridge(make: Callable[[], WsgiApplication], *, limit: int) -> Application:
-    """An ASGI application that answers with what ``make`` returns, made at the first request.
-
-    Shape: bodies up to ``limit`` bytes.
-    """
+    """Answer with the application that ``make`` returns at the first request. Bodies have up to ``limit`` bytes."""
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="flask")
     made: list[WsgiApplication] = []
 

@@ -42,10 +42,7 @@ class CaSecret:
         return held, now
 
     def settle(self, step: Callable[[Authorities | None, datetime], Authorities]) -> tuple[Authorities, datetime]:
-        """Take a step from what it holds to what it shall hold; where somebody is quicker, from what that one wrote.
-
-        Shape: ``step`` returns its argument where nothing is due. Returned is what the Secret holds now, and the time.
-        """
+        """Replace what it holds by the result of ``step``, again if another writer is quicker; result and time."""
         for _ in range(_TRIES):
             content, held, now = self._read()
             following = step(held, now)

@@ -26,10 +26,8 @@ def tell(server: ApiServer, event: Mapping[str, Any]) -> bool:
 
 
 def tell_again(server: ApiServer, event: Mapping[str, Any], count: int, time: str) -> None:
-    """Say of an event that was told that it has come again, so many times in all; its note stays, as all but a series.
+    """Count an event again, ``count`` times in all, at a MicroTime. Its note stays, as all but a series.
 
-    Shape: ``time`` is a MicroTime; ``count`` at least 2.
-    Errors: as `tell`.
     Source: kubernetes 1.31 pkg/apis/core/validation/events.go ``ValidateEventUpdate``.
     """
     path = f"{_path(event)}/{quote(event['metadata']['name'])}"

@@ -30,10 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class Elector:
-    """See the module. `run` needs a thread of its own; any thread may ask the rest.
-
-    Shape: ``holder`` is who had the Lease when it was last read, ``fault`` why it could not be; both may be empty.
-    """
+    """Acquires one Lease. `run` needs a thread of its own; any thread may read ``holder`` and ``fault``."""
 
     def __init__(
         self,

@@ -125,11 +125,7 @@ _GROUPS = _Webhook("groups.evenspread.io", "mutate", _PLANNED, _TO_PLAN)
 
 
 def configurations(url: str, ca: bytes, defaults: Defaults, *, groups: bool = False) -> tuple[Mapping[str, Any], ...]:
-    """The webhook configurations to register; the mutating one only if anything would be patched.
-
-    Shape: but for how we are reached, those of the chart; a test compares them. ``groups`` says that the cluster has
-    SpreadGroups.
-    """
+    """The webhook configurations to register, as in the chart; the mutating one only if anything would be patched."""
     made = [_configuration("Validating", [_webhook(_VALIDATE, url, ca)])]
     mutating = list[dict[str, Any]]()
     if defaults.injects:
@@ -156,11 +152,7 @@ def _unneeded(defaults: Defaults) -> tuple[str, ...]:
 
 
 def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed: bool = False) -> None:
-    """Create the configurations, or update our own of an earlier run.
-
-    Shape: ``rehearsed`` makes it a dry run.
-    Errors: ClusterError; configurations of others are not touched.
-    """
+    """Create the configurations, or update our own; those of others raise. ``rehearsed`` is a dry run."""
     for configuration in made:
         path = _path(configuration["kind"])
         status, existing = server.request("GET", path)
@@ -180,10 +172,7 @@ def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed:
 
 
 def unregister(server: ApiServer, made: Sequence[Mapping[str, Any]]) -> None:
-    """Delete what `register` created, unless it is gone already or belongs to somebody else by now.
-
-    Errors: ClusterError, after every deletion was tried.
-    """
+    """Delete what `register` created and is still ours. Raises after every deletion was tried."""
     failed = []
     for configuration in made:
         path = _path(configuration["kind"])

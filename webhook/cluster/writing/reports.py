@@ -34,10 +34,7 @@ _NO_PERMISSION = (" cannot patch resource ", " cannot create resource ", " canno
 
 
 class ReportStore(Struct, frozen=True):
-    """The reports of one kind in the cluster; ``plural`` is the API's name for them.
-
-    Shape: documents are JSON objects, as the API has them.
-    """
+    """The reports of one kind in the cluster, as JSON objects; ``plural`` is the API's name for them."""
 
     server: ApiServer
     api_version: str
