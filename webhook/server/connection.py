@@ -319,7 +319,8 @@ class _Exchange:
         self._connection = connection
         self._method = parser.method
         self._keep = parser.should_keep_alive and parser.method != b"CONNECT"
-        self._awaits_continue = parser.http_version >= (1, 1) and (b"expect", b"100-continue") in parser.headers
+        expected = dict(parser.headers).get(b"expect", b"").lower()
+        self._awaits_continue = expected == b"100-continue" and parser.http_version >= (1, 1)
         self._chunks: deque[bytes] = deque()
         self._arrived = asyncio.Event()
         self._start: Mapping[str, Any] = {}
