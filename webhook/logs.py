@@ -94,10 +94,10 @@ class LineWriter(logging.Handler):
             with contextlib.suppress(OSError, ValueError):  # the stream was closed, the disk is full
                 if self.dropped > told:
                     lost, told = self.dropped - told, self.dropped
-                    self._write(self._told(lost))
+                    self._write(self._dropped_line(lost))
                 self._write(line)
 
-    def _told(self, lost: int) -> str:
+    def _dropped_line(self, lost: int) -> str:
         values = {"name": __name__, "levelname": "WARNING", "msg": f"{lost} lines dropped: nobody read them in time"}
         return f"{self.format(logging.makeLogRecord(values))}\n"
 

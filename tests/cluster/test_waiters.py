@@ -27,18 +27,18 @@ SHOP = Awaited(api_version="v1", kind="Namespace", namespace="", name="shop")
 def test_who_is_woken(awaited, changes, woken):
     arrivals, calls = Waiters(), []
     with arrivals.expecting(awaited, lambda: calls.append(1)):
-        arrivals.told(changes)
-    arrivals.told(changes)  # nobody waits any more
+        arrivals.wake(changes)
+    arrivals.wake(changes)  # nobody waits any more
     assert len(calls) == woken
 
 
 def test_the_group_counts_and_not_its_version():
     arrivals, calls = Waiters(), []
     with arrivals.expecting(SET, lambda: calls.append(1)):
-        arrivals.told([("ADDED", owner("ReplicaSet/web-7d4"))])
+        arrivals.wake([("ADDED", owner("ReplicaSet/web-7d4"))])
         elsewhere = Awaited(api_version="other/v1", kind="ReplicaSet", namespace="shop", name="web-7d4")
         with arrivals.expecting(elsewhere, lambda: calls.append(2)):
-            arrivals.told([("ADDED", owner("ReplicaSet/web-7d4"))])
+            arrivals.wake([("ADDED", owner("ReplicaSet/web-7d4"))])
     assert calls == [1, 1]
 
 
@@ -48,7 +48,7 @@ def test_many_wait_for_one_and_end_in_any_order():
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
-    arrivals.told([("ADDED", owner("ReplicaSet/web-7d4"))])
+    arrivals.wake([("ADDED", owner("ReplicaSet/web-7d4"))])
     second.__exit__(None, None, None)
-    arrivals.told([("ADDED", owner("ReplicaSet/web-7d4"))])
+    arrivals.wake([("ADDED", owner("ReplicaSet/web-7d4"))])
     assert calls == ["b"]

@@ -151,7 +151,7 @@ def test_pods_without_a_workload_are_fetched_up_to_a_number_of_all_namespaces(ap
     replica.scans()
     before = results(api)
     assert sorted(before) == ["bare-0", "loud-0", "loud-1", "loud-2"]
-    monkeypatch.setattr(workload_lister, "_MOST_STRAYS", 2)
+    monkeypatch.setattr(workload_lister, "_MOST_UNOWNED", 2)
     assert titles(replica.scans()) == ["Pod/loud-0", "Pod/bare-0"]
     assert "2 pods without a workload are looked at, and no more" in caplog.text
     assert results(api) == before

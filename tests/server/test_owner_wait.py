@@ -62,7 +62,7 @@ class Cluster:
 
     def comes(self, value, event="ADDED"):
         self.index.apply(event, value)
-        self.arrivals.told([(event, value)])
+        self.arrivals.wake([(event, value)])
 
     async def judge(self, *, waited, namespace="shop"):
         self.judged.append(waited)

@@ -141,7 +141,7 @@ class Stream:
 
     def body(self, most: int = _PAGE_BYTES) -> bytes:
         """The whole body. Raises TooLongError beyond ``most`` bytes, ClusterError if it is truncated."""
-        with _told():
+        with _one_line_errors():
             data = self._response.read(most + 1)
         if len(data) > most:
             raise TooLongError(f"an answer of more than {most} bytes")
@@ -168,7 +168,7 @@ class Stream:
             self._response.shutdown()
 
     def _chunk(self) -> bytes:
-        with _told(silent=SilenceError):
+        with _one_line_errors(silent=SilenceError):
             return self._response.read1(_CHUNK_BYTES)
 
 
@@ -192,7 +192,7 @@ class ApiServer:
     def ask(self, method: str, path: str, body: object = None, *, media: str = "application/json") -> Answer:
         """Send a request. What the answer has too deep for a decoder is left out, as `read_nested` does."""
         data = None if body is None else json.dumps(body).encode()
-        with self._send(method, path, data, {"Content-Type": media}, _SECONDS) as response, _told(self.url):
+        with self._send(method, path, data, {"Content-Type": media}, _SECONDS) as response, _one_line_errors(self.url):
             received = response.read(_PAGE_BYTES)
         try:
             answer = read_nested(decoder_of(object).decode, received)
@@ -239,7 +239,7 @@ class ApiServer:
             configuration, pool = self._configuration, self._pool
         timeout = urllib3.Timeout(connect=_SECONDS, read=silence_seconds)
         url = configuration.host + path
-        with _told(self.url):
+        with _one_line_errors(self.url):
             # This calls a hook of the package that rereads the token's file once a minute.
             token = configuration.get_api_key_with_prefix("BearerToken", "authorization")
             sent = self._headers(token) | headers
@@ -309,7 +309,7 @@ def _socket_options() -> list[tuple[int, int, int]]:
 
 def _refused(response: "HTTPResponse") -> RefusedError:
     """The error of an answer: the message of its Status, else the HTTP reason."""
-    with _told():
+    with _one_line_errors():
         content = response.read(_STATUS_BYTES)
     try:
         message = str(json.loads(content).get("message", ""))
@@ -331,7 +331,7 @@ def _date(text: str) -> datetime | None:
 
 
 @contextlib.contextmanager
-def _told(place: str = "", silent: type[ClusterError] = ClusterError) -> Iterator[None]:
+def _one_line_errors(place: str = "", silent: type[ClusterError] = ClusterError) -> Iterator[None]:
     """Turn every error on a connection into a ClusterError of one line; a read that times out becomes ``silent``."""
     from kubernetes.config import ConfigException  # noqa: PLC0415 as in _connect
     from urllib3.exceptions import HTTPError, ReadTimeoutError  # noqa: PLC0415 as in _connect

@@ -103,7 +103,7 @@ class Waiters:
             if not self._waiters[key]:
                 del self._waiters[key]
 
-    def told(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
+    def wake(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
         """Wake the waiters of these objects; each looks itself whether it has what it needs."""
         if not self._waiters:
             return
@@ -218,7 +218,7 @@ class Feed:
         if self._fresh >= _FREEZE and not self._settled:
             gc.freeze()
             self._fresh = 0
-        self.arrivals.told(changes)
+        self.arrivals.wake(changes)
 
     def _settle(self) -> None:
         """After the first lists, hide their objects from the garbage collector."""

@@ -13,7 +13,7 @@ from webhook.core.index.objects import ApiObject
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
 
 
-class Stray(NamedTuple):
+class UnownedPod(NamedTuple):
     """A pod, and its controller if it has one."""
 
     namespace: str
@@ -21,7 +21,7 @@ class Stray(NamedTuple):
     owner: OwnerReference | None
 
 
-class Strays:
+class UnownedPods:
     """See the module; whoever calls holds the feed's lock."""
 
     def __init__(self) -> None:
@@ -33,12 +33,12 @@ class Strays:
             if not isinstance(value, Pod):
                 continue
             owner, at = value.meta.controller, (value.meta.namespace, value.meta.name)
-            stray = owner is None or group_kind(owner.api_version, owner.kind) not in BUILT_IN_KINDS
-            if stray and event != "DELETED":
+            unowned = owner is None or group_kind(owner.api_version, owner.kind) not in BUILT_IN_KINDS
+            if unowned and event != "DELETED":
                 self._pods[at] = owner
             else:
                 self._pods.pop(at, None)
 
-    def listed(self) -> tuple[Stray, ...]:
+    def listed(self) -> tuple[UnownedPod, ...]:
         """All of them, by namespace and name."""
-        return tuple(Stray(*at, owner) for at, owner in sorted(self._pods.items(), key=lambda item: item[0]))
+        return tuple(UnownedPod(*at, owner) for at, owner in sorted(self._pods.items(), key=lambda item: item[0]))

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
-from webhook.cluster.writing.events import tell, tell_again
+from webhook.cluster.writing.events import count_again, create_event
 from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.allowance import Allowance
 from webhook.controller.workload_lister import ObjectName, Unread, in_both, is_among
@@ -120,7 +120,7 @@ class Events:
 
         Errors: ClusterError.
         """
-        if tell(self._server, said):
+        if create_event(self._server, said):
             return True
         # What stands when this replica begins may have been told, and what failed may have arrived all the same.
         if not self._ended or is_among(self._never_read, of) or at in self._tried:
@@ -128,7 +128,7 @@ class Events:
         self._times[at] += 1
         if len(self._times) > _MOST_COUNTED:
             del self._times[next(iter(self._times))]  # the one that began first
-        tell_again(self._server, said, self._times[at] + 1, micro_time(now))
+        count_again(self._server, said, self._times[at] + 1, micro_time(now))
         return True
 
     def _failed(self, error: ClusterError) -> None:

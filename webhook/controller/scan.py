@@ -19,7 +19,7 @@ from msgspec import Struct
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
-from webhook.cluster.unowned_pods import Strays
+from webhook.cluster.unowned_pods import UnownedPods
 from webhook.controller.allowance import Allowance, Rate
 from webhook.controller.cpu_throttle import Share
 from webhook.controller.events import Events
@@ -119,7 +119,7 @@ class Scanner:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._share = Share(settings.share, self.wait)
-        self._strays = Strays()
+        self._unowned = UnownedPods()
         self._due = 0.0
         self._failures = 0
         self._round: _Round | None = None
@@ -175,8 +175,8 @@ class Scanner:
             return _LOOK_SECONDS
         try:
             if self.feed is None:
-                self._strays = Strays()
-                self.feed = Feed(self._server, watched(self._policy()), on_changes=self._strays.apply)
+                self._unowned = UnownedPods()
+                self.feed = Feed(self._server, watched(self._policy()), on_changes=self._unowned.apply)
                 self.feed.start()
             if self.feed.synced:
                 self._look_at_groups(self.feed)
@@ -226,9 +226,9 @@ class Scanner:
         if self.events is not None:
             self.events.begin()
         with feed.lock:
-            strays = self._strays.listed()
+            unowned = self._unowned.listed()
         policy = self._policy()
-        gathering = Gathering(self._server, policy, strays, self.wait)
+        gathering = Gathering(self._server, policy, unowned, self.wait)
         return _Round(gathering=gathering, policy=policy, began=self._clock(), used=self.used)
 
     def _looked_at(self, objects: Iterable[Gathered], round_: _Round, feed: Feed) -> list[ScannedWorkload]:

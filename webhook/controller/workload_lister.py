@@ -14,7 +14,7 @@ from msgspec import Raw
 from webhook.cluster.connection import ApiServer, RefusedError
 from webhook.cluster.listing import NotListedError, Pause, list_pages
 from webhook.cluster.resources import Resource, with_workloads
-from webhook.cluster.unowned_pods import Stray
+from webhook.cluster.unowned_pods import UnownedPod
 from webhook.core.api.types import Named, TypeMeta
 from webhook.core.decoders import decoder_of
 from webhook.core.nesting import read_nested
@@ -30,7 +30,7 @@ ObjectName = tuple[GroupKind, str, str]  # kind, namespace, name
 Unread = Collection[GroupKind | ObjectName]
 
 # Each is a request; whoever has more pods that no workload stands for sees some of them.
-_MOST_STRAYS = 1000
+_MOST_UNOWNED = 1000
 _PAGE = 50
 _FOUND, _FORBIDDEN, _GONE = 200, 403, 404
 _NODE: GroupKind = ("", "Node")  # the owner of static pods, which each node has
@@ -59,17 +59,17 @@ class Gathering:
     """
 
     def __init__(
-        self, server: ApiServer, policy: Policy, strays: tuple[Stray, ...], sleep: Callable[[float], None]
+        self, server: ApiServer, policy: Policy, unowned: tuple[UnownedPod, ...], sleep: Callable[[float], None]
     ) -> None:
         self._server = server
         self._embedded = policy.workloads
-        self._strays = strays
+        self._unowned = unowned
         self._pause = Pause(sleep=sleep)
         self._left = [each for each in with_workloads(server, policy) if self._is_listed(each)]
         of = [(each.api_versions[0], each.kind) for each in self._left]
         # What these made is not looked at again; pods of other operators' kinds stand for what their operator made.
         self._kinds = {group_kind(*each) for each in of if has_template(*each, self._embedded)}
-        self._pods: list[Stray] | None = None  # that are still to be looked at; None before kinds are listed
+        self._pods: list[UnownedPod] | None = None  # that are still to be looked at; None before kinds are listed
         self.unread: set[GroupKind | ObjectName] = set()
 
     def objects(self) -> Iterator[list[Gathered]]:
@@ -83,7 +83,7 @@ class Gathering:
         if self._pods is None:
             self._pods = self._representatives()
         while self._pods:
-            yield [each for stray in self._pods[:_PAGE] if (each := self._pod(stray)) is not None]
+            yield [each for pod in self._pods[:_PAGE] if (each := self._pod(pod)) is not None]
             del self._pods[:_PAGE]
 
     def _is_listed(self, resource: Resource) -> bool:
@@ -115,32 +115,32 @@ class Gathering:
         except _UNREADABLE:
             return None
 
-    def _representatives(self) -> list[Stray]:
+    def _representatives(self) -> list[UnownedPod]:
         """One pod of each controller whose kind is not listed, and every pod without one, as many as are looked at."""
-        seen, found, of_namespace = set[tuple[str, str, str, str]](), list[tuple[int, Stray]](), Counter[str]()
-        for stray in self._strays:
-            owner = stray.owner
+        seen, found, of_namespace = set[tuple[str, str, str, str]](), list[tuple[int, UnownedPod]](), Counter[str]()
+        for pod in self._unowned:
+            owner = pod.owner
             if owner is not None:
                 kind = group_kind(owner.api_version, owner.kind)
-                key = (stray.namespace, *kind, owner.name)
+                key = (pod.namespace, *kind, owner.name)
                 if kind == _NODE or kind in self._kinds or key in seen:
                     continue
                 seen.add(key)
-            of_namespace[stray.namespace] += 1
-            found.append((of_namespace[stray.namespace], stray))
-        if len(found) > _MOST_STRAYS:
-            _log.warning("%d pods without a workload are looked at, and no more", _MOST_STRAYS)
+            of_namespace[pod.namespace] += 1
+            found.append((of_namespace[pod.namespace], pod))
+        if len(found) > _MOST_UNOWNED:
+            _log.warning("%d pods without a workload are looked at, and no more", _MOST_UNOWNED)
             self.unread.add(POD)
         # The first of each namespace, the second of each, and so on: one that has many takes no other's place.
         found.sort(key=lambda each: each[0])
-        return [stray for _, stray in found[:_MOST_STRAYS]]
+        return [pod for _, pod in found[:_MOST_UNOWNED]]
 
-    def _pod(self, stray: Stray) -> Gathered | None:
+    def _pod(self, pod: UnownedPod) -> Gathered | None:
         """The pod; None where it has gone, or may not be read.
 
         Errors: ClusterError.
         """
-        answer = self._server.ask("GET", f"/api/v1/namespaces/{stray.namespace}/pods/{stray.name}")
+        answer = self._server.ask("GET", f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
         if answer.status == _FOUND:
             return project(msgspec.json.encode(answer.content), _POD, self._embedded)
         if answer.status == _FORBIDDEN:

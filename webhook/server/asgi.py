@@ -83,7 +83,7 @@ class AdmissionApp:
         self._judges = judges = None if index is None else ReviewerPool(state.metrics, index)
         if judges is not None:
             state.judges_ready = lambda: judges.ready
-        self._patience = OwnerWait(None if state.feed is None else state.feed.arrivals, state.metrics)
+        self._owner_wait = OwnerWait(None if state.feed is None else state.feed.arrivals, state.metrics)
         self._first_lists = FirstLists(state.feed, state.metrics)
 
     def start(self) -> None:
@@ -163,7 +163,7 @@ class AdmissionApp:
             judge = partial(self._judged, route, body, deadline, connection)
             if self._first_lists.awaited:
                 await self._first_lists.wait(deadline - time.perf_counter())
-            return await self._patience.answer(judge, lambda: deadline - time.perf_counter(), connection.source)
+            return await self._owner_wait.answer(judge, lambda: deadline - time.perf_counter(), connection.source)
 
     async def _unread(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, status: int

@@ -102,8 +102,8 @@ class ConnectionTable:
         self.count = 0
         self.held_bytes = 0
         self._strangers_held = self._most_held = self._left = 0
-        self._ended_since_told = 0
-        self._tell_at = 0.0
+        self._ended_since_logged = 0
+        self._log_at = 0.0
 
     def __iter__(self) -> Iterator[Member]:
         """All connections, as they were when asked for."""
@@ -123,7 +123,7 @@ class ConnectionTable:
         elif self.count >= self._limit:
             room = self._end_oldest(self._largest(source), "made-room")
         if not room:
-            self._tell("refused")
+            self._count_and_log("refused")
             return False
         self._sources[name] = source
         source.unproven[connection] = None
@@ -187,7 +187,7 @@ class ConnectionTable:
                     self._waiting[connection] = asyncio.get_running_loop().create_future()
                     await self._waiting[connection]
         except TimeoutError:
-            self._tell("body-bytes")
+            self._count_and_log("body-bytes")
             return False
         finally:
             self._waiting.pop(connection, None)
@@ -254,7 +254,7 @@ class ConnectionTable:
         for source in sources:
             for each in source:
                 if not each.busy and (reason != "body-bytes" or each.held_bytes):
-                    self._tell(None)
+                    self._count_and_log(None)
                     if reason == "body-bytes":
                         self.release(each)
                         each.give_way()
@@ -270,15 +270,15 @@ class ConnectionTable:
         if len(self._remembered) > _REMEMBERED:
             self._remembered.popitem(last=False)
 
-    def _tell(self, refused: Reason | None) -> None:
+    def _count_and_log(self, refused: Reason | None) -> None:
         """One line in ten seconds, however many come."""
         if refused is not None:
             self._ended(self._port, refused)
-        self._ended_since_told += 1
+        self._ended_since_logged += 1
         now = self._clock()
-        if now < self._tell_at:
+        if now < self._log_at:
             return
-        self._tell_at = now + _LOG_SECONDS
+        self._log_at = now + _LOG_SECONDS
         name, largest = max(self._sources.items(), key=lambda item: len(item[1]))
         fields = {
             "port": self._port,
@@ -287,9 +287,9 @@ class ConnectionTable:
             "sources": len(self._sources),
             "largestSource": name,
             "itsConnections": len(largest),
-            "ended": self._ended_since_told,
+            "ended": self._ended_since_logged,
         }
-        self._ended_since_told = 0
+        self._ended_since_logged = 0
         _log.warning("full: connections are ended or refused to make room for others", extra={"fields": fields})
 
 

@@ -125,7 +125,7 @@ class State:
         said = bool(decision.warnings or decision.patch or not decision.allowed)
         level = logging.INFO if said else logging.DEBUG
         if _decisions.isEnabledFor(level):
-            _decisions.log(level, word, extra={"fields": _told(route, answer, seconds)})
+            _decisions.log(level, word, extra={"fields": _logged_fields(route, answer, seconds)})
 
     def _account_for_faults(self, route: str, answer: ReviewAnswer) -> None:
         """Count and log the rules that raised."""
@@ -184,7 +184,7 @@ async def follow_certificates(state: State, tls: RotatingTls) -> None:
         await asyncio.sleep(_FOLLOW_SECONDS)
 
 
-def _told(route: str, answer: ReviewAnswer, seconds: float) -> Mapping[str, object]:
+def _logged_fields(route: str, answer: ReviewAnswer, seconds: float) -> Mapping[str, object]:
     decision = answer.decision
     return {
         "route": route,

@@ -16,7 +16,7 @@ EVENTS_API = "events.k8s.io/v1"
 _EXISTS = 409
 
 
-def tell(server: ApiServer, event: Mapping[str, Any]) -> bool:
+def create_event(server: ApiServer, event: Mapping[str, Any]) -> bool:
     """Create the event; returns False if it was told before."""
     answer = server.ask("POST", _path(event), event)
     if answer.status == _EXISTS:
@@ -25,7 +25,7 @@ def tell(server: ApiServer, event: Mapping[str, Any]) -> bool:
     return True
 
 
-def tell_again(server: ApiServer, event: Mapping[str, Any], count: int, time: str) -> None:
+def count_again(server: ApiServer, event: Mapping[str, Any], count: int, time: str) -> None:
     """Count an event again, ``count`` times in all, at a MicroTime. Its note stays, as all but a series.
 
     Source: kubernetes 1.31 pkg/apis/core/validation/events.go ``ValidateEventUpdate``.
