@@ -10,6 +10,7 @@ from build import API_VERSIONS
 from msgspec.structs import replace
 
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.budget import Budget
 from webhook.core.context import Context
 from webhook.core.policy.policy import Annotations, Defaults, Messages, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
@@ -150,7 +151,7 @@ def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, until=2.0,
         index=index,
         version=version,
         today=TODAY,
-        until=until,
+        budget=Budget(until=until),
         age=lambda: age,
     )
     return review(request(new, old, **fields), context, waited=waited)

@@ -15,14 +15,13 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from math import inf
 from typing import Literal
 
 import msgspec
 from msgspec import Raw, Struct
 
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.budget import Missing, Reason
+from webhook.core.budget import Budget, OutOfTimeError, Reason, time_limit
 from webhook.core.cached_property import cached_property
 from webhook.core.context import Context
 from webhook.core.decoders import decoder_of
@@ -32,8 +31,7 @@ from webhook.core.nesting import read_nested
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.review import mutate, review, unread
-from webhook.core.rules.rule_set import unheard
-from webhook.core.time_limit import OutOfTimeError, time_limit
+from webhook.core.rules.rule_set import skipped_rules
 from webhook.logs import bounded, described
 
 Route = Literal["validate", "mutate"]
@@ -68,6 +66,7 @@ _AUDIT_CHARACTERS = 10240
 _UNDECIDED = Decision(reason="internal error", audit={"error": "internal"})
 _UNSAID = "denied by a rule whose message cannot be sent; the log of evenspread has the fault"
 
+_NO_LIMIT = Budget(clock=time.perf_counter)
 _log = logging.getLogger(__name__)
 
 
@@ -95,9 +94,21 @@ class Engine(Struct, frozen=True, kw_only=True, dict=True):
     scanned: bool = False
 
     @cached_property
-    def unheard(self) -> frozenset[str]:
-        """The rules that no review asks."""
-        return unheard(self.policy, scanned=self.scanned)
+    def _skipped_rules(self) -> frozenset[str]:
+        return skipped_rules(self.policy, scanned=self.scanned)
+
+    def context(self, today: str, now: str, budget: Budget) -> Context:
+        """The context of a review at this moment."""
+        return Context(
+            policy=self.policy,
+            version=self.version,
+            index=self.index,
+            today=today,
+            now=now,
+            age=self.age,
+            budget=budget,
+            skipped_rules=self._skipped_rules,
+        )
 
 
 class ReviewAnswer(Struct, frozen=True, kw_only=True):
@@ -234,44 +245,38 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
     engine: Engine,
     *,
     today: str,
-    until: float = inf,
-    waited: bool = True,
     now: str = "",
-    elsewhere: bool = False,
-    unlooked: Missing | None = None,
+    budget: Budget = _NO_LIMIT,
+    waited: bool = True,
     unread_for: Reason | None = None,
     asking: Asking | None = None,
 ) -> ReviewAnswer:
     """Judge a request and encode the answer. Never raises.
 
-    Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time; the caller waits until `time.perf_counter` shows
-    ``until``; ``elsewhere`` and ``unlooked`` as in `Context`. Without ``waited`` the decision may name what it
-    awaits, and with ``elsewhere`` it may be that the object is costly; then the answer is not one to send. A request
-    that only has an envelope is ``unread_for`` a reason (`core.review.review.unread`). Where the index may change
-    meanwhile, ``asking`` asks it.
+    Args:
+        route: The webhook that was called.
+        request: The request.
+        engine: What it is judged by.
+        today: An ISO date (UTC).
+        now: An ISO time (UTC).
+        budget: Its clock is `time.perf_counter`. If it may not search, the decision may be that the object is costly.
+        waited: If false, the decision may name what it awaits. Then, as for a costly object, the answer must not be
+            sent.
+        unread_for: Why the request has only an envelope (`core.review.review.unread`).
+        asking: Asks the index, if that may change meanwhile.
     """
 
     def decide() -> Decision:
+        context = engine.context(today, now, budget)
+
         def judge(index: ReadOnlyIndex | None) -> Decision:
-            here = Context(
-                policy=engine.policy,
-                version=engine.version,
-                index=index,
-                today=today,
-                now=now,
-                age=engine.age,
-                clock=time.perf_counter,
-                until=until,
-                elsewhere=elsewhere,
-                unlooked=unlooked,
-                unheard=engine.unheard,
-            )
+            here = context if index is None or index is engine.index else context.beside(index)
             if unread_for is not None:
                 return unread(request, here, unread_for, may_deny=route == "validate")
             return (review if route == "validate" else mutate)(request, here, waited=waited)
 
         try:
-            with time_limit(_is_over(_IN_LINE_SECONDS)) if elsewhere else nullcontext():
+            with nullcontext() if budget.may_search else time_limit(_is_over(_IN_LINE_SECONDS)):
                 decision = judge(engine.index) if asking is None else judged_afar(judge, asking)
         except OutOfTimeError:
             return Decision(costly=True)

@@ -19,9 +19,9 @@ from webhook.admission import MAX_REVIEW_BYTES, Engine
 from webhook.cli.commands.webhook.example import CLUSTER, POLICY
 from webhook.config import load_policy
 from webhook.core.api.version import RECORDED
+from webhook.core.budget import check_time, time_limit
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import Decision
-from webhook.core.time_limit import check_time, time_limit
 from webhook.metrics import Metrics
 from webhook.server.asgi import LONG_BODY_BYTES, AdmissionApp, FromThread, health_app
 from webhook.server.request_body import BodyError, read_body

@@ -27,8 +27,8 @@ from webhook.server.turns import caller_of
 pytestmark = pytest.mark.slow
 
 
-def job(manifest=COSTLY, policy=STRICT, *, unheard=frozenset(), **fields):
-    context = Context(policy=policy, version=RECENT, today=TODAY, unheard=unheard)
+def job(manifest=COSTLY, policy=STRICT, *, skipped_rules=frozenset(), **fields):
+    context = Context(policy=policy, version=RECENT, today=TODAY, skipped_rules=skipped_rules)
     return Job(request(manifest, **fields), context, waited=True)
 
 
@@ -94,10 +94,10 @@ def test_the_decision_is_the_one_of_the_event_loop():
 
 def test_rules_that_nobody_would_hear_are_not_asked_there_either():
     async def act(judges):
-        return await as_here(judges, unheard=frozenset({WIDE}))
+        return await as_here(judges, skipped_rules=frozenset({WIDE}))
 
     assert judged(act)[0] is True
-    assert reviewed(COSTLY, unheard=frozenset({WIDE})) != reviewed(COSTLY)
+    assert reviewed(COSTLY, skipped_rules=frozenset({WIDE})) != reviewed(COSTLY)
 
 
 def test_nodes_that_changed_are_told():

@@ -1,13 +1,12 @@
-"""The context of an examination: the policy, the release, the cluster and the time limit."""
+"""The context of an examination: the policy, the release, the cluster and the budget."""
 
 from collections.abc import Callable
-from math import inf
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.budget import Missing
+from webhook.core.budget import Budget
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
@@ -23,15 +22,12 @@ class Context(Struct, frozen=True, kw_only=True):
         today: An ISO date (UTC).
         now: An ISO time (UTC). Empty if unknown.
         age: Seconds since the index was last known to be current.
-        clock: The clock of ``until``, in seconds.
-        until: The deadline of the answer.
-        unlooked: Why rules skip the cluster for costly objects. None if they do not.
-        elsewhere: Whether another process can judge costly objects.
+        budget: The time and effort that the examination may take.
         namespace: The namespace of an object that names none.
         scalers: Autoscalers in the same input.
         same_file: The workloads and SpreadGroups of the object's file. None for a file with one workload.
         offline: Whether no API server sees the object now. Then evenspread gives the API server's warnings.
-        unheard: The rules that are skipped.
+        skipped_rules: Ids of rules that are not asked.
         creating: False if the object exists already.
         fixes: Whether to try the fix of each finding.
     """
@@ -42,15 +38,12 @@ class Context(Struct, frozen=True, kw_only=True):
     today: str = ""
     now: str = ""
     age: Callable[[], float] = float  # which is 0.0, and can be sent to another process
-    clock: Callable[[], float] = float
-    until: float = inf
-    unlooked: Missing | None = None
-    elsewhere: bool = False
+    budget: Budget = Budget()
     namespace: str = ""
     scalers: tuple[Autoscaler, ...] = ()
     same_file: ReadOnlyIndex | None = None
     offline: bool = False
-    unheard: frozenset[str] = frozenset()
+    skipped_rules: frozenset[str] = frozenset()
     creating: bool = True
     fixes: bool = True
 

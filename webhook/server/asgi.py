@@ -16,10 +16,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from msgspec.structs import replace
+
 from webhook import admission
 from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, START_BYTES, ReviewAnswer, ReviewError, Route
-from webhook.core.budget import TOO_LONG, Missing
-from webhook.core.context import Context
+from webhook.core.budget import TOO_LONG, Budget, Missing
 from webhook.core.index.facts import Asking, IndexQuestion
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import AdmissionRequest
@@ -199,28 +200,21 @@ class AdmissionApp:
             answer = await self._pool.run(in_thread, caller(_envelope(body) or _NOBODY), deadline)
         if not answer.decision.costly:
             return answer
-        unlooked = None
+        unjudged = None
         if route == "validate" and self._judges is not None and self._judges.running:
             now = time.perf_counter()
             until = now + (deadline - now) * _LOOKED_AT_SHARE
             told = await self._judges.decide(self._job(answer.request, waited=waited), caller(answer.request), until)
             if not isinstance(told, Missing):
                 return admission.answered(route, answer.request, partial(decision_of, told))
-            unlooked = told
-        in_thread = partial(in_thread, elsewhere=False, unlooked=unlooked)
+            unjudged = told
+        in_thread = partial(in_thread, may_search=True, unjudged=unjudged)
         return await self._pool.run(in_thread, caller(answer.request), deadline)
 
     def _job(self, request: AdmissionRequest, *, waited: bool) -> Job:
         state, engine = self._state, self._state.engine
-        context = Context(
-            policy=engine.policy,
-            version=engine.version,
-            today=state.today(),
-            now=state.now(),
-            age=partial(float, engine.age()),
-            unheard=engine.unheard,
-        )
-        return Job(request, context, waited)
+        context = engine.context(state.today(), state.now(), Budget())
+        return Job(request, replace(context, index=None, age=partial(float, engine.age())), waited)
 
     def _judge(  # noqa: PLR0913 what differs from one request to the next
         self,
@@ -229,8 +223,8 @@ class AdmissionApp:
         deadline: float,
         *,
         waited: bool,
-        elsewhere: bool = True,
-        unlooked: Missing | None = None,
+        may_search: bool = False,
+        unjudged: Missing | None = None,
         in_line: bool = False,
         asking: Asking | None = None,
     ) -> ReviewAnswer:
@@ -241,10 +235,8 @@ class AdmissionApp:
             state.engine,
             today=state.today(),
             now=state.now(),
-            until=deadline,
+            budget=Budget(clock=time.perf_counter, until=deadline, may_search=may_search, unjudged=unjudged),
             waited=waited,
-            elsewhere=elsewhere,
-            unlooked=unlooked,
             asking=asking,
         )
 

@@ -10,6 +10,7 @@ from werkzeug.exceptions import HTTPException
 
 from webhook import admission
 from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, ReviewError, Route
+from webhook.core.budget import Budget
 from webhook.logs import bounded
 from webhook.server.state import State
 
@@ -34,7 +35,7 @@ def create_admission(state: State) -> Flask:
             state.engine,
             today=state.today(),
             now=state.now(),
-            until=began + CALLER_SECONDS,
+            budget=Budget(clock=time.perf_counter, until=began + CALLER_SECONDS),
         )
         state.account(route, answer, time.perf_counter() - began)
         return Response(answer.body, mimetype="application/json")

@@ -8,7 +8,7 @@ from core.rules.shop import deployed, shop
 from manifest import FIXED, RECENT, TODAY, ending_after, request, workload
 from msgspec.structs import replace
 
-from webhook.core.budget import Missing
+from webhook.core.budget import Budget, Missing
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
@@ -40,9 +40,11 @@ RIGHT = workload("Deployment", STABLE, "zone hard 1 track=stable", selector=STAB
 RIGHT_COSTLY = workload("Deployment", STABLE, "zone hard 1 track=stable", selector=STABLE, **LARGE)
 
 
-def reviewed(new, old=None, *, policy=STRICT, cluster=CLUSTER, unlooked=None, **given):
-    why = Missing(unlooked) if unlooked else None
-    here = Context(policy=policy, version=RECENT, today=TODAY, index=cluster, unlooked=why, **given)
+def reviewed(new, old=None, *, policy=STRICT, cluster=CLUSTER, unjudged=None, skipped_rules=frozenset(), **given):
+    budget = Budget(unjudged=Missing(unjudged) if unjudged else None, **given)
+    here = Context(
+        policy=policy, version=RECENT, today=TODAY, index=cluster, budget=budget, skipped_rules=skipped_rules
+    )
     return review(request(new, old), here)
 
 
@@ -66,10 +68,10 @@ def told(decision):
     ],
 )
 def test_who_can_have_it_judged_elsewhere_is_told(new, old, costly):
-    decision = reviewed(new, old, elsewhere=True)
+    decision = reviewed(new, old, may_search=False)
     assert decision.costly == costly
     assert not reviewed(new, old).costly
-    assert not reviewed(new, old, elsewhere=True, cluster=None).costly
+    assert not reviewed(new, old, may_search=False, cluster=None).costly
 
 
 def test_elsewhere_the_answer_is_the_same():
@@ -78,7 +80,7 @@ def test_elsewhere_the_answer_is_the_same():
 
 @pytest.mark.parametrize("reason", [BUSY, TOO_COSTLY])
 def test_where_nobody_looks_a_rule_on_deny_says_so(reason):
-    decision = reviewed(COSTLY, unlooked=reason)
+    decision = reviewed(COSTLY, unjudged=reason)
     assert told(decision) == (False, {WIDE}, reason)
     assert decision.message.splitlines() == [
         f"Deployment shop/web: {reason}; write less, or try again",
@@ -90,12 +92,12 @@ def test_where_nobody_looks_a_rule_on_deny_says_so(reason):
 
 
 def test_rules_that_need_no_cluster_answer():
-    decision = reviewed(web("hostname hard 1 {}", **LARGE), policy=replace(STRICT, too_large="allow"), unlooked=BUSY)
+    decision = reviewed(web("hostname hard 1 {}", **LARGE), policy=replace(STRICT, too_large="allow"), unjudged=BUSY)
     assert told(decision) == (False, {EMPTY}, BUSY)
 
 
 def test_where_the_policy_allows_it_nothing_is_denied():
-    assert told(reviewed(COSTLY, policy=replace(STRICT, too_large="allow"), unlooked=BUSY)) == (True, set(), BUSY)
+    assert told(reviewed(COSTLY, policy=replace(STRICT, too_large="allow"), unjudged=BUSY)) == (True, set(), BUSY)
 
 
 @pytest.mark.parametrize(
@@ -111,14 +113,14 @@ def test_where_the_policy_allows_it_nothing_is_denied():
     ],
 )
 def test_where_others_took_the_time_rules_look_at_the_cluster_without_a_search(new, old, allowed):
-    decision = reviewed(new, old, unlooked=CROWDED)
+    decision = reviewed(new, old, unjudged=CROWDED)
     assert decision.allowed is allowed
     unsought = allowed and any(each.missing.endswith(SEARCH) for each in decision.not_evaluated)
     assert (f"evenspread: the object was not fully checked: {CROWDED}" in decision.warnings) is unsought
 
 
 def test_an_object_that_takes_too_long_then_is_denied_all_the_same():
-    assert told(reviewed(COSTLY, until=0.0, unlooked=CROWDED)) == (False, {WIDE}, TOO_COSTLY)
+    assert told(reviewed(COSTLY, until=0.0, unjudged=CROWDED)) == (False, {WIDE}, TOO_COSTLY)
 
 
 SCALED = {**COSTLY, "spec": {**COSTLY["spec"], "replicas": 9}}
@@ -138,8 +140,8 @@ COSTLY_TOO = web("hostname soft 1 track=stable", **LARGE)
 )
 def test_an_old_object_that_nobody_looked_at_may_have_had_only_what_it_said_itself(new, old, allowed, reason):
     """Else an author keeps the processes busy, and replaces a costly object without a fault."""
-    assert told(reviewed(new, old, unlooked=reason))[0] is allowed
-    assert told(reviewed(new, old, unlooked=reason, policy=replace(STRICT, too_large="allow")))[0]
+    assert told(reviewed(new, old, unjudged=reason))[0] is allowed
+    assert told(reviewed(new, old, unjudged=reason, policy=replace(STRICT, too_large="allow")))[0]
 
 
 @pytest.mark.slow
@@ -153,7 +155,7 @@ def test_time_that_the_new_object_took_is_no_way_round_either():
 
 
 def test_what_is_ordinary_is_looked_at_whoever_is_busy():
-    assert told(reviewed(WEB, unlooked=BUSY)) == (False, {WIDE}, "")
+    assert told(reviewed(WEB, unjudged=BUSY)) == (False, {WIDE}, "")
 
 
 def test_time_that_ran_out_is_no_way_round_a_rule_on_deny():
@@ -177,7 +179,7 @@ def test_replicas_without_end_take_no_time(of_hosts, replicas, found):
     constraints = "zone hard 1 app=web", f"hostname hard {of_hosts} app=web"
     made = workload("Deployment", "app=web", *constraints, selector="app=web", replicas=replicas)
     began = time.process_time()
-    decision = reviewed(made, cluster=cluster("a: a0 a1 | b: b0 b1"), elsewhere=True)
+    decision = reviewed(made, cluster=cluster("a: a0 a1 | b: b0 b1"), may_search=False)
     assert time.process_time() - began < 0.5
     assert not decision.costly
     assert [str(each.mode) for each in decision.findings if each.finding.rule == "replicas-do-not-fit"] == found
@@ -205,8 +207,8 @@ MANY_LABELS = " ".join(f"l{number}=x" for number in range(1000))
 )
 def test_what_costs_as_much_beside_few_nodes_is_costly_there(made):
     """So that time which runs out is no way round a rule on deny: tens of thousands take half a second."""
-    assert reviewed(made, elsewhere=True).costly
-    assert told(reviewed(made, unlooked=TOO_COSTLY)) == (False, {WIDE}, TOO_COSTLY)
+    assert reviewed(made, may_search=False).costly
+    assert told(reviewed(made, unjudged=TOO_COSTLY)) == (False, {WIDE}, TOO_COSTLY)
     assert told(reviewed(made)) == (False, {WIDE}, "")
 
 
@@ -214,5 +216,5 @@ def test_what_costs_as_much_beside_few_nodes_is_costly_there(made):
 def test_thousands_of_templates_without_constraints_are_costly(templates, costly):
     spec = {"workerGroupSpecs": [{"template": {"spec": {"containers": []}}} for _ in range(templates)]}
     made = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "ray"}, "spec": spec}
-    assert reviewed(made, elsewhere=True).costly is costly
+    assert reviewed(made, may_search=False).costly is costly
     assert reviewed(made).allowed

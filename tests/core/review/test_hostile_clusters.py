@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from bench import hostile_clusters as hostile
 from webhook.admission import answer, decode_review
-from webhook.core.budget import Missing
+from webhook.core.budget import Budget, Missing
 from webhook.core.policy.policy import Defaults, Mode
 
 NODES = 2000
@@ -61,11 +61,17 @@ def test_an_ordinary_object_is_judged_beside_ordinary_nodes():
     assert not given.decision.costly
 
 
-@pytest.mark.parametrize("unlooked", [Missing.BUSY, Missing.CROWDED])
-def test_where_no_process_takes_it_a_rule_on_deny_says_that_it_ran_out_of_time(monkeypatch, unlooked):
+@pytest.mark.parametrize("unjudged", [Missing.BUSY, Missing.CROWDED])
+def test_where_no_process_takes_it_a_rule_on_deny_says_that_it_ran_out_of_time(monkeypatch, unjudged):
     monkeypatch.setattr("webhook.core.review.review._SPARED_SECONDS", 0)
     body = hostile.review("Deployment", "own", hostile.many_valued("rack"), 3)
-    given = answer("validate", decode_review(body), beside(*OF_OWN), today="2026-01-01", unlooked=unlooked)
+    given = answer(
+        "validate",
+        decode_review(body),
+        beside(*OF_OWN),
+        today="2026-01-01",
+        budget=Budget(clock=time.perf_counter, unjudged=unjudged),
+    )
     assert not given.decision.allowed
     assert Missing.TOO_COSTLY.value in given.decision.message
 
@@ -73,7 +79,13 @@ def test_where_no_process_takes_it_a_rule_on_deny_says_that_it_ran_out_of_time(m
 def test_an_old_object_that_ran_out_of_time_excuses_nothing(monkeypatch):
     monkeypatch.setattr("webhook.core.review.review._SPARED_SECONDS", 0)
     body = hostile.review("Deployment", "own", hostile.many_valued("rack"), 3, update=True)
-    given = answer("validate", decode_review(body), beside(*OF_OWN), today="2026-01-01", unlooked=Missing.BUSY)
+    given = answer(
+        "validate",
+        decode_review(body),
+        beside(*OF_OWN),
+        today="2026-01-01",
+        budget=Budget(clock=time.perf_counter, unjudged=Missing.BUSY),
+    )
     assert not given.decision.allowed
 
 
@@ -98,7 +110,9 @@ def mutated(**given):
 
 
 def test_a_fallback_that_takes_long_is_left_to_a_thread():
-    answered, took = min((mutated(elsewhere=True) for _ in range(3)), key=lambda each: each[1])
+    answered, took = min(
+        (mutated(budget=Budget(clock=time.perf_counter, may_search=False)) for _ in range(3)), key=lambda each: each[1]
+    )
     assert answered.decision.costly
     assert took < MOST
 

@@ -8,11 +8,11 @@ import pytest
 from manifest import DENY, RECENT, decide, headline, request, workload
 from msgspec.structs import replace
 
+from webhook.core.budget import OutOfTimeError, time_limit
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import mutate, review
 from webhook.core.rules.limits.size import MAX_VALUES, TOO_MANY_VALUES
-from webhook.core.time_limit import OutOfTimeError, time_limit
 
 NOT_SELF = Policy(ceiling=Mode.DENY, rules={"selector-not-self": Mode.DENY})
 RIGHT = "zone hard 1 app=web"

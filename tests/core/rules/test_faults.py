@@ -58,7 +58,7 @@ def test_other_families_answer(monkeypatch):
     subject = subject_of(found)
     whole = evaluate(subject)
     families = (*_families((replace(OTHER, ask=at_once),)), *_FAMILIES)
-    monkeypatch.setattr(rule_set, "_asked", lambda _unheard: (families, families))
+    monkeypatch.setattr(rule_set, "_asked", lambda _skipped: (families, families))
     broken = evaluate(subject)
     assert broken.findings == whole.findings
     assert broken.missing == (NotEvaluated(OTHER.id, Missing.RULE_FAILED.reason, BOOM), *whole.missing)
@@ -135,7 +135,7 @@ def raise_for(monkeypatch, rule):
         return asked
 
     wrapped = tuple(each._replace(ask=failing(each.ask)) if rule in each.rules else each for each in families)
-    monkeypatch.setattr(rule_set, "_asked", lambda _unheard: (wrapped, wrapped))
+    monkeypatch.setattr(rule_set, "_asked", lambda _skipped: (wrapped, wrapped))
 
 
 @pytest.mark.parametrize("rule", ASKED, ids=lambda rule: rule.id)

@@ -6,7 +6,7 @@ from core.rules.shop import deployed, shop
 from manifest import FIXED, RECENT, TODAY, decide, ending_after, examined, headline, request, template, workload
 from msgspec.structs import replace
 
-from webhook.core.budget import Missing
+from webhook.core.budget import Budget, Missing
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
@@ -27,7 +27,9 @@ WIDE = "selector-too-wide"
 
 def reviewed(manifest, old=None, *, clock, until=1.0):
     asked = request(manifest, old)
-    here = Context(policy=EVERYTHING, index=CLUSTER, version=RECENT, today=TODAY, clock=clock, until=until)
+    here = Context(
+        policy=EVERYTHING, index=CLUSTER, version=RECENT, today=TODAY, budget=Budget(clock=clock, until=until)
+    )
     return review(asked, here)
 
 

@@ -12,7 +12,7 @@ from manifest import DENY, PLAIN, RECENT, decide, ending_after, examined, headli
 from msgspec.structs import replace
 
 from webhook.core import rules
-from webhook.core.budget import Missing
+from webhook.core.budget import Budget, Missing
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
 from webhook.core.review import judging, review
@@ -20,7 +20,7 @@ from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import NotEvaluated, Rule
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.placement.frame.each_template import PlacementRule
-from webhook.core.rules.rule_set import _FAMILIES, BY_ID, RULES, unheard
+from webhook.core.rules.rule_set import _FAMILIES, BY_ID, RULES, skipped_rules
 from webhook.core.workloads.kinds import BUILT_IN_KINDS
 
 FILE = """
@@ -105,7 +105,10 @@ def test_and_guarded(made_up):
 def test_and_out_of_time_where_it_needs_the_cluster(made_up):
     def missing(looks):
         context = Context(
-            policy=DENY, version=RECENT, index=cluster("a: n1 | b: n2"), clock=ending_after(looks), until=1.0
+            policy=DENY,
+            version=RECENT,
+            index=cluster("a: n1 | b: n2"),
+            budget=Budget(clock=ending_after(looks), until=1.0),
         )
         return review.review(request(WEB), context).not_evaluated
 
@@ -206,8 +209,8 @@ ONLY_AUDITED = {
 )
 def test_rules_of_which_nobody_would_hear(rules, alone, scanned):
     policy = replace(DENY, rules=rules)
-    assert unheard(policy, scanned=False) == alone
-    assert unheard(policy, scanned=True) == scanned
+    assert skipped_rules(policy, scanned=False) == alone
+    assert skipped_rules(policy, scanned=True) == scanned
 
 
 STRANDED = workload("Deployment", "app=web", "zone hard 1 app=web", selector="app=web", replicas=6)
@@ -227,7 +230,7 @@ STRANDED = workload("Deployment", "app=web", "zone hard 1 app=web", selector="ap
 def test_what_is_only_audited_is_left_to_the_scan(scanned, rules, told):
     policy = replace(PLAIN, rules=rules)
     index = cluster("a: n1 n2 | b: n3 n4 | c: n5 n6")
-    here = Context(policy=policy, version=RECENT, index=index, unheard=unheard(policy, scanned=scanned))
+    here = Context(policy=policy, version=RECENT, index=index, skipped_rules=skipped_rules(policy, scanned=scanned))
     decision = review.review(request(STRANDED), here)
     found = {each.finding.rule: each.mode for each in decision.findings}
     assert {rule: mode for rule, mode in found.items() if rule == "zone-loss-strands-pods"} == told
@@ -251,6 +254,6 @@ def test_a_rule_that_is_not_asked_changes_nothing_that_users_are_told(rule, mode
     for manifest in (CROWDED, EXCLUDED, STRAY, STRANDED):
         for nodes in ("a: n1 | b: n2 | c: ~n3", "a: n1 n2 | b: n3 n4 | c: n5 n6", "a: n1=2 n2 | b: n3"):
             here = Context(policy=policy, version=RECENT, index=cluster(nodes))
-            left = replace(here, unheard=unheard(policy, scanned=scanned))
+            left = replace(here, skipped_rules=skipped_rules(policy, scanned=scanned))
             every, some = (review.review(request(manifest), each) for each in (here, left))
             assert (some.allowed, some.message, some.warnings) == (every.allowed, every.message, every.warnings), nodes

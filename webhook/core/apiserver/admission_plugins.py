@@ -24,7 +24,7 @@ from webhook.core.api.admission_objects import (
 from webhook.core.api.selectors import EXISTS
 from webhook.core.api.types import Container, Pod, ResourceRequirements, Toleration, WrittenQuantity
 from webhook.core.api.well_known import NO_EXECUTE, TAINT_NOT_READY, TAINT_UNREACHABLE
-from webhook.core.time_limit import check_time
+from webhook.core.budget import check_time
 
 LIMIT_RANGE = "LimitRange"
 PRIORITY_CLASS = "PriorityClass"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from webhook.core.time_limit import check_time
+from webhook.core.budget import check_time
 
 _Of = ParamSpec("_Of")
 _Answer = TypeVar("_Answer")

@@ -11,12 +11,12 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from webhook.core.budget import check_time
 from webhook.core.index import node_sets
 from webhook.core.index.label_column import Column
 from webhook.core.index.nodes import NodeView
 from webhook.core.index.pods import Counts
 from webhook.core.placement.game import DomainSpread, Gate, NodeClass, NodeSpread, Pods
-from webhook.core.time_limit import check_time
 
 _Item = TypeVar("_Item")
 _NONE: Counts = {}

@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from functools import partial
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from webhook.core.api.types import ObjectMeta, TypeMeta
 from webhook.core.api.well_known import OUR_PREFIX
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import constraint_warnings
-from webhook.core.budget import Missing, Reason
+from webhook.core.budget import Missing, OutOfTimeError, Reason
 from webhook.core.context import Context
 from webhook.core.defaulting.fallback import Fallback, fall_back, is_wanted
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
@@ -65,7 +65,6 @@ from webhook.core.rules.rule_set import (
     with_tried_fixes,
 )
 from webhook.core.text import one_line
-from webhook.core.time_limit import OutOfTimeError, time_limit
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.reading import (
     constraint_paths,
@@ -112,7 +111,7 @@ def review(request: AdmissionRequest, context: Context, *, waited: bool = True) 
             return Decision(reason=reason)
         here = replace(
             context,
-            until=min(context.until, context.clock() + _MAX_JUDGING_SECONDS),
+            budget=context.budget.at_most(_MAX_JUDGING_SECONDS),
             namespace=asked.namespace,
             creating=asked.operation == "CREATE",
             fixes=False,
@@ -124,7 +123,7 @@ def review(request: AdmissionRequest, context: Context, *, waited: bool = True) 
 
 def _told_of_crowds(decision: Decision, here: Context) -> Decision:
     """The decision, with a warning if the load of others kept rules from a search."""
-    unsought = here.unlooked is Missing.CROWDED and any(each.needs_search for each in decision.not_evaluated)
+    unsought = here.budget.unjudged is Missing.CROWDED and any(each.needs_search for each in decision.not_evaluated)
     if not unsought or not decision.allowed:
         return decision
     return replace(decision, warnings=(*decision.warnings, *not_read(Missing.CROWDED.value)))
@@ -227,23 +226,20 @@ def _meta_of(found: Evaluation) -> ObjectMeta:
 def _looked_at(given: ReadObject, context: Context) -> Evaluation | None:
     """Evaluate all rules within the limits of size and cost. None if another process should judge the object."""
     costly, limit = _weighed(given, context)
-    if costly and context.elsewhere:
+    budget = context.budget
+    if costly and not budget.may_search:
         return None
     # Objects that only lack a search are judged without one. So is every object if others used up the time.
-    if context.unlooked is Missing.CROWDED or (context.unlooked is not None and not costly):
-        spared = replace(context, unlooked=None, elsewhere=True)
-        with suppress(OutOfTimeError), _spared(context):
+    if budget.unjudged is Missing.CROWDED or (budget.unjudged is not None and not costly):
+        spared = replace(context, budget=replace(budget, unjudged=None, may_search=False))
+        with suppress(OutOfTimeError), budget.stopping_after(_SPARED_SECONDS):
             return with_unanswered(evaluated(given, spared, limit), context.policy, costly=costly)
-        return with_unanswered(evaluated(given, replace(context, unlooked=Missing.TOO_COSTLY), limit), context.policy)
+        out_of_time = replace(context, budget=replace(budget, unjudged=Missing.TOO_COSTLY))
+        return with_unanswered(evaluated(given, out_of_time, limit), context.policy)
     found = evaluated(given, context, limit)
-    if context.elsewhere and any(each.needs_search for each in found.not_evaluated):
+    if not budget.may_search and any(each.needs_search for each in found.not_evaluated):
         return None
     return with_unanswered(found, context.policy, costly=costly)
-
-
-def _spared(context: Context) -> AbstractContextManager[None]:
-    ends = context.clock() + _SPARED_SECONDS
-    return time_limit(lambda: context.clock() > ends)
 
 
 def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Context) -> bool:
@@ -356,9 +352,9 @@ def _fallback(workload: Workload, namespace: str, context: Context, injection: I
     if subject.lacks("nodes", "pods"):
         return None
     made = partial(fall_back, pod, namespace, context, injection)
-    if context.elsewhere:
+    if not context.budget.may_search:
         return made()
-    with suppress(OutOfTimeError), _spared(context):
+    with suppress(OutOfTimeError), context.budget.stopping_after(_SPARED_SECONDS):
         return made()
     return None
 

@@ -161,9 +161,9 @@ _FAMILIES = _families(RULES)
 
 
 @lru_cache(maxsize=8)
-def _asked(unheard: frozenset[str]) -> tuple[tuple[_Family, ...], tuple[_Family, ...]]:
+def _asked(skipped: frozenset[str]) -> tuple[tuple[_Family, ...], tuple[_Family, ...]]:
     """The families to ask about objects with constraints, and about others."""
-    families = _families([rule for rule in RULES if rule.id not in unheard])
+    families = _families([rule for rule in RULES if rule.id not in skipped])
     return families, tuple(each for each in families if each.of_any)
 
 
@@ -199,7 +199,7 @@ def denied_from(policy: Policy, rule: Rule) -> bool:
     )
 
 
-def unheard(policy: Policy, *, scanned: bool) -> frozenset[str]:
+def skipped_rules(policy: Policy, *, scanned: bool) -> frozenset[str]:
     """The rules of which nobody would hear at admission, so that no request waits for them.
 
     Shape: these are rules that are off, and, where the cluster is ``scanned`` and reports tell what is found, those
@@ -309,7 +309,7 @@ def _answers(subject: Subject) -> list[RuleAnswer]:
     """The answers of the families, and of rules for which time ran out, that it did."""
     answers: list[RuleAnswer] = []
     timely = bool(subject.placed) and subject.index is not None and not subject.late
-    of_constraints, of_any = _asked(subject.context.unheard)
+    of_constraints, of_any = _asked(subject.context.skipped_rules)
     for family in of_constraints if subject.placed else of_any:
         try:
             answers.extend(family.ask(subject))

@@ -18,8 +18,8 @@ from webhook.core.api.types import LabelSelector, Named, ObjectMeta, PodSpec, Po
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
 from webhook.core.apiserver.go_json import go_type, is_plain
+from webhook.core.budget import check_time
 from webhook.core.decoders import converted, decoder_of
-from webhook.core.time_limit import check_time
 from webhook.core.workloads import built_in_objects
 from webhook.core.workloads.custom_kinds import (
     CONSTRAINTS,

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 from msgspec.structs import replace
 
+from webhook.core.budget import Budget
 from webhook.core.index.facts import IndexQuestion, judged_afar
 from webhook.core.index.nodes import NodeRow, NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -75,7 +76,7 @@ class Server:
 
 def decided(job: Job, server: Server) -> Decision:
     """What `review` decides, by what the server answers."""
-    context = replace(job.context, clock=time.process_time, until=time.process_time() + _WORK_SECONDS)
+    context = replace(job.context, budget=Budget(clock=time.process_time).at_most(_WORK_SECONDS))
 
     def judge(index: ReadOnlyIndex) -> Decision:
         return review(job.request, replace(context, index=index), waited=job.waited)

@@ -14,7 +14,7 @@ from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Container, ContainerPort, NodeSpec, ResourceRequirements, TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE as ZONE_KEY
-from webhook.core.budget import Missing
+from webhook.core.budget import Budget, Missing
 from webhook.core.context import Context
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.readers import decode_object
@@ -468,15 +468,15 @@ class TestASearchForWhichOthersWouldWait:
     NODES = "a: n1 | b: n2 n3 n4 | c: n5"
 
     def judged(self, manifest=MANIFEST, **more):
-        here = Context(policy=FIXED, version=RECORDED, index=cluster(self.NODES), **more)
+        here = Context(policy=FIXED, version=RECORDED, index=cluster(self.NODES), budget=Budget(**more))
         return review(request(manifest), here)
 
     def test_is_done_elsewhere(self):
-        assert self.judged(elsewhere=True).costly
+        assert self.judged(may_search=False).costly
         assert any(STUCK in line for line in self.judged().warnings)
 
     def test_is_left_out_where_nobody_else_has_time(self):
-        decision = self.judged(unlooked=Missing.BUSY)
+        decision = self.judged(unjudged=Missing.BUSY)
         assert (decision.costly, decision.warnings) == (False, ())
         missing = {each.rule: each.missing for each in decision.not_evaluated}
         assert missing[STUCK] == (
@@ -487,9 +487,9 @@ class TestASearchForWhichOthersWouldWait:
     def test_is_begun_elsewhere_where_many_nodes_have_pods_of_their_own(self, nodes, costly):
         """A closed form answers here, once the game is made: which takes too long already."""
         index = cluster("a: " + " ".join(f"n{number}=1" for number in range(nodes)))
-        here = Context(policy=FIXED, version=RECORDED, index=index, elsewhere=True)
+        here = Context(policy=FIXED, version=RECORDED, index=index, budget=Budget(may_search=False))
         manifest = asked("hostname hard 1 app=web", replicas=nodes, **strategy(1, 0))
         assert review(request(manifest), here).costly is costly
 
     def test_is_not_needed_where_a_closed_form_answers(self):
-        assert not self.judged(asked(ZONE, replicas=10), elsewhere=True).costly
+        assert not self.judged(asked(ZONE, replicas=10), may_search=False).costly

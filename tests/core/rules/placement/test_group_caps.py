@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from webhook.core.api.storage import Claim, ClaimSpec
 from webhook.core.api.types import NodeStatus, ObjectMeta, TypeMeta
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.budget import Missing
+from webhook.core.budget import Budget, Missing
 from webhook.core.context import Context
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Messages, Mode
@@ -211,9 +211,9 @@ def test_in_a_review_a_game_of_many_nodes_is_left_to_those_who_have_time():
         if number:
             of.append(running(f"redis-1-{number}", f"n{number}", "app=redis shard=1"))
     made = redis("hostname hard 1 app=redis")
-    here = Context(policy=PLAIN, index=index(*of), version=RECENT, elsewhere=True)
+    here = Context(policy=PLAIN, index=index(*of), version=RECENT, budget=Budget(may_search=False))
     assert review(request(made), here).costly
-    assert not review(request(made), replace(here, elsewhere=False)).costly
+    assert not review(request(made), replace(here, budget=Budget())).costly
 
 
 def declared(*constraints, shard="1", claims=(), **more):
@@ -384,7 +384,7 @@ def test_in_a_review_a_game_of_many_nodes_is_left_for_other_workloads_too():
         of.append(replace(node(f"n{number}", "a"), status=NodeStatus(allocatable=ROOMY)))
         if number:
             of.append(running(f"redis-1-{number}", f"n{number}", "app=redis shard=1"))
-    here = Context(policy=PLAIN, index=index(*of), version=RECENT, elsewhere=True)
+    here = Context(policy=PLAIN, index=index(*of), version=RECENT, budget=Budget(may_search=False))
     assert review(request(ONE), here).costly
 
 
@@ -462,11 +462,13 @@ MANY = [{"topologyKey": key, "atMost": each} for each in range(2, 6) for key in 
 )
 def test_many_caps_are_left_to_those_who_have_time(groups, pods, costly):
     """Whoever may create groups makes many, and each review of a workload that they select places its pods for each."""
-    here = Context(policy=PLAIN, index=town("a: n1 | b: n2 | c: n3", *groups), version=RECENT, elsewhere=True)
+    here = Context(
+        policy=PLAIN, index=town("a: n1 | b: n2 | c: n3", *groups), version=RECENT, budget=Budget(may_search=False)
+    )
     assert review(request(redis(replicas=pods)), here).costly is costly
-    assert not review(request(redis(replicas=pods)), replace(here, elsewhere=False)).costly
+    assert not review(request(redis(replicas=pods)), replace(here, budget=Budget())).costly
     # To keep everybody busy is no way round a rule on deny.
-    busy = replace(here, policy=STRICT, elsewhere=False, unlooked=Missing.BUSY)
+    busy = replace(here, policy=STRICT, budget=Budget(unjudged=Missing.BUSY))
     assert (Missing.BUSY.value in review(request(redis(replicas=pods)), busy).message) is costly
 
 
@@ -487,16 +489,16 @@ NODES = " ".join(f"m{each}" for each in range(60))
 )
 def test_what_a_template_without_constraints_costs_is_known_before(made, group, costly):
     found = town(f"a: n1=1,2 {NODES} | b: n2 | c: n3", group)
-    here = Context(policy=STRICT, index=found, version=RECENT, elsewhere=True)
+    here = Context(policy=STRICT, index=found, version=RECENT, budget=Budget(may_search=False))
     assert review(request(made), here).costly is costly
-    busy = review(request(made), replace(here, elsewhere=False, unlooked=Missing.BUSY))
+    busy = review(request(made), replace(here, budget=Budget(unjudged=Missing.BUSY)))
     assert (Missing.BUSY.value in busy.message) is costly
 
 
 def test_time_that_runs_out_is_told():
     found, told = town("a: n1=1,2 | b: n2 | c: n3"), set()
     for looks in range(1, 60):
-        here = Context(policy=STRICT, index=found, version=RECENT, until=1.0, clock=ending_after(looks))
+        here = Context(policy=STRICT, index=found, version=RECENT, budget=Budget(until=1.0, clock=ending_after(looks)))
         decision = review(request(redis()), here)
         missing = {each.missing for each in decision.not_evaluated if each.rule == RULE}
         told.add(

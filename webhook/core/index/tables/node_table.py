@@ -9,9 +9,9 @@ from webhook.core.api.quantity import int64
 from webhook.core.api.resources import OF_EVERY_NODE, PODS, PodRequest, allocatable_of
 from webhook.core.api.types import MAX_INT64, Node, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, PREFER_NO_SCHEDULE
+from webhook.core.budget import check_time
 from webhook.core.index.nodes import NO_NODE, NodeRow, Nodes, NodeView
 from webhook.core.index.tables.shrinking import drop, drop_under
-from webhook.core.time_limit import check_time
 
 # Resources that have a column always; of others, so many that were asked for last. Anybody may ask for more.
 _ALWAYS_NAMES = frozenset(OF_EVERY_NODE)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from heapq import nsmallest
 
 from webhook.core.api.selectors import EQUALS, IN, Requirement, Selector
+from webhook.core.budget import check_time
 from webhook.core.index.objects import Autoscaler, Owner
 from webhook.core.index.read_only import Owners
 from webhook.core.index.tables.shrinking import Grouped, drop, drop_under, put_under
-from webhook.core.time_limit import check_time
 from webhook.core.workloads.kinds import GroupKind, group_of
 
 _OwnerKey = tuple[str, str, str]  # group, kind, name

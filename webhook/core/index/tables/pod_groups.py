@@ -26,9 +26,9 @@ from webhook.core.api.well_known import (
     WORKER_INDEX,
     ZONE,
 )
+from webhook.core.budget import check_time
 from webhook.core.index.pods import NO_EXTRAS, Counts
 from webhook.core.index.tables.shrinking import discard, drop, drop_under, shared
-from webhook.core.time_limit import check_time
 
 # Keys whose values are known to differ from pod to pod, or are copied from the node.
 _MANY_VALUED = frozenset(

@@ -11,6 +11,7 @@ from webhook.core.api.resources import PodRequest, existing_request
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod, named_claims
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.budget import check_time
 from webhook.core.index.pods import (
     FINISHED,
     NO_EXTRAS,
@@ -29,7 +30,6 @@ from webhook.core.index.tables.node_table import NodeTable
 from webhook.core.index.tables.pod_groups import NamespacePods, PodRecord, bump
 from webhook.core.index.tables.score_table import ScoreTable
 from webhook.core.index.tables.shrinking import discard, drop, drop_under, put_under
-from webhook.core.time_limit import check_time
 
 # A term is looked up by namespace and label if that takes at most this many entries: their product can be immense.
 _MAX_ENTRIES_OF_A_TERM = 16

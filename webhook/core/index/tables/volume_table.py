@@ -12,10 +12,10 @@ from webhook.core.api.storage import (
     VolumeAttachment,
 )
 from webhook.core.api.well_known import DEFAULT_CLASS
+from webhook.core.budget import check_time
 from webhook.core.index.objects import StorageObject
 from webhook.core.index.read_only import Handle, Volumes
 from webhook.core.index.tables.shrinking import Grouped, drop, drop_under, put_under
-from webhook.core.time_limit import check_time
 
 
 class VolumeTable(Volumes):

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import HONOR
+from webhook.core.budget import check_time
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.label_column import Column
@@ -14,7 +15,6 @@ from webhook.core.placement.proofs.bounds import Cell, Limit, Zone, addable, add
 from webhook.core.placement.proofs.workload_problem import MAX_HOME_DOMAINS, CandidateNodes, CountedConstraint
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
 from webhook.core.scheduler.problem import Problem
-from webhook.core.time_limit import check_time
 
 
 class ConstraintRoom(Struct, frozen=True, dict=True):

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.storage import READ_WRITE_ONCE_POD
+from webhook.core.budget import check_time
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.placement.proofs.bounds import Cell, addable
@@ -35,7 +36,6 @@ from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import Eligible
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, is_disk
-from webhook.core.time_limit import check_time
 
 _Homes = Mapping[int, frozenset[int]]  # set of nodes that pinned pods can use -> the domains of those nodes
 # So many nodes are looked at one by one; comparing all of 5,000 nodes at once takes as long as looking at some fifty.

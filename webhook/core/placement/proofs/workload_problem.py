@@ -22,6 +22,7 @@ from webhook.core.api.resources import PODS
 from webhook.core.api.selectors import Selector, first_untolerated
 from webhook.core.api.types import Pod, PodAffinityTerm, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
+from webhook.core.budget import check_time
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeView
@@ -37,7 +38,6 @@ from webhook.core.scheduler.plugins.status import Ran, StatusOfNodes
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_ZONE
 from webhook.core.scheduler.problem import Problem, take_lasting
-from webhook.core.time_limit import check_time
 
 # A passing taint that is older than this is taken to stay.
 _A_WHILE = timedelta(hours=1)

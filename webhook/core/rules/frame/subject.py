@@ -23,10 +23,6 @@ from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
 from webhook.core.text import constraint_name, quoted, segment_of
 from webhook.core.workloads.workload import Template, Workload, namespace_of, selector_of
 
-# With 5,000 nodes, examining one template takes less than a millisecond, and a few if much is wrong.
-_LEAST_SECONDS = 0.01
-
-
 _Item = TypeVar("_Item")
 
 
@@ -89,7 +85,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
     def index(self) -> ReadOnlyIndex | None:
         """The cluster; None if there is none, or rules must not look at it: see `lacks`."""
         here = self.context
-        return None if here.index is None or here.unlooked or self._limit else here.index
+        return None if here.index is None or here.budget.unjudged or self._limit else here.index
 
     @property
     def nodes(self) -> NodeView | None:
@@ -136,8 +132,8 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         here = self.context
         if here.index is None:
             return Missing.NO_CLUSTER.reason
-        if here.unlooked is not None:
-            return self._limit or here.unlooked.reason
+        if here.budget.unjudged is not None:
+            return self._limit or here.budget.unjudged.reason
         if self._lacking and (missing := here.index.lacks(*resources, *self._choosing(resources))):
             return Reason(missing)
         return self._barred or (Missing.NO_TIME.reason if self.late else None)
@@ -175,8 +171,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def late(self) -> bool:
         """Whether there is no time left to look at the cluster."""
-        here = self.context
-        return here.clock() > here.until - _LEAST_SECONDS
+        return self.context.budget.is_spent
 
     def once(self, compute: Callable[["Subject"], _Item]) -> _Item:
         """What the function makes of this subject, computed once however many ask for it."""

@@ -263,7 +263,7 @@ def _game_in(nodes: int, coming: ToCome, others: Sequence[PodBatch], subject: Su
     batches = [
         replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*coming.batches, *others)
     ]
-    make = small_game_of if subject.context.elsewhere else game_of
+    make = game_of if subject.context.budget.may_search else small_game_of
     return make(batches, coming.index)
 
 

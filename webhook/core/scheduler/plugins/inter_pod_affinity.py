@@ -20,11 +20,11 @@ from webhook.core.api import gates
 from webhook.core.api.selectors import EVERYTHING, NOTHING, Selector, SelectorError
 from webhook.core.api.types import Affinity, Pod, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.budget import check_time
 from webhook.core.index.nodes import NodeView
 from webhook.core.index.pods import Counts, Term, preferred_terms, resolve_term
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, unresolvable, unschedulable
-from webhook.core.time_limit import check_time
 
 INTER_POD_AFFINITY = "InterPodAffinity"
 NO_AFFINITY = unresolvable("node(s) didn't match pod affinity rules")

@@ -24,13 +24,13 @@ from webhook.core.api.storage import (
 from webhook.core.api.types import NodeSelectorTerm, Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME, NO_PROVISIONER, SELECTED_NODE
+from webhook.core.budget import check_time
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins.node_selection import nodes_meeting, nodes_selected
 from webhook.core.scheduler.plugins.node_volume_limits import owner_fault
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, failure, unresolvable
 from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_claim, reachable_from
-from webhook.core.time_limit import check_time
 
 VOLUME_BINDING = "VolumeBinding"
 OTHER_NODE = "node(s) didn't match PersistentVolume's node affinity"

@@ -137,10 +137,10 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
 
 def _played(case: TemplateUnderRule, came: ToCome) -> Simulation | Reason | None:
     """What the engine says; None if all pods fit, a reason if that is unknown."""
-    elsewhere = case.subject.context.elsewhere
-    found = came.outcome(_CLOSED_FORMS if elsewhere else _effort(case))
+    may_search = case.subject.context.budget.may_search
+    found = came.outcome(_effort(case) if may_search else _CLOSED_FORMS)
     if found.outcome is Outcome.UNKNOWN:
-        if elsewhere:
+        if not may_search:
             return Missing.NEEDS_SEARCH.reason
         return Reason(f"unknown: more orders than can be tried ({found.states:,} states)")
     return None if found.outcome is Outcome.FITS else found

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from webhook.core.time_limit import OutOfTimeError, check_time, time_limit
+from webhook.core.budget import OutOfTimeError, check_time, time_limit
 
 
 def over():
