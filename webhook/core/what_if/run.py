@@ -141,8 +141,22 @@ class Run(Struct, frozen=True, kw_only=True):
             each.title: explain_pod(coming_pod(each, self.within).problem, brief=True)
             for each in (() if self.targets.everything else self.targets.sources)
         }
-        for event, moment in self._moments(what_if):
-            yield self._answer(event, moment, origin)
+        for event, (workloads, others, gone) in self._moments(what_if):
+            outcomes = self._played(workloads)
+            stopped = outcomes.interrupted
+            added, preempts = ((), None) if stopped else self._room(outcomes)
+            yield Answer(
+                outcomes=outcomes,
+                likely=None if stopped else forecast(outcomes, self.index, self.within),
+                ends=() if stopped else tuple(self._ends(outcomes, origin)),
+                event=event.text,
+                notes=tuple(self._notes(event, workloads, gone)),
+                unseen=tuple(self._unseen(others)),
+                added=added,
+                preempts=preempts,
+                scaled=None if stopped else self._scaled(workloads),
+                grows=grows(self.within.policy, self.index.nodes.view()),
+            )
 
     def outcomes(self, what_if: WhatIf) -> Iterator[Outcomes]:
         """The verdict alone after each event. Raises as `answers`."""
@@ -169,24 +183,6 @@ class Run(Struct, frozen=True, kw_only=True):
             found += [unowned_workload(each, self.within) for each in others]
             found = [each for each in found if each.batches or each.unknown]
         return [replace(each, unknown=_TIMING) if are_attracted(each.batches, gone) else each for each in found]
-
-    def _answer(self, event: Event, moment: _Moment, origin: Mapping[str, Explanation]) -> Answer:
-        workloads, others, gone = moment
-        outcomes = self._played(workloads)
-        stopped = outcomes.interrupted
-        added, preempts = ((), None) if stopped else self._room(outcomes)
-        return Answer(
-            outcomes=outcomes,
-            likely=None if stopped else forecast(outcomes, self.index, self.within),
-            ends=() if stopped else tuple(self._ends(outcomes, origin)),
-            event=event.text,
-            notes=tuple(self._notes(event, workloads, gone)),
-            unseen=tuple(self._unseen(others)),
-            added=added,
-            preempts=preempts,
-            scaled=None if stopped else self._scaled(workloads),
-            grows=grows(self.within.policy, self.index.nodes.view()),
-        )
 
     def _room(self, of: Outcomes) -> tuple[tuple[Added, ...], int | None]:
         """The nodes to add for all workloads together, and the number of pods to preempt."""
