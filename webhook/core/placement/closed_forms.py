@@ -6,9 +6,9 @@ numbers then describe all ends (`possible_ends`).
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from webhook.core.placement.game import DomainSpread, Game, Limit, NodeClass
+from webhook.core.placement.game import Game, Limit, NodeClass
 from webhook.core.placement.proofs.bounds import Cell, Ends, Zone, addable, ends_on_hosts
 from webhook.core.placement.proofs.bounds import Limit as Bound
 
@@ -21,19 +21,20 @@ def same_in_every_order(game: Game) -> int | None:
     if pod_class.apart or pod_class.near is not None:
         return None
     most: int | None
-    if not pod_class.on_nodes and not pod_class.on_domains:
-        most = _total([_times(of.size, room_of(of)) for of in game.classes])
-    elif len(pod_class.on_domains) == 1 and not pod_class.on_nodes:
-        most = _over_domains(game, pod_class.on_domains[0])
-    elif len(pod_class.on_nodes) == 1 and not pod_class.on_domains:
-        most = _over_nodes(game, pod_class.on_nodes[0])
-    elif len(pod_class.on_nodes) == len(pod_class.on_domains) == 1:
-        ends = possible_ends(game)
-        if ends is None or len(ends.stuck) + ends.fits > 1:
+    match len(pod_class.on_domains), len(pod_class.on_nodes):
+        case 0, 0:
+            most = _room(game.classes)
+        case 1, 0:
+            most = _over_domains(game, pod_class.on_domains[0])
+        case 0, 1:
+            most = _over_nodes(game, pod_class.on_nodes[0])
+        case 1, 1:
+            ends = possible_ends(game)
+            if ends is None or len(ends.stuck) + ends.fits > 1:
+                return None
+            most = None if ends.fits else ends.stuck[0]
+        case _:
             return None
-        return pod_class.pods if ends.fits else ends.stuck[0]
-    else:
-        return None
     return pod_class.pods if most is None else min(pod_class.pods, most)
 
 
@@ -85,30 +86,25 @@ def room_of(of: NodeClass) -> int | None:
     return min((max(0, each) for each in places if each is not None), default=None)
 
 
-def _total(rooms: list[int | None]) -> int | None:
-    return None if None in rooms else sum(each for each in rooms if each is not None)
+def _room(classes: Iterable[NodeClass]) -> int | None:
+    """How many pods all of these nodes take; None for any number."""
+    rooms = [(of.size, room_of(of)) for of in classes]
+    return None if (None in [room for _, room in rooms]) else sum(size * (room or 0) for size, room in rooms)
 
 
 def _over_domains(game: Game, limit: Limit) -> int | None:
     spread = game.domain_spreads[limit.spread]
-    rooms: dict[int, list[int | None]] = {each: [] for each in spread.eligible}
+    inside: dict[int, list[NodeClass]] = {each: [] for each in spread.eligible}
     for of in game.classes:
-        rooms.setdefault(of.domains[spread.key], []).append(_times(of.size, room_of(of)))
+        if of.domains[spread.key] >= 0:
+            inside.setdefault(of.domains[spread.key], []).append(of)
     if not spread.weights[0]:
-        return _uncounted(spread, limit, rooms)
-    cells = Counter(Cell(spread.base[domain], _total(room)) for domain, room in rooms.items() if domain >= 0)
+        # No pod of the class counts: open domains stay open.
+        lowest = min((spread.base[each] for each in spread.eligible), default=0) if spread.enough else 0
+        open_ = [nodes for domain, nodes in inside.items() if spread.base[domain] <= lowest + limit.over]
+        return _room(of for nodes in open_ for of in nodes)
+    cells = Counter(Cell(spread.base[domain], _room(nodes)) for domain, nodes in inside.items())
     return addable(cells, Bound(limit.over + 1, spread.enough))
-
-
-def _times(nodes: int, room: int | None) -> int | None:
-    return None if room is None else nodes * room
-
-
-def _uncounted(spread: DomainSpread, limit: Limit, rooms: dict[int, list[int | None]]) -> int | None:
-    """The room of the open domains, which stay open: no pod of the pod class counts."""
-    lowest = min((spread.base[each] for each in spread.eligible), default=0) if spread.enough else 0
-    inside = [room for domain, room in rooms.items() if domain >= 0 and spread.base[domain] <= lowest + limit.over]
-    return _total([_total(each) for each in inside])
 
 
 def _over_nodes(game: Game, limit: Limit) -> int | None:

@@ -14,7 +14,7 @@ Strategies, the cheapest first:
 """
 
 from bisect import bisect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from itertools import accumulate
 
@@ -26,7 +26,7 @@ from webhook.core.placement.closed_forms import possible_ends, same_in_every_ord
 from webhook.core.placement.crossing_orders import CrossingEnds, crossing_ends, never_stuck
 from webhook.core.placement.game import Game, Move, Pods, Rollout, State
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of, small_game_of
-from webhook.core.placement.search import End, Found, orders_of_pod_classes, search, worst_skew
+from webhook.core.placement.search import Found, orders_of_pod_classes, search, worst_skew
 
 
 class Outcome(StrEnum):
@@ -152,7 +152,10 @@ def _certain(wanted: int, placed: int) -> Simulation:
 def searched(of: ClusterGame, found: Found) -> Simulation:
     """The outcome of an exact search."""
     game, rollout = of.game, of.game.rollout
-    placed = [_placed(game, end) for end in found.ends]
+    old, orders = rollout and rollout.old, [*orders_of_pod_classes(game)]
+    # Equal classes have changed places in ends that were not followed.
+    ends = dict.fromkeys(tuple(end.placed[each] for each in order) for end in found.ends for order in orders)
+    placed = [sum(pods for number, pods in enumerate(end.placed) if number != old) for end in found.ends]
     worst = next((end for end in found.ends if not end.done), None)
     fits = any(end.done for end in found.ends)
     kind = Outcome.FITS if worst is None else Outcome.STUCK if fits else Outcome.NO_FIT
@@ -165,7 +168,7 @@ def searched(of: ClusterGame, found: Found) -> Simulation:
         states=found.states,
         witness=steps(of, worst.moves) if worst is not None else (),
         placed=worst.placed if worst is not None else (),
-        ends=tuple(_ends(game, found)),
+        ends=tuple(ends),
         skew=None if rollout is None or rollout.turns else worst_skew(game, rollout.new, found.ends),
     )
 
@@ -193,20 +196,9 @@ def always_fits(of: ClusterGame, effort: Effort = _EFFORT) -> bool:
     return found.exact and all(end.done for end in found.ends)
 
 
-def _ends(game: Game, found: Found) -> Mapping[Pods, None]:
-    """The pods of each class in every end, with equal classes in every order: not all of these were followed."""
-    orders = [*orders_of_pod_classes(game)]
-    return dict.fromkeys(tuple(end.placed[each] for each in order) for end in found.ends for order in orders)
-
-
 def one_order(of: ClusterGame) -> tuple[Step, ...]:
     """One of the orders until no pod finds a node: each goes to an emptiest one."""
     return steps(of, _order(of.game, _LEVELLING, _numbers())[1])
-
-
-def _placed(game: Game, end: End) -> int:
-    old = None if game.rollout is None else game.rollout.old
-    return sum(pods for number, pods in enumerate(end.placed) if number != old)
 
 
 def steps(of: ClusterGame, moves: Sequence[Move]) -> tuple[Step, ...]:
