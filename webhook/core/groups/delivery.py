@@ -11,22 +11,19 @@ from msgspec.structs import replace
 from webhook.core.api.label_syntax import value_faults
 from webhook.core.api.spread_group import CANNOT_GET_STUCK, FITS, PLANNED, GroupStatus, PlannedWorkload
 from webhook.core.api.types import (
-    Affinity,
-    NodeAffinity,
     NodeSelectorRequirement,
     NodeSelectorTerm,
     Pod,
-    PodAffinity,
-    PodAffinityTerm,
     PodTemplate,
     SpreadConstraint,
 )
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.budget import Reason
+from webhook.core.groups.affinity import NO_TERM, apart_terms, node_terms, with_apart_terms, with_node_terms, without
 from webhook.core.groups.fields import has_fields, is_ours, missing_terms, ours, pin_of, with_plan
 from webhook.core.groups.group import Fields, Group, Shard, ShardPlan
-from webhook.core.groups.membership import Membership
+from webhook.core.groups.reading import Membership
 from webhook.core.text import one_line, segment_of
 
 NO_PLAN = ShardPlan()
@@ -103,36 +100,14 @@ def _without(template: PodTemplate, before: ShardPlan) -> PodTemplate:
     """The template as its author wrote it."""
     spec = template.pod_spec
     kept = tuple(each for each in spec.constraints if each not in before.constraints)
-    affinity = _together(spec.affinity, before.apart)
-    if before.pin is not None:
-        affinity = _unpinned(affinity, before.pin)
+    affinity, own = spec.affinity, apart_terms(spec.affinity)
+    if affinity is not None and own:
+        affinity = with_apart_terms(affinity, (each for each in own if each not in before.apart))
+    if affinity is not None and before.pin is not None and (terms := node_terms(affinity)):
+        left = [(each, without(each, lambda one: one == before.pin)) for each in terms]
+        # A term without conditions matches no node; one that was nothing but the pin goes with it.
+        affinity = with_node_terms(affinity, (bare for each, bare in left if bare != NO_TERM or each == bare))
     return replace(template, spec=replace(spec, topology_spread_constraints=kept or None, affinity=affinity))
-
-
-def _together(affinity: Affinity | None, apart: Collection[PodAffinityTerm]) -> Affinity | None:
-    own = affinity.pod_anti_affinity if affinity is not None else None
-    if affinity is None or own is None:
-        return affinity
-    left = tuple(each for each in own.required or () if each not in apart)
-    bare = replace(own, required=left or None)
-    return replace(affinity, pod_anti_affinity=None if bare == PodAffinity() else bare)
-
-
-def _unpinned(affinity: Affinity | None, pin: NodeSelectorRequirement) -> Affinity | None:
-    nodes = affinity.node_affinity if affinity is not None else None
-    if affinity is None or nodes is None or nodes.required is None:
-        return affinity
-    terms = [
-        (
-            each,
-            replace(each, match_expressions=tuple(one for one in each.match_expressions or () if one != pin) or None),
-        )
-        for each in nodes.required.node_selector_terms or ()
-    ]
-    # A term without conditions matches no node; one that was nothing but the pin goes with it.
-    left = tuple(bare for each, bare in terms if bare != NodeSelectorTerm() or each == bare)
-    bare = replace(nodes, required=replace(nodes.required, node_selector_terms=left) if left else None)
-    return replace(affinity, node_affinity=None if bare == NodeAffinity() else bare)
 
 
 def _own_constraint(group: Group, template: PodTemplate, planned: Collection[SpreadConstraint]) -> str:
@@ -148,10 +123,7 @@ def _own_domains(template: PodTemplate, pin: NodeSelectorRequirement | None) -> 
     if pin is None:
         return ""
     spec, key = template.pod_spec, pin.key
-    nodes = spec.affinity.node_affinity if spec.affinity is not None else None
-    required = nodes.required if nodes is not None else None
-    terms = (required.node_selector_terms if required is not None else None) or ()
-    wanted = (spec.node_selector or {}).get(key)
+    terms, wanted = node_terms(spec.affinity), (spec.node_selector or {}).get(key)
     for value in pin.values or ():
         if wanted not in {None, value} or (terms and not any(_admits(each, key, value) for each in terms)):
             return f"the template itself keeps its pods out of {segment_of(key)} {value}"
@@ -163,9 +135,7 @@ def _admits(term: NodeSelectorTerm, key: str, value: str) -> bool:
 
     Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go ``isEmptyNodeSelectorTerm``.
     """
-    return term != NodeSelectorTerm() and all(
-        _meets(each, value) for each in term.match_expressions or () if each.key == key
-    )
+    return term != NO_TERM and all(_meets(each, value) for each in term.match_expressions or () if each.key == key)
 
 
 def _meets(requirement: NodeSelectorRequirement, value: str) -> bool:

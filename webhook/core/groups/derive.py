@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.spread_group import PlannedWorkload
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.groups.affinity import apart_terms
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.fields import only_labelled, ours, unpinned
 from webhook.core.groups.group import Group, PlannedFor, Stored
@@ -88,9 +89,8 @@ def stored_of(group: Group, workloads: Iterable[PlannedWorkload]) -> Stored:
     """The fields of these workloads of a status."""
     given = [*workloads]
     constraints = ours(group, given[0].topology_spread_constraints) if given else ()
-    of_pods = given[0].affinity.pod_anti_affinity if given and given[0].affinity is not None else None
-    terms = (of_pods.required if of_pods is not None else None) or ()
-    return Stored(constraints, {each.shard: each.zones for each in given}, frozenset(it.topology_key for it in terms))
+    apart = frozenset(each.topology_key for each in apart_terms(given[0].affinity)) if given else frozenset()
+    return Stored(constraints, {each.shard: each.zones for each in given}, apart)
 
 
 def _bare(of: PlannedFor) -> PlannedFor:

@@ -4,6 +4,7 @@ What a template has besides stays: soft constraints, constraints over other keys
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,23 +16,28 @@ from webhook.core.api.types import (
     SCHEDULE_ANYWAY,
     Affinity,
     LabelSelector,
-    NodeAffinity,
-    NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
     Pod,
-    PodAffinity,
     PodAffinityTerm,
     SpreadConstraint,
 )
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.groups.affinity import (
+    NO_AFFINITY,
+    NO_TERM,
+    apart_terms,
+    node_terms,
+    pinned,
+    sorted_values,
+    with_apart_terms,
+    with_node_terms,
+    without,
+)
 from webhook.core.groups.caps import MAX_SKEW_OF_A_LABEL, MIN_DOMAINS_OF_A_CAP
 from webhook.core.groups.group import Fields, Group, Shard, ShardPlan
 
 Json = Any
-_NO_AFFINITY = Affinity()
-_NO_NODES = NodeAffinity()
-_NO_PODS = PodAffinity()
 
 
 def max_skew(group: Group, key: str, skew: int) -> SpreadConstraint:
@@ -65,22 +71,28 @@ def derived(group: Group, shard: Shard, constraints: Iterable[SpreadConstraint],
 
     Shape: domains that the template asks for by now count as those of an earlier plan, and give way.
     """
-    spec, pin = shard.pod.pod_spec, pin_of(group, zones)
-    if pin is not None and spec.affinity is not None:
-        spec = replace(spec, affinity=_freed(spec.affinity, pin.key))
-        shard = replace(shard, pod=replace(shard.pod, spec=spec))
-    return with_plan(group, shard.pod, ShardPlan(tuple(constraints), pin, missing_terms(group, shard)))
+    plan = ShardPlan(tuple(constraints), pin_of(group, zones), missing_terms(group, shard))
+    return with_plan(group, shard.pod, plan, instead=True)
 
 
-def with_plan(group: Group, pod: Pod, plan: ShardPlan) -> Fields:
-    """The pod's fields with the plan: in place of hard constraints over the keys of the group, else beside its own."""
+def with_plan(group: Group, pod: Pod, plan: ShardPlan, *, instead: bool = False) -> Fields:
+    """The pod's fields with the plan: in place of hard constraints over the keys of the group, else beside its own.
+
+    Args:
+        group: The group.
+        pod: The pod.
+        plan: What the plan adds.
+        instead: Whether a pin replaces the domains that the pod requires by now.
+    """
     spec = pod.pod_spec
     kept = [each for each in spec.constraints if not is_ours(group, each)]
     kept += _even(group, kept, plan.constraints)
-    affinity = _apart(spec.affinity or _NO_AFFINITY, plan.apart)
+    affinity, own = spec.affinity or NO_AFFINITY, apart_terms(spec.affinity)
+    if new := [each for each in plan.apart if each not in own]:
+        affinity = with_apart_terms(affinity, (*own, *new))
     if plan.pin is not None:
-        affinity = _pinned(affinity, plan.pin)
-    return Fields((*plan.constraints, *kept), None if affinity == _NO_AFFINITY else affinity)
+        affinity = pinned(affinity, plan.pin, instead=instead)
+    return Fields((*plan.constraints, *kept), None if affinity == NO_AFFINITY else affinity)
 
 
 def _even(
@@ -131,12 +143,10 @@ def with_value(written: Json, label: str, old: str, new: str) -> Json:
 
 def alone(group: Group, pod: Pod, constraints: Iterable[SpreadConstraint]) -> Pod:
     """The pod without what keeps it from others of its shard, and with these constraints only."""
-    affinity = pod.pod_spec.affinity or _NO_AFFINITY
-    apart = affinity.pod_anti_affinity or _NO_PODS
-    others = tuple(each for each in apart.required or () if not _meets_itself(each, pod))
-    affinity = replace(affinity, pod_anti_affinity=replace(apart, required=others or None))
+    own = pod.pod_spec.affinity or NO_AFFINITY
+    affinity = with_apart_terms(own, (each for each in apart_terms(own) if not _meets_itself(each, pod)))
     if (pin := pin_of(group, ())) is not None:
-        affinity = _pinned(_freed(affinity, pin.key), pin)
+        affinity = pinned(affinity, pin, instead=True)
     return with_fields(pod, Fields(tuple(constraints), affinity))
 
 
@@ -160,22 +170,18 @@ def unpinned(group: Group, pod: Pod) -> tuple[Pod, tuple[str, ...]]:
 
     Shape: the pod as it is, and no zones, where it may use more zones or fewer. Conditions with more stay.
     """
-    affinity = pod.pod_spec.affinity or _NO_AFFINITY
-    nodes = affinity.node_affinity or _NO_NODES
-    terms = (nodes.required.node_selector_terms if nodes.required is not None else None) or ()
+    terms = node_terms(pod.pod_spec.affinity)
     pins = {_pin(group, each) for each in terms}
     zones = next(iter(pins), ())
     if not group.keeps_zones_apart or len(pins) != 1 or not zones:
         return pod, ()
-    left = [_without_pin(group, each) for each in terms]
-    if any(each == NodeSelectorTerm() for each in left):
-        if any(each != NodeSelectorTerm() for each in left):
+    left = [without(each, partial(_is_pin, group)) for each in terms]
+    if any(each == NO_TERM for each in left):
+        if any(each != NO_TERM for each in left):
             return pod, ()  # one alternative without a condition would allow no node
         left = []
-    required = NodeSelector(node_selector_terms=tuple(left)) if left else None
-    nodes = replace(nodes, required=required)
-    affinity = replace(affinity, node_affinity=None if nodes == _NO_NODES else nodes)
-    return with_fields(pod, Fields(pod.pod_spec.constraints, None if affinity == _NO_AFFINITY else affinity)), zones
+    affinity = with_node_terms(pod.pod_spec.affinity or NO_AFFINITY, left)
+    return with_fields(pod, Fields(pod.pod_spec.constraints, None if affinity == NO_AFFINITY else affinity)), zones
 
 
 def _pin(group: Group, term: NodeSelectorTerm) -> tuple[str, ...]:
@@ -184,16 +190,7 @@ def _pin(group: Group, term: NodeSelectorTerm) -> tuple[str, ...]:
 
 
 def _is_pin(group: Group, each: NodeSelectorRequirement) -> bool:
-    return _asks_for(each, group.zone_key) and len(each.values or ()) == group.pods_per_shard
-
-
-def _asks_for(each: NodeSelectorRequirement, key: str) -> bool:
-    return (each.key, each.operator) == (key, "In")
-
-
-def _without_pin(group: Group, term: NodeSelectorTerm) -> NodeSelectorTerm:
-    kept = tuple(each for each in term.match_expressions or () if not _is_pin(group, each))
-    return replace(term, match_expressions=kept or None)
+    return (each.key, each.operator) == (group.zone_key, "In") and len(each.values or ()) == group.pods_per_shard
 
 
 def _unordered(constraints: Iterable[SpreadConstraint]) -> list[bytes]:
@@ -202,19 +199,12 @@ def _unordered(constraints: Iterable[SpreadConstraint]) -> list[bytes]:
 
 def _plain(affinity: Affinity | None) -> Affinity:
     """The affinity with the conditions of each term in one order, and nothing where it says nothing."""
-    if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
-        return affinity or _NO_AFFINITY
-    terms = affinity.node_affinity.required.node_selector_terms or ()
-    sorted_terms = tuple(
-        replace(each, match_expressions=tuple(sorted(map(_sorted, each.match_expressions or ()), key=_order)) or None)
-        for each in terms
+    terms = (
+        replace(term, match_expressions=tuple(sorted(map(sorted_values, own), key=_order)) or None)
+        for term in node_terms(affinity)
+        for own in (term.match_expressions or (),)
     )
-    required = NodeSelector(node_selector_terms=sorted_terms)
-    return replace(affinity, node_affinity=replace(affinity.node_affinity, required=required))
-
-
-def _sorted(each: NodeSelectorRequirement) -> NodeSelectorRequirement:
-    return replace(each, values=tuple(sorted(each.values or ())) or None)
+    return with_node_terms(affinity or NO_AFFINITY, terms)
 
 
 def _order(each: NodeSelectorRequirement) -> tuple[str, str, tuple[str, ...]]:
@@ -228,7 +218,7 @@ def is_ours(group: Group, constraint: SpreadConstraint) -> bool:
 
 def missing_terms(group: Group, shard: Shard) -> tuple[PodAffinityTerm, ...]:
     """A term for each key that pods of the shard never share, where its pod has none."""
-    terms = ((shard.pod.pod_spec.affinity or _NO_AFFINITY).pod_anti_affinity or _NO_PODS).required or ()
+    terms = apart_terms(shard.pod.pod_spec.affinity)
     own = {key for key in group.never_share for each in terms if each.topology_key == key}
     kept = {key for key in own if any(each.topology_key == key and _meets_itself(each, shard.pod) for each in terms)}
     labels = {**(group.selector.match_labels or {}), group.shard_label: shard.value}
@@ -239,51 +229,8 @@ def missing_terms(group: Group, shard: Shard) -> tuple[PodAffinityTerm, ...]:
     )
 
 
-def _apart(affinity: Affinity, wanted: Iterable[PodAffinityTerm]) -> Affinity:
-    """The affinity with these terms of anti-affinity."""
-    terms = (affinity.pod_anti_affinity or _NO_PODS).required or ()
-    new = tuple(each for each in wanted if each not in terms)
-    if not new:
-        return affinity
-    apart = replace(affinity.pod_anti_affinity or _NO_PODS, required=(*terms, *new))
-    return replace(affinity, pod_anti_affinity=apart)
-
-
 def _meets_itself(term: PodAffinityTerm, pod: Pod) -> bool:
     """Whether a term of anti-affinity is about pods like the one that has it, in its namespace."""
     elsewhere = term.namespaces is not None and pod.meta.namespace not in term.namespaces
     selector = valid_selector(term.label_selector)  # invalid in an object that kube-apiserver refuses afterwards
     return not elsewhere and selector is not None and selector.matches(pod.labels)
-
-
-def _pinned(affinity: Affinity, wanted: NodeSelectorRequirement) -> Affinity:
-    """The affinity with nodes of these domains only; terms are alternatives, so each that matches a node gets it.
-
-    Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go ``isEmptyNodeSelectorTerm``.
-    """
-    nodes = affinity.node_affinity or _NO_NODES
-    written = nodes.required.node_selector_terms if nodes.required is not None else None
-    empty = NodeSelectorTerm()
-    terms = tuple(each if each == empty else _with_requirement(each, wanted) for each in written or ())
-    terms = terms or (_with_requirement(empty, wanted),)
-    return replace(affinity, node_affinity=replace(nodes, required=NodeSelector(node_selector_terms=terms)))
-
-
-def _with_requirement(term: NodeSelectorTerm, wanted: NodeSelectorRequirement) -> NodeSelectorTerm:
-    """The term with the requirement beside its own: all of them have to hold."""
-    own = term.match_expressions or ()
-    if _sorted(wanted) in map(_sorted, own):
-        return term
-    return replace(term, match_expressions=(*own, wanted))
-
-
-def _freed(affinity: Affinity, key: str) -> Affinity:
-    """The affinity without the domains of the key that it asks for."""
-    nodes = affinity.node_affinity or _NO_NODES
-    if nodes.required is None:
-        return affinity
-    terms = tuple(
-        replace(each, match_expressions=tuple(one for one in each.match_expressions or () if not _asks_for(one, key)))
-        for each in nodes.required.node_selector_terms or ()
-    )
-    return replace(affinity, node_affinity=replace(nodes, required=NodeSelector(node_selector_terms=terms)))

@@ -1,4 +1,4 @@
-"""A group as somebody wrote it: a SpreadGroup, or the ConfigMap by which the field tells its scheduler of a cluster."""
+"""A group as somebody wrote it: a SpreadGroup, or the ConfigMap that describes a cluster; and the groups of a pod."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,23 +8,24 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from webhook.core.api.selectors import SelectorError, compile_selector
+from webhook.core.api.selectors import Selector, SelectorError, compile_selector
 from webhook.core.api.spread_group import INJECT, GroupSpec, SpreadGroup, WrittenCap
 from webhook.core.api.types import LabelSelector, ObjectMeta
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.decoders import converted, decoder_of
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.group import Group
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.text import one_line
 
-BOTH = "both"
-MOST_SHARDS = 200
-MOST_PODS = 20  # of a shard
+_BOTH = "both"
+_MOST_SHARDS = 200
+_MOST_PODS = 20  # of a shard
 _SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
 _WORDS = re.compile(r"[^\s,\[\]\"']+")
 # The ConfigMap's keys.
-SIZE, ON_NODE, IN_ZONE, ZONES = "cluster-size", "max-pod-on-node", "max-pod-in-zone", "available-zones"
-PLAN_FOR = "plan-for-size"  # ours: the size up to which the fields are to stay the same
+_SIZE, _ON_NODE, _IN_ZONE, _ZONES = "cluster-size", "max-pod-on-node", "max-pod-in-zone", "available-zones"
+_PLAN_FOR = "plan-for-size"  # ours: the size up to which the fields are to stay the same
 _PAIR = 2  # a master and its replica
 _MANY_DIGITS = 20
 _Form = TypeVar("_Form", bound=Struct)
@@ -67,7 +68,7 @@ def group_of(written: SpreadGroup, namespace: str = "") -> Group:
         namespace=meta.namespace or namespace,
         selector=spec.selector,
         shard_label=spec.shard.label,
-        never_share=() if shared is None else (ZONE, HOSTNAME) if shared == BOTH else (shared,),
+        never_share=() if shared is None else (ZONE, HOSTNAME) if shared == _BOTH else (shared,),
         shards=spec.expected.shards,
         pods_per_shard=spec.expected.pods_per_shard,
         plan_for=max(spec.expected.shards, spec.plan_for.shards if spec.plan_for is not None else 0),
@@ -81,12 +82,12 @@ def group_of(written: SpreadGroup, namespace: str = "") -> Group:
 def is_cluster(value: Mapping[str, object]) -> bool:
     """Whether a ConfigMap is one that describes a cluster of the field."""
     data = value.get("data")
-    return isinstance(data, Mapping) and SIZE in data
+    return isinstance(data, Mapping) and _SIZE in data
 
 
 def unread_keys(value: Mapping[str, object]) -> tuple[str, ...]:
     """What else such a ConfigMap says, as a key that is misspelt."""
-    data, known = value.get("data"), {SIZE, ON_NODE, IN_ZONE, ZONES, PLAN_FOR}
+    data, known = value.get("data"), {_SIZE, _ON_NODE, _IN_ZONE, _ZONES, _PLAN_FOR}
     return tuple(key for key in data if key not in known) if isinstance(data, Mapping) else ()
 
 
@@ -105,21 +106,21 @@ def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable
     """
     written = _decoded(value, _ConfigMap)
     data, numbers, faults = _strings(written.data), dict[str, int](), list[str]()
-    for key in (SIZE, ON_NODE, IN_ZONE, PLAN_FOR):
+    for key in (_SIZE, _ON_NODE, _IN_ZONE, _PLAN_FOR):
         text = data.get(key)
-        if text is not None and (number := _small_number(text)) and number <= MOST_SHARDS * _PAIR:
+        if text is not None and (number := _small_number(text)) and number <= _MOST_SHARDS * _PAIR:
             numbers[key] = number
         elif text is not None:
-            faults.append(f"data[{key}]: {one_line(text, 40)} is no number of pods up to {MOST_SHARDS * _PAIR}")
-    if not faults and numbers[SIZE] % _PAIR:
-        faults.append(f"data[{SIZE}]: {numbers[SIZE]} is odd, and a shard has a master and a replica")
-    if not faults and PLAN_FOR in numbers and (numbers[PLAN_FOR] < numbers[SIZE] or numbers[PLAN_FOR] % _PAIR):
-        faults.append(f"data[{PLAN_FOR}]: {numbers[PLAN_FOR]} is no even number from data[{SIZE}] on")
+            faults.append(f"data[{key}]: {one_line(text, 40)} is no number of pods up to {_MOST_SHARDS * _PAIR}")
+    if not faults and numbers[_SIZE] % _PAIR:
+        faults.append(f"data[{_SIZE}]: {numbers[_SIZE]} is odd, and a shard has a master and a replica")
+    if not faults and _PLAN_FOR in numbers and (numbers[_PLAN_FOR] < numbers[_SIZE] or numbers[_PLAN_FOR] % _PAIR):
+        faults.append(f"data[{_PLAN_FOR}]: {numbers[_PLAN_FOR]} is no even number from data[{_SIZE}] on")
     if faults:
         raise GroupError(faults)
-    named = tuple(_WORDS.findall(data.get(ZONES, "")))
-    keys = ((HOSTNAME, ON_NODE), (zone_key, IN_ZONE))
-    shards = numbers[SIZE] // _PAIR
+    named = tuple(_WORDS.findall(data.get(_ZONES, "")))
+    keys = ((HOSTNAME, _ON_NODE), (zone_key, _IN_ZONE))
+    shards = numbers[_SIZE] // _PAIR
     return Group(
         name=written.metadata.name,
         namespace=written.metadata.namespace or namespace,
@@ -128,7 +129,7 @@ def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable
         never_share=(zone_key,) if len(set(named or zones)) > 1 else (HOSTNAME,),
         shards=shards,
         pods_per_shard=_PAIR,
-        plan_for=max(shards, numbers.get(PLAN_FOR, 0) // _PAIR),
+        plan_for=max(shards, numbers.get(_PLAN_FOR, 0) // _PAIR),
         caps=tuple(Cap(topology_key=key, amount=Fraction(numbers[name])) for key, name in keys if name in numbers),
         domains_key=zone_key,
         domains=named or None,
@@ -159,17 +160,17 @@ def _faults(spec: GroupSpec) -> Iterator[str]:
         yield f"spec.selector: {error or 'selects every pod of the namespace; name the labels of the group'}"
     if not spec.shard.label:
         yield "spec.shard.label: must not be empty"
-    if not 1 <= spec.expected.shards <= MOST_SHARDS:
-        yield f"spec.expected.shards: {spec.expected.shards} is not between 1 and {MOST_SHARDS}"
-    if not 1 <= spec.expected.pods_per_shard <= MOST_PODS:
-        yield f"spec.expected.podsPerShard: {spec.expected.pods_per_shard} is not between 1 and {MOST_PODS}"
-    if spec.plan_for is not None and not spec.expected.shards <= spec.plan_for.shards <= MOST_SHARDS:
-        yield f"spec.planFor.shards: {spec.plan_for.shards} is not between expected.shards and {MOST_SHARDS}"
+    if not 1 <= spec.expected.shards <= _MOST_SHARDS:
+        yield f"spec.expected.shards: {spec.expected.shards} is not between 1 and {_MOST_SHARDS}"
+    if not 1 <= spec.expected.pods_per_shard <= _MOST_PODS:
+        yield f"spec.expected.podsPerShard: {spec.expected.pods_per_shard} is not between 1 and {_MOST_PODS}"
+    if spec.plan_for is not None and not spec.expected.shards <= spec.plan_for.shards <= _MOST_SHARDS:
+        yield f"spec.planFor.shards: {spec.plan_for.shards} is not between expected.shards and {_MOST_SHARDS}"
     if spec.required_domains is not None and not spec.required_domains.values:
         yield "spec.requiredDomains.values: must not be empty"
     for number, each in enumerate(spec.caps):
         yield from _cap_faults(each, f"spec.caps[{number}]")
-    shared = [] if spec.shard.never_share in {None, BOTH} else [spec.shard.never_share]
+    shared = [] if spec.shard.never_share in {None, _BOTH} else [spec.shard.never_share]
     domains = [] if spec.required_domains is None else [spec.required_domains.topology_key]
     keys = {*shared, *domains, *(each.topology_key for each in spec.caps)} - {HOSTNAME, None}
     if len(keys) > 1:
@@ -216,3 +217,21 @@ def _cap(written: WrittenCap) -> Cap:
         selector=written.selector,
         enforced=written.enforce != "observe",
     )
+
+
+class Membership(Struct, frozen=True):
+    """A group as it was ``written`` and read, and the ``selector`` of its pods."""
+
+    written: SpreadGroup
+    group: Group
+    selector: Selector
+
+
+def memberships(namespace: str, labels: Mapping[str, str], index: ReadOnlyIndex) -> Iterator[Membership]:
+    """The groups of pods with these labels. A group that cannot be planned has no pods."""
+    for each in index.namespaces.groups(namespace):
+        try:
+            if each.spec is not None and (selector := compile_selector(each.spec.selector)).matches(labels):
+                yield Membership(each, group_of(each), selector)
+        except (SelectorError, GroupError):
+            continue

@@ -20,7 +20,7 @@ from webhook.core.context import Context
 from webhook.core.defaulting.injection import InjectionRecord, Operation, annotating, opted_out, record_of
 from webhook.core.groups.delivery import NO_PLAN, stored_plan, with_shard_plan
 from webhook.core.groups.group import Fields, ShardPlan
-from webhook.core.groups.membership import Membership, memberships
+from webhook.core.groups.reading import Membership, memberships
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.rules.limits.size import exceeded, immense

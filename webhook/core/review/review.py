@@ -19,7 +19,7 @@ from webhook.core.budget import Missing, OutOfTimeError, Reason
 from webhook.core.context import Context
 from webhook.core.defaulting.fallback import Fallback, fall_back, is_wanted
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
-from webhook.core.groups.membership import memberships
+from webhook.core.groups.reading import memberships
 from webhook.core.index.owners import Awaited
 from webhook.core.nesting import has_more_values
 from webhook.core.policy.policy import Mode, Policy, TooLarge

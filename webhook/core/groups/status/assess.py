@@ -30,7 +30,7 @@ from webhook.core.groups.fields import has_fields
 from webhook.core.groups.group import Group, PlannedFor, Shard, Stored
 from webhook.core.groups.plan import Plan, Proof, Way
 from webhook.core.groups.status.distribution import Spread, moves, spreads
-from webhook.core.groups.status.forms import Dated, Status, Unguarded, dated, distribution_of, move_of
+from webhook.core.groups.status.forms import Dated, Status, Unguarded, dated
 from webhook.core.groups.status.members import Member, gathered, not_told_apart
 from webhook.core.placement.simulation import Outcome
 from webhook.core.text import one_line, plural, together
@@ -109,8 +109,8 @@ def assess(seen: Seen, before: Status) -> Status:
         revision=planned.revision if planned else "",
         conditions=dated(conditions, before, seen.generation, seen.within.now),
         workloads=planned.workloads if planned else (),
-        distribution=tuple(map(distribution_of, found)),
-        moves=tuple(map(move_of, moves(group, found, seen.pods, stored.zones, view))),
+        distribution=tuple(each.written for each in found),
+        moves=moves(group, found, seen.pods, stored.zones, view),
         unguarded=Unguarded(count=len(unguarded), pods=tuple(unguarded[:_MOST_NAMES])),
     )
 

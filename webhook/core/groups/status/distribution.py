@@ -12,6 +12,7 @@ from webhook.core.api.well_known import HOSTNAME
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.derive import on, place
 from webhook.core.groups.group import Group
+from webhook.core.groups.status.forms import Distribution, ProposedMove
 from webhook.core.index.label_column import Column
 from webhook.core.index.nodes import NodeView
 from webhook.core.text import one_line, plural
@@ -44,6 +45,17 @@ class Spread(Struct, frozen=True, kw_only=True):
         return max(self.domains.values(), default=0)
 
     @property
+    def written(self) -> Distribution:
+        """As the status has it."""
+        return Distribution(
+            topology_key=self.cap.topology_key,
+            selector=self.cap.selector,
+            domains=self.domains,
+            more=self.more,
+            cap=self.most,
+        )
+
+    @property
     def text(self) -> str:
         """``zone a has 3 pods, at most 2``; without names of nodes."""
         key, of = self.cap.topology_key, f" of {compile_selector(self.cap.selector).text}" if self.cap.selector else ""
@@ -52,18 +64,6 @@ class Spread(Struct, frozen=True, kw_only=True):
             return f"{nodes} up to {plural(self.fullest, 'pod')}{of}, at most {self.most}"
         named = (f"{one_line(name, 63)} {plural(pods, 'pod')}" for name, pods in self.above.items())
         return f"{place(key)} {', '.join(named)}{of}, at most {self.most}"
-
-
-class Move(Struct, frozen=True, kw_only=True):
-    """A pod whose deletion would bring a domain nearer to its cap, and where it could go then.
-
-    Shape: ``source`` is a domain of the cap's key, or a node without its label; ``to`` is a domain, empty for a node.
-    """
-
-    pod: str
-    source: str
-    to: str
-    reason: str
 
 
 def spreads(group: Group, pods: Sequence[Pod], view: NodeView) -> tuple[Spread, ...]:
@@ -110,7 +110,7 @@ def _is_uncounted(pod: Pod, column: Column, view: NodeView) -> bool:
 
 def moves(
     group: Group, found: Sequence[Spread], pods: Sequence[Pod], zones: Mapping[str, Sequence[str]], view: NodeView
-) -> tuple[Move, ...]:
+) -> tuple[ProposedMove, ...]:
     """Moves that bring domains to their enforced caps, the newest pods first, as far as zones leave room.
 
     Shape: ``zones`` are those that shards are pinned to, by the value of the shard label.
@@ -121,7 +121,7 @@ def moves(
 
 def _moves_of(
     group: Group, spread: Spread, pods: Sequence[Pod], zones: Mapping[str, Sequence[str]], view: NodeView
-) -> Iterator[Move]:
+) -> Iterator[ProposedMove]:
     key = spread.cap.topology_key
     column, held = view.column(key), Counter(spread.domains)
     of_shard = Counter((_domain(each, column, view), each.labels.get(group.shard_label)) for each in pods)
@@ -133,7 +133,7 @@ def _moves_of(
             shard = pod.labels.get(group.shard_label, "")
             if key == HOSTNAME:
                 left -= 1
-                yield Move(pod=pod.meta.name, source=source.name, to="", reason=source.reason)
+                yield ProposedMove(pod=pod.meta.name, source=source.name, to="", reason=source.reason)
                 continue
             allowed = zones.get(shard) or [*spread.domains]
             free = [each for each in allowed if held[each] < spread.most and not _has(group, of_shard, each, shard)]
@@ -141,7 +141,7 @@ def _moves_of(
                 target, left = min(free, key=lambda each: held[each]), left - 1
                 held.update({source.name: -1, target: 1})
                 of_shard.update({(source.name, shard): -1, (target, shard): 1})
-                yield Move(pod=pod.meta.name, source=source.name, to=target, reason=source.reason)
+                yield ProposedMove(pod=pod.meta.name, source=source.name, to=target, reason=source.reason)
 
 
 class _Source(NamedTuple):

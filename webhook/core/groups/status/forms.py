@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from webhook.core.api.spread_group import Condition, PlannedWorkload, SpreadGroup
 from webhook.core.api.types import LabelSelector
 from webhook.core.decoders import converted
-from webhook.core.groups.status.distribution import Move, Spread
 
 
 class _Written(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -34,7 +33,12 @@ class Distribution(_Written, frozen=True):
 
 
 class ProposedMove(_Written, frozen=True):
-    """As `Move`."""
+    """A pod whose deletion would bring a domain nearer to its cap, and where it could go then.
+
+    Attributes:
+        source: A domain of the cap's key, or a node without its label.
+        to: A domain. Empty for a node.
+    """
 
     pod: str = ""
     source: str = field(default="", name="from")
@@ -96,19 +100,6 @@ def as_json(status: Status) -> Mapping[str, Any]:
 
 def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value not in (None, "", [], ())}
-
-
-def distribution_of(found: Spread) -> Distribution:
-    """A spread as it is written."""
-    cap = found.cap
-    return Distribution(
-        topology_key=cap.topology_key, selector=cap.selector, domains=found.domains, more=found.more, cap=found.most
-    )
-
-
-def move_of(found: Move) -> ProposedMove:
-    """A move as it is written."""
-    return ProposedMove(pod=found.pod, source=found.source, to=found.to, reason=found.reason)
 
 
 def dated(conditions: Sequence[Dated], before: Status, generation: int, now: str) -> tuple[Dated, ...]:

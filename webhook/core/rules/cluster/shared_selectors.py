@@ -12,7 +12,7 @@ from webhook.core.api.types import LabelSelector, Pod
 from webhook.core.api.written_selector import pairs_text
 from webhook.core.changes.candidates import changed
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
-from webhook.core.groups.membership import memberships
+from webhook.core.groups.reading import memberships
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
 from webhook.core.index.pods import Counts

@@ -9,7 +9,7 @@ from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME, JOB_LABELS
 from webhook.core.api.written_selector import has_conditions
 from webhook.core.budget import Reason
-from webhook.core.groups.membership import Membership, memberships
+from webhook.core.groups.reading import Membership, memberships
 from webhook.core.index.objects import Owner
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex

@@ -13,7 +13,7 @@ from webhook.core.coming_pods.missing_pods import ToCome, to_come
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.delivery import has_stored_plan
-from webhook.core.groups.membership import Membership, memberships
+from webhook.core.groups.reading import Membership, memberships
 from webhook.core.index.label_column import Column
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex

@@ -8,7 +8,7 @@ from webhook.core.budget import Reason
 from webhook.core.coming_pods.missing_pods import to_come
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.groups.delivery import has_stored_plan
-from webhook.core.groups.membership import Membership
+from webhook.core.groups.reading import Membership
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import as_json
 from webhook.core.index.read_only import ReadOnlyIndex
