@@ -32,10 +32,9 @@ class LineAndColumn(NamedTuple):
 
 
 class ConfigDocument(NamedTuple):
-    """A configuration file as values.
+    """A configuration file as values, with the place of every value and key by path.
 
-    Shape: ``places`` has every value by its path, ``keys`` every key of a mapping; ``written`` has the text of
-    plain scalars that are no strings (``rulesVersion: 1.10`` is the number 1.1, written 1.10).
+    ``written`` has the text of plain scalars that are no strings: ``rulesVersion: 1.10`` is the number 1.1.
     """
 
     value: Any  # raw YAML: any shape

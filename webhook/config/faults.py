@@ -19,11 +19,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class ConfigFault(Struct, frozen=True, kw_only=True):
-    """One fault.
-
-    Shape: ``path`` is in the API's form, empty for the whole file; ``line`` and ``column`` count from 1, and are 0 if
-    the position is unknown.
-    """
+    """One fault at a path in the API's form. Line and column count from 1, and are 0 if unknown."""
 
     path: str
     message: str

@@ -39,8 +39,9 @@ Signature = tuple[int, int, int, int]
 class Loaded(Struct, frozen=True, kw_only=True):
     """A policy, with warnings about the file that it came from.
 
-    Shape: ``error`` is set if the file on disk is newer than ``policy`` and unusable. ``seen`` has every file that was
-    read, with its signature at that time, None if it did not exist.
+    Attributes:
+        seen: Every file that was read, with its signature at that time. None if it did not exist.
+        error: Set if the file on disk is newer than ``policy`` and unusable.
     """
 
     policy: Policy

@@ -86,12 +86,19 @@ def _ends(text: str) -> Iterator[int]:
 
 
 def meaning_faults(part: View) -> Iterator[ConfigFault]:
-    """Faults of a configuration that fits the schema."""
+    """Faults of a configuration that fits the schema, also what kube-scheduler or kube-apiserver would refuse."""
     yield from _rules_version(part)
     yield from _exemptions(part)
     yield from _workloads(part)
     yield from _staleness(part)
-    yield from upstream_faults(part)
+    yield from _default_constraints(part, _DEFAULTS)
+    for entry in part.entries((*_DEFAULTS, "overrides")):
+        yield from _default_constraints(part, entry)
+        yield from _selectors(part, entry)
+    for name in ("namespaces", "exemptions"):
+        for entry in part.entries((name,)):
+            yield from _selectors(part, (*entry, "match"))
+    yield from _domains(part)
 
 
 def meaning_warnings(part: View, profiles: Sequence[SchedulerProfile], today: str) -> Iterator[ConfigFault]:
@@ -101,7 +108,7 @@ def meaning_warnings(part: View, profiles: Sequence[SchedulerProfile], today: st
     yield from _unreached_overrides(part)
     yield from _documentation(part)
     yield from _schedulers(part, profiles)
-    yield from upstream_warnings(part)
+    yield from _dropped_keys(part)
 
 
 def seconds(duration: str) -> float:
@@ -216,20 +223,7 @@ def _schedulers(part: View, profiles: Sequence[SchedulerProfile]) -> Iterator[Co
             yield part.fault(("schedulerNames", index), f"{name} has no profile in schedulerConfiguration")
 
 
-def upstream_faults(part: View) -> Iterator[ConfigFault]:
-    """The parts that kube-scheduler or kube-apiserver would refuse."""
-    yield from _default_constraints(part, _DEFAULTS)
-    for entry in part.entries((*_DEFAULTS, "overrides")):
-        yield from _default_constraints(part, entry)
-        yield from _selectors(part, entry)
-    for name in ("namespaces", "exemptions"):
-        for entry in part.entries((name,)):
-            yield from _selectors(part, (*entry, "match"))
-    yield from _domains(part)
-
-
-def upstream_warnings(part: View) -> Iterator[ConfigFault]:
-    """The parts that they accept, and that have no effect here."""
+def _dropped_keys(part: View) -> Iterator[ConfigFault]:
     if part.text((*_DEFAULTS, "matchLabelKeys")) != "off":
         return
     for owner in (_DEFAULTS, *part.entries((*_DEFAULTS, "overrides"))):

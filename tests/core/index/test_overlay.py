@@ -23,7 +23,7 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index.lost_nodes import terminated
-from webhook.core.index.overlay import More, with_nodes, with_owners, with_pods, with_room, without_pods
+from webhook.core.index.overlay import AddedNodes, with_nodes, with_owners, with_pods, with_room, without_pods
 
 NODES = tuple(
     replace(node(name), status=NodeStatus(allocatable={"cpu": "4", "pods": "9", "example.com/gpu": "2"}))
@@ -220,7 +220,7 @@ def told_of_nodes():
     pods = [replace(running("x", "n1"), **spec(containers=ADDED[3].pod_spec.containers))]
     more = [replace(node(f"n1-added-{number}", zone), status=offers) for number, zone in ((1, "b"), (2, "b"), (3, "a"))]
     below = index(*there, *pods)
-    overlay = with_nodes(below, [More(1, 2, {ZONE: "b"}), More(1, 1)])
+    overlay = with_nodes(below, [AddedNodes(1, 2, {ZONE: "b"}), AddedNodes(1, 1)])
     return overlay, index(*there, *pods, *more), below
 
 
@@ -244,7 +244,7 @@ def test_nodes_without_a_hostname_get_none_and_limits_are_those_of_the_model():
         spec=CsiNodeSpec(drivers=(CsiDriverOnNode(name="csi", allocatable=DriverAllocatable(count=2)),)),
     )
     below = index(bare, node("n1"), installed)
-    overlay = with_nodes(below, [More(0, 1), More(1, 1)])
+    overlay = with_nodes(below, [AddedNodes(0, 1), AddedNodes(1, 1)])
     assert overlay.nodes.view().labels[2] == {}
     assert overlay.volumes.attach_limits()["n0-added-1"] == below.volumes.attach_limits()["n0"]
     assert overlay.volumes.nodes_with_driver("csi") == {"n0", "n0-added-1"}

@@ -31,9 +31,13 @@ Event = Literal["ADDED", "MODIFIED", "DELETED"]  # the words of a watch; a list 
 class ClusterIndex(ReadOnlyIndex):
     """Nodes, pods, namespaces, services, owners, autoscalers, groups, volumes, from events of a watch or a snapshot.
 
-    Shape: the latest event of an object wins, whatever was known before; events of different kinds may come in any
-    order. Threads that share an index take turns. ``learn_at`` is `pod_groups.LEARN_AT` for tests. ``scoring`` keeps
-    what only scores of nodes depend on.
+    The latest event of an object wins. Events of different kinds may come in any order. Threads that share an index
+    take turns.
+
+    Args:
+        version: The cluster's release.
+        scoring: Whether to keep what only scores of nodes depend on.
+        learn_at: `pod_groups.LEARN_AT`, for tests.
     """
 
     nodes: NodeTable
@@ -77,10 +81,7 @@ class ClusterIndex(ReadOnlyIndex):
         self._taken_at = time
 
     def lack(self, resource: str, why: str) -> None:
-        """Note that the objects of a resource could not be read, or not yet; then their absence means nothing.
-
-        Shape: ``resource`` is the API's plural; ``why`` is a few words, as in "403 Forbidden".
-        """
+        """Note that the objects of a resource (the API's plural) could not be read, and why ("403 Forbidden")."""
         self._lacking[resource] = why
         self._revision += 1
 

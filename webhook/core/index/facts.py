@@ -42,10 +42,10 @@ def answered(index: ReadOnlyIndex, questions: Iterable[IndexQuestion]) -> tuple[
 
 
 def judged_afar(judge: Callable[[ReadOnlyIndex], _Decision], asking: Asking) -> _Decision:
-    """What the function makes of the cluster at one moment, without keeping events waiting.
+    """The function's decision on the cluster at one moment. Events do not wait for it.
 
-    Shape: the function may be called several times, and must depend on nothing else that changes. If events come in
-    each time, what only the last call asked for is of a later moment than the rest.
+    The function can run several times, and must depend on nothing else that changes. If events come in each time, the
+    questions of only the last run are answered at a later moment than the rest.
     """
     facts = Facts(asking)
     decision = judge(facts)

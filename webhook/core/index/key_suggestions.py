@@ -25,10 +25,7 @@ _NAMES = {
 
 
 def meant_by(key: str) -> str | None:
-    """The well-known key that this one was probably meant to be; None for one that may be right.
-
-    Shape: it has a usual name under another prefix of Kubernetes, or differs from a well-known key by a letter or two.
-    """
+    """The well-known key that this one was probably meant to be: its prefix or a letter or two differ. Else None."""
     if key in _WELL_KNOWN:
         return None
     prefix, _, name = key.rpartition("/")
@@ -50,7 +47,7 @@ def intended(key: str) -> str:
 def near(key: str, view: NodeView, *, well_known: bool = False) -> str | None:
     """The node label key closest to this one. With ``well_known``, only Kubernetes' own keys.
 
-    Shape: the current name of a deprecated key; else one with the same last part; else one under the same prefix whose
+    First the current name of a deprecated key, then a key with the same last part, then one under the same prefix whose
     last part differs by a letter or two.
     """
     if SUCCESSORS.get(key) in view.keys:

@@ -11,10 +11,7 @@ _FEW_VALUES = 64
 
 
 class Column:
-    """One label key over all nodes.
-
-    Shape: ``of[slot]`` is an index into ``values``, -1 where the node lacks the key or the slot is empty.
-    """
+    """One label key over all nodes. ``of[slot]`` is an index into ``values``, or -1 for a node without the key."""
 
     def __init__(self, labels: Sequence[Mapping[str, str] | None], key: str) -> None:
         numbers: dict[str, int] = {}

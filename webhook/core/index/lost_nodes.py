@@ -29,9 +29,9 @@ def unreachable_nodes(view: NodeView) -> int:
 
 
 def without_nodes(index: ReadOnlyIndex, lost: int, *, gone: bool) -> ReadOnlyIndex:
-    """The index after these nodes, a set of `node_sets`, became unreachable or were deleted; none of their pods count.
+    """The index after these nodes, a set of `node_sets`, became unreachable or were deleted. Their pods do not count.
 
-    Shape: `Pods.on_node` still knows the pods of unreachable nodes, since a StatefulSet's pod keeps its name there.
+    `Pods.on_node` still knows the pods of unreachable nodes, since a StatefulSet's pod keeps its name there.
     """
     view = index.nodes.view().losing(lost, None if gone else UNREACHABLE)
     pods = _PodsElsewhere(index.pods, lost, gone=gone)
@@ -76,8 +76,6 @@ class _RemainingNodes(Nodes):
 
 
 class _PodsElsewhere(Pods):
-    """The pods that are not on lost nodes."""
-
     def __init__(self, below: Pods, lost: int, *, gone: bool) -> None:
         super().__init__(below.answering)
         self._below, self._lost, self._gone = below, lost, gone

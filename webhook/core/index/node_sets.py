@@ -28,10 +28,7 @@ def from_flags(members: bytes | bytearray) -> int:
 
 
 def from_slots(slots: Iterable[int], size: int) -> int:
-    """The set of the given slots.
-
-    Shape: every slot is below ``size``.
-    """
+    """The set of the given slots, which are all below ``size``."""
     listed = slots if isinstance(slots, (list, tuple)) else list(slots)
     if len(listed) < _FEW:
         nodes = 0

@@ -22,7 +22,7 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 class NodeRow(NamedTuple):
-    """What a `NodeView` says of one node."""
+    """One node of a `NodeView`."""
 
     name: str
     labels: Mapping[str, str]
@@ -32,10 +32,13 @@ class NodeRow(NamedTuple):
 
 
 class NodeView:
-    """All nodes at one moment; made of rows by slot, None for an empty slot.
+    """All nodes at one moment, as columns by slot. It never changes.
 
-    Shape: ``names``, ``labels`` and ``taints`` are by slot; ``names[slot]`` is "" for an empty slot; ``live`` are
-    the nodes that exist, ``keys`` the label keys that any of them has.
+    Attributes:
+        names: By slot. "" for an empty slot.
+        labels: By slot. None for an empty slot.
+        live: The nodes that exist.
+        keys: The label keys that any node has.
     """
 
     def __init__(self, rows: Sequence[NodeRow | None], live: int, keys: Iterable[str]) -> None:
@@ -54,7 +57,7 @@ class NodeView:
     def losing(self, nodes: int, taints: tuple[Taint, ...] | None = None) -> "NodeView":
         """The view after these nodes got more ``taints``, or with None were deleted.
 
-        Shape: kept as long as this one, which never changes: a scan asks about the same zones again and again.
+        It is kept with this view, since a scan needs the same zones again and again.
         """
         known = self._after.get((nodes, taints))
         if known is None:
@@ -70,10 +73,7 @@ class NodeView:
         return known
 
     def inherit(self, before: "NodeView", changed: Collection[int]) -> None:
-        """Reuse what an earlier view has computed, as far as it still holds: a new taint changes no label.
-
-        Shape: ``changed`` are the slots in which the views may differ.
-        """
+        """Reuse the columns of an earlier view that are the same in the ``changed`` slots."""
         columns = dict(before._columns)  # noqa: SLF001 of its own class; a copy, since others may add to it now
         if before.size != self.size or len(columns) > _MAX_INHERITED_COLUMNS:
             return
@@ -164,7 +164,7 @@ def _differ(
 class Nodes(View):
     """The nodes of the cluster.
 
-    Amounts are by slot, and may have slots of nodes that are gone.
+    Amounts are by slot. Slots can be of nodes that are gone.
     """
 
     def view(self) -> NodeView:

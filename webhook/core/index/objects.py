@@ -33,11 +33,12 @@ class Declared(Struct, frozen=True):
 class Owner(Struct, frozen=True, kw_only=True, gc=False):
     """A controller of pods, or of the controllers of pods.
 
-    Shape: ``replicas`` is None where the kind has none or does not say; for a Job it is how many pods run at once.
-    ``templates`` is None where they are not known: for Jobs, for custom resources with a broken template, and for
-    ReplicaSets that have a controller, since theirs is a past or present template of that controller.
-    ``spec`` is, in JSON, what `read_workload` reads of the spec of a Deployment, a StatefulSet, or a ReplicaSet without
-    a controller; empty for others, and for one that says more than people write.
+    Attributes:
+        replicas: None if the kind has none or the object states none. For a Job, the pods that run at once.
+        templates: None if unknown: for Jobs, custom resources with a broken template, and ReplicaSets of a controller,
+            which have a past or present template of it.
+        spec: The fields that `read_workload` reads, in JSON, for a Deployment, a StatefulSet, or a ReplicaSet without a
+            controller. Empty for others, and for a spec that is longer than people write.
     """
 
     api_version: str

@@ -25,7 +25,7 @@ from webhook.core.workloads.kinds import group_of
 def with_pods(index: ReadOnlyIndex, node: str, pods: Sequence[Pod]) -> ReadOnlyIndex:
     """The index as if these pods ran on that node, which it knows.
 
-    Shape: what is counted and taken includes them; `Pods.matching` and `Pods.objecting` do not name them.
+    `Pods.matching` and `Pods.objecting` do not name them.
     """
     slot, taken = index.nodes.view().slots[node], {PODS: len(pods)}
     for pod in pods:
@@ -38,8 +38,11 @@ def with_pods(index: ReadOnlyIndex, node: str, pods: Sequence[Pod]) -> ReadOnlyI
 def without_pods(index: ReadOnlyIndex, like: Pod, own: Selector, running: Counts) -> ReadOnlyIndex:
     """The index as if pods of one workload were gone.
 
-    Shape: ``running`` are the pods by slot, ``own`` selects them in the namespace of ``like``; each is taken to hold
-    what ``like`` requests, but no more than the node has, with its host ports and anti-affinity.
+    Args:
+        index: The cluster.
+        like: One of the pods. Each frees its requests (at most what the node has), host ports and anti-affinity terms.
+        own: Selects the pods in the namespace of ``like``.
+        running: The number of pods by slot.
     """
     held = {PODS: 1, **dict(existing_request(like, index.version).amounts)}
 
@@ -72,15 +75,12 @@ def with_room(index: ReadOnlyIndex, freed: Mapping[int, Mapping[str, int]]) -> R
 
 
 def with_owners(index: ReadOnlyIndex, owners: Sequence[Owner]) -> ReadOnlyIndex:
-    """The index as if it had these owners, in place of any with the same names.
-
-    Shape: `Owners.matching` still has those that they replace.
-    """
+    """The index as if it had these owners. `Owners.matching` still has owners of the same names."""
     return ReadOnlyIndex(index, owners=_WithOwners(index.owners, owners))
 
 
-class More(Struct, frozen=True):
-    """So many ``nodes`` more that are like the one in a slot, but for some ``labels``, and empty."""
+class AddedNodes(Struct, frozen=True):
+    """A number of empty ``nodes`` like the one in slot ``like``, with other ``labels``."""
 
     like: int
     nodes: int
@@ -88,12 +88,11 @@ class More(Struct, frozen=True):
 
 
 def with_nodes(
-    index: ReadOnlyIndex, added: Sequence[More] = (), changed: Mapping[int, NodeRow] | None = None
+    index: ReadOnlyIndex, added: Sequence[AddedNodes] = (), changed: Mapping[int, NodeRow] | None = None
 ) -> ReadOnlyIndex:
-    """The index as if it had more nodes, and as if some were others; these keep their names and what they offer.
+    """The index with more nodes, and with other labels and taints of the nodes in the ``changed`` slots.
 
-    Shape: ``changed`` is by slot. Added nodes are named ``<node>-added-1`` and have slots behind all others;
-    `Nodes.get` and `Volumes.attached` do not know them.
+    Added nodes are named ``<node>-added-1`` and have the last slots. `Nodes.get` and `Volumes.attached` lack them.
     """
     view = index.nodes.view()
     rows = view.rows(0, view.size)
@@ -138,7 +137,7 @@ def _identity(owner: Owner) -> tuple[str, str, str, str]:
 
 
 class _WithRoom(Nodes):
-    """Nodes with more free of a resource, by slot, but no more than they have; with ``takes`` with less."""
+    """Nodes with more free of each resource, at most what they have. With ``takes``, the amounts are negative."""
 
     def __init__(self, below: Nodes, freed: Callable[[str], Mapping[int, int]], *, takes: bool = False) -> None:
         super().__init__(below.answering)
@@ -158,7 +157,7 @@ class _WithRoom(Nodes):
 
 
 class _WithNodes(Nodes):
-    """Nodes of another view: those that it has more are, with their resources, like the ``models``."""
+    """Nodes of another view. The added ones have the resources of the ``models``, which are slots."""
 
     def __init__(self, below: Nodes, view: NodeView, models: Sequence[int]) -> None:
         super().__init__(below.answering)
@@ -189,7 +188,7 @@ def _if_any_less(amounts: tuple[int, ...], wanted: int) -> tuple[int, ...] | Non
 
 
 class _WithDrivers(Volumes):
-    """Added nodes have the drivers of those that they are like, by name."""
+    """Drivers of added nodes are those of their models, by name."""
 
     def __init__(self, below: Volumes, models: Mapping[str, str]) -> None:
         super().__init__(below.answering)
@@ -205,16 +204,12 @@ class _WithDrivers(Volumes):
 
 
 class _PodsOverlay(Pods):
-    """Pods are others than below; the labels of their namespaces are not."""
-
     def __init__(self, below: ReadOnlyIndex) -> None:
         super().__init__(below.pods.answering)
         self._below, self._labels_of = below.pods, below.namespaces.raw_labels
 
 
 class _WithPods(_PodsOverlay):
-    """The answers about pods that are counted and about what they take from their node."""
-
     def __init__(self, below: ReadOnlyIndex, slot: int, pods: Sequence[Pod]) -> None:
         super().__init__(below)
         self._index, self._slot = below, slot
@@ -274,13 +269,10 @@ class _WithPods(_PodsOverlay):
         return [each.mounted for _, each in self._pods if each.mounted is not None]
 
     def _plus(self, counts: Mapping[int, int], number: int) -> Counts:
-        """The counts with so many more on the node of the added pods."""
         return {**counts, self._slot: counts.get(self._slot, 0) + number} if number else dict(counts)
 
 
 class _WithoutPods(_PodsOverlay):
-    """The answers about pods that are counted and about what they take from their nodes."""
-
     def __init__(self, below: ReadOnlyIndex, like: Pod, own: Selector, running: Counts) -> None:
         super().__init__(below)
         self._namespace, self._own, self._running = like.meta.namespace, own, running
@@ -319,8 +311,6 @@ class _WithoutPods(_PodsOverlay):
 
 
 class _WithoutNamed(_PodsOverlay):
-    """The answers about single pods, pods that affinity counts, and what pods take from their nodes."""
-
     def __init__(self, below: ReadOnlyIndex, namespace: str, pods: Mapping[str, PodOnNode]) -> None:
         super().__init__(below)
         self._namespace, self._pods = namespace, pods

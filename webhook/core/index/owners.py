@@ -58,9 +58,9 @@ def keeps_revision(workload: Workload, template: PodTemplate, namespace: str, in
 
 
 class Awaited(Struct, frozen=True, kw_only=True, gc=False):
-    """An object that the index lacks and is about to get: the owner or the namespace of a pod that was faster.
+    """An object the watch has not delivered yet: the owner or the namespace of a new pod.
 
-    Shape: ``namespace`` is empty for a Namespace.
+    Its own ``namespace`` is empty for a Namespace.
     """
 
     api_version: str
@@ -91,9 +91,10 @@ def find_owner(
 ) -> Owner | Awaited | None:
     """The object that controls the pod.
 
-    Shape: Awaited if its kind is one that the scheduler reads and the index lacks it, or has only an earlier object
-    of the same name; with ``waited`` that earlier object is returned, as the scheduler would take it. None for a pod
-    without a controller, and for an unknown controller of another kind.
+    Returns:
+        Awaited if the scheduler reads its kind and the index lacks it, or has only an earlier object of that name. With
+        ``waited`` the earlier object, as the scheduler takes it. None without a controller, and for an unknown one of
+        another kind.
     """
     reference = pod.meta.controller
     if reference is None:

@@ -85,10 +85,9 @@ class Owners(View):
         return self._ask(Owners.of_namespace, namespace)
 
     def matching(self, namespace: str, selector: Selector, most: int) -> tuple[Owner, ...]:
-        """The namespace's workloads with a pod template that the selector matches, as far as templates are known.
+        """The namespace's workloads whose pod template the selector matches, without labels that a controller adds.
 
-        Shape: only labels of the template count, not those that a controller adds later. Candidates are the workloads
-        with the rarest label that the selector requires; of these, the first ``most`` by kind and name are compared.
+        Only workloads with the rarest label that the selector requires are compared: the first ``most`` by name.
         """
         return self._ask(Owners.matching, namespace, selector, most)
 
@@ -180,10 +179,7 @@ class ReadOnlyIndex:
 
     @property
     def lacking(self) -> Mapping[str, str]:
-        """The resources that could not be read, or not yet, each with a few words why.
-
-        Shape: a resource is the API's plural; the empty text stands for "there are no nodes".
-        """
+        """The resources (the API's plural) that could not be read, each with the reason. Key "": there are no nodes."""
         return self._below.lacking
 
     def lacks(self, *resources: str) -> str:

@@ -278,10 +278,7 @@ def _kept(annotations: Mapping[str, str] | None) -> Mapping[str, str] | None:
 
 
 class Page(Struct, frozen=True, kw_only=True, gc=False):
-    """One page of a list.
-
-    Shape: ``version`` is the list's resourceVersion; ``more`` is the token of the next page, empty on the last.
-    """
+    """One page of a list: the list's resourceVersion, and the token of the next page, empty on the last."""
 
     values: tuple[ApiObject, ...]
     version: str

@@ -14,7 +14,7 @@ from webhook.core.api.resources import PODS, PodRequest
 from webhook.core.api.selectors import compile_required_nodes
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index import node_sets
-from webhook.core.index.overlay import More, with_nodes, with_room
+from webhook.core.index.overlay import AddedNodes, with_nodes, with_room
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game import Move, Pods, Rollout, State, more
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
@@ -187,7 +187,7 @@ def nodes_to_add(
         fits: Whether they fit in another cluster.
         others: Domains by key that may have no node yet.
     """
-    problem, found = batches[0].problem, list[More]()
+    problem, found = batches[0].problem, list[AddedNodes]()
     domains, classes = _domains(problem, others or {}), _classes(problem, index)
 
     def helps(shape: Sequence[int], models: int) -> bool:
@@ -260,10 +260,10 @@ def _classes(problem: Problem, index: ReadOnlyIndex) -> list[int]:
     return [node_sets.from_slots(slots, view.size) for slots in several]
 
 
-def _more(problem: Problem, models: int, where: _Where, nodes: int) -> More:
+def _more(problem: Problem, models: int, where: _Where, nodes: int) -> AddedNodes:
     """So many nodes of a class in a domain: like one that is there, if any is."""
     inside = models
     for key, value in where.items():
         inside &= problem.nodes.column(key).with_value(value)
     alike = inside or models
-    return More((alike & -alike).bit_length() - 1, nodes, where)
+    return AddedNodes((alike & -alike).bit_length() - 1, nodes, where)

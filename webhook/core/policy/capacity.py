@@ -18,10 +18,7 @@ POOL_LABELS = KARPENTER_LABELS | {
 
 
 def grows(policy: Policy, nodes: NodeView) -> bool:
-    """Whether a pod that fits no present node may fit one that is added.
-
-    Shape: ``capacity`` of the configuration decides; ``auto`` means growing if any node has the label of a node pool.
-    """
+    """Whether a pod that fits no present node may fit an added one. AUTO: if any node has the label of a node pool."""
     if policy.capacity == Capacity.AUTO:
         return not POOL_LABELS.isdisjoint(nodes.keys)
     return policy.capacity == Capacity.GROWING

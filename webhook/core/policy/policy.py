@@ -118,11 +118,7 @@ _MODES = {mode.value: mode for mode in Mode}
 
 
 class MatchedObject(Struct, frozen=True, kw_only=True):
-    """The object that a `Match` is compared with, and its namespace.
-
-    Shape: ``labels`` are the object's own. ``namespace_labels`` are empty for an unknown namespace; selectors then see
-    only its name.
-    """
+    """The object that a `Match` is compared with, and its namespace, whose labels are empty if unknown."""
 
     namespace: str
     namespace_labels: Mapping[str, str] = {}
@@ -182,9 +178,9 @@ class DefaultConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DefaultsOverride(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Default constraints for some pods, in place of the general ones; of several that apply, the first.
+    """Default constraints for some pods, in place of the general ones. Of several that apply, the first counts.
 
-    Unit: ``min_replicas`` are the pods that the workload may have; None where it applies to any number.
+    ``min_replicas`` is the number of pods that the workload may have. None applies to any number.
     """
 
     name: str
@@ -228,8 +224,8 @@ class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
     def name_workloads(self, *, offline: bool) -> bool:
         """Whether other workloads of the object's namespace may be named.
 
-        Shape: ``offline`` is true of the command line, whose user has read the cluster. Whoever may create an object
-        need not be allowed to see those of others, and a webhook is asked by anybody who reaches it.
+        ``offline`` is true for the command line, whose user has read the cluster. The author of an object need not be
+        allowed to see those of others, and anybody who reaches the webhook can send it a review.
         """
         return self.detail == Detail.FULL or (offline and self.detail != Detail.MINIMAL)
 
@@ -331,28 +327,18 @@ def release(text: str) -> tuple[int, ...]:
 
 
 def exempted(policy: Policy, rule: str, target: MatchedObject, today: str) -> Exemption | None:
-    """The first exemption from this rule that matches the object, if any.
-
-    Shape: ``today`` is an ISO date (UTC); comparing the texts compares the dates.
-    """
+    """The first exemption from this rule that matches the object and is not over on this ISO date (UTC)."""
     for exemption in policy.exemptions:
-        if exemption.rule == rule and not _expired(exemption, today) and exemption.match.matches(target):
+        expired = exemption.expires is not None and exemption.expires < today
+        if exemption.rule == rule and not expired and exemption.match.matches(target):
             return exemption
     return None
-
-
-def _expired(exemption: Exemption, today: str) -> bool:
-    """Whether the exemption's last day has passed."""
-    return exemption.expires is not None and exemption.expires < today
 
 
 def override_for(
     defaults: Defaults, namespace_labels: Mapping[str, str], pod_labels: Mapping[str, str], replicas: int | None
 ) -> DefaultsOverride | None:
-    """The first override that selects this pod; None if the defaults themselves apply.
-
-    Shape: ``replicas`` is None if unknown; an override with ``minReplicas`` does not match then.
-    """
+    """The first override that selects this pod. With unknown ``replicas``, no ``minReplicas`` matches."""
     for override in defaults.overrides:
         if (
             override.namespace_selector.matches(namespace_labels)

@@ -1,7 +1,7 @@
 """kube-scheduler's verdict on a pod: the filters in order, and for each node the first that rejects it.
 
-    index, pod -> take(...) -> Problem      under the index's lock: copies every fact that the verdict depends on
-    Problem    -> decide(...) -> Verdict    without the lock
+    index, pod -> take(...) -> Problem      copies every fact that the verdict depends on
+    Problem    -> decide(...) -> Verdict    without the index
 
 Source: kube-scheduler schedule_one.go ``findNodesThatFitPod``; framework/runtime/framework.go; framework/types.go
 ``FitError``.

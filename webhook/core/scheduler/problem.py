@@ -68,10 +68,7 @@ _NO_CONSTRAINTS, _ANY_ROOM = Counted(), Room({}, {}, {})
 
 
 def not_evaluated(problem: "Problem") -> tuple[str, ...]:
-    """The keys of ``NOT_EVALUATED`` that could change the verdict on this problem's pod, in that order.
-
-    Shape: ``NOT_ADMITTED`` is left to the caller: it concerns only pods that are not created yet.
-    """
+    """The keys of ``NOT_EVALUATED`` that could change the verdict on this problem's pod, in that order."""
     pod, profile, storage = problem.pod, problem.profile, problem.storage
     spec = pod.pod_spec
     extended = any("/" in name for name, _ in incoming_request(pod, RECORDED).amounts)
@@ -88,11 +85,13 @@ def not_evaluated(problem: "Problem") -> tuple[str, ...]:
 
 
 class Problem(Struct, frozen=True):
-    """Everything that a verdict on one pod depends on, at one moment.
+    """Everything that a verdict on one pod depends on, at one moment. Values per node are by slot.
 
-    Shape: immutable; values per node are by slot. ``nominated`` has an entry for each node that preemption has
-    reserved for pods of at least this pod's priority: the same problem with those pods on that node. ``filters`` are
-    the filters to run, in the order of the release; ``profile`` is None for a scheduler with its default configuration.
+    Attributes:
+        nominated: For each node that preemption has reserved for pods of at least this pod's priority, the problem with
+            those pods on that node.
+        filters: The filters to run, in the order of the release.
+        profile: None for a scheduler with its default configuration.
     """
 
     pod: Pod
@@ -114,10 +113,9 @@ class Problem(Struct, frozen=True):
 def take(
     index: ReadOnlyIndex, pod: Pod, defaults: SpreadDefaults = SYSTEM_DEFAULTS, profile: SchedulerProfile | None = None
 ) -> Problem:
-    """Copy everything that the verdict needs; nothing may change the index meanwhile.
+    """Copy everything that the verdict needs. The pod is as the scheduler gets it, after `pod_defaults.as_created`.
 
-    Shape: the pod is as the scheduler gets it, after `pod_defaults.as_created`. The default constraints of a
-    ``profile`` replace ``defaults``.
+    The default constraints of a ``profile`` replace ``defaults``.
     Source: schedule_one.go ``findNodesThatFitPod``, which reads a snapshot of the cache.
     """
     if profile is not None:
@@ -129,10 +127,7 @@ def take(
 
 
 def take_lasting(index: ReadOnlyIndex, pod: Pod) -> Problem:
-    """As `take`, of what decides where any number of such pods can go.
-
-    Shape: without soft constraints, free resources and nominated pods, which are about where the next one goes.
-    """
+    """As `take`, without what concerns only the next pod: soft constraints, free resources and nominated pods."""
     return _take(index, pod, SYSTEM_DEFAULTS, None, lasting=True)
 
 

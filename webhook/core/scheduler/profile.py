@@ -23,9 +23,8 @@ class DefaultingType(StrEnum):
 
 
 class SchedulerProfile(Struct, frozen=True, kw_only=True):
-    """One profile of the cluster's KubeSchedulerConfiguration.
+    """One profile of the cluster's KubeSchedulerConfiguration. Disabled filters are those of the default profile.
 
-    Shape: ``disabled_filters`` are the filter plugins of the default profile that this one does not run.
     Source: config/v1/types.go ``KubeSchedulerProfile``.
     """
 

@@ -31,11 +31,10 @@ def _row_of(node: Node) -> NodeRow:
 class NodeTable(Nodes):
     """All nodes by slot, with what the pods on each leave free.
 
-    Shape: a slot may hold pods before its node exists and after it is gone. ``allocatable`` and ``free`` are columns,
-    of resources that nodes offer; slots without a node are at NO_NODE, less what pods use there. ``free`` may be
-    negative. What is not among the columns is added up when somebody asks: whoever may create pods could name any
-    number of resources, and a column is as long as the cluster has nodes.
-    Unit: cpu in milli-CPU, everything else in whole units.
+    A slot can hold pods before its node exists and after it is gone. ``allocatable`` and ``free`` are columns of
+    resources that nodes offer, in milli-CPU and whole units. ``free`` may be negative. Slots without a node are at
+    NO_NODE, less what pods use there. Other resources are added up on demand: anybody can name any number of resources
+    in a pod, and a column is as long as the cluster has nodes.
     """
 
     def __init__(self) -> None:

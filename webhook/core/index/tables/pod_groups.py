@@ -60,11 +60,12 @@ Requirements = tuple[Requirement, ...]
 
 
 class _PodGroup:
-    """Pods with the same labels.
+    """Pods with the same labels. The value of a many-valued key is ASIDE.
 
-    Shape: ``counts`` and ``leaving`` map a slot to a number of pods, never 0. ``leaving`` are terminating pods, which
-    spread constraints do not count and affinity terms do. The value of a many-valued key is ASIDE. ``unspread`` are
-    the pods without a constraint, terminating ones left out.
+    Attributes:
+        counts: The number of pods by slot, never 0.
+        leaving: The same of terminating pods, which spread constraints do not count and affinity terms do.
+        unspread: The number of pods without a constraint that do not terminate.
     """
 
     __slots__ = ("counts", "labels", "leaving", "unspread")
@@ -77,11 +78,7 @@ class _PodGroup:
 
 
 class PodRecord:
-    """One pod on a node.
-
-    Shape: ``aside`` has the values of many-valued keys; ``extras`` are ports, volumes and terms.
-    ``spread`` says that it has a constraint.
-    """
+    """One pod on a node. ``aside`` has the values of many-valued keys, ``spread`` is true if it has a constraint."""
 
     __slots__ = ("aside", "extras", "group", "leaving", "priority", "request", "slot", "spread", "uid")
 
@@ -232,10 +229,7 @@ class NamespacePods:
             self.add(name, record)
 
     def matching(self, requirements: Requirements) -> Collection[_PodGroup]:
-        """The groups that meet all requirements.
-
-        Shape: no requirement asks for the value of a many-valued key.
-        """
+        """The groups that meet all requirements, none of which is on the value of a many-valued key."""
         # Start from the positive requirement that leaves the fewest groups; the others narrow those down.
         chosen, size = None, len(self.groups) + 1
         for requirement in requirements:
@@ -273,10 +267,7 @@ class NamespacePods:
         return [group for group in groups if requirement.matches(group.labels)]
 
     def count(self, requirements: Requirements, *, leaving: bool) -> Counts:
-        """How many pods on each node meet all requirements; terminating ones only if they are asked for.
-
-        Shape: a fresh dict from slot to pods, never 0.
-        """
+        """See `Pods.count`."""
         # Selectors such as ``app!=web`` match nearly every group: added up once, then kept up to date by events.
         kept = None if leaving else self._kept.get(requirements)
         if kept is not None:
@@ -380,7 +371,6 @@ class NamespacePods:
 
 
 def _of_groups(pods: Collection[PodRecord], requirements: Requirements) -> Collection[PodRecord]:
-    """Those whose group meets the requirements."""
     if not requirements:
         return pods
     met = {group for group in {each.group for each in pods} if _meets(group, requirements)}

@@ -55,10 +55,7 @@ class _TermUse:
 
 
 class PodTable(Pods):
-    """The pods by namespace, and what they take from each node.
-
-    Shape: ``_ports``, ``_mounted`` and ``_mounts`` are by slot. ``learn_at`` is `pod_groups.LEARN_AT` for tests.
-    """
+    """The pods by namespace, and what they take from each node."""
 
     def __init__(self, nodes: NodeTable, namespaces: Namespaces, *, scoring: bool, learn_at: int) -> None:
         self._nodes = nodes
@@ -68,6 +65,7 @@ class PodTable(Pods):
         self._scores = ScoreTable() if scoring else None
         self._waiting: dict[str, dict[str, Pod]] = {}
         self._nominated: dict[str, dict[tuple[str, str], Pod]] = {}
+        # By slot.
         self._ports: dict[int, dict[HostPort, int]] = {}
         self._mounted: dict[int, dict[tuple[str, str], Mounted]] = {}
         self._mounts: dict[int, int] = {}
