@@ -49,11 +49,8 @@ class DecodeError(Exception):
 
 def _refused(path: str, text: str, kind: str) -> DecodeError:
     """The error, with the message of the 400 answer. Source: endpoints/handlers/rest.go ``transformDecodeError``."""
-    if kind in GO_KINDS:
-        return DecodeError(
-            path=path, text=text, message=f'{kind} in version "v1" cannot be handled as a {kind}: {text}'
-        )
-    return DecodeError(path=path, text=text, message=text)
+    cause = f'{kind} in version "v1" cannot be handled as a {kind}: ' if kind in GO_KINDS else ""
+    return DecodeError(path=path, text=text, message=f"{cause}{text}")
 
 
 def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: str, prefix: tuple[str, ...] = ()) -> T:
@@ -93,10 +90,10 @@ def as_go_reads(
     Errors: DecodeError.
     Source: runtime/serializer/json/json.go ``unmarshal``.
     """
-    outcome = go_json.decode_go(_read(raw), go_type, prefix, version)
-    if outcome.fault is not None:
-        raise _refused(outcome.fault.path, outcome.fault.text, go_type.removeprefix("v1."))
-    return outcome.value, outcome.strict
+    try:
+        return go_json.decode_go(_read(raw), go_type, prefix, version)
+    except go_json.GoJsonError as error:
+        raise _refused(error.path, str(error), go_type.removeprefix("v1.")) from None
 
 
 def type_of(raw: bytes) -> TypeMeta:
@@ -109,9 +106,10 @@ def type_of(raw: bytes) -> TypeMeta:
         return _TYPE_META.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    stated = go_json.interpreted_type(_read(raw))
-    if isinstance(stated, go_json.DecodeFault):
-        raise DecodeError(path=stated.path, text=stated.text, message=stated.text)
+    try:
+        stated = go_json.interpreted_type(_read(raw))
+    except go_json.GoJsonError as error:
+        raise DecodeError(path=error.path, text=str(error), message=str(error)) from None
     return TypeMeta(api_version=stated["apiVersion"] or None, kind=stated["kind"] or None)
 
 

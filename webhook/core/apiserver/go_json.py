@@ -46,19 +46,15 @@ class Members(list[tuple[str, object]]):
     """The members of a JSON object in order, repeated names included."""
 
 
-class DecodeFault(Struct, frozen=True):
-    """Shape: ``path`` has indices, as in ``spec.topologySpreadConstraints[0].maxSkew``; "" is the whole document."""
+class GoJsonError(Exception):
+    """Go's text about a value that does not fit.
 
-    path: str
-    text: str
+    Its ``path`` has indices, as in ``spec.topologySpreadConstraints[0].maxSkew``. It is empty for the whole document.
+    """
 
-
-class Decoded(Struct, frozen=True):
-    """What decoding gave: builtin values keyed by JSON names, or a fault; and the strict decoder's warnings."""
-
-    value: object
-    fault: DecodeFault | None
-    strict: tuple[str, ...]
+    def __init__(self, path: str, text: str) -> None:
+        super().__init__(text)
+        self.path = path
 
 
 class _GoType(Struct, frozen=True):
@@ -207,42 +203,57 @@ def _plain_scalar(value: object, target: _GoType) -> bool:
 
 def decode_go(
     node: object, expression: str, prefix: tuple[str, ...] = (), version: KubernetesVersion = RECORDED
-) -> Decoded:
+) -> tuple[object, tuple[str, ...]]:
     """Decode the result of `read` into the type that a Go type expression names.
 
-    Shape: ``prefix`` are the fields above the node, for the fault's path and text.
+    Args:
+        node: The result of `read`.
+        expression: The Go type, as in ``v1.Pod``.
+        prefix: The fields above the node, for the error's path and text.
+        version: The release whose types are used.
+
+    Returns:
+        Builtin values keyed by JSON names, and the strict decoder's warnings.
+
+    Raises:
+        GoJsonError: The first fault.
+
     Source: json/decode.go ``unmarshal``, ``saveError``.
     """
     walk = _Walk(prefix, embedded=gates.NAMES_EMBEDDED_FIELDS.holds(version))
     try:
         value = walk.value(node, go_type(expression, version), _MISSING)
     except _SelfDecodingError as error:
-        return Decoded(None, DecodeFault(walk.path(), str(error)), ())
+        raise GoJsonError(walk.path(), str(error)) from None
     if walk.fault is not None:
-        return Decoded(None, walk.fault, ())
-    return Decoded({} if value is _MISSING else value, None, tuple(walk.strict))
+        raise walk.fault
+    return {} if value is _MISSING else value, tuple(walk.strict)
 
 
-def interpreted_type(node: object) -> dict[str, str] | DecodeFault:
-    """The apiVersion and kind of a document, "" where absent, or the fault that hides them.
+def interpreted_type(node: object) -> dict[str, str]:
+    """The apiVersion and kind of a document, "" where absent.
 
     Only here are names matched in any letter case, because upstream uses the standard library for this step.
+
+    Raises:
+        GoJsonError: One of them is no string, or the document is no object.
+
     Source: runtime/serializer/json/meta.go ``Interpret``.
     """
     if not isinstance(node, Members):
         text = f"{_INTERPRETING}: json: cannot unmarshal {_kind_of(node)} into Go value of type {_TYPE_META}"
-        return DecodeFault("", text)
-    stated, fault = {"apiVersion": "", "kind": ""}, None
+        raise GoJsonError("", text)
+    stated = {"apiVersion": "", "kind": ""}
     for name, value in node:
         known = {"apiversion": "apiVersion", "kind": "kind"}.get(name.casefold())
         if known is None or value is None:
             continue
         if isinstance(value, str) and not isinstance(value, _Number):
             stated[known] = value
-        elif fault is None:
+        else:
             field = f"Go struct field .{known} of type string"
-            fault = DecodeFault(known, f"{_INTERPRETING}: json: cannot unmarshal {_kind_of(value)} into {field}")
-    return fault or stated
+            raise GoJsonError(known, f"{_INTERPRETING}: json: cannot unmarshal {_kind_of(value)} into {field}")
+    return stated
 
 
 class _SelfDecodingError(Exception):
@@ -263,7 +274,7 @@ class _Walk:
 
     def __init__(self, prefix: tuple[str, ...], *, embedded: bool) -> None:
         self.embedded = embedded
-        self.fault: DecodeFault | None = None
+        self.fault: GoJsonError | None = None
         self.strict: dict[str, None] = {}
         self.where = [part if part.startswith("[") else "." + part for part in prefix]
         self.fields = [part for part in prefix if not part.startswith("[")]
@@ -281,7 +292,7 @@ class _Walk:
     def wrong(self, value: str, go_type: str) -> None:
         """Source: json/decode.go ``saveError``."""
         if self.fault is None:
-            self.fault = DecodeFault(self.path(), self.text(value, go_type))
+            self.fault = GoJsonError(self.path(), self.text(value, go_type))
 
     def note(self, what: str, name: str) -> None:
         """Source: kubernetes_patch.go ``saveStrictError``."""
@@ -411,7 +422,7 @@ class _Walk:
         before, self.fault = self.fault, None
         number = self.value(node, _INT32, _MISSING)
         if self.fault is not None:
-            raise _SelfDecodingError(self.fault.text)
+            raise _SelfDecodingError(str(self.fault))
         self.fault = before
         return number
 

@@ -78,15 +78,16 @@ def decode_args(
     if node is None:
         node = go_json.Members()
     _check_type(node, at, raw, version)
-    outcome = go_json.decode_go(node, f"v1.{_KIND}", version=version)
-    if outcome.fault is not None:
-        raise ArgsError(f"decoding {at}: {_PLUGIN}: {outcome.fault.text}")
-    if outcome.strict:
-        faults = ", ".join(outcome.strict)
+    try:
+        value, warnings = go_json.decode_go(node, f"v1.{_KIND}", version=version)
+    except go_json.GoJsonError as error:
+        raise ArgsError(f"decoding {at}: {_PLUGIN}: {error}") from None
+    if warnings:
+        faults = ", ".join(warnings)
         # Said three times: upstream wraps the error on each of three levels.
         strict = "strict decoding error"
         raise ArgsError(f"{strict}: decoding {at}: {strict}: {_PLUGIN}: {strict}: {faults}")
-    return defaulted(converted(outcome.value, PodTopologySpreadArgs))
+    return defaulted(converted(value, PodTopologySpreadArgs))
 
 
 def _check_type(node: object, at: str, raw: bytes, as_version: KubernetesVersion) -> None:
@@ -94,9 +95,10 @@ def _check_type(node: object, at: str, raw: bytes, as_version: KubernetesVersion
 
     Source: runtime/serializer/json/json.go ``Decode``; config/v1/types.go ``decodeNestedObjects``.
     """
-    stated = go_json.interpreted_type(node)
-    if isinstance(stated, go_json.DecodeFault):
-        raise ArgsError(f"decoding {at}: {_PLUGIN}: {stated.text}")
+    try:
+        stated = go_json.interpreted_type(node)
+    except go_json.GoJsonError as error:
+        raise ArgsError(f"decoding {at}: {_PLUGIN}: {error}") from None
     api_version, kind = stated["apiVersion"], stated["kind"] or _KIND
     group, slash, version = api_version.partition("/")
     if "/" in version:

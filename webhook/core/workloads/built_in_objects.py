@@ -66,14 +66,10 @@ class _JobTemplate(_ApiShape, frozen=True):
     spec: JobSpec | None = None
 
 
-class Spec(_ApiShape, frozen=True):
+class Spec(JobSpec, frozen=True):
     """The specs of the built-in kinds in one: no field of one means something else in another."""
 
     replicas: Int32 | None = None
-    parallelism: Int32 | None = None
-    completions: Int32 | None = None
-    selector: LabelSelector | None = None
-    template: PodTemplate | None = None
     strategy: StrategyFields | None = None
     update_strategy: StrategyFields | None = None
     job_template: _JobTemplate | None = None
@@ -82,9 +78,6 @@ class Spec(_ApiShape, frozen=True):
     volume_claim_templates: tuple[_ClaimTemplate, ...] | None = None
     ordinals: _StatefulSetOrdinals | None = None
     pod_management_policy: str | None = None
-    completion_mode: str | None = None
-    manual_selector: bool | None = None
-    scheduling: JobScheduling | None = None
 
 
 class Object(_ApiShape, frozen=True):

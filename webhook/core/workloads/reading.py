@@ -284,7 +284,7 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
     spec = found.spec or _NO_SPEC
     row = KINDS[kind]
     site = row.layout.sites[0]
-    job: built_in_objects.JobSpec | built_in_objects.Spec = spec
+    job: built_in_objects.JobSpec = spec
     if kind == CRON_JOB:
         job = (spec.job_template.spec if spec.job_template else None) or _NO_JOB_SPEC
     replicas = spec.replicas if site.replicas else None
@@ -312,9 +312,7 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
     )
 
 
-def _at_once(
-    job: built_in_objects.JobSpec | built_in_objects.Spec, status: built_in_objects.JobStatus | None
-) -> int | None:
+def _at_once(job: built_in_objects.JobSpec, status: built_in_objects.JobStatus | None) -> int | None:
     """How many pods of a Job run at once from here on; None where it does not say.
 
     Source: job/job_controller.go ``manageJob``.
