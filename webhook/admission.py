@@ -24,10 +24,9 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.budget import Budget, OutOfTimeError, Reason, time_limit
 from webhook.core.cached_property import cached_property
 from webhook.core.context import Context
-from webhook.core.decoders import decoder_of
+from webhook.core.decoders import decoder_of, read_nested
 from webhook.core.index.facts import Asking, judged_afar
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.nesting import read_nested
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.review import mutate, review, unread

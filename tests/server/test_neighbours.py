@@ -184,12 +184,12 @@ def test_reviews_sent_at_once_take_turns_with_those_of_others(stack):
 # Code for `serving`: what is nested too deeply takes half a second to read.
 SLOW_CUT = """
 import time
-from webhook.core import nesting
-_cut = nesting.cut
+from webhook.core import decoders
+_cut = decoders.cut
 def _slow(text):
     time.sleep(0.5)
     return _cut(text)
-nesting.cut = _slow
+decoders.cut = _slow
 """
 
 

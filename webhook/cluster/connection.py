@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from webhook.core.decoders import decoder_of
-from webhook.core.nesting import read_nested
+from webhook.core.decoders import decoder_of, read_nested
 from webhook.logs import bounded
 
 if TYPE_CHECKING:

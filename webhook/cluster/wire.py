@@ -11,10 +11,9 @@ from msgspec import Raw, Struct
 
 from webhook.cluster.connection import ClusterError, RefusedError
 from webhook.core.api.types import ListMeta, Named, ObjectMeta
-from webhook.core.decoders import decoder_of
+from webhook.core.decoders import decoder_of, read_nested
 from webhook.core.index.objects import ApiObject
 from webhook.core.index.readers import Page, Reader, WatchEvent
-from webhook.core.nesting import read_nested
 from webhook.logs import bounded
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)

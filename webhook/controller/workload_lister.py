@@ -16,8 +16,7 @@ from webhook.cluster.listing import NotListedError, Pause, list_pages
 from webhook.cluster.resources import Resource, with_workloads
 from webhook.cluster.unowned_pods import UnownedPod
 from webhook.core.api.types import Named, TypeMeta
-from webhook.core.decoders import decoder_of
-from webhook.core.nesting import read_nested
+from webhook.core.decoders import decoder_of, read_nested
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.scan_context import stands_for
 from webhook.core.workloads.kinds import POD, GroupKind, group_kind

@@ -8,7 +8,7 @@ import time
 import urllib.parse
 from typing import NamedTuple
 
-from webhook.core.nesting import read_nested
+from webhook.core.decoders import read_nested
 
 MOST_IDLE = 60  # seconds; the API server ends a connection that is idle for 90
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')

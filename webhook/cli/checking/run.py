@@ -24,13 +24,12 @@ from webhook.core.rules.constraint.unknown_fields import right_paths
 from webhook.core.text import plural
 from webhook.core.workloads.custom_kinds import VALUES_KIND
 from webhook.core.workloads.reading import has_template
-from webhook.manifests.reading.beside import KUSTOMIZATION, LARGER_KUSTOMIZATION, TEMPLATE
 from webhook.manifests.reading.carried_texts import carried, with_values
-from webhook.manifests.reading.charts import chart_reads
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import PIPES, File
 from webhook.manifests.reading.kustomizations import NAMES, inline_patches, patched_files, why_not_built
 from webhook.manifests.reading.manifest import FieldPosition, Manifest, read_manifests
+from webhook.manifests.reading.other_files import KUSTOMIZATION, LARGER_KUSTOMIZATION, TEMPLATE, chart_reads
 
 
 def look(

@@ -18,8 +18,7 @@ from webhook.cluster.listing import list_labelled
 from webhook.cluster.resources import group_path
 from webhook.cluster.wire import read_plurals
 from webhook.core.api.well_known import APP_MANAGED_BY
-from webhook.core.decoders import decoder_of
-from webhook.core.nesting import read_nested
+from webhook.core.decoders import decoder_of, read_nested
 
 _ABSENT, _GONE = 404, 410
 # About the one object: it was changed at the same time (409), is not valid (422) or too large (413) for the server.

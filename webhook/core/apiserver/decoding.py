@@ -15,8 +15,7 @@ import msgspec
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver import go_json
-from webhook.core.decoders import converted, decoder_of
-from webhook.core.nesting import has_more_values
+from webhook.core.decoders import converted, decoder_of, has_more_values
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from webhook.core.api.well_known import EXEMPT_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.budget import OF_SIZE, OVERLOADED, Missing, Reason
 from webhook.core.context import Context
+from webhook.core.decoders import has_more_values
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.nesting import has_more_values
 from webhook.core.policy.policy import Exempts, MatchedObject, Mode, Policy, TooLarge, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity

@@ -17,11 +17,11 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import constraint_warnings
 from webhook.core.budget import Missing, OutOfTimeError, Reason
 from webhook.core.context import Context
+from webhook.core.decoders import has_more_values
 from webhook.core.defaulting.fallback import Fallback, fall_back, is_wanted
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
 from webhook.core.groups.reading import memberships
 from webhook.core.index.owners import Awaited
-from webhook.core.nesting import has_more_values
 from webhook.core.policy.policy import Mode, Policy, TooLarge
 from webhook.core.review.decision import AdmissionRequest, Decision, Examination
 from webhook.core.review.delivering import delivered, takes_plans

@@ -17,11 +17,10 @@ from webhook.core.api.selectors import valid_selector
 from webhook.core.api.types import ObjectMeta, OwnerReference, PodTemplate, TypeMeta
 from webhook.core.api.well_known import KUBE_SYSTEM_ACCOUNT, SERVICE_ACCOUNT
 from webhook.core.apiserver.decoding import DecodeError, decode_strictly
-from webhook.core.decoders import decoder_of
+from webhook.core.decoders import decoder_of, has_more_values
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import as_json
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.nesting import has_more_values
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.judging import UNREAD, ReadObject, read_object

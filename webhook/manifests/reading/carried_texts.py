@@ -14,10 +14,10 @@ from webhook.core.json_edits import Edit, applied, written_path
 from webhook.core.text import with_article
 from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, is_of_chart, may_hold_constraints, walk
 from webhook.core.workloads.kinds import group_kind
-from webhook.manifests.reading.beside import in_text
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.go_yaml import UnreadableDocumentError, read_document
 from webhook.manifests.reading.manifest import Manifest
+from webhook.manifests.reading.other_files import in_text
 
 Json = Any  # raw JSON from outside
 

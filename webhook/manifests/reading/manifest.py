@@ -20,17 +20,9 @@ from webhook.core.api.types import LabelSelector, SpreadConstraint, TypeMeta
 from webhook.core.decoders import decoder_of
 from webhook.core.text import one_line
 from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, may_hold_constraints
-from webhook.manifests.reading.beside import (
-    TEMPLATE,
-    VALUES,
-    beside,
-    claims,
-    claims_in_text,
-    is_template,
-    passed_constraints,
-)
-from webhook.manifests.reading.documents import NOT_JSON, InputDocument, InputFault, split
+from webhook.manifests.reading.documents import InputDocument, InputFault, split
 from webhook.manifests.reading.go_yaml import MAX_DUPLICATES, MAX_YAML_LEVELS, UnreadableDocumentError, read_document
+from webhook.manifests.reading.other_files import VALUES, claims, passed_constraints, unreadable, why_passed_over
 from webhook.manifests.reading.positions import ValuePosition, find, is_deeper, json_duplicates, json_tree, yaml_tree
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
@@ -48,10 +40,6 @@ _NAME_OF = re.compile(rb"""^metadata:[ \t]*\r?\n(?:[ \t].*\n)*?[ \t]+name:[ \t]*
 _TYPE_WORDS = (b"apiVersion", b"kind", b"items", CONSTRAINTS.encode())
 _MAX_UNSNIFFED_BYTES = 32 * 1024
 
-# A key whose value Go printed. Source: Go fmt ``printValue``, the verb %v.
-_GO_VALUE = re.compile(r"^([ ]*(?:- )?)([\w-]+):\s*\[*map\[", re.MULTILINE)
-_GO_MAP = re.compile(r"map\[[^\]\s:]+:")
-_MOST_KEY_CHARS = 317  # of a label's key: a prefix of 253, a slash and 63
 # Fields that decide which parts of an object are checked.
 _DECISIVE = frozenset(
     (
@@ -59,16 +47,6 @@ _DECISIVE = frozenset(
         *(CONSTRAINTS, *SpreadConstraint.__struct_encode_fields__, *LabelSelector.__struct_encode_fields__),
     )
 )
-
-# msgspec's words for a character that JSON forbids, and those of Go's decoder, which kubectl prints.
-# Source: encoding/json/scanner.go ``stateBeginString``, ``stateEndValue``, ``stateBeginValue``.
-_GO_WORDS = {
-    "expected '\"'": "looking for beginning of object key string",
-    "expected ':'": "after object key",
-    "expected ',' or '}'": "after object key:value pair",
-    "expected ',' or ']'": "after array element",
-    "": "looking for beginning of value",
-}
 
 # A list of JSON 6902 operations is a manifest of this kind, without apiVersion; its field has the operations.
 JSON_PATCH = "JSONPatch"
@@ -207,9 +185,9 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
     try:
         reading = read_document(document.text)
     except UnreadableDocumentError as error:
-        yield _unreadable(document, error)
+        yield unreadable(document, error)
         return
-    if not document.is_patch and (note := beside(document.file, reading.value)):
+    if not document.is_patch and (note := why_passed_over(document.file, reading.value)):
         yield document.fault(note, fatal=False)
         yield from _values(document, reading.value, is_asked=values and VALUES in note)
         return
@@ -249,40 +227,6 @@ def _definition(document: InputDocument) -> Manifest | None:
     value = {**types, "metadata": {"name": name[1].decode("utf-8", "replace")} if name else {}}
     head = _Head(types["apiVersion"], types["kind"], value["metadata"])
     return _manifest(document, head, value, _locator(document, lambda: yaml_tree(document.text)), "")
-
-
-def _unreadable(document: InputDocument, error: UnreadableDocumentError) -> InputFault:
-    """The fault for a document that is no YAML."""
-    foreign = not claims_in_text(document.text)
-    if document.malformed and document.text[document.malformed_at :].startswith((b"//", b"/*")):
-        words = _GO_WORDS.get(document.malformed.removeprefix(NOT_JSON), _GO_WORDS[""])
-        message = f"{NOT_JSON}invalid character '/' {words}; JSON has no comments: remove them"
-        return document.fault(message, document.malformed_at, foreign=foreign)
-    if document.malformed and document.text.lstrip()[1:].lstrip().startswith(b'"'):
-        return document.fault(document.malformed, document.malformed_at, foreign=foreign)
-    text = document.text.decode("utf-8", "replace").removeprefix("\ufeff")
-    character = text[error.index : error.index + 1] if error.index is not None else ""
-    message = error.message
-    if is_template(text, error.index):
-        return document.fault(TEMPLATE, error.index, foreign=True)
-    if character == "\t":
-        message = "a tab character; YAML is indented with spaces"
-    elif message.startswith("found character that"):
-        message = f"a plain text cannot start with {character}; quote it"
-    elif go_text := _as_go_prints(text, error.index or 0):
-        message = go_text
-    return document.fault(f"not YAML: {message}", error.index, foreign=foreign)
-
-
-def _as_go_prints(text: str, index: int) -> str:
-    """The message for a value that a Helm template printed without toYaml: ``[map[maxSkew:1]]``."""
-    start = text.rfind("\n", 0, index) + 1
-    if not _GO_MAP.search(text, start, index + _MOST_KEY_CHARS):
-        return ""
-    # The key is on this line, or on the one above.
-    key = _GO_VALUE.search(text, text.rfind("\n", 0, max(start - 1, 0)) + 1, index + 1)
-    column, name = (len(key[1]), key[2]) if key else (len(text[start:]) - len(text[start:].lstrip()), "x")
-    return f"text as Go prints it; in a Helm template write {{{{- toYaml .Values.{name} | nindent {column + 2} }}}}"
 
 
 def _twice(document: InputDocument, key: str, index: int, hint: str = "", *, foreign: bool = False) -> InputFault:
@@ -353,7 +297,7 @@ def _json_objects(
         return
     if missing := _missing(stated.api_version, stated.kind):
         value = msgspec.json.decode(document.text)
-        note = "" if outer else beside(document.file, value)
+        note = "" if outer else why_passed_over(document.file, value)
         yield document.fault(
             note or f"{missing}{passed_constraints(value)}", fatal=not note, foreign=outer is None and not claims(value)
         )

@@ -1,6 +1,7 @@
 """``evenspread check``: the rules over manifests."""
 
 import sys
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import click
@@ -8,12 +9,17 @@ import click
 from webhook.cli.checking.results import exit_code, print_failures
 from webhook.cli.checking.run import look
 from webhook.cli.commands.check.kustomize import built
+from webhook.cli.exit_codes import Exit
 from webhook.cli.formats import renderer
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
 from webhook.cli.options import Results, cluster_options, looking_options, result_options
 from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results
-from webhook.manifests.reading.files import read_files
+from webhook.core.policy.policy import DefaultsMode, Policy
+from webhook.core.rules.frame.rule import Severity
+from webhook.core.scheduler.profile import DefaultingType
+from webhook.manifests.reading.documents import InputFault
+from webhook.manifests.reading.files import STDIN, File, read_files
 
 
 class _Check(click.Command):
@@ -87,17 +93,15 @@ def check(  # noqa: PLR0913 one parameter an option
     collect_rarely()
     progress = Progress()
     if fix or add_defaults or write:
-        from webhook.cli.commands.check.changes import check_usage, make  # noqa: PLC0415 most runs do without
-
         if kustomized:
             raise click.UsageError(
                 "--kustomize checks built output, which --fix, --add-defaults and --write cannot change: name the files"
             )
-        check_usage(named, frame.policy, fix=fix, add_defaults=add_defaults, write=write, output=results.output)
+        _check_usage(named, frame.policy, fix=fix, add_defaults=add_defaults, write=write, output=results.output)
         looked = _with_cluster(frame, given, progress)
         progress.close()
         asked = read_files(named, ignore)
-        code = make(asked, looked, fix=fix, write=write, fail_on=results.fail_on)
+        code = _change(asked, looked, fix=fix, write=write, fail_on=results.fail_on)
         click.get_current_context().exit(code)
     read = chain(read_files(named, ignore), built(kustomized))
     result = look(read, _with_cluster(frame, given, progress), progress=progress)
@@ -117,3 +121,37 @@ def _with_cluster(frame: Frame, given: Given, progress: Progress) -> Frame:
 
     known = read_cluster(given, frame.policy, progress, as_version=frame.asked_version)
     return frame if known is None else beside(known, frame)
+
+
+def _check_usage(  # noqa: PLR0913 one parameter an option
+    paths: Sequence[str], policy: Policy, *, fix: str | None, add_defaults: bool, write: bool, output: str
+) -> None:
+    """Refuse combinations of options that make no sense. Errors: click.UsageError."""
+    if fix and add_defaults:
+        raise click.UsageError("--fix and --add-defaults may change the same lines: one first, then the other")
+    if not fix and not add_defaults:
+        raise click.UsageError("--write writes what --fix or --add-defaults shows: give one of them too")
+    if output != "text":
+        option = "--fix" if fix else "--add-defaults"
+        raise click.UsageError(f"-o is for findings, which {option} does not print")
+    if write and STDIN in paths:
+        raise click.UsageError("the standard input cannot be written to; without --write the changes are printed")
+    defaults = policy.defaults
+    given = defaults.defaulting_type == DefaultingType.SYSTEM or defaults.default_constraints or defaults.overrides
+    if add_defaults and (defaults.mode == DefaultsMode.OFF or not given):
+        raise click.UsageError(
+            "--add-defaults needs a configuration with defaults: --config FILE, with defaults.defaultConstraints in it "
+            "and a defaults.mode that is not off"
+        )
+
+
+def _change(files: Iterable[File | InputFault], frame: Frame, *, fix: str | None, write: bool, fail_on: str) -> Exit:
+    """Print the changes as a diff, or write them."""
+    if fix:
+        from webhook.cli.commands.check.fix import fix_files  # noqa: PLC0415 each alone is quicker to load
+
+        lowest = Severity.LOW if fix == "all" else Severity.MEDIUM
+        return fix_files(files, frame, lowest=lowest, write=write, fail_on=fail_on)
+    from webhook.cli.commands.check.add_defaults import add_defaults  # noqa: PLC0415 as above
+
+    return add_defaults(files, frame, write=write)

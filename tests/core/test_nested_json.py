@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from webhook.core.nesting import MOST_LEVELS, cut, read_nested
+from webhook.core.decoders import MOST_LEVELS, cut, read_nested
 
 
 def nested(levels, inner="1"):

@@ -1,4 +1,4 @@
-"""Recognise files that are not manifests, and name what to check instead.
+"""Text that is no manifest: what it is instead, why it cannot be read, and whether a chart's templates read a value.
 
 A text *claims* to be a Kubernetes object if it has an apiVersion and a kind, or a pod template. Only an unreadable
 claim is an input error. All other files of a repository get a note.
@@ -6,11 +6,15 @@ claim is an input error. All other files of a repository get a note.
 
 import re
 from collections.abc import Mapping
-from pathlib import PurePath
+from functools import cache
+from pathlib import Path, PurePath
 from typing import Any
 
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.core.workloads.kinds import BUILT_IN_KINDS
+from webhook.manifests.reading.documents import NOT_JSON, InputDocument, InputFault
+from webhook.manifests.reading.files import leads_out
+from webhook.manifests.reading.go_yaml import UnreadableDocumentError
 
 Json = Any  # raw JSON from outside
 
@@ -48,6 +52,24 @@ _TYPE_MEMBER = re.compile(rb'"(apiVersion|kind)"\s*:')
 # An action of a template as a line of its own; one inside a block of text is no fault of the YAML.
 _ACTION_LINE = re.compile(r"^[ \t]*(?:-[ \t]+)?\{[{%]", re.MULTILINE)
 
+_CHART = "Chart.yaml"
+# A chart's templates are small; of a larger file the first part is read.
+_MAX_TEMPLATE_BYTES = 2**20
+
+# A key whose value Go printed. Source: Go fmt ``printValue``, the verb %v.
+_GO_VALUE = re.compile(r"^([ ]*(?:- )?)([\w-]+):\s*\[*map\[", re.MULTILINE)
+_GO_MAP = re.compile(r"map\[[^\]\s:]+:")
+_MOST_KEY_CHARS = 317  # of a label's key: a prefix of 253, a slash and 63
+# msgspec's words for a character that JSON forbids, and those of Go's decoder, which kubectl prints.
+# Source: encoding/json/scanner.go ``stateBeginString``, ``stateEndValue``, ``stateBeginValue``.
+_GO_WORDS = {
+    "expected '\"'": "looking for beginning of object key string",
+    "expected ':'": "after object key",
+    "expected ',' or '}'": "after object key:value pair",
+    "expected ',' or ']'": "after array element",
+    "": "looking for beginning of value",
+}
+
 
 def claims(value: Mapping[str, Json]) -> bool:
     """Whether a mapping without apiVersion or kind looks like a built-in workload."""
@@ -57,22 +79,7 @@ def claims(value: Mapping[str, Json]) -> bool:
     return isinstance(kind, str) and kind in _KINDS and isinstance(spec, Mapping)
 
 
-def claims_in_text(text: bytes) -> bool:
-    """Whether a text that cannot be parsed has an apiVersion and a kind."""
-    pattern = _TYPE_MEMBER if text.lstrip().startswith(b"{") else _TYPE_FIELD
-    return len({*pattern.findall(text)}) > 1
-
-
-def is_template(text: str, index: int | None) -> bool:
-    """Whether the YAML at this character is broken by an action of a template, or by a placeholder such as ``%s``."""
-    if _ACTION_LINE.search(text):
-        return True
-    at = index or 0
-    line = text[text.rfind("\n", 0, at) + 1 :].partition("\n")[0]
-    return "{{" in line or text[at : at + 1] == "%"
-
-
-def beside(file: str, value: Json) -> str:
+def why_passed_over(file: str, value: Json) -> str:
     """The note about a document that is no manifest, such as Helm values. Empty for any other document."""
     if not isinstance(value, dict):
         return ""
@@ -127,3 +134,68 @@ def _has_constraints(value: Json) -> bool:
     if isinstance(value, str):
         return in_text(value)
     return isinstance(value, list) and any(map(_has_constraints, value))
+
+
+def unreadable(document: InputDocument, error: UnreadableDocumentError) -> InputFault:
+    """The fault for a document that is neither JSON nor YAML."""
+    foreign = not _claims_in_text(document.text)
+    if document.malformed and document.text[document.malformed_at :].startswith((b"//", b"/*")):
+        words = _GO_WORDS.get(document.malformed.removeprefix(NOT_JSON), _GO_WORDS[""])
+        message = f"{NOT_JSON}invalid character '/' {words}; JSON has no comments: remove them"
+        return document.fault(message, document.malformed_at, foreign=foreign)
+    if document.malformed and document.text.lstrip()[1:].lstrip().startswith(b'"'):
+        return document.fault(document.malformed, document.malformed_at, foreign=foreign)
+    text = document.text.decode("utf-8", "replace").removeprefix("\ufeff")
+    character = text[error.index : error.index + 1] if error.index is not None else ""
+    message = error.message
+    if _is_template(text, error.index):
+        return document.fault(TEMPLATE, error.index, foreign=True)
+    if character == "\t":
+        message = "a tab character; YAML is indented with spaces"
+    elif message.startswith("found character that"):
+        message = f"a plain text cannot start with {character}; quote it"
+    elif go_text := _as_go_prints(text, error.index or 0):
+        message = go_text
+    return document.fault(f"not YAML: {message}", error.index, foreign=foreign)
+
+
+def _as_go_prints(text: str, index: int) -> str:
+    """The message for a value that a Helm template printed without toYaml: ``[map[maxSkew:1]]``."""
+    start = text.rfind("\n", 0, index) + 1
+    if not _GO_MAP.search(text, start, index + _MOST_KEY_CHARS):
+        return ""
+    # The key is on this line, or on the one above.
+    key = _GO_VALUE.search(text, text.rfind("\n", 0, max(start - 1, 0)) + 1, index + 1)
+    column, name = (len(key[1]), key[2]) if key else (len(text[start:]) - len(text[start:].lstrip()), "x")
+    return f"text as Go prints it; in a Helm template write {{{{- toYaml .Values.{name} | nindent {column + 2} }}}}"
+
+
+def _claims_in_text(text: bytes) -> bool:
+    """Whether a text that cannot be parsed has an apiVersion and a kind."""
+    pattern = _TYPE_MEMBER if text.lstrip().startswith(b"{") else _TYPE_FIELD
+    return len({*pattern.findall(text)}) > 1
+
+
+def _is_template(text: str, index: int | None) -> bool:
+    """Whether the YAML at this character is broken by an action of a template, or by a placeholder such as ``%s``."""
+    if _ACTION_LINE.search(text):
+        return True
+    at = index or 0
+    line = text[text.rfind("\n", 0, at) + 1 :].partition("\n")[0]
+    return "{{" in line or text[at : at + 1] == "%"
+
+
+def chart_reads(values_file: str, name: str) -> bool:
+    """Whether the chart around a values file, or a chart inside it, has a template with this name as a word."""
+    chart = next((each for each in Path(values_file).absolute().parents if (each / _CHART).is_file()), None)
+    return chart is not None and name in _words(chart)
+
+
+@cache
+def _words(chart: Path) -> frozenset[str]:
+    words = set[str]()
+    for path in chart.rglob("templates/**/*"):
+        if path.is_file() and not leads_out(str(path)):
+            with path.open("rb") as file:
+                words.update(re.findall(r"\w+", file.read(_MAX_TEMPLATE_BYTES).decode("utf-8", "replace")))
+    return frozenset(words)
