@@ -9,7 +9,6 @@ If the API server is lost, the index stays as it is, and its age grows.
 
 import asyncio
 import contextlib
-import ctypes
 import gc
 import logging
 import threading
@@ -20,6 +19,7 @@ from concurrent.futures import Future
 from functools import partial
 from itertools import chain
 
+from webhook.allocator import give_memory_back
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.reflector import Pace, Reflector, Standing, Timing
 from webhook.cluster.resources import Resource
@@ -228,7 +228,7 @@ class Feed:
                 return
         self._settled = True
         gc.freeze()
-        _hand_back()
+        give_memory_back()
         counts = {each.resource: each.objects for each in self.standings()}
         _log.info("the cluster is known", extra={"fields": counts})
 
@@ -262,13 +262,6 @@ class Feed:
             # Requests of known pods stay computed for the old release until their next event.
             self._write([partial(setattr, self.index, "version", self.version)])
         return _VERSION_SECONDS
-
-
-def _hand_back() -> None:
-    """Return memory that the first lists have freed to the system, if the C library can do so."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def _key(value: ApiObject) -> _Key | None:

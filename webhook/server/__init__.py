@@ -12,7 +12,6 @@
     wsgi_bridge    every other route: Flask, in threads
     routes         the Flask applications
     certificates   a TLS context that follows its files, and who writes them
-    allocator      memory that goes back to the system once it is free
     state          what changes while the process serves, and tasks that follow it
 
 `webhook.admission` knows nothing of this package, so that the server can be replaced without touching reviews.

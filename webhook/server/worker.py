@@ -26,8 +26,8 @@ import uvloop
 from gunicorn.arbiter import Arbiter
 from gunicorn.workers import base
 
+from webhook.allocator import give_memory_back, keep_large_blocks_apart
 from webhook.metrics import Metrics
-from webhook.server.allocator import give_memory_back, keep_large_blocks_apart
 from webhook.server.asgi import AdmissionApp, health_app
 from webhook.server.connection import Port
 from webhook.server.connection_table import ConnectionTable, Member

@@ -19,13 +19,13 @@ from typing import Any, BinaryIO
 
 from msgspec.structs import replace
 
+from webhook.allocator import give_memory_back, keep_large_blocks_apart
 from webhook.core.budget import Budget
 from webhook.core.index.facts import IndexQuestion, judged_afar
 from webhook.core.index.nodes import NodeRow, NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import Decision
 from webhook.core.review.review import review
-from webhook.server.allocator import give_memory_back, keep_large_blocks_apart
 from webhook.server.costly.job import LENGTH, Answered, Asked, Failed, Job, NewView, Nodes, Ready, packed, unpacked
 
 # The container's memory is the server's first: above this, the job fails.

@@ -6,7 +6,7 @@ import pytest
 # Prints how many bytes stand apart from the heap while a second large block is held, after a first one was freed.
 PROGRAM = """\
 import ctypes
-from webhook.server.allocator import keep_large_blocks_apart
+from webhook.allocator import keep_large_blocks_apart
 
 class Told(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks apart apart_bytes a b c d e".split()]
