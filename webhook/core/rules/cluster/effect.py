@@ -1,6 +1,7 @@
 """Rules about the effect of declaring constraints: none, lost defaults, or that constraints are missing."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -56,29 +57,22 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
         yield from guarded((NO_EFFECT,), _without_effect, subject)
 
 
-DEFAULTS_LOST = Rule(
+_note = partial(Rule, severity=Severity.LOW, mode=Mode.AUDIT, only_audits=True, ask=evaluate)
+DEFAULTS_LOST = _note(
     id="system-defaults-lost",
     title="pods with constraints of their own lose the scheduler's default spreading",
-    severity=Severity.LOW,
-    mode=Mode.AUDIT,
-    only_audits=True,
     why=(
         "kube-scheduler spreads pods that have no constraints over nodes and zones by itself, softly. A pod with one "
         "constraint of its own gets neither: if it names zones alone, all pods of a zone may be on one node."
     ),
-    ask=evaluate,
 )
-NO_EFFECT = Rule(
+NO_EFFECT = _note(
     id="spread-without-effect",
     title="the constraint cannot have an effect",
-    severity=Severity.LOW,
-    mode=Mode.AUDIT,
-    only_audits=True,
     why=(
         "A constraint that never changes where a pod goes suggests a safety that is not there, and pods that have one "
         "still lose the scheduler's default spreading."
     ),
-    ask=evaluate,
     uses=(Need.NODES, Need.PODS),
 )
 SPREAD_REQUIRED = Rule(

@@ -13,6 +13,7 @@ Source: kubernetes/kubernetes #98215, #105661; a test compares the closed form w
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from webhook.core.api.well_known import POD_TEMPLATE_HASH, ROLLOUTS_POD_TEMPLATE_HASH, ZONE
 from webhook.core.api.written_selector import has_conditions, selected_keys
@@ -74,37 +75,31 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
             yield from guarded((MIXED,), _mixed, placed, subject)
 
 
-ABSENT = Rule(
+_rule = partial(Rule, severity=Severity.MEDIUM, ask=evaluate, asked_again=AskedAgain.AFTER_FIXES)
+ABSENT = _rule(
     id="match-label-key-absent",
     title="a key in matchLabelKeys is on none of these pods",
-    severity=Severity.MEDIUM,
     mode=Mode.WARN,
     why=(
         "Kubernetes ignores a key of matchLabelKeys that the incoming pod does not have, without a word. The "
         "constraint then counts more pods than its author meant."
     ),
-    ask=evaluate,
-    asked_again=AskedAgain.AFTER_FIXES,
     of_a_part=True,
 )
-WRONG_KIND = Rule(
+WRONG_KIND = _rule(
     id="match-label-key-wrong-kind",
     title="matchLabelKeys names the revision label of another kind",
-    severity=Severity.MEDIUM,
     mode=Mode.WARN,
     why=(
         "Each controller has a revision label of its own: Deployment pod-template-hash, StatefulSet and DaemonSet "
         "controller-revision-hash, Argo Rollout rollouts-pod-template-hash. Another one is never on the pods, and "
         "Kubernetes ignores it without a word."
     ),
-    ask=evaluate,
-    asked_again=AskedAgain.AFTER_FIXES,
     of_a_part=True,
 )
-MIXED = Rule(
+MIXED = _rule(
     id="revision-mixed",
     title="a rolling update can end with domains that differ by more than maxSkew",
-    severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
         "The scheduler counts old and new pods together while both exist. When the old ones are gone the new ones can "
@@ -113,8 +108,6 @@ MIXED = Rule(
         "every revision count alone: none of 90 did. It warns of zones and maxSkew 1 at the default strategy, where at "
         "least one in ten of these rollouts ended beyond; all else is audit."
     ),
-    ask=evaluate,
-    asked_again=AskedAgain.AFTER_FIXES,
 )
 
 
