@@ -44,15 +44,14 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
         return ()
     if subject.index is None:
         return (NotEvaluated(AUTOSCALER.id, subject.lacks() or Missing.NO_CLUSTER.reason),)
-    return _beside(subject, subject.index)
+    return _beside(subject)
 
 
-def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
+def _beside(subject: Subject) -> Iterator[RuleAnswer]:
     if missing := subject.lacks("nodes", "deployments"):
         yield NotEvaluated(AUTOSCALER.id, missing)
-    if subject.lacks("nodes"):
+    if (view := subject.nodes) is None:
         return
-    view = index.nodes.view()
     karpenter = has_karpenter(view)
     for template in subject.workload.templates:
         placed = [each for each in subject.placed if each.template is template]
@@ -64,7 +63,7 @@ def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
         # It evicts for each of two hard constraints over different keys.
         other = next((each for each in hard if each.constraint.topology_key != hard[0].constraint.topology_key), None)
         # Of most constraints the descheduler is of no matter, and it need not be looked for.
-        if (empty or other is not None) and _has_descheduler(index):
+        if (empty or other is not None) and _has_descheduler(subject.context.cluster):
             yield from (_keyed(each, _counting_all(each)) for each in empty)
             if other is not None:
                 yield _keyed(other, _one_at_a_time(hard[0], other, placed, ground))

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.index.objects import Declared, Owner
-from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import (
     OWN_LABELS,
@@ -68,18 +67,17 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """One finding for each template that counts pods, and is counted by them, under other terms."""
     if subject.workload.is_pod or not any(selects(placed.constraint) for placed in subject.placed):
         return ()
-    missing = subject.lacks()
-    if missing is not None:
+    if (missing := subject.lacks()) is not None:
         return (NotEvaluated(DIFFER.id, missing),)
-    return _beside(subject, subject.context.cluster)
+    return _beside(subject)
 
 
-def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
+def _beside(subject: Subject) -> Iterator[RuleAnswer]:
     counting = [placed for placed in subject.placed if selects(placed.constraint)]
     differs = False
     for template in subject.workload.templates:
         mine = [placed for placed in counting if placed.template is template]
-        differing = sorted(_group(mine, subject, index), key=lambda each: each.owner.meta.name) if mine else []
+        differing = sorted(_group(mine, subject), key=lambda each: each.owner.meta.name) if mine else []
         if differing:
             differs = True
             yield _disagreement(template, differing, subject)
@@ -155,14 +153,14 @@ def _terms(constraint: SpreadConstraint) -> _Terms:
     )
 
 
-def _group(mine: list[Placed], subject: Subject, index: ReadOnlyIndex) -> Iterator[_Differing]:
+def _group(mine: list[Placed], subject: Subject) -> Iterator[_Differing]:
     """Workloads that these constraints count and that count these pods, with the terms of both."""
     labels, late = mine[0].template.template.labels, partial(may_be_added, subject.workload, in_template=False)
     # None where a label that is added later decides.
     selectors = {
         placed.index: None if any(late_keys(placed.constraint, labels, late)) else placed.selector for placed in mine
     }
-    others = [*_counted_owners(selectors.values(), subject, index)]
+    others = [*_counted_owners(selectors.values(), subject)]
     if not others:
         return
     terms = {placed.index: _terms(placed.constraint) for placed in mine}
@@ -182,10 +180,10 @@ def _group(mine: list[Placed], subject: Subject, index: ReadOnlyIndex) -> Iterat
                 break
 
 
-def _counted_owners(selectors: Iterable[Selector | None], subject: Subject, index: ReadOnlyIndex) -> Iterator[Owner]:
+def _counted_owners(selectors: Iterable[Selector | None], subject: Subject) -> Iterator[Owner]:
     workload, seen = subject.workload, set()
     for selector in subject.timely(selectors):
-        for owner in () if selector is None else counted_workloads(workload, selector, index):
+        for owner in () if selector is None else counted_workloads(workload, selector, subject.context.cluster):
             key = (owner.kind, owner.meta.name)
             # Made by one operator, they are its choice and not their authors'.
             if key in seen or have_one_controller(workload, owner):

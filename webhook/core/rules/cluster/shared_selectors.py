@@ -70,24 +70,21 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     if missing is not None:
         return in_file or (NotEvaluated(TOO_WIDE.id, missing),)
     if not in_file:
-        return _beside(subject, subject.context.cluster)
-    found = [*_beside(subject, subject.context.cluster)]
+        return _beside(subject)
+    found = [*_beside(subject)]
     places = {each.path for each in found if isinstance(each, Finding)}
     return [*found, *(each for each in in_file if each.path not in places)]
 
 
-def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
+def _beside(subject: Subject) -> Iterator[RuleAnswer]:
     own, namespace = subject.own_selector, subject.workload.meta.namespace
-    counting = [placed for placed in subject.placed if selects(placed.constraint)]
-    for (_, late, selector), alike in subject.timely(_by_selector(counting, subject.workload).items()):
+    for (_, late, selector), alike in subject.timely(_by_selector(subject).items()):
         if not (late or own is None):
-            labels = alike[0].template.template.labels
-            pods, others = _foreign(subject, selector, own, labels, index)
-            if pods and not subject.late:  # else nobody knows whose they are
-                within = _on_counting_nodes(pods, alike, subject)
-                if within:
-                    yield _finding(alike, subject, (sum(pods.values()), within), others)
-        elif index.pods.count(namespace, selector):
+            pods, others = _foreign(subject, selector, own, alike[0].template.template.labels)
+            # Else nobody knows whose they are.
+            if pods and not subject.late and (within := _on_counting_nodes(pods, alike, subject)):
+                yield _finding(alike, subject, (sum(pods.values()), within), others)
+        elif subject.context.cluster.pods.count(namespace, selector):
             yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
 
 
@@ -115,8 +112,7 @@ def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
     workload, own = subject.workload, subject.own_selector
     if own is None or workload.meta.controller is not None:
         return
-    counting = [placed for placed in subject.placed if selects(placed.constraint)]
-    for (_, late, selector), alike in _by_selector(counting, workload).items():
+    for (_, late, selector), alike in _by_selector(subject).items():
         labels = alike[0].template.template.labels
         groups = [*memberships(namespace_of(workload.meta.namespace), labels, index), *groups_of(subject, labels)]
         others = [
@@ -187,11 +183,13 @@ def _on_counting_nodes(counts: Counts, alike: list[Placed], subject: Subject) ->
     return sum(pods for slot, pods in counts.items() if slot < len(members) and members[slot])
 
 
-def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, bool, Selector], list[Placed]]:
+def _by_selector(subject: Subject) -> dict[tuple[str, bool, Selector], list[Placed]]:
     """Group constraints by template path, late labels and selector; those that count one revision are left out."""
     alike: dict[tuple[str, bool, Selector], list[Placed]] = {}
-    added = partial(may_be_added, workload, in_template=False)
-    for placed in counting:
+    added = partial(may_be_added, subject.workload, in_template=False)
+    for placed in subject.placed:
+        if not selects(placed.constraint):
+            continue
         labels = placed.template.template.labels
         late = [*late_keys(placed.constraint, labels, added)]
         selector = placed.selector
@@ -203,10 +201,10 @@ def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, 
 
 
 def _foreign(
-    subject: Subject, selector: Selector, own: Selector, labels: Mapping[str, str], index: ReadOnlyIndex
+    subject: Subject, selector: Selector, own: Selector, labels: Mapping[str, str]
 ) -> tuple[Counts, list[_Other]]:
     """The pods of others that the selector counts, and whose they are, most first."""
-    workload = subject.workload
+    workload, index = subject.workload, subject.context.cluster
     pods, others = foreign_pods(workload.meta.namespace, selector, own, index), []
     members = groups_of(subject, labels) if pods else ()
     for each in members:
@@ -287,46 +285,43 @@ def _has_no_constraint_over_key(owner: Owner, placed: Placed) -> bool:
 
 def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
     """What the pods of other workloads change for the next pod; empty where it may go to the same nodes."""
-    index = subject.index
-    if not (lacking and placed.constraint.hard) or index is None or subject.lacks("nodes"):
+    if not (lacking and placed.constraint.hard) or subject.nodes is None:
         return ""
-    # Of whatever revision it is, the next pod has to be affected.
-    found = [_numbers(pod, placed, subject, lacking, index) for pod in _next_pods(placed, subject, index)]
-    if not found or None in found:
+    # The next pod of every revision has to be affected.
+    found = {_numbers(pod, placed, subject, lacking) for pod in _next_pods(placed, subject)}
+    numbers = next(iter(found), None)
+    if numbers is None or None in found:
         return ""
     over = f"if pods of workloads without a constraint over {placed.short_name} were not counted"
-    first, *rest = found
-    if first is None or any(each != first for each in rest):
+    if len(found) > 1:
         return f"the next pod could go to other nodes {over}"
-    return f"the next pod may go to {plural(first[0], 'node')}, and could go to {first[1]} {over}"
+    return f"the next pod may go to {plural(numbers[0], 'node')}, and could go to {numbers[1]} {over}"
 
 
-def _next_pods(placed: Placed, subject: Subject, index: ReadOnlyIndex) -> Iterator[Pod]:
+def _next_pods(placed: Placed, subject: Subject) -> Iterator[Pod]:
     """The next pod of a new revision, and of the present one if it is counted apart.
 
     None for StatefulSets with volumes and DaemonSets: their controllers decide too much.
     """
-    workload, template, policy = subject.workload, placed.template, subject.policy
-    if workload.claims is not None or workload.traits.on_every_node:
-        return
+    workload, template, owners = subject.workload, placed.template, subject.context.cluster.owners
     namespace, spec = namespace_of(workload.meta.namespace), template.template.pod_spec
-    keys = {key for each in spec.constraints if each.hard for key in each.match_label_keys or ()}
-    exists = index.owners.get(workload.api_version, workload.kind, namespace, workload.meta.name) is not None
-    if (spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
+    is_ours = (spec.scheduler_name or DEFAULT_SCHEDULER) in subject.policy.scheduler_names
+    if workload.claims is not None or workload.traits.on_every_node or not is_ours:
         return
+    keys = {key for each in spec.constraints if each.hard for key in each.match_label_keys or ()}
+    exists = owners.get(workload.api_version, workload.kind, namespace, workload.meta.name) is not None
     for applied in (False, True) if exists and not REVISION_LABELS.isdisjoint(keys) else (False,):
         source = PodSource(workload=workload, template=template, namespace=namespace, applied=applied)
-        made = coming_pod(source, subject.context.beside(index))
+        made = coming_pod(source, subject.context)
         if any(key not in made.sent.labels and may_be_added(workload, key, in_template=False) for key in keys):
             return
         yield made.pod
 
 
-def _numbers(
-    pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other], index: ReadOnlyIndex
-) -> tuple[int, int] | None:
+def _numbers(pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other]) -> tuple[int, int] | None:
     """How many nodes admit the pod, with and without the pods of others; None if equal or unproven."""
-    own, namespace, problem = subject.own_selector, pod.meta.namespace, problem_of(pod, subject.context.beside(index))
+    own, namespace, index = subject.own_selector, pod.meta.namespace, subject.context.cluster
+    problem = problem_of(pod, subject.context)
     number = sum(each.hard for each in placed.template.template.pod_spec.constraints[: placed.index])
     if own is None or problem.hard.error or number >= len(problem.hard.constraints):
         return None
