@@ -79,7 +79,7 @@ BREAKS = {
     "inside the configuration": ("webhook/cli/commands/version.py", "import webhook.config.faults"),
     "inside the console": ("webhook/cli/commands/version.py", "import webhook.console.words"),
     "inside the pages": ("webhook/console/app.py", "import webhook.console.pages.pictures"),
-    "inside the controller": ("webhook/cli/commands/version.py", "import webhook.controller.health"),
+    "inside the controller": ("webhook/cli/commands/version.py", "import webhook.controller.bounds"),
     "inside the server": ("webhook/cli/commands/version.py", "import webhook.server.turns"),
     "inside the processes for costly objects": (
         "webhook/server/asgi.py",

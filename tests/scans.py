@@ -7,8 +7,7 @@ from manifest import PLAIN, TODAY
 
 from webhook.core.context import Context
 from webhook.core.scan.cluster_scan import cluster_scan
-from webhook.core.scan.representatives import Representatives
-from webhook.core.scan.scan_context import key_of, surroundings
+from webhook.core.scan.scan_context import Representatives, key_of, surroundings
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.workloads.reading import has_template, read_meta
 from webhook.snapshot.load import read_snapshot

@@ -1,6 +1,6 @@
 """How much may be written: over time, at once, and in one namespace."""
 
-from webhook.controller.allowance import Allowance, Rate
+from webhook.controller.bounds import Allowance, Rate
 
 SOME = Rate(a_minute=60, burst=10)
 FEW = Rate(a_minute=6, burst=3)

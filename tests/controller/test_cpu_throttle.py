@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from webhook.controller.cpu_throttle import Share
+from webhook.controller.bounds import Share
 
 
 class Clocks:

@@ -7,7 +7,7 @@ from cluster.api import FakeApi, refuse
 from cluster.following import server
 
 from webhook.controller import events
-from webhook.controller.allowance import Allowance, Rate
+from webhook.controller.bounds import Allowance, Rate
 from webhook.controller.events import Events
 from webhook.report.scanned import Notice
 

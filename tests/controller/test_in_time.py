@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from webhook.controller.in_time import OutOfTimeError, in_time
+from webhook.controller.bounds import OutOfTimeError, in_time
 
 
 def without_end():
@@ -50,7 +50,7 @@ def work(seconds):
 @pytest.mark.slow
 def test_nothing_is_ended_afterwards(monkeypatch):
     """However close the answer comes to the end of its time."""
-    monkeypatch.setattr("webhook.controller.in_time._LEAST_SECONDS", 0.0001)
+    monkeypatch.setattr("webhook.controller.bounds._LEAST_SECONDS", 0.0001)
     ended = stray = 0
     for number in range(200):
         try:

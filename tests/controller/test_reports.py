@@ -4,7 +4,7 @@ import pytest
 from cluster.api import FakeApi, refuse
 from cluster.following import server
 
-from webhook.controller.allowance import Allowance, Rate
+from webhook.controller.bounds import Allowance, Rate
 from webhook.controller.reports import NO_API, Reports
 from webhook.core.rules.frame.rule import Severity
 from webhook.report.documents import ReportApi, Reported, Stated

@@ -13,8 +13,7 @@ from certs.rotation import Lives
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.cluster.writing.lease import Elector
 from webhook.controller.authority import AuthorityUpkeep
-from webhook.controller.health import HealthServer
-from webhook.controller.run import Controller
+from webhook.controller.run import Controller, HealthServer
 
 SECRET = "/api/v1/namespaces/platform/secrets/evenspread-ca"  # noqa: S105 a path
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/platform/leases/evenspread-controller"

@@ -8,9 +8,8 @@ from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException
 
 from webhook.answers.scanned import WorkloadList, scan_document, workload_document
-from webhook.console.pages.first_screen import MOST_WORST, first_screen
+from webhook.console.pages.first_screen import MOST_WORST, first_screen, health_page
 from webhook.console.pages.groups import find_group, group_list, group_page, in_order
-from webhook.console.pages.health import health_page
 from webhook.console.pages.heat_map import heat_map
 from webhook.console.pages.listing import chosen, cut, listing
 from webhook.console.pages.workload import find, workload_page

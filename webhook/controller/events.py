@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.writing.events import count_again, create_event
 from webhook.cluster.writing.reports import is_of_one_object
-from webhook.controller.allowance import Allowance
+from webhook.controller.bounds import Allowance
 from webhook.controller.workload_lister import ObjectName, Unread, in_both, is_among
 from webhook.core.workloads.kinds import GroupKind
 from webhook.logs import bounded

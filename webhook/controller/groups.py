@@ -19,9 +19,8 @@ from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.feed import Feed
 from webhook.cluster.writing.group_status import pods_of, put_status, read_status_of
 from webhook.cluster.writing.reports import is_of_one_object
-from webhook.controller.allowance import Allowance
+from webhook.controller.bounds import Allowance, OutOfTimeError, in_time
 from webhook.controller.events import Events
-from webhook.controller.in_time import OutOfTimeError, in_time
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import API_VERSION, KIND, MOST_GROUPS, SpreadGroup
 from webhook.core.api.types import Pod

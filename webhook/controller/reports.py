@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.writing.reports import ReportStore, is_of_one_object, report_store
-from webhook.controller.allowance import Allowance
+from webhook.controller.bounds import Allowance
 from webhook.controller.workload_lister import Unread, is_among
 from webhook.core.workloads.kinds import GroupKind, group_kind
 from webhook.logs import bounded

@@ -1,5 +1,9 @@
-"""The controller's process: elector and scan in threads of their own, the webhook configurations, the health port."""
+"""The controller's process: elector and scan in threads of their own, the webhook configurations, the health port.
 
+The health port answers liveness, readiness and metrics in plain HTTP, for kubelets and scrapers.
+"""
+
+import http.server
 import logging
 import signal
 import threading
@@ -10,11 +14,11 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from webhook.bounded_threads import BoundedThreads
 from webhook.cluster.feed import Feed
 from webhook.cluster.writing.lease import RETRY_SECONDS, Elector
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.figures import ScanFigures
-from webhook.controller.health import HealthServer, Page
 from webhook.controller.scan import Scanned, Scanner
 from webhook.logs import bounded, described
 from webhook.metrics import register_process
@@ -23,6 +27,11 @@ _JOIN_SECONDS = 5.0  # to give the lease back
 _LEAST_SECONDS = 0.1  # from one look to the next, however often somebody changes what it looks at
 
 _log = logging.getLogger(__name__)
+
+_PATIENCE_SECONDS = 5.0  # for a caller's request
+
+# Status, media type, text.
+Page = Callable[[], tuple[int, str, bytes]]
 
 
 class Controller(Collector):
@@ -164,3 +173,29 @@ def run(controller: Controller, elector: Elector, scanner: Scanner | None, bind:
         give_back.set()
         electing.join(_JOIN_SECONDS)
         health.shutdown()
+
+
+class HealthServer(BoundedThreads, http.server.HTTPServer):
+    """The pages by their paths; answered by a thread a connection, and by nobody beyond so many."""
+
+    def __init__(self, host: str, port: int, pages: dict[str, Page]) -> None:
+        self.pages = pages
+        super().__init__((host, port), _Handler)
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: HealthServer
+    timeout = _PATIENCE_SECONDS
+    server_version, sys_version = "evenspread", ""
+
+    def do_GET(self) -> None:
+        page = self.server.pages.get(self.path.partition("?")[0])
+        status, media, body = (404, "text/plain", b"404 Not Found\n") if page is None else page()
+        self.send_response(status)
+        self.send_header("Content-Type", f"{media}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """No access log."""

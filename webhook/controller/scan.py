@@ -20,11 +20,9 @@ from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
 from webhook.cluster.unowned_pods import UnownedPods
-from webhook.controller.allowance import Allowance, Rate
-from webhook.controller.cpu_throttle import Share
+from webhook.controller.bounds import Allowance, OutOfTimeError, Rate, Share, in_time
 from webhook.controller.events import Events
 from webhook.controller.groups import Groups
-from webhook.controller.in_time import OutOfTimeError, in_time
 from webhook.controller.reports import Reports
 from webhook.controller.workload_lister import Gathered, Gathering
 from webhook.core.api.version import RECORDED

@@ -17,7 +17,7 @@ from webhook.core.api.well_known import EVENT_CONTROLLER, HOSTNAME
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
-from webhook.core.scan.domain_text import whose_text
+from webhook.core.scan.actual_skew import whose_text
 from webhook.core.scan.scanned import ActualSkew, Origin, PendingCause, PendingPod, ScannedWorkload
 from webhook.core.text import one_line, plural
 from webhook.report.documents import Reported, Stated

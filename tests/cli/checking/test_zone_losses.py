@@ -14,8 +14,7 @@ from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.scan import zone_losses
-from webhook.core.scan.next_pods import next_pods
-from webhook.core.scan.scan_context import surroundings
+from webhook.core.scan.scan_context import next_pods, surroundings
 from webhook.core.workloads.reading import read_exactly, read_workload
 
 CLUSTER = str(Path(__file__).parents[3] / "webhook" / "example" / "cluster.jsonl")

@@ -19,8 +19,7 @@ from webhook.core.coming_pods.next_pod import ComingPod, PodSource
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, InjectionRecord
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.actual_skew import actual_skews, workload_skews
-from webhook.core.scan.domain_text import domain_text
+from webhook.core.scan.actual_skew import actual_skews, domain_text, workload_skews
 from webhook.core.scan.scan_context import surroundings
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import Template

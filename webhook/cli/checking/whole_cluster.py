@@ -17,8 +17,7 @@ from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import readable
 from webhook.core.scan.cluster_scan import cluster_scan
-from webhook.core.scan.representatives import Representatives
-from webhook.core.scan.scan_context import ObjectKey, ScanContext, key_of, surroundings
+from webhook.core.scan.scan_context import ObjectKey, Representatives, ScanContext, key_of, surroundings
 from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.scan.workload_scan import REVIEW, scan_object
 from webhook.core.workloads.reading import has_template

@@ -32,10 +32,8 @@ from webhook.core.api.types import ObjectMeta
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.context import Context
-from webhook.core.scan.actual_skew import workload_skews
-from webhook.core.scan.domain_text import domain_text
-from webhook.core.scan.representatives import Representatives
-from webhook.core.scan.scan_context import ScanContext, key_of, stands_for, surroundings
+from webhook.core.scan.actual_skew import domain_text, workload_skews
+from webhook.core.scan.scan_context import Representatives, ScanContext, key_of, stands_for, surroundings
 from webhook.core.scan.scanned import ActualSkew, Origin
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.custom_kinds import EmbeddedKind

@@ -1,4 +1,4 @@
-"""The first screen: what would happen, what waits, what is uneven, how the installation stands, where it is worst."""
+"""The first screen, and the health page: what would happen, what waits, what is uneven, and the installation."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from webhook.console.pages.summary import UNKNOWN, Summary, above_text, excess, summary, worst_loss, wrongs
 from webhook.console.shown import Health, Shown
-from webhook.console.words import age, duration, instant, short_names
+from webhook.console.words import age, duration, instant, short_names, written
 from webhook.core.scan.scanned import ClusterScan, PendingCause
 from webhook.core.text import one_line, plural
 
@@ -166,3 +166,28 @@ def health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
     failed = sum(bool(each.failures) for each in scan.workloads)
     if failed:
         yield Fact("Failed on", plural(failed, "workload"), bad=True)
+
+
+_LONGEST = 500
+
+
+def health_page(shown: Shown, scan: ClusterScan) -> dict[str, object]:
+    """The page's values."""
+    return {
+        "facts": [*_facts(shown, scan)],
+        "lacks": [Fact(one_line(name), one_line(why, _LONGEST)) for name, why in scan.lacks.items()],
+        "gaps": [
+            {"rule": gap.rule, "missing": one_line(gap.missing, _LONGEST), "objects": gap.objects} for gap in scan.gaps
+        ],
+    }
+
+
+def _facts(shown: Shown, scan: ClusterScan) -> Iterator[Fact]:
+    yield from health_line(shown.health, scan)
+    began, ended = instant(scan.started), instant(scan.ended)
+    if ended is not None:
+        took = f", which took {duration((ended - began).total_seconds())}" if began is not None else ""
+        yield Fact("Last scan", f"{written(ended)}{took}")
+    yield Fact("Nodes", f"{scan.nodes:,}")
+    yield Fact("Pods", f"{scan.pods:,}")
+    yield Fact("Workloads", f"{len(scan.workloads):,}")

@@ -13,7 +13,7 @@ from webhook.core.api.well_known import ZONE
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
-from webhook.core.scan.domain_text import whose_text
+from webhook.core.scan.actual_skew import whose_text
 from webhook.core.scan.scanned import ActualSkew, PendingCause, ScannedWorkload, SmallestFix, ZoneLoss
 from webhook.core.text import constraint_name, one_line, plural
 

@@ -15,7 +15,7 @@ from webhook.console.shown import Shown
 from webhook.console.words import age, instant
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
-from webhook.core.scan.domain_text import whose_text
+from webhook.core.scan.actual_skew import whose_text
 from webhook.core.scan.scanned import (
     ActualSkew,
     ClusterScan,

@@ -1,19 +1,24 @@
-"""What all workloads of one slice of a scan are scanned in, looked through once for all of them."""
+"""The context of the workloads of one slice of a scan, which objects stand for others, and the next pods of each."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, OwnerReference, Pod
 from webhook.core.api.well_known import ZONE
+from webhook.core.coming_pods.next_pod import ComingPod, PodSource, coming_pod
 from webhook.core.context import Context
+from webhook.core.defaulting.injection import Injection, inject
 from webhook.core.index.lost_nodes import without_nodes
 from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.policy.policy import DefaultsMode
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import POD, GroupKind, group_kind
 from webhook.core.workloads.reading import has_template, makes
+from webhook.core.workloads.workload import Workload, namespace_of
 
 _MOST_ZONES = 12  # of more values, the label is none of zones
 
@@ -109,3 +114,47 @@ def _zones(index: ReadOnlyIndex) -> list[FailingZone]:
         )
         for name, nodes in sorted(zip(column.values, column.sets, strict=True))
     ]
+
+
+class Representatives:
+    """Choose objects one by one; ``present`` are the keys of all objects with a template that are looked at."""
+
+    def __init__(self, present: Collection[ObjectKey], embedded: tuple[EmbeddedKind, ...] = ()) -> None:
+        self._present = present
+        self._embedded = embedded
+        self._elsewhere: set[ObjectKey] = set()
+
+    def takes(self, api_version: str, kind: str, meta: ObjectMeta) -> bool:
+        """Whether the object is to be looked at; of the objects of a controller that is not present, the first is."""
+        owner = stands_for(group_kind(api_version, kind), api_version, meta, self._embedded)
+        if owner is None:
+            return True
+        key = key_of(meta.namespace, owner.api_version, owner.kind, owner.name)
+        if key in self._present or key in self._elsewhere:
+            return False
+        self._elsewhere.add(key)
+        return True
+
+
+def next_pods(workload: Workload, within: ScanContext) -> Iterator[ComingPod]:
+    """The next pod of each template; a pod that exists is its own.
+
+    Shape: nothing where nodes or pods are not known, and for objects that do not have whole pods.
+    """
+    if within.index is None or not workload.whole:
+        return
+    namespace = namespace_of(workload.meta.namespace, within.context.namespace)
+    for template in workload.templates:
+        source = PodSource(workload=workload, template=template, namespace=namespace, applied=True)
+        yield coming_pod(source, within.context, posted=not workload.is_pod)
+
+
+def to_inject(of: ComingPod) -> Injection | None:
+    """What injection adds to the next pod, or would add if defaults were not only observed; None for nothing."""
+    policy = of.within.policy
+    defaults = policy.defaults
+    if defaults.mode == DefaultsMode.OFF:
+        return None
+    policy = replace(policy, defaults=replace(defaults, mode=DefaultsMode.INJECT))
+    found = inject(of.sent, of.source.namespace, replace(of.within, policy=policy), waited=True)
+    return found if isinstance(found, Injection) else None

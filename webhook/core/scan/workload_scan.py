@@ -20,8 +20,7 @@ from webhook.core.review.decision import Examination
 from webhook.core.review.judging import Judged
 from webhook.core.review.review import examine
 from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods
-from webhook.core.scan.next_pods import next_pods, to_inject
-from webhook.core.scan.scan_context import ObjectKey, ScanContext, key_of, stands_for
+from webhook.core.scan.scan_context import ObjectKey, ScanContext, key_of, next_pods, stands_for, to_inject
 from webhook.core.scan.scanned import ActualSkew, ScanFailure, ScannedWorkload, SmallestFix, ZoneLoss
 from webhook.core.scan.smallest_fix import of_defaults, of_findings, of_waiting
 from webhook.core.scan.waiting_pods import Waiting, waiting

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, columns
-from webhook.core.scan.domain_text import domain_text
+from webhook.core.scan.actual_skew import domain_text
 from webhook.core.scan.scanned import ClusterScan, PendingCause, ScannedWorkload
 from webhook.core.text import one_line, plural
 
