@@ -78,7 +78,6 @@ _TEXT_CHARS = 1024
 _FIX_CHARS = 512
 _NAME_TEXT_CHARS = 253  # the longest name that kube-apiserver accepts
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
-_RANKS = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
 
 
 def report(found: Reported, api: ReportApi, seconds: int) -> _Json:
@@ -87,7 +86,7 @@ def report(found: Reported, api: ReportApi, seconds: int) -> _Json:
     Shape: results stand in the order of severity; ``summary`` counts those that are left out, too.
     Unit: ``seconds`` since 1970 (UTC), when the findings were made.
     """
-    ranked = sorted((*map(_found, found.findings), *found.stated), key=lambda each: _RANKS[each.severity])
+    ranked = sorted((*map(_found, found.findings), *found.stated), key=lambda each: each.severity.rank)
     results = [*_kept(_results(found, ranked, seconds))]
     metadata: _Json = {"name": report_name(found.api_version, found.kind, found.name)}
     if found.namespace:

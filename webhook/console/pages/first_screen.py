@@ -5,10 +5,10 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from webhook.console.pages.summary import UNKNOWN, Summary, above_text, excess, summary, worst_loss, wrongs
+from webhook.console.pages.summary import Summary, above_text, excess, summary, worst_loss, wrongs
 from webhook.console.shown import Health, Shown
 from webhook.console.words import age, duration, instant, short_names, written
-from webhook.core.scan.scanned import ClusterScan, PendingCause
+from webhook.core.scan.scanned import ClusterScan, PendingCause, ZoneLoss
 from webhook.core.text import one_line, plural
 
 MOST_WORST = 10
@@ -19,7 +19,7 @@ _OLD_SECONDS = 120
 
 
 class Tile(Struct, frozen=True, kw_only=True):
-    """A number to be read at a glance. Shape: ``bad`` says that it should be another."""
+    """A number to be read at a glance. If ``bad``, it should be another. ``rows`` are zones by short name."""
 
     id: str
     title: str
@@ -27,15 +27,7 @@ class Tile(Struct, frozen=True, kw_only=True):
     unit: str
     text: str
     bad: bool
-    rows: tuple["ZoneRow", ...] = ()
-
-
-class ZoneRow(Struct, frozen=True):
-    """A zone, and the pods that stay Pending if it fails: with its nodes out of reach, and gone."""
-
-    zone: str
-    unreachable: str
-    gone: str
+    rows: tuple[tuple[str, ZoneLoss], ...] = ()
 
 
 class Fact(Struct, frozen=True):
@@ -98,7 +90,7 @@ def loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> Tile:
         text=f"if it is {one_line(worst.zone)}" if lost else "whichever it is",
         bad=lost > 0,
         rows=tuple(
-            ZoneRow(one_line(shorts.get(each.zone, each.zone), 32), *(end.text(UNKNOWN) for end in each.ends))
+            (one_line(shorts.get(each.zone, each.zone), 32), each)
             for each in sorted(costly, key=lambda loss: loss.zone)
         ),
     )
@@ -168,17 +160,12 @@ def health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
         yield Fact("Failed on", plural(failed, "workload"), bad=True)
 
 
-_LONGEST = 500
-
-
 def health_page(shown: Shown, scan: ClusterScan) -> dict[str, object]:
     """The page's values."""
     return {
         "facts": [*_facts(shown, scan)],
-        "lacks": [Fact(one_line(name), one_line(why, _LONGEST)) for name, why in scan.lacks.items()],
-        "gaps": [
-            {"rule": gap.rule, "missing": one_line(gap.missing, _LONGEST), "objects": gap.objects} for gap in scan.gaps
-        ],
+        "lacks": scan.lacks,
+        "gaps": scan.gaps,
     }
 
 

@@ -76,10 +76,7 @@ def group_page(of: Found) -> dict[str, object]:
         else [],
         "fields": [_fields(each) for each in workloads[:_MOST_FIELDS]],
         "rest": _rest(status.workloads),
-        "moves": [
-            {"pod": one_line(each.pod), "source": one_line(each.source), "to": one_line(each.to), "why": each.reason}
-            for each in status.moves
-        ],
+        "moves": status.moves,
         "unguarded": _unguarded(of),
     }
 

@@ -12,14 +12,11 @@ from webhook.console.words import age
 from webhook.core.api.well_known import ZONE
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
-from webhook.core.rules.frame.rule import Severity
 from webhook.core.scan.actual_skew import whose_text
 from webhook.core.scan.scanned import ActualSkew, PendingCause, ScannedWorkload, SmallestFix, ZoneLoss
 from webhook.core.text import constraint_name, one_line, plural
 
-_RANKS = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
 _TOLD = frozenset({Mode.WARN, Mode.DENY})
-UNKNOWN = "not known"
 _NO_FIX = SmallestFix(of="", text="")
 _LONGEST = 400  # characters of a sentence with names from outside
 
@@ -104,7 +101,7 @@ def above_text(of: ActualSkew) -> str:
 def counted_findings(of: ScannedWorkload) -> list[Judged]:
     """The findings that somebody should act on, the most severe first: neither waived nor mere notes."""
     counted = (each for each in of.findings if not each.waived and each.configured in _TOLD)
-    return sorted(counted, key=lambda each: _RANKS[each.severity])
+    return sorted(counted, key=lambda each: each.severity.rank)
 
 
 def excess(of: ActualSkew) -> int:

@@ -10,11 +10,10 @@ from webhook.console.pages import pictures
 from webhook.console.pages.first_screen import Fact, zone_shorts
 from webhook.console.pages.heat_map import limit_of
 from webhook.console.pages.listing import pods_of
-from webhook.console.pages.summary import UNKNOWN, summary, wrongs
+from webhook.console.pages.summary import summary, wrongs
 from webhook.console.shown import Shown
 from webhook.console.words import age, instant
 from webhook.core.policy.policy import Mode
-from webhook.core.review.judging import Judged
 from webhook.core.scan.actual_skew import whose_text
 from webhook.core.scan.scanned import (
     ActualSkew,
@@ -23,7 +22,6 @@ from webhook.core.scan.scanned import (
     PendingCause,
     PendingPod,
     ScannedWorkload,
-    ZoneLoss,
 )
 from webhook.core.text import constraint_name, one_line, plural
 
@@ -90,8 +88,9 @@ def workload_page(shown: Shown, scan: ClusterScan, of: ScannedWorkload) -> dict[
         "constraints": [_constraint(each) for each in of.skews],
         "pending": [_pending(each, moment) for each in of.pending_pods],
         "pending_rest": f"and {plural(hidden, 'pod')} more" if hidden > 0 else "",
-        "losses": [_loss(each) for each in of.losses],
-        "findings": [_finding(each) for each in of.findings],
+        "losses": of.losses,
+        "findings": of.findings,
+        "consequences": _CONSEQUENCES,
         "facts": [*_facts(of)],
     }
 
@@ -156,29 +155,6 @@ def _pending(pod: PendingPod, moment: datetime | None) -> dict[str, object]:
         "name": one_line(pod.name),
         "cause": _CAUSES[pod.cause],
         "age": age(pod.since, moment) or "not known",
-    }
-
-
-def _loss(of: ZoneLoss) -> dict[str, object]:
-    return {
-        "zone": one_line(of.zone),
-        "unreachable": of.unreachable.text(UNKNOWN),
-        "unreachable_bad": bool(of.unreachable.most),
-        "gone": of.gone.text(UNKNOWN),
-        "gone_bad": bool(of.gone.most),
-    }
-
-
-def _finding(of: Judged) -> dict[str, object]:
-    finding = of.finding
-    return {
-        "rule": finding.rule,
-        "severity": str(of.severity),
-        "consequence": of.waived or _CONSEQUENCES[of.mode],
-        "summary": one_line(finding.summary, _LONGEST),
-        "detail": one_line(finding.detail, _LONGEST),
-        "path": one_line(finding.path),
-        "fix": one_line(finding.fix or finding.remedy, _LONGEST),
     }
 
 

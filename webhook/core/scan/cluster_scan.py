@@ -54,7 +54,7 @@ def worst_first(of: ScannedWorkload) -> tuple[object, ...]:
         -sum(of.pending.values()),
         -len(of.would_deny),
         -above,
-        *(-counted[severity] for severity in (Severity.HIGH, Severity.MEDIUM, Severity.LOW)),
+        *(-counted[severity] for severity in reversed(Severity)),
         -stranded,
         of.namespace,
         of.kind,

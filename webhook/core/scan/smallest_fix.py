@@ -13,7 +13,6 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.json_edits import Edit, applied, value_at
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
-from webhook.core.rules.frame.rule import Severity
 from webhook.core.scan.scan_context import ObjectKey, key_of
 from webhook.core.scan.scanned import SmallestFix
 from webhook.core.text import one_line
@@ -23,7 +22,6 @@ from webhook.core.yaml_text import block_lines, plain
 # Paths whose steps need no quotes; below a list the whole list is shown.
 _PLAIN_PATH = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*", re.ASCII)
 _MOST_CHARS = 500
-_SEVERITIES = (Severity.HIGH, Severity.MEDIUM, Severity.LOW)
 
 
 def of_waiting(explanation: Explanation, of: ObjectKey, raw: object, index: ReadOnlyIndex) -> SmallestFix | None:
@@ -63,7 +61,7 @@ def of_defaults(injection: Injection, workload: Workload) -> SmallestFix | None:
 def _weight(judged: Judged) -> tuple[int, int, int]:
     """What puts the finding that matters most first."""
     finding = judged.finding
-    return -(judged.configured is Mode.DENY), _SEVERITIES.index(judged.severity), -bool(finding.edits)
+    return -(judged.configured is Mode.DENY), judged.severity.rank, -bool(finding.edits)
 
 
 def _yaml(raw: object, edits: Iterable[Edit]) -> str:

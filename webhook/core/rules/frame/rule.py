@@ -26,6 +26,11 @@ class Severity(StrEnum):
     MEDIUM = "medium"
     HIGH = "high"
 
+    @property
+    def rank(self) -> int:
+        """0 for the highest."""
+        return [*reversed(Severity)].index(self)
+
 
 class Finding(Struct, frozen=True, kw_only=True):
     """One rule broken at one place; a value, never an exception.
