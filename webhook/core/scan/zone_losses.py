@@ -11,9 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import Selector, first_untolerated
-from webhook.core.api.types import Toleration
-from webhook.core.api.well_known import FILTERING_EFFECTS, NO_EXECUTE
+from webhook.core.api.selectors import Selector
 from webhook.core.coming_pods.missing_pods import to_come
 from webhook.core.coming_pods.next_pod import ComingPod
 from webhook.core.index import node_sets
@@ -23,6 +21,7 @@ from webhook.core.placement.simulation import Effort
 from webhook.core.scan.scan_context import FailingZone, ScanContext
 from webhook.core.scan.scanned import Stranded, ZoneLoss
 from webhook.core.scheduler.cycle import decide
+from webhook.core.what_if.events import is_evicted
 from webhook.core.workloads.workload import Template, Workload, selector_of
 
 _EFFORT = Effort(states=2_000, orders=0)  # for each workload, zone and truth
@@ -96,8 +95,9 @@ class _Asked:
         # Nothing is made anew of a workload that has all of its pods, and none of them in the zone.
         if not sure and (here or sum(self._pods.values()) < self.wanted):
             gone = self._stranded(zone.gone)
-            stay = _stays(self._made.problem.pod.pod_spec.tolerations or ())
-            unreachable = _NONE if stay else self._stranded(zone.unreachable)
+            # As `simulate` has it.
+            if is_evicted(self._made.problem.pod.pod_spec.tolerations or (), UNREACHABLE[-1]):
+                unreachable = self._stranded(zone.unreachable)
         return ZoneLoss(zone=zone.name, wanted=self.wanted, unreachable=unreachable, gone=gone)
 
     def _stranded(self, index: ReadOnlyIndex) -> Stranded:
@@ -114,13 +114,6 @@ class _Asked:
 
 def _replicas(template: Template) -> int:
     return 1 if template.replicas is None else template.replicas
-
-
-def _stays(tolerations: tuple[Toleration, ...]) -> bool:
-    """Whether the pods stay for ever on a node that cannot be reached."""
-    for_ever = tuple(each for each in tolerations if each.toleration_seconds is None)
-    evicting = [taint for taint in UNREACHABLE if taint.effect == NO_EXECUTE]
-    return first_untolerated(evicting, for_ever, FILTERING_EFFECTS) is None
 
 
 def _sum(listed: list[Stranded]) -> Stranded:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import first_untolerated
-from webhook.core.api.types import Node, NodeSpec, ObjectMeta, Pod, Taint
+from webhook.core.api.types import Node, NodeSpec, ObjectMeta, Pod, Taint, Toleration
 from webhook.core.api.well_known import (
     FILTERING_EFFECTS,
     HOSTNAME,
@@ -168,6 +168,12 @@ def is_made_anew(pod: Pod) -> bool:
     return pod.meta.deletion_timestamp is None or kind.ordered or kind.on_every_node
 
 
+def is_evicted(tolerations: Sequence[Toleration], taint: Taint) -> bool:
+    """Whether the taint evicts a pod in the end. A toleration for some seconds only delays that."""
+    lasting = [each for each in tolerations if each.toleration_seconds is None]
+    return taint.effect == NO_EXECUTE and first_untolerated((taint,), lasting, (NO_EXECUTE,)) is not None
+
+
 def _node(name: str, index: ClusterIndex) -> Node:
     node = index.nodes.get(name)
     if node is None:
@@ -222,14 +228,7 @@ def _movable(pods: Sequence[Pod]) -> list[Pod]:
 
 
 def _intolerant(pods: Sequence[Pod], taint: Taint) -> list[Pod]:
-    """The pods that the taint drives away; those that tolerate it for a time are driven away after it."""
-    if taint.effect != NO_EXECUTE:
-        return []
-    lasting = [
-        (pod, [each for each in pod.pod_spec.tolerations or () if each.toleration_seconds is None])
-        for pod in _movable(pods)
-    ]
-    return [pod for pod, tolerations in lasting if first_untolerated((taint,), tolerations, (NO_EXECUTE,))]
+    return [pod for pod in _movable(pods) if is_evicted(pod.pod_spec.tolerations or (), taint)]
 
 
 def _evict(pods: Sequence[Pod], index: ClusterIndex) -> list[Pod]:
