@@ -12,7 +12,7 @@ from webhook.core.budget import OutOfTimeError, time_limit
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import mutate, review
-from webhook.core.rules.limits.size import MAX_VALUES, TOO_MANY_VALUES
+from webhook.core.rules.limits import MAX_VALUES, TOO_MANY_VALUES
 
 NOT_SELF = Policy(ceiling=Mode.DENY, rules={"selector-not-self": Mode.DENY})
 RIGHT = "zone hard 1 app=web"

@@ -9,7 +9,7 @@ from webhook.core.api.well_known import HOSTNAME
 from webhook.core.context import Context
 from webhook.core.policy.policy import Exemption, Match, Mode
 from webhook.core.rules.frame.subject import Subject, place
-from webhook.core.rules.limits.size import (
+from webhook.core.rules.limits import (
     exceeded,
     immense,
 )

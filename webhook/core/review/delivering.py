@@ -23,7 +23,7 @@ from webhook.core.groups.group import Fields, ShardPlan
 from webhook.core.groups.reading import Membership, memberships
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import AdmissionRequest, Decision
-from webhook.core.rules.limits.size import exceeded, immense
+from webhook.core.rules.limits import exceeded, immense
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import DEPLOYMENT, STATEFUL_SET, group_kind
 from webhook.core.workloads.reading import parsed, read_workload

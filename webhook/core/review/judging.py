@@ -22,7 +22,7 @@ from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.frame.trials import Tried
-from webhook.core.rules.limits.size import MAX_VALUES, TOO_MANY_VALUES
+from webhook.core.rules.limits import MAX_VALUES, TOO_MANY_VALUES
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import (
     API_RULES,

@@ -51,8 +51,7 @@ from webhook.core.rules.frame.as_written import Written
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
-from webhook.core.rules.limits.cost import is_costly, weigh
-from webhook.core.rules.limits.size import MAX_TEMPLATES, MAX_VALUES
+from webhook.core.rules.limits import MAX_TEMPLATES, MAX_VALUES, is_costly, weigh
 from webhook.core.rules.placement.group_caps import has_many_caps
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import (

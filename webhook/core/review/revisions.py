@@ -25,7 +25,7 @@ from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.judging import UNREAD, ReadObject, read_object
 from webhook.core.review.skip_reasons import is_controller
-from webhook.core.rules.limits.size import MAX_VALUES
+from webhook.core.rules.limits import MAX_VALUES
 from webhook.core.workloads.kinds import STATEFUL_SET, group_kind, native_version
 from webhook.core.workloads.reading import parsed, read_meta
 

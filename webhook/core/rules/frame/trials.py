@@ -23,7 +23,7 @@ from webhook.core.json_edits import Edit, applied
 from webhook.core.rules.frame.fixes import Fix, all_of, without_edits
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer
 from webhook.core.rules.frame.subject import Subject, place
-from webhook.core.rules.limits.size import keys_in
+from webhook.core.rules.limits import keys_in
 from webhook.core.workloads.reading import parsed
 from webhook.core.workloads.workload import Template
 

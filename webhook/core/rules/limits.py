@@ -1,4 +1,8 @@
-"""Estimate the cost of evaluating an object from its size.
+"""How large an object is, and what evaluating it costs: decided before rules look at it.
+
+Each limit is far above real objects. Limits of a template bound lookups per node and counts of pods. With 5,000 nodes
+the largest template takes about 40 ms more than a plain one. Limits of the whole object bound comparisons between
+constraints, which take up to 5 ms without a cluster.
 
     cost = the text itself + milliseconds per template beside 5,000 nodes, less with fewer nodes
 
@@ -6,7 +10,7 @@ The weights are slopes measured by `bench/field_cost.py` for the most expensive 
 a review of two correct constraints takes 34 µs without a cluster. Weights of the text assume one fault per constraint.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from webhook.core.api.selectors import GREATER, LESS
 from webhook.core.api.types import (
@@ -18,19 +22,120 @@ from webhook.core.api.types import (
     PodAffinity,
     PodAffinityTerm,
     PodSpec,
+    SpreadConstraint,
 )
 from webhook.core.api.well_known import JOB_COMPLETION_INDEX, POD_INDEX, REGION, WORKER_INDEX, ZONE
-from webhook.core.budget import Reason
-from webhook.core.rules.limits.size import (
-    MAX_TEMPLATES,
-    exceeded,
-    immense,
-    keys_in,
-    labels_in,
-    required_terms,
-    resources,
-)
+from webhook.core.budget import Missing, Reason
 from webhook.core.workloads.workload import Workload
+
+# Pods are counted for each.
+_MAX_COUNTED_TERMS = 16
+# Each is looked up on every node.
+_MAX_RESOURCES = 32
+_MAX_NODE_REQUIREMENTS = 128
+_MAX_TOLERATIONS = 128
+# Each is compared with the labels of every kind of pod that there is.
+_MAX_LABEL_REQUIREMENTS = 256
+# Each is placed by itself.
+MAX_TEMPLATES = 64
+
+_OF_A_TEMPLATE = (
+    (_MAX_COUNTED_TERMS, "constraints and required pod affinity terms"),
+    (_MAX_RESOURCES, "resources"),
+    (_MAX_NODE_REQUIREMENTS, "requirements on nodes"),
+    (_MAX_TOLERATIONS, "tolerations"),
+    (_MAX_LABEL_REQUIREMENTS, "labels in selectors"),
+)
+# In all templates together. Rules compare constraints pairwise, and try each fix on all of them.
+_MAX_CONSTRAINTS = 128
+# Each is compared with the others, again for each tried fix.
+_MAX_KEYS = 1024
+# JSON values anywhere in the object. A decoder blocks all other work for 0.1 to 0.2 s per million values.
+MAX_VALUES = 65_536
+TOO_MANY_VALUES = Reason(f"more than {MAX_VALUES:,} values", Missing.IMMENSE)
+
+
+def immense(constraints: Sequence[SpreadConstraint]) -> Reason | None:
+    """The first limit for all rules that the constraints of all templates exceed. None if they are few enough."""
+    if len(constraints) > _MAX_CONSTRAINTS:
+        return Reason(f"more than {_MAX_CONSTRAINTS} constraints", Missing.IMMENSE)
+    if keys_in(constraints) > _MAX_KEYS:
+        return Reason(f"more than {_MAX_KEYS:,} labels, values and keys in constraints", Missing.IMMENSE)
+    return None
+
+
+def keys_in(constraints: Sequence[SpreadConstraint]) -> int:
+    """How many labels, values and keys the constraints have."""
+    keys = 0
+    for each in constraints:
+        keys += len(each.match_label_keys or ()) + _labels_in(each.selector)
+    return keys
+
+
+def _labels_in(selector: LabelSelector | None) -> int:
+    if selector is None:
+        return 0
+    labels = len(selector.match_labels or ())
+    for each in selector.match_expressions or ():
+        labels += 1 + len(each.values or ())
+    return labels
+
+
+def exceeded(workload: Workload) -> Reason | None:
+    """The first limit for rules that need the cluster that the object exceeds. None if it is small enough."""
+    if len(workload.templates) > MAX_TEMPLATES:
+        return Reason(f"more than {MAX_TEMPLATES} pod templates", Missing.TOO_LARGE)
+    for template in workload.templates:
+        for (most, things), size in zip(_OF_A_TEMPLATE, _sizes(template.template.pod_spec), strict=True):
+            if size > most:
+                return Reason(f"more than {most} {things}", Missing.TOO_LARGE)
+    return None
+
+
+def _sizes(spec: PodSpec) -> tuple[int, ...]:
+    """How much of each kind there is, in the order of `_OF_A_TEMPLATE`."""
+    terms = _required_terms(spec)
+    labels = 0
+    for constraint in spec.constraints:
+        labels += _label_requirements(constraint.selector)
+    for term in terms:
+        labels += _label_requirements(term.label_selector) + _label_requirements(term.namespace_selector)
+        labels += len(term.namespaces or ())
+    return (
+        len(spec.constraints) + len(terms),
+        _resources(spec),
+        len(spec.node_selector or ()) + sum(_expressions(spec)),
+        len(spec.tolerations or ()),
+        labels,
+    )
+
+
+def _required_terms(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
+    if spec.affinity is None:
+        return ()
+    near, apart = spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
+    return (*((near.required if near else None) or ()), *((apart.required if apart else None) or ()))
+
+
+def _resources(spec: PodSpec) -> int:
+    names = {*(spec.overhead or ())}
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    for asked in (spec.resources, *[each.resources for each in containers]):
+        if asked is not None:
+            names.update(asked.requests or (), asked.limits or ())
+    return len(names)
+
+
+def _expressions(spec: PodSpec) -> Iterator[int]:
+    for term in spec.node_terms or ():
+        yield len(term.match_expressions or ()) + len(term.match_fields or ())
+
+
+def _label_requirements(selector: LabelSelector | None) -> int:
+    if selector is None:
+        return 0
+    return len(selector.match_labels or ()) + len(selector.match_expressions or ())
+
 
 MOST_IN_LINE = 5.0
 """What may be judged while others wait. Unit: milliseconds."""
@@ -106,7 +211,7 @@ def _labels_in_terms(affinity: Affinity | None) -> int:
 
 def _of_pod_terms(affinity: PodAffinity | None) -> int:
     terms = () if affinity is None else affinity.terms
-    return sum(labels_in(each.label_selector) + labels_in(each.namespace_selector) for each in terms)
+    return sum(_labels_in(each.label_selector) + _labels_in(each.namespace_selector) for each in terms)
 
 
 def _of_all_node_terms(affinity: NodeAffinity | None) -> int:
@@ -129,10 +234,10 @@ def _of_spec(spec: PodSpec) -> float:
     return (
         hard**3 * _OF_THREE_HARD
         + labels
-        + (0 if spec.affinity is None else _of_affinity(spec.affinity, required_terms(spec)))
+        + (0 if spec.affinity is None else _of_affinity(spec.affinity, _required_terms(spec)))
         + len(spec.node_selector or ()) * _NODE_REQUIREMENT
         + len(spec.tolerations or ()) * _TOLERATION
-        + max(0, resources(spec) - _USUAL_RESOURCES) * _RESOURCE
+        + max(0, _resources(spec) - _USUAL_RESOURCES) * _RESOURCE
     )
 
 
