@@ -19,7 +19,7 @@ from webhook.core.review import judging, review
 from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import NotEvaluated, Rule
 from webhook.core.rules.frame.subject import Subject, place
-from webhook.core.rules.placement.frame.each_template import PlacementRule
+from webhook.core.rules.placement.frame.case import PlacementRule
 from webhook.core.rules.rule_set import _FAMILIES, BY_ID, RULES, skipped_rules
 from webhook.core.workloads.kinds import BUILT_IN_KINDS
 
@@ -41,7 +41,7 @@ MADE_UP = Rule(
 OF_PLACES = """
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Severity
-from webhook.core.rules.placement.frame.each_template import PlacementRule
+from webhook.core.rules.placement.frame.case import PlacementRule
 
 def evaluate(case):
     yield Finding(rule=MADE_UP.id, path=case.placed[0].path, summary=f"{case.wanted} pods", key="")

@@ -41,16 +41,13 @@ from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.frame.trials import Tried, tried_in_templates
 from webhook.core.rules.placement import (
     affinity_conflicts,
+    ceilings,
     getting_stuck,
     group_caps,
-    min_domains,
     pod_fits,
-    tainted_nodes,
-    zone_host_ceiling,
     zone_loss,
 )
-from webhook.core.rules.placement.frame import each_template
-from webhook.core.rules.placement.frame.each_template import PlacementRule
+from webhook.core.rules.placement.frame.case import PlacementRule, evaluate_templates
 from webhook.core.rules.placement.pod_fits import Feasibility
 
 # In the order in which findings are reported.
@@ -70,9 +67,9 @@ RULES: tuple[Rule, ...] = (
     topology_key.KEY_PARTIAL,
     topology_key.TYPO,
     topology_key.DEPRECATED,
-    tainted_nodes.TAINTED,
-    min_domains.MIN_DOMAINS_UNREACHABLE,
-    zone_host_ceiling.CEILING,
+    ceilings.TAINTED,
+    ceilings.MIN_DOMAINS_UNREACHABLE,
+    ceilings.CEILING,
     affinity_conflicts.CONFLICTS,
     zone_loss.ZONE_LOSS,
     all_in_one_domain.ALL_IN_ONE,
@@ -95,8 +92,8 @@ OFFLINE = frozenset(rule.id for rule in RULES if rule.ask_written is not None)
 OF_PODS_WITHOUT_NODES = frozenset(
     rule.id
     for rule in (
-        tainted_nodes.TAINTED,
-        zone_host_ceiling.CEILING,
+        ceilings.TAINTED,
+        ceilings.CEILING,
         affinity_conflicts.CONFLICTS,
         pod_fits.DO_NOT_FIT,
         topology_key.KEY_UNKNOWN,
@@ -138,7 +135,7 @@ class _Family(NamedTuple):
 
 def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
     """The rules grouped by the functions that decide them; dry runs come first, while there is time."""
-    of_places = partial(each_template.evaluate, [rule for rule in rules if isinstance(rule, PlacementRule)])
+    of_places = partial(evaluate_templates, [rule for rule in rules if isinstance(rule, PlacementRule)])
     asked: dict[Callable[[Subject], Iterable[RuleAnswer]], list[Rule]] = {}
     for rule in rules:
         if isinstance(rule, PlacementRule):

@@ -76,6 +76,7 @@ class _OtherFields(TypedDict, total=False):
     detail: str
     key: str
     warns: bool | None
+    at_most: Mode
     severity: Severity | None
 
 

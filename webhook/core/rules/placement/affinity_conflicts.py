@@ -18,8 +18,7 @@ from webhook.core.rules.frame.pins import are_held, pinned_by_template
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS
-from webhook.core.rules.placement.frame.case import TemplateUnderRule, noun, staying
-from webhook.core.rules.placement.frame.each_template import PlacementRule
+from webhook.core.rules.placement.frame.case import PlacementRule, TemplateUnderRule, noun, staying
 from webhook.core.rules.placement.frame.lost_zones import costs_pods
 from webhook.core.rules.placement.frame.remedies import Remedy, fewer_domains, first_that_helps, honoring, loosened
 from webhook.core.text import plural, quoted
@@ -44,7 +43,7 @@ def evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     if not _is_pinned(template) and workload.claims is None:
         return
     finding = _pinned(case) if _is_pinned(template) else None
-    finding = finding or next(_held_by_volumes(case, CONFLICTS.id), None)
+    finding = finding or next(_held_by_volumes(case), None)
     if finding is not None:
         yield finding
         return
@@ -148,15 +147,14 @@ def _finding(case: TemplateUnderRule, tally: ConstraintRoom, who: str, admitted:
     more = f", and {staying(case, tally, held)}" if held else ""
     brief, bare = said.partition(", and minDomains")[0], remedy.words.removeprefix("set ")
     lines = [f"{case.fit(admitted)}: {each}; {how}" for each in (said, brief) for how in (remedy.words, bare) if how]
-    return Finding(
-        rule=CONFLICTS.id,
-        path=f"{placed.path}.{remedy.field}",
+    return CONFLICTS.finding(
+        placed,
+        remedy.field,
+        remedy.fix,
         summary=f"{case.fit(admitted)}: {said}",
         remedy=remedy.words,
         warning=short_enough(CONFLICTS.id, *lines),
         detail=f"{case.fit(admitted)} with {placed.name} (maxSkew {tally.limit.max_skew}): {said}{more}{case.stay}",
-        **remedy.fix.fields,
-        key=placed.key,
         warns=admitted < case.wanted,
         at_most=case.at_most,
     )
@@ -183,7 +181,7 @@ def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) ->
     yield from loosened(case, placed)
 
 
-def _held_by_volumes(case: TemplateUnderRule, rule: str) -> Iterator[Finding]:
+def _held_by_volumes(case: TemplateUnderRule) -> Iterator[Finding]:
     """The pods that do not run yet and whose volumes are where the constraint will not have them."""
     missing = None if case.ordinals is None else case.ordinals.to_place(case.wanted)
     if missing is None or not missing.pinned:
@@ -196,7 +194,7 @@ def _held_by_volumes(case: TemplateUnderRule, rule: str) -> Iterator[Finding]:
         placeable = running + free + sum(home.pinned for home in homes.values())
         admitted = running + addable_pinned(tuple(homes.values()), tally.limit, free)
         if admitted < placeable and tally.hard.certain and not tally.unsteady and case.has_room(case.wanted):
-            yield _finding_about_volumes(rule, case, tally, homes, admitted)
+            yield _finding_about_volumes(case, tally, homes, admitted)
 
 
 def _homes(tally: ConstraintRoom, missing: Missing) -> tuple[dict[int, Home], int]:
@@ -215,7 +213,7 @@ def _homes(tally: ConstraintRoom, missing: Missing) -> tuple[dict[int, Home], in
 
 
 def _finding_about_volumes(
-    rule: str, case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, Home], admitted: int
+    case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, Home], admitted: int
 ) -> Finding:
     placed = case.placed[tally.hard.index]
     tried = _remedies_about_volumes(case, placed)
@@ -225,15 +223,14 @@ def _finding_about_volumes(
     named = case.subject.policy.messages.name_domains(tally.column.key)
     where = f"{noun(tally)} {quoted(tally.column.values[number], 40)}" if named else f"one {noun(tally)}"
     said = f"{case.fit(admitted)}: volumes hold {plural(home.pinned, 'pod')} in {where}"
-    return Finding(
-        rule=rule,
-        path=f"{placed.path}.{remedy.field}",
+    return CONFLICTS.finding(
+        placed,
+        remedy.field,
+        remedy.fix,
         summary=said,
         remedy=remedy.words,
         detail=f"{said}, and {placed.name} lets no {noun(tally)} get further than maxSkew {tally.limit.max_skew} ahead"
         f" of the others; the pods that volumes hold there do not run yet{case.stay}",
-        **remedy.fix.fields,
-        key=placed.key,
         warns=admitted < case.wanted,
         at_most=case.at_most,
     )

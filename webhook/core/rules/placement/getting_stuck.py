@@ -7,8 +7,7 @@ from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.rules.placement.frame.case import TemplateUnderRule
-from webhook.core.rules.placement.frame.each_template import PlacementRule
+from webhook.core.rules.placement.frame.case import PlacementRule, TemplateUnderRule
 from webhook.core.rules.placement.frame.shortfall import (
     Question,
     Shortfall,

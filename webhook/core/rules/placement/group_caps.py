@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector, compile_selector
@@ -15,6 +16,8 @@ from webhook.core.groups.caps import Cap
 from webhook.core.groups.delivery import has_stored_plan
 from webhook.core.groups.reading import Membership, memberships
 from webhook.core.index.label_column import Column
+from webhook.core.index.objects import Owner
+from webhook.core.index.owners import as_json
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of, small_game_of
@@ -30,10 +33,11 @@ from webhook.core.rules.frame.rule import (
     Severity,
 )
 from webhook.core.rules.frame.subject import Subject, noun_of
-from webhook.core.rules.placement.frame.group_pods import Lacking, lacking
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import listed, plural, quoted
-from webhook.core.workloads.workload import Template, Workload, namespace_of
+from webhook.core.workloads.kinds import group_kind
+from webhook.core.workloads.reading import read_workload
+from webhook.core.workloads.workload import Template, Workload, compiled, namespace_of
 
 # Each is placed in several domains, while others wait; a shard has no more than 20 pods.
 _MOST_LED, _MOST_DOMAINS = 64, 8
@@ -41,6 +45,10 @@ _MOST_LED, _MOST_DOMAINS = 64, 8
 # 60 µs each beside 5,000 nodes; a domain takes as long as seven more. So are caps over nodes and three zones, of a
 # workload of 22 pods.
 _MOST_IN_LINE, _A_DOMAIN = 320, 7
+_OWNER_KINDS = ("statefulsets", "deployments", "replicasets")
+_MAX_OWNERS = 400  # more than a group has shards
+_MAX_LACKING = 16  # each is placed as its controller would; of more nothing is said
+_ANY_NUMBER = 2**31 - 1
 _UNLABELLED = "(no label)"  # no label has this value: the nodes without the key, whose pods no constraint counts
 
 
@@ -55,6 +63,18 @@ class _Fullest(NamedTuple):
     pods: int
     lacked: int = 0
     unplanned: tuple[str, ...] = ()
+
+
+class _Lacking(Struct, frozen=True):
+    """Pods that another workload lacks, as many as there can be; ``unknown`` says why nobody knows where they go.
+
+    Shape: ``unplanned`` is the workload's name where its template has not what is stored of the group's plan.
+    """
+
+    pods: int
+    batches: tuple[PodBatch, ...] = ()
+    unplanned: str = ""
+    unknown: Reason | None = None
 
 
 class _Limit(NamedTuple):
@@ -133,7 +153,7 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
         coming = None
     # What others do after it is theirs to mend, where it has its part of the plan.
     placed_after = coming is not None and not _is_planned(of, template, subject)
-    others = tuple(subject.timely(lacking(of, subject, index))) if placed_after else ()
+    others = tuple(subject.timely(_lacking(of, subject, index))) if placed_after else ()
     for cap in of.group.caps:
         column, selector = index.nodes.view().column(cap.topology_key), _counted(of, cap)
         counts = index.pods.count(of.group.namespace, selector)
@@ -191,7 +211,12 @@ def _fullest(pods: Mapping[str, int], there: Mapping[str, int]) -> _Fullest | No
 
 
 def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
-    coming: ToCome, others: Sequence[Lacking], limit: _Limit, column: Column, there: Mapping[str, int], subject: Subject
+    coming: ToCome,
+    others: Sequence[_Lacking],
+    limit: _Limit,
+    column: Column,
+    there: Mapping[str, int],
+    subject: Subject,
 ) -> Iterator[_Fullest | Reason]:
     """The fullest domains, each with as many of the pods to come as it takes if they go there first.
 
@@ -217,7 +242,7 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
 
 
 def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
-    coming: ToCome, others: Sequence[Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
+    coming: ToCome, others: Sequence[_Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
 ) -> Iterator[_Fullest | Reason]:
     """The domain with pods that others lack, up to the cap, and after them the workload's own."""
     before = min(most - held, sum(one.pods for each in others for one in each.batches))
@@ -249,7 +274,7 @@ def _after_others(of: ClusterGame, own: int, room: int) -> tuple[int, int]:
     return placed[0], placed[1]
 
 
-def _following(own: Sequence[PodBatch], others: Sequence[Lacking]) -> list[PodBatch]:
+def _following(own: Sequence[PodBatch], others: Sequence[_Lacking]) -> list[PodBatch]:
     """The batches of the others, as they are numbered after the workload's own."""
     found = list[PodBatch]()
     for each in others:
@@ -335,3 +360,54 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
         key=f"{template.path} {group.name} {cap.topology_key} {cap.text}",
         warns=None if cap.enforced else False,
     )
+
+
+def _lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[_Lacking]:
+    """What each other workload lacks whose template the group selects; of those that lack none, nothing.
+
+    Shape: none for a pod, whose own controller is among the others.
+    """
+    workload, found = subject.workload, 0
+    if workload.is_pod:
+        return
+    if missing := index.lacks(*_OWNER_KINDS):
+        yield _Lacking(_ANY_NUMBER, unknown=Reason(missing))
+    mine, namespace = (*workload.group_kind, workload.meta.name), namespace_of(workload.meta.namespace)
+    for owner in index.owners.matching(namespace, of.selector, _MAX_OWNERS):
+        # Of a custom resource it is its operator that says which pods it gets, by workloads that are here too.
+        if owner.spec and (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:
+            pods = _missing(owner, namespace, index)
+            found += pods > 0
+            if found > _MAX_LACKING:
+                yield _Lacking(
+                    _ANY_NUMBER, unknown=Reason(f"unknown: more than {_MAX_LACKING} workloads of the group lack pods")
+                )
+                return
+            if pods:
+                yield from _lacking_of(owner, pods, of, subject, index)
+
+
+def _missing(owner: Owner, namespace: str, index: ReadOnlyIndex) -> int:
+    """The replicas without a running pod, as far as its selector says which are its own."""
+    replicas, own = 1 if owner.replicas is None else owner.replicas, compiled(owner.selector)
+    return replicas if own is None else max(0, replicas - sum(index.pods.count(namespace, own).values()))
+
+
+def _lacking_of(owner: Owner, pods: int, of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[_Lacking]:
+    written = as_json(owner, 1 if owner.replicas is None else owner.replicas) or b"{}"
+    read = read_workload(written, api_version=owner.api_version, kind=owner.kind)
+    for workload, template in [(read, each) for each in read.templates] if read is not None else []:
+        if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names:
+            yield _Lacking(pods, unknown=Reason("unknown: where another scheduler puts pods of the group"))
+            continue
+        source = PodSource(
+            workload=workload,
+            template=template,
+            namespace=namespace_of(owner.meta.namespace),
+            own=compiled(owner.selector),
+            applied=True,
+        )
+        found = to_come(source, template.replicas or 0, subject.context.beside(index))
+        why = Reason(f"unknown: of another workload of the group, {found.unknown}") if found.unknown else None
+        planned = has_stored_plan(of, template.template, (owner.kind, owner.meta.name))
+        yield _Lacking(pods, found.batches, "" if planned else owner.meta.name, why)

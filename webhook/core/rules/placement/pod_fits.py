@@ -21,8 +21,7 @@ from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Subject
-from webhook.core.rules.placement.frame.case import POD_GROUP, TemplateUnderRule
-from webhook.core.rules.placement.frame.each_template import PlacementRule
+from webhook.core.rules.placement.frame.case import POD_GROUP, PlacementRule, TemplateUnderRule
 from webhook.core.rules.placement.frame.shortfall import Shortfall, in_the_way, missing, speaks_of, steps, suggested
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.volumes import claim_name

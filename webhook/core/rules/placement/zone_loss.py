@@ -8,8 +8,7 @@ from webhook.core.changes.change import NODE_TAINTS_POLICY
 from webhook.core.policy.policy import Mode, mode_for
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.rules.placement.frame.case import TemplateUnderRule, counts_tainted_nodes
-from webhook.core.rules.placement.frame.each_template import PlacementRule
+from webhook.core.rules.placement.frame.case import PlacementRule, TemplateUnderRule, counts_tainted_nodes
 from webhook.core.rules.placement.frame.lost_zones import Loss, costs_pods, worst_loss
 from webhook.core.rules.placement.frame.remedies import Remedy, honoring
 from webhook.core.text import plural, quoted
@@ -56,15 +55,14 @@ def _finding(case: TemplateUnderRule, loss: Loss) -> Finding:
     remedy = _remedy(case, loss) if read else Remedy()
     name = f"zone {quoted(loss.zone, 40)}" if case.subject.policy.messages.name_domains(ZONE) else "a zone"
     said = f"if {name} goes NotReady, at least {loss.pending} of {case.wanted} stay Pending"
-    return Finding(
-        rule=ZONE_LOSS.id,
-        path=f"{placed.path}.{NODE_TAINTS_POLICY}",
+    return ZONE_LOSS.finding(
+        placed,
+        NODE_TAINTS_POLICY,
+        remedy.fix,
         summary=said,
         remedy=remedy.words,
         detail=f"{said}: its nodes are tainted and still count for {placed.name} with 0 pods,"
         f" so that no other {placed.noun} may have more than {plural(placed.constraint.max_skew or 0, 'pod')}",
-        **remedy.fix.fields,
-        key=placed.key,
     )
 
 

@@ -1,0 +1,274 @@
+"""Rules about constraints that cap the replicas: tainted nodes that count, too few domains, small zones full of hosts.
+
+Each number is a bound that no order of placing exceeds. A fix is named only if evaluation shows that with it all pods
+find a node.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from webhook.core.api.types import IGNORE
+from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.changes.change import NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY, WHEN_UNSATISFIABLE, Change
+from webhook.core.defaulting.injection import injected_into
+from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.fixes import Fix
+from webhook.core.rules.frame.rule import Finding, Severity, short_enough
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS
+from webhook.core.rules.placement.frame.case import (
+    PlacementRule,
+    TemplateUnderRule,
+    counts_tainted_nodes,
+    noun,
+    staying,
+)
+from webhook.core.rules.placement.frame.lost_zones import costs_pods
+from webhook.core.rules.placement.frame.remedies import (
+    Remedy,
+    fewer_domains,
+    first_that_helps,
+    hard_with,
+    honoring,
+    loosened,
+    made_soft,
+)
+from webhook.core.text import plural
+
+
+def tainted(case: TemplateUnderRule) -> Iterator[Finding]:
+    """What the rule says of one template."""
+    for tally, placed in zip(case.rooms, case.placed, strict=True):
+        constraint = tally.domains.constraint
+        admitted, minimum = tally.most, tally.minimum
+        if constraint.node_taints_policy != IGNORE or admitted is None or minimum is None or not tally.open:
+            continue
+        if not tally.limit.enough or (admitted >= case.most and not _rises(case, tally, minimum)):
+            continue
+        barred = tally.column.domains(case.candidates.barred & tally.domains.counting)
+        held = [number for number in tally.closed & barred if tally.count(number) == minimum]
+        if held and case.has_room(admitted + 1):
+            yield _holding(case, tally, placed, held, admitted)
+
+
+TAINTED = PlacementRule(
+    id="tainted-nodes-counted",
+    title="tainted nodes count with too few pods, which caps the other zones or nodes",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "With nodeTaintsPolicy Ignore, the default, a domain whose nodes the pod does not tolerate counts all the "
+        "same, with the pods that it has, most often 0: no other domain may hold more than maxSkew pods more. It warns "
+        "where that caps the replicas. No order of placing pods passes the number, if pods that run stay where they "
+        "are; where something else caps them too, fewer fit. A fix is named only if with it all pods find a place in "
+        "every order."
+    ),
+    of_template=tainted,
+    concerns=counts_tainted_nodes,
+)
+
+
+def _rises(case: TemplateUnderRule, tally: ConstraintRoom, minimum: int) -> bool:
+    """Whether the replicas are enough to lift every other domain above the minimum, and to pass maxSkew in one."""
+    if case.wanted <= tally.limit.max_skew:
+        return False
+    # What it takes to lift all others above the minimum: before that, the tainted domain holds nothing down.
+    missing = sum(
+        domains * (minimum + 1 - cell.pods)
+        for cell, domains in tally.cells.items()
+        if cell.room != 0 and cell.pods <= minimum
+    )
+    return tally.placed + missing <= case.wanted
+
+
+def _holding(
+    case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed, held: Sequence[int], admitted: int
+) -> Finding:
+    barred = case.candidates.barred & tally.domains.counting & tally.column.nodes_of(tuple(held))
+    kind = "tainted" if barred & ~case.places.problem.nodes.unschedulable else "cordoned"
+    said = staying(case, tally, held, kind)
+    top = tally.limit.max_skew + tally.count(held[0])
+    remedy = first_that_helps(
+        case,
+        admitted,
+        (
+            *honoring(case, placed, NODE_TAINTS_POLICY),
+            *honoring(case, placed, NODE_TAINTS_POLICY, NODE_AFFINITY_POLICY),
+        ),
+        field=NODE_TAINTS_POLICY,
+        brings=_brings,
+    )
+    lines = [f"{case.fit(admitted)}: {said}; {how}" for how in (remedy.words, remedy.words.removeprefix("set "))]
+    return TAINTED.finding(
+        placed,
+        "nodeTaintsPolicy",
+        remedy.fix,
+        summary=f"{case.fit(admitted)}: {said}",
+        remedy=remedy.words,
+        warning=short_enough(TAINTED.id, *lines) if remedy.words else "",
+        detail=(
+            f"{case.fit(admitted)}: {said} ({plural(barred.bit_count(), 'node')}), and"
+            f" maxSkew {tally.limit.max_skew} lets no other {noun(tally)} have more than {top};"
+            f" nodeTaintsPolicy Ignore counts nodes although the pods do not tolerate their taints{case.stay}"
+        ),
+        warns=admitted < case.wanted,
+        at_most=case.at_most,
+    )
+
+
+def _brings(case: TemplateUnderRule) -> bool:
+    """Whether something else is to be said of a case."""
+    return any(True for _ in case.ceilings()) or costs_pods(case)
+
+
+_MIN_DOMAINS = "minDomains"
+
+
+def asks_for_domains(_subject: Subject, hard: Sequence[Placed]) -> bool:
+    """Whether a hard constraint asks for several domains."""
+    return any(map(_is_asking, hard))
+
+
+def too_few_domains(case: TemplateUnderRule) -> Iterator[Finding]:
+    """What the rule says of each constraint of one template."""
+    if case.grows:
+        return
+    for tally, placed in zip(case.rooms, case.placed, strict=True):
+        if _is_asking(placed) and not injected_into(placed.template.template):
+            yield from _capped_by_domains(case, tally, placed)
+
+
+MIN_DOMAINS_UNREACHABLE = PlacementRule(
+    id="min-domains-unreachable",
+    title="minDomains is above the number of eligible domains, and caps the replicas",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    only_audits=True,
+    why=(
+        "With fewer domains than minDomains the minimum is 0, so that maxSkew is a cap on the pods of each domain: the "
+        "replicas above it stay Pending. No order of placing pods passes the number, if pods that run stay where they "
+        "are; where something else caps them too, fewer fit. A fix is named only if with it all pods find a place in "
+        "every order."
+    ),
+    of_template=too_few_domains,
+    concerns=asks_for_domains,
+)
+
+
+def _is_asking(placed: Placed) -> bool:
+    return 1 < (placed.constraint.min_domains or 1) < CAPPING_MIN_DOMAINS
+
+
+def _capped_by_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Finding]:
+    """A minimum of 0 for ever: no domain gets more matching pods than maxSkew."""
+    wanted, cap, admitted = placed.constraint.min_domains or 1, tally.limit.max_skew, tally.most
+    eligible = tally.column.domains(tally.domains.counting)
+    if not eligible or len(eligible) + _empty(case, tally) >= wanted or admitted is None or admitted >= case.wanted:
+        return
+    domain_count = len(eligible)
+    # If as few fit without it, something else is the limit, and minDomains is not to blame.
+    fewer = hard_with(case, _fewer(tally, placed))
+    most = constraint_rooms(fewer, case.candidates, case.places.problem)[tally.hard.index].most
+    if (most is not None and most <= admitted) or not case.has_room(admitted + 1):
+        return
+    domains, count = plural(domain_count, placed.noun), "counts" if domain_count == 1 else "count"
+    said = f"{case.fit(admitted)}: minDomains is {wanted} but {domains} {count}"
+    remedy = first_that_helps(
+        case, admitted, _fixes_of_domains(case, tally, placed), field=_MIN_DOMAINS, brings=costs_pods
+    )
+    yield MIN_DOMAINS_UNREACHABLE.finding(
+        placed,
+        remedy.field,
+        remedy.fix,
+        summary=f"{said}, with at most {plural(cap, 'pod')}{'' if domain_count == 1 else ' each'}",
+        remedy=remedy.words,
+        warning=f"{said}; {remedy.words}".removesuffix("; "),
+        detail=f"with fewer than minDomains {wanted} the minimum counts as 0, so that maxSkew {cap} is the most"
+        f" matching pods that one {placed.noun} may hold: {domains} may hold {cap * domain_count} in all{case.stay}",
+        at_most=case.at_most,
+    )
+
+
+def _empty(case: TemplateUnderRule, tally: ConstraintRoom) -> int:
+    """The domains that the configuration names and that have no eligible node."""
+    names, counting = case.subject.policy.domains.get(tally.column.key, ()), tally.domains.counting
+    return sum(not tally.column.with_value(name) & counting for name in names)
+
+
+def _fewer(tally: ConstraintRoom, placed: Placed) -> tuple[Change, ...]:
+    return (Change(placed.index, _MIN_DOMAINS, tally.column.domain_count(tally.domains.counting)),)
+
+
+def _fixes_of_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
+    """The changes to try, the smallest first."""
+    yield from fewer_domains(case, tally)
+    if tally.column.domain_count(tally.domains.counting) == 1:
+        yield Remedy(
+            _MIN_DOMAINS, "remove minDomains", Fix("remove minDomains"), hard_with(case, _fewer(tally, placed))
+        )
+    yield from loosened(case, placed)
+
+
+_MAX_ZONES_LISTED = 4  # zones whose nodes are listed; of more, the smallest and the largest number
+
+
+def over_zones_and_hosts(_subject: Subject, hard: Sequence[Placed]) -> bool:
+    """Whether there are hard constraints over zones and over hosts."""
+    return len(hard) > 1 and {ZONE, HOSTNAME} <= {each.constraint.topology_key for each in hard}
+
+
+def full_zones(case: TemplateUnderRule) -> Iterator[Finding]:
+    """What the rule says of one template."""
+    for zones, pair, admitted in case.ceilings():
+        yield _capped_by_zone(case, zones, pair, admitted)
+
+
+CEILING = PlacementRule(
+    id="zone-host-ceiling",
+    title="a zone and a host constraint together cap the replicas",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "The hosts of a small zone fill up to their maxSkew, and then hold the zone at its count: the other zones may "
+        "have maxSkew pods more, and hosts in them stay empty, so that no host anywhere may have another pod. It warns "
+        "where that caps the replicas. No order of placing pods passes the number, if pods that run stay where they "
+        "are; where something else caps them too, fewer fit."
+    ),
+    of_template=full_zones,
+    concerns=over_zones_and_hosts,
+)
+
+
+def _capped_by_zone(
+    case: TemplateUnderRule, zones: ConstraintRoom, placed: tuple[Placed, Placed], admitted: int
+) -> Finding:
+    zone, host = placed
+    of = f"{admitted} of {plural(case.wanted, 'pod')}" if admitted < case.wanted else plural(admitted, "pod")
+    said = f"{_sizes(zones)} at most {of}{case.run}"
+    tried = (*made_soft(case, host), *made_soft(case, zone), *made_soft(case, zone, host))
+    remedy = first_that_helps(case, admitted, tried, field=WHEN_UNSATISFIABLE, brings=costs_pods)
+    loose = zone if remedy.fix.edits and remedy.fix.edits[0].path.startswith(f"{zone.path}.") else host
+    return CEILING.finding(
+        loose,
+        WHEN_UNSATISFIABLE,
+        remedy.fix,
+        summary=said,
+        remedy=remedy.words,
+        detail=f"{said}: {zone.name} lets no zone get further than maxSkew {zone.constraint.max_skew} ahead of the"
+        f" emptiest zone, and {host.name} no node further than maxSkew {host.constraint.max_skew} ahead of the emptiest"
+        f" node{case.stay}",
+        key=f"{zone.key} {host.key}",
+        warns=admitted < case.wanted,
+        at_most=case.at_most,
+    )
+
+
+def _sizes(zones: ConstraintRoom) -> str:
+    """``zones of 1 and 4 nodes hold``."""
+    sizes = sorted((zones.open & zones.column.nodes(number)).bit_count() for number in zones.open_domains)
+    if sizes[0] == sizes[-1]:
+        many, each = len(sizes), plural(sizes[0], "node")
+        return f"the zone of {each} holds" if many == 1 else f"{many:,} zones of {each} hold"
+    if len(sizes) > _MAX_ZONES_LISTED:
+        return f"zones of {sizes[0]} to {plural(sizes[-1], 'node')} hold"
+    return f"zones of {', '.join(map(str, sizes[:-1]))} and {plural(sizes[-1], 'node')} hold"
