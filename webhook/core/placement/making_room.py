@@ -5,6 +5,7 @@ Each answer is tried by `always_fits`.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import combinations_with_replacement, product
 
 from msgspec import Struct
@@ -59,7 +60,7 @@ def preempted(batches: Sequence[PodBatch], index: ReadOnlyIndex, found: Simulati
     lower = index.pods.lower(min(each.problem.pod.pod_spec.priority or 0 for each in batches))
     if not lower:
         return None
-    roomy = with_room(index, {slot: _sum([request for _, request in pods]) for slot, pods in lower.items()})
+    roomy = with_room(index, {slot: _held(*(request for _, request in pods)) for slot, pods in lower.items()})
     able = [
         replace(each, problem=replace(each.problem, room=room_for(each.problem.request, roomy))) for each in batches
     ]
@@ -75,15 +76,11 @@ def preempted(batches: Sequence[PodBatch], index: ReadOnlyIndex, found: Simulati
     return sum(placed.victims(slot, pods) for slot, pods in placed.pods.items())
 
 
-def _held(request: PodRequest) -> Mapping[str, int]:
-    return {PODS: 1, **dict(request.amounts)}
-
-
-def _sum(requests: Sequence[PodRequest]) -> dict[str, int]:
-    total: dict[str, int] = {}
+def _held(*requests: PodRequest) -> Counter[str]:
+    """What these pods take of each resource."""
+    total = Counter({PODS: len(requests)})
     for request in requests:
-        for name, amount in _held(request).items():
-            total[name] = total.get(name, 0) + amount
+        total.update(dict(request.amounts))
     return total
 
 
@@ -97,10 +94,10 @@ class _Placed:
         self._state: State = of.game.start
         self.pods: dict[int, Pods] = {}
         self._free = {name: index.nodes.amounts(name)[0] for each in requests for name in each}
-        self._victims: dict[tuple[int, Pods], int] = {}
+        self.victims = cache(self._count_victims)
 
     def put(self, pod_class: int, slot: int) -> None:
-        """Place one pod of the pod class there."""
+        """Place one pod of the class there."""
         classes = self._of.game.classes
         number = next(number for number, of in enumerate(classes) if of.nodes >> slot & 1)
         held = self._at(slot)
@@ -132,25 +129,17 @@ class _Placed:
     def _at(self, slot: int) -> Pods:
         return self.pods.get(slot) or (0,) * len(self._requests)
 
-    def victims(self, slot: int, pods: Pods) -> int:
+    def _count_victims(self, slot: int, pods: Pods) -> int:
         """How many lower pods have to leave the node for these: all but those that can stay, beginning at the top."""
-        known = self._victims.get((slot, pods))
-        if known is None:
-            known = self._victims[slot, pods] = self._count(slot, pods)
-        return known
-
-    def _count(self, slot: int, pods: Pods) -> int:
-        needed: dict[str, int] = {}
+        needed = Counter[str]()
         for many, request in zip(pods, self._requests, strict=True):
-            for name, amount in request.items():
-                needed[name] = needed.get(name, 0) + many * amount
+            needed.update({name: many * amount for name, amount in request.items()})
         lower = [each for _, each in sorted(self._lower.get(slot, ()), key=lambda each: -each[0])]
-        gone = _sum(lower)
-        left = {name: self._free[name][slot] + gone.get(name, 0) - amount for name, amount in needed.items()}
-        victims = 0
+        gone, victims = _held(*lower), 0
+        left = {name: self._free[name][slot] + gone[name] - amount for name, amount in needed.items()}
         for held in map(_held, lower):
-            if all(amount >= held.get(name, 0) for name, amount in left.items()):
-                left = {name: amount - held.get(name, 0) for name, amount in left.items()}
+            if all(amount >= held[name] for name, amount in left.items()):
+                left = {name: amount - held[name] for name, amount in left.items()}
             else:
                 victims += 1
         return victims
