@@ -19,7 +19,7 @@ from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.placement.simulation import Outcome
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.scoring.node_scores import best_nodes, take_scoring
-from webhook.core.what_if.play import Outcomes, batches_of
+from webhook.core.what_if.play import Outcomes, batches_of, on_node
 
 _RUNS = 100
 # Nodes that are scored in all runs together, 10 µs each: so many that nobody waits for long.
@@ -77,7 +77,8 @@ def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chan
         node = best[0] if chance is None else chance.choice(best)
         left[number] -= 1
         placed.append(Likely(number, node, len(best)))
-        made.append(_on(batches[number].problem.pod, node, len(made)))
+        name = f"forecast/{len(made)}"  # that no other pod has
+        made.append(on_node(batches[number].problem.pod, node, name, name))
         index.change("ADDED", made[-1])
         tried = [*range(len(batches))]
     for each in made:
@@ -98,8 +99,3 @@ def _best(
             feasible &= ~(1 << slot)
     best = feasible if scoring is None else best_nodes(scoring, cycle, feasible)
     return tuple(problem.nodes.names[slot] for slot in node_sets.to_slots(best))
-
-
-def _on(like: Pod, node: str, number: int) -> Pod:
-    meta = replace(like.meta, name=f"forecast/{number}", uid=f"forecast/{number}")
-    return replace(like, metadata=meta, spec=replace(like.pod_spec, node_name=node))

@@ -227,7 +227,11 @@ def ending(
     before = before or explain_pod(problem_of(batch.problem.pod, within), index)
     moves = _moved(steps, owners, index)
     if workload.rollout is None:
-        made = [_made(*each, owners, uid) for uid, each in enumerate(zip(steps, moves, strict=True))]
+        batches = batches_of(of.workloads)
+        made = [
+            on_node(batches[step.batch].problem.pod, step.node, move.pod, f"simulated-{uid}")
+            for uid, (step, move) in enumerate(zip(steps, moves, strict=True))
+        ]
         after = _after(batch.problem.pod, made, index, within)
     else:
         after = _in_the_rollout(workload, steps, within)
@@ -242,11 +246,10 @@ def ending(
     )
 
 
-def _made(step: Step, move: Moved, owners: _Owners, uid: int) -> Pod:
-    workload, own = owners[step.batch]
-    like = workload.batches[own].problem.pod
-    meta = replace(like.meta, name=move.pod, uid=f"simulated-{uid}")
-    return replace(like, metadata=meta, spec=replace(like.pod_spec, node_name=step.node))
+def on_node(like: Pod, node: str, name: str, uid: str) -> Pod:
+    """The pod on a node, under this name."""
+    meta = replace(like.meta, name=name, uid=uid)
+    return replace(like, metadata=meta, spec=replace(like.pod_spec, node_name=node))
 
 
 def _after(pod: Pod, made: Sequence[Pod], index: ClusterIndex, within: Context) -> Explanation:
