@@ -246,7 +246,7 @@ class Reflector:
         if self._seen is not self._known:
             for meta in (*map(meta_of, page.values), *(meta for meta, _ in unread)):
                 self._seen.setdefault(meta.namespace, {})[meta.name] = meta.uid
-        self._heard()
+        self._contact = self._pace.now()
         if self._paging.turn_to(page.more):
             return
         if not page.version:
@@ -316,7 +316,7 @@ class Reflector:
             self._take(changes, tuple(unread.values()))
             self._events += len(changes)
             self._version = version
-            self._heard()
+            self._contact = self._pace.now()
 
     # -- what is known
 
@@ -366,9 +366,6 @@ class Reflector:
 
     # -- how it stands
 
-    def _heard(self) -> None:
-        self._contact = self._pace.now()
-
     def _well(self) -> None:
         if self._fault:
             _log.info("the watch goes on", extra={"fields": self._fields()})
@@ -377,24 +374,19 @@ class Reflector:
         self._synced, self._tried, self._off, self._fault = True, True, False, ""
 
     def _refused(self, refusal: RefusedError, renewals: int) -> float:
-        status = refusal.status
         if self._paging.is_outdated(refusal):
             self._begin_anew()
-            return max(self._failed(str(refusal)), min(refusal.retry_after, self._timing.longest_asked))
-        if status == 401:
-            return self._renewed(refusal, renewals)
-        if status == 403:
+        elif refusal.status == 401:
+            try:
+                self._server.renew(renewals)
+            except ClusterError as error:
+                return self._failed(str(error))
+            return self._failed(str(refusal))
+        elif refusal.status == 403:
             return self._without(refusal, f"{refusal}; grant list and watch of {self._paging.title}")
-        if status == 404:
+        elif refusal.status == 404:
             return self._missing(refusal)
         return max(self._failed(str(refusal)), min(refusal.retry_after, self._timing.longest_asked))
-
-    def _renewed(self, refusal: RefusedError, renewals: int) -> float:
-        try:
-            self._server.renew(renewals)
-        except ClusterError as error:
-            return self._failed(str(error))
-        return self._failed(str(refusal))
 
     def _missing(self, refusal: RefusedError) -> float:
         """The kind does not exist, or not in this version. If in none, it has no objects."""
@@ -406,7 +398,7 @@ class Reflector:
             self._reconcile()
         if self._resource.extension:
             self._on_listed()
-            self._heard()  # that there is none
+            self._contact = self._pace.now()  # that there is none
             self._off, self._tried, self._fault = True, True, ""
             return self._timing.off
         return self._without(refusal, str(refusal))
