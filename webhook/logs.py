@@ -2,7 +2,7 @@
 
 What comes from outside (names, users, messages of a peer) can neither break a line, nor colour a terminal, nor fill
 a disk: control characters and everything that is not ASCII are escaped, and no text is longer than 256 characters.
-Nobody waits for whoever reads the lines: a thread writes them, and what it cannot keep up with is dropped and counted.
+A slow reader of the lines holds up nothing: a thread writes them, and drops and counts those it cannot write in time.
 """
 
 import contextlib
@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
-# Characters. Every name in Kubernetes fits (253), and whoever sends longer texts does not fill the log.
+# Characters. Every name in Kubernetes fits (253), and longer texts do not fill the log.
 LONGEST_TEXT = 256
 LEVELS = ("debug", "info", "warning", "error")
-# Lines that wait for whoever writes them; the pipe itself buffers about 200 more. At most a few MiB.
+# Lines that wait for the thread; the pipe itself buffers about 200 more. At most a few MiB.
 _LINES_WAITING = 1024
 _FLUSH_SECONDS = 1.0  # at the end, for a reader that has stopped reading: the process must end all the same
 _DELETE = "\x7f"  # the one control character that JSON leaves as it is
@@ -39,14 +39,14 @@ def configure(level: str, stream: TextIO) -> "LineWriter":
 
 
 def dropped_lines() -> int:
-    """How many lines of this process nobody will read."""
+    """How many lines of this process were dropped."""
     return sum(each.dropped for each in logging.getLogger().handlers if isinstance(each, LineWriter))
 
 
 class LineWriter(logging.Handler):
-    """Has a thread write the lines, so that a standard error that nobody reads stops nothing but the log.
+    """Has a thread write the lines, so that an unread standard error stops nothing but the log.
 
-    A pipe cannot be made non-blocking instead: whoever shares it, a terminal say, would be changed as well.
+    A pipe cannot be made non-blocking instead: that would also change the terminal, or other processes that share it.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -85,15 +85,15 @@ class LineWriter(logging.Handler):
             written.wait(_FLUSH_SECONDS)
 
     def _run(self, waiting: "queue.SimpleQueue[str | threading.Event]") -> None:
-        told = 0
+        reported = 0
         while True:
             line = waiting.get()
             if isinstance(line, threading.Event):
                 line.set()
                 continue
             with contextlib.suppress(OSError, ValueError):  # the stream was closed, the disk is full
-                if self.dropped > told:
-                    lost, told = self.dropped - told, self.dropped
+                if self.dropped > reported:
+                    lost, reported = self.dropped - reported, self.dropped
                     self._write(self._dropped_line(lost))
                 self._write(line)
 
@@ -103,7 +103,7 @@ class LineWriter(logging.Handler):
 
 
 def _unbuffered(stream: TextIO) -> Callable[[str], object]:
-    """How to write there, past the stream's buffer: who ends while a thread holds its lock is aborted by Python."""
+    """How to write past the stream's buffer: Python aborts a process that ends while a thread holds its lock."""
     try:
         descriptor = stream.fileno()
     except OSError:  # no file: text in memory
@@ -158,6 +158,6 @@ def _value(value: object) -> object:
     if isinstance(value, str):
         return bounded(value)
     if isinstance(value, list | tuple):
-        # Nobody reads longer lists in a line, and whoever sends an object must not fill the log.
+        # Longer lists in a line are unreadable, and objects of users must not fill the log.
         return [_value(each) for each in value[:16]]
     return value if isinstance(value, bool | int | float | None) else bounded(repr(value))

@@ -208,7 +208,7 @@ class ApiServer:
         )
 
     def apply(self, path: str, document: Mapping[str, Any]) -> Answer:
-        """Make the object what the document says, by server-side apply, whoever made it."""
+        """Make the object what the document says, by server-side apply, also if another client made it."""
         query = f"fieldManager={FIELD_MANAGER}&force=true"
         return self.ask("PATCH", f"{path}?{query}", document, media="application/apply-patch+yaml")
 

@@ -32,7 +32,7 @@ from webhook.core.text import one_line
 from webhook.core.workloads.kinds import group_kind
 
 _VERSION_SECONDS = 600.0  # how often the API server's release is requested, to notice an upgrade
-_LOOK_SECONDS = 0.2  # until it is looked again whether all is listed; only `gc.freeze` waits for that
+_LOOK_SECONDS = 0.2  # between two checks whether all is listed; only `gc.freeze` waits for that
 _STOP_SECONDS = 2.0  # for a thread to end; one that hangs in a read is a daemon, and ends with the process
 # After this many objects of the first lists, they are hidden from the garbage collector: they stay, and its repeated
 # walks would take half of the time.
@@ -59,7 +59,7 @@ class LoopWriter:
         done = Future[None]()
         try:
             self._loop.call_soon_threadsafe(self._begin, iter(steps), done)
-        except RuntimeError:  # the loop has ended, and nobody asks the index any more
+        except RuntimeError:  # the loop has ended, and no review reads the index any more
             return
         done.result()
 
@@ -78,7 +78,7 @@ class LoopWriter:
                     if time.perf_counter() > until:
                         self._loop.call_soon(self._turn)
                         return
-            except Exception as error:  # noqa: BLE001 whoever waits has the boundary that logs it
+            except Exception as error:  # noqa: BLE001 the waiting thread has the boundary that logs it
                 done.set_exception(error)
             else:
                 done.set_result(None)
@@ -136,7 +136,7 @@ class Feed:
         self.version: KubernetesVersion | None = None
         self._follows_version = as_version is None
         self._on_changes = on_changes
-        self._unsupported = ""  # the release that the log has told of
+        self._unsupported = ""  # the release that was logged
         self._version_asked = threading.Event()
         self._server = server
         self._pace = Pace()

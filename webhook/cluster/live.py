@@ -79,7 +79,7 @@ def read_kinds(
             listing = list_objects(live.server, resource, keep, progress=count, pause=pause)
         except ClusterError as error:
             raise unreachable(live.source, error) from error
-        # That nobody installed an extension is told to whoever asks, and permits nothing.
+        # A missing extension is no permission: the server says so to every client.
         said = bool(listing.values) if resource.extension else not listing.refused
         allowed, refused = allowed or said, refused or listing.detail
         yield listing

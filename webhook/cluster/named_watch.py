@@ -41,6 +41,6 @@ def _follow(server: ApiServer, collection: str, name: str, changed: Callable[[],
                     changed()
                     wait = _FIRST_WAIT_SECONDS
         except ClusterError:
-            pass  # whoever reads the object sees the same fault, and reports it
+            pass  # the reader of the object sees the same fault, and reports it
         pause.wait(wait)
         wait = min(2 * wait, _LONGEST_WAIT_SECONDS)

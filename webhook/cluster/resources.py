@@ -34,7 +34,7 @@ class Resource(Struct, frozen=True, kw_only=True):
         name: The API's plural, also in metrics and messages; empty if the API server has to be asked.
         api_versions: Tried in order.
         required: Whether answers need the kind.
-        extension: Where nobody installed it, it has no objects, and nothing is missing.
+        extension: If it is not installed, it has no objects, and nothing is missing.
     """
 
     kind: str

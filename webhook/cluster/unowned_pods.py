@@ -1,7 +1,6 @@
-"""The pods that no workload of Kubernetes' own kinds stands for: those without a controller, and operators' own.
+"""Pods without a workload of a built-in kind: those without a controller, and those of operators.
 
-All other pods are looked at in their workload. These are known by their names alone, and each is fetched when the scan
-looks at it.
+The scan examines all other pods in their workload. It fetches each of these by its name.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ class UnownedPod(NamedTuple):
 
 
 class UnownedPods:
-    """See the module; whoever calls holds the feed's lock."""
+    """The unowned pods of the cluster. Callers hold the feed's lock."""
 
     def __init__(self) -> None:
         self._pods: dict[tuple[str, str], OwnerReference | None] = {}

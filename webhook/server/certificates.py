@@ -125,7 +125,7 @@ def _context(client_ca: Path | None) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    # Without this OpenSSL would ask for the password of an encrypted key on the terminal, and wait.
+    # Otherwise OpenSSL waits at the terminal for the password of an encrypted key.
     return ""
 
 

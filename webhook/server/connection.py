@@ -29,7 +29,7 @@ from webhook.server.state import State
 FIRST_REQUEST_SECONDS = 10.0
 # Twice what any caller waits for an answer.
 STUCK_SECONDS = 60.0
-# Answers are a few KiB: whoever has not taken 64 of them by then reads none.
+# Answers are a few KiB. A peer that has not read 64 KiB by then reads none.
 UNREAD_SECONDS = 5.0
 # kube-apiserver's heads have some 500 bytes, with a token to authenticate itself a few thousand.
 _HEAD_BYTES = 32 * 1024
@@ -45,16 +45,16 @@ _CLOSE = (b"connection", b"close")
 _log = logging.getLogger(__name__)
 
 
-# Of the systems that have no such event, only a connection that is shut in both directions is told.
+# Systems without this event only report a connection that is shut in both directions.
 _HALF_CLOSED: int = getattr(select, "POLLRDHUP", 0)
 _polling = select.poll()
 
 
 def has_left(peer: socket.socket) -> bool:
-    """Whether nobody waits for an answer any more: the other side has shut the connection, whatever it sent before.
+    """Whether the peer has shut the connection, so that no caller waits for the answer. Takes one microsecond.
 
-    A caller gives up after its timeout. Where the loop is behind, to greet and answer those who have left would keep it
-    behind: whoever comes next waits as long, leaves too, and comes back with another handshake. Takes one microsecond.
+    A caller gives up after its timeout. A loop that is behind would stay behind if it answered such callers: the next
+    ones wait as long, leave too, and return with another handshake.
     """
     _polling.register(peer, _HALF_CLOSED)
     try:
@@ -113,7 +113,7 @@ class Connection(asyncio.Protocol):
         """Begin to read, as much as is needed to have the next record whole."""
         made: Any = transport
         if self._ended:
-            # uvloop tells of a connection whose greeting was cancelled just before, and never of its end.
+            # uvloop reports a connection whose greeting was cancelled just before, and never reports its end.
             made.abort()
             return
         self.transport = made
@@ -128,7 +128,7 @@ class Connection(asyncio.Protocol):
         self.resume_writing()
         self.transport = self.greeting = self.peer = self._parser = None
         if self._exchange is not None:
-            # Its body is not counted any more, and nobody waits for the answer.
+            # The table no longer counts its body, and no caller waits for the answer.
             self._exchange.cancel()
 
     def pause_writing(self) -> None:
@@ -165,7 +165,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a whole request is being answered, to somebody who reads answers."""
+        """Whether a whole request is being answered, and the peer reads answers."""
         return self._exchange is not None and self._exchange.complete and not self._closed and self._unread is None
 
     def overdue(self, now: float) -> bool:

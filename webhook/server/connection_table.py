@@ -22,12 +22,12 @@ from typing import Literal, Protocol
 # With the largest body allowed, four of them. A body costs up to three times its size while it arrives and is read:
 # twice as many took replicas past their limit that had been attacked otherwise before (docs/reliability.md).
 MAX_HELD_BYTES = 32 * 1024 * 1024
-# Bodies up to this size may take a quarter more, so that no long ones, of whomever, keep them out.
+# Bodies up to this size may take a quarter more, so that long bodies of any source leave room for them.
 SHORT_BODY_BYTES = 256 * 1024
 # Sources whose connections have ended, and that are no strangers when they come back.
 _REMEMBERED = 1024
 _CONNECTION_BYTES = 24 * 1024  # measured: what 2,000 at once took stays with the C library, 45 to 50 MiB
-_LOG_SECONDS = 10.0  # between two lines about it: whoever opens thousands of connections does not fill the log
+_LOG_SECONDS = 10.0  # between two log lines, however many connections arrive
 
 Reason = Literal["made-room", "over-share", "refused", "body-bytes", "late", "left"]
 
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class Member(Protocol):
-    """What the table asks of a connection. Shape: ``source`` is as `source_of` has it."""
+    """What the table needs of a connection. ``source`` comes from `source_of`."""
 
     source: str
     held_bytes: int
@@ -110,7 +110,7 @@ class ConnectionTable:
         return iter([each for source in self._sources.values() for each in source])
 
     def admit(self, connection: Member) -> bool:
-        """Take the connection in, in place of another if need be; false if nobody can make room."""
+        """Accept the connection, in place of another if need be; false if no other can make room."""
         name = connection.source
         source = self._sources.get(name)
         if source is None:
@@ -234,7 +234,7 @@ class ConnectionTable:
         """Whose connections give way to the newcomer's: mostly the first's; the others where all of its are busy."""
         strangers = self._strangers + (not newcomer.proven)
         proven = strangers <= self._limit // 8
-        # Three, in case all connections of the largest are busy; a longer search would be work for whoever floods us.
+        # Three, in case all connections of the largest are busy. A longer search would help an attacker.
         return nlargest(3, (each for each in self._sources.values() if each.proven is proven), key=len)
 
     def _heaviest(self, mine: _Source, size: int) -> _Source | None:
@@ -243,7 +243,7 @@ class ConnectionTable:
         proven = strangers <= self._budget // 8
         group = (each for each in self._sources.values() if each.proven is proven)
         heaviest = max(group, key=lambda each: each.held_bytes, default=mine)
-        # A stranger gives way to a known caller whatever it holds; among equals only whoever would still hold more.
+        # A stranger always gives way to a known caller. Among equals, only a source that would still hold more does.
         weaker = mine.proven and not heaviest.proven
         if heaviest is mine or not (weaker or heaviest.held_bytes > mine.held_bytes + size):
             return None

@@ -1,6 +1,6 @@
 """Accepting connections: one at a time, so that the table knows each by its address before a handshake is paid for.
 
-The event loop's own server asks for a protocol before it knows who calls, and counts nobody who is still greeting.
+The event loop's own server makes a protocol before it knows the address, and counts no unfinished handshake.
 """
 
 import asyncio

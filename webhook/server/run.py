@@ -144,7 +144,7 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         # gunicorn closes the descriptor that it is given and keeps a copy. It is given the plain port, since it would
-        # have the other one listen at once, and who connects would wait for a certificate that is not there yet.
+        # have the other one listen at once, and callers would wait for a certificate that is not there yet.
         self._bind = f"fd://{plan.health.detach()}"
         super().__init__()
 

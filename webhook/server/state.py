@@ -169,7 +169,7 @@ async def follow_version(state: State, feed: Feed) -> None:
 
 
 async def follow_certificates(state: State, tls: RotatingTls) -> None:
-    """Look at the files even if nobody connects, and publish what is served."""
+    """Check the files even without connections, and publish what is served."""
     counted = 0
     while True:
         tls.refresh()

@@ -36,7 +36,7 @@ from webhook.server.run import BACKLOG
 from webhook.server.state import State, follow_certificates, follow_configuration, follow_version, take_configuration
 from webhook.server.wsgi_bridge import bridge
 
-# Probes and a few scrapers; each source gets in, whoever holds the rest.
+# Probes and a few scrapers. Each new source gets in, whatever others hold.
 HEALTH_CONNECTIONS = 100
 _HEALTH_BODY_BYTES = 1024 * 1024  # of all connections; probes and scrapers send none
 _BODY_BYTES = 64 * 1024  # of one for Flask; none of its routes needs one
@@ -51,7 +51,7 @@ _TURN_SECONDS = 0.001
 # So many new values until the collector looks through them. By default 700: it ran within many reviews, for 5 % of the
 # time, and what ends leaves it nothing to find.
 COLLECT_AFTER = 10_000
-# Below, nobody misses what the C library keeps.
+# The C library may keep less than this.
 _MUCH_BYTES = 8 * 1024 * 1024
 
 _log = logging.getLogger(__name__)

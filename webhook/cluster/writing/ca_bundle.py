@@ -2,7 +2,7 @@
 
 The API server takes anything for a caBundle, and would then go on without us in silence: what is written is parsed
 first, and what stands there is compared as certificates. Under failurePolicy Fail the chart renders the rules as an
-annotation instead of a field, so that a configuration refuses nothing before the API server can verify who answers.
+annotation instead of a field, so that a configuration refuses nothing before the API server can verify us.
 
 Both fields are left without an owner in managedFields. An upgrade, a rollback or a GitOps tool that does not render
 them leaves them alone, and one that does render them meets no conflict.
@@ -35,7 +35,7 @@ class Completed(Struct, frozen=True, kw_only=True):
         written: The kinds that were written; empty says that all were complete.
         absent: The kinds without such a configuration. A release may have only one, or have switched both off.
         bare: The kinds that lack a caBundle, which somebody else fills in.
-        inert: The kinds that have no rules yet, since nobody could answer.
+        inert: The kinds that have no rules yet, since no replica could answer.
     """
 
     written: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 The chart renders it empty and the controller fills it by an update, so that no role may create Secrets. Its times are
 judged by the API server's clock, since that one verifies what the CA signs: a clock that is wrong on some node neither
-ends a CA nor makes one that nobody accepts.
+ends a CA nor makes one that no client accepts.
 
 Source: cert-manager pkg/server/tls/authority/authority.go.
 """

@@ -1,7 +1,6 @@
-"""Events of ours, for ``kubectl describe`` and whoever collects events.
+"""Our events, for ``kubectl describe`` and collectors of events.
 
-An event has a name that follows of what it says and of whom, so that the API server itself keeps one from being told
-twice, whichever replica tells it.
+The name of an event follows from its text and its object. So the API server refuses a second one of any replica.
 
 Source: events.k8s.io/v1 Event; kube-apiserver --event-ttl, after which an event is gone (1 h by default).
 """
@@ -17,7 +16,7 @@ _EXISTS = 409
 
 
 def create_event(server: ApiServer, event: Mapping[str, Any]) -> bool:
-    """Create the event; returns False if it was told before."""
+    """Create the event; returns False if it exists."""
     answer = server.ask("POST", _path(event), event)
     if answer.status == _EXISTS:
         return False

@@ -23,7 +23,7 @@ _GONE = 404
 
 
 def read_status_of(server: ApiServer, of: SpreadGroup) -> object | None:
-    """The status as it stands, empty where nobody has written one; None where the group is gone."""
+    """The present status, empty if it was never written; None if the group is gone."""
     answer = server.ask("GET", _path(of))
     if answer.status == _GONE or (answer.content.get("metadata") or {}).get("uid", of.meta.uid) != of.meta.uid:
         return None

@@ -22,7 +22,7 @@ from webhook.logs import bounded
 LEASE_SECONDS = 15
 RENEW_DEADLINE_SECONDS = 10.0
 RETRY_SECONDS = 2.0
-_JITTER = 1.2  # of who waits for it, so that several do not ask at once
+_JITTER = 1.2  # of waiting replicas, so that several do not ask at once
 _CONFLICT = 409
 _RELEASES = 3  # attempts; another one takes over 15 s later in any case
 
@@ -67,7 +67,7 @@ class Elector:
                 _log.info(
                     "leading" if self.leading else "not leading any more", extra={"fields": {"lease": self._title}}
                 )
-            # As in client-go: whoever waits is late by up to 1.2 times the period, whoever holds it is not.
+            # As in client-go: a waiting replica is late by up to 1.2 times the period, the holder is not.
             late = 0.0 if self.leading else random.uniform(0.0, _JITTER)  # noqa: S311 spreads load, keeps no secret
             stop.wait(RETRY_SECONDS * (1 + late))
         self.release()
@@ -80,7 +80,7 @@ class Elector:
             self._failed(str(error))
 
     def release(self) -> None:
-        """Give it back, so that nobody waits for its end. Never raises."""
+        """Give it back, so that no replica waits for its end. Never raises."""
         for _ in range(_RELEASES if self._renewed_at is not None else 0):
             try:
                 lease = self._read()
@@ -119,7 +119,7 @@ class Elector:
         status = self._write(lease, wanted)
         if status == 200:
             self._observed, self._observed_at, self.holder = wanted, now, self._identity
-            # From before the request: nobody else counts from later than when it was written.
+            # From before the request: no other replica counts from later than when it was written.
             self._renewed_at, self.fault = now, ""
         elif status != _CONFLICT:
             self._failed(f"{self._title} cannot be written: {status}")

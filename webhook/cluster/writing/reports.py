@@ -1,7 +1,7 @@
 """Our reports in the cluster: whether there is an API for them, which ones are there, and how one is put or taken away.
 
-A report is put by server-side apply, so that it does not matter whether it is there, or who made it. Whatever carries
-our label is ours: what nobody wants any more is taken away by name.
+Server-side apply writes a report, whether or not it exists, and whichever client made it. A report with our label is
+ours: one that is not wanted any more is deleted by name.
 
 Source: openreports/reports-api v0.2.1 config/crd; kyverno v1.19.1 config/crds/policyreport.
 """
@@ -86,10 +86,10 @@ def is_of_one_object(refusal: RefusedError) -> bool:
 
     Source: apiserver pkg/endpoints/handlers/responsewriters/errors.go ``forbiddenMessage``.
     """
-    told = str(refusal)
+    text = str(refusal)
     if refusal.status in _NOT_ADMITTED:
-        return not any(words in told for words in _NO_PERMISSION)
-    return refusal.status in _OF_ONE_OBJECT or _NO_NAMESPACE in told or _FULL in told
+        return not any(words in text for words in _NO_PERMISSION)
+    return refusal.status in _OF_ONE_OBJECT or _NO_NAMESPACE in text or _FULL in text
 
 
 def _decoded(raw: Raw) -> Mapping[str, Any]:
