@@ -103,7 +103,8 @@ def in_words(changes: Changes, constraints: Sequence[SpreadConstraint]) -> str:
     parts: dict[str, list[str]] = {}
     for change in changes:
         name = constraint_name(constraints[change.index].topology_key or "", change.index)
-        parts.setdefault(_verb(change, constraints, name), []).append(name)
+        text = field_text(change.field, change.value, constraints[change.index]) if change.field else f"remove {name}"
+        parts.setdefault(text, []).append(name)
     if sum(each.hard for each in constraints) == 1:
         return together([*parts])
     by_names: dict[tuple[str, ...], list[str]] = {}
@@ -112,10 +113,6 @@ def in_words(changes: Changes, constraints: Sequence[SpreadConstraint]) -> str:
     return together(
         f"{together(texts)}{f' in {together(names)}' if names else ''}" for names, texts in by_names.items()
     )
-
-
-def _verb(change: Change, constraints: Sequence[SpreadConstraint], name: str) -> str:
-    return field_text(change.field, change.value, constraints[change.index]) if change.field else f"remove {name}"
 
 
 def trade_off(change: Change, constraints: Sequence[SpreadConstraint]) -> str:

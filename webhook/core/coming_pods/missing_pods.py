@@ -95,8 +95,10 @@ def in_a_rollout(source: PodSource, replicas: int, within: Context) -> ToCome:
     if not workload.traits.surges:
         kept = "its controller replaces no pod that runs"
         return ToCome(index=index, unknown=kept if workload.built_in else _UNKNOWN_STEPS)
-    if workload.recreates and _stay_for_ever(source.namespace, own, index):
-        return ToCome(index=index, unknown="when its pods on unreachable nodes go, for which Recreate waits")
+    if workload.recreates:
+        lost = unreachable_nodes(index.nodes.view())  # where no pod is ever gone
+        if any(lost >> slot & 1 for slot in index.pods.count(source.namespace, own, leaving=True)):
+            return ToCome(index=index, unknown="when its pods on unreachable nodes go, for which Recreate waits")
     new = coming_pod(replace(source, applied=False), within).pod
     running = index.pods.count(source.namespace, own)
     below = within.beside(without_pods(index, new, own, running))
@@ -116,12 +118,6 @@ def _terminated(source: PodSource, within: Context) -> Context:
     if not source.workload.traits.ordered or source.own is None:
         return within
     return within.beside(terminated(within.cluster, source.namespace, source.own))
-
-
-def _stay_for_ever(namespace: str, own: Selector, index: ReadOnlyIndex) -> bool:
-    """Whether some of the workload's pods are on nodes that cannot be reached, where no pod is ever gone."""
-    lost = unreachable_nodes(index.nodes.view())
-    return any(lost >> slot & 1 for slot in index.pods.count(namespace, own, leaving=True))
 
 
 def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> ToCome:

@@ -83,7 +83,9 @@ ALL_IN_ONE = Rule(
 
 def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     template, view = subject.workload.templates[0], index.nodes.view()
-    affine, ground = _wanted_together(template), UsableNodes(subject, template)
+    ground = UsableNodes(subject, template)
+    affine = {term.topology_key for term in template.template.pod_spec.pod_affinity.terms}
+    affine |= {ZONE} if HOSTNAME in affine else set()  # one node is in one zone
     pods = sum(counts.values())
     # The node first: all on one node is worse than all in one zone, and includes it.
     for key in (HOSTNAME, ZONE):
@@ -162,12 +164,6 @@ def _one_domain(column: Column, counts: Counts) -> str | None:
             return None
         first = number
     return column.values[first]
-
-
-def _wanted_together(template: Template) -> frozenset[str]:
-    """The topology keys over which pod affinity asks for one place; on one node is in one zone too."""
-    keys = {term.topology_key for term in template.template.pod_spec.pod_affinity.terms}
-    return frozenset(keys | ({ZONE} if HOSTNAME in keys else set()))
 
 
 def _help(template: Template, away: Away, own: Selector, subject: Subject, anew: Problem) -> Help | None:

@@ -120,7 +120,10 @@ def _in_file(subject: Subject, index: ReadOnlyIndex) -> Iterator[Finding]:
             for owner in counted_workloads(workload, selector, index)
             if _is_without_pods(owner, subject)
             and not any(is_member(owner, group) for group in groups)
-            and (_have_one_selector(owner, workload) or _shares_foreign_pods(owner, selector, own))
+            and (
+                _have_one_selector(owner, workload)
+                or any(selector.matches(each.labels) and not own.matches(each.labels) for each in owner.templates or ())
+            )
         ]
         if others and not late:
             yield _finding_in_file(alike, workload, sorted(others, key=lambda owner: owner.meta.name))
@@ -137,10 +140,6 @@ def _is_without_pods(owner: Owner, subject: Subject) -> bool:
 
 def _have_one_selector(owner: Owner, workload: Workload) -> bool:
     return owner.selector is not None and owner.selector == workload.selector
-
-
-def _shares_foreign_pods(owner: Owner, selector: Selector, own: Selector) -> bool:
-    return any(selector.matches(each.labels) and not own.matches(each.labels) for each in owner.templates or ())
 
 
 def _finding_in_file(alike: list[Placed], workload: Workload, others: list[Owner]) -> Finding:

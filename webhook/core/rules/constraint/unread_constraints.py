@@ -345,8 +345,9 @@ def _entry(of: Written, place: UnreadKey) -> Mapping[str, str]:
         template = _at(of.value, above)
         has_metadata = isinstance(template, Mapping) and "metadata" in template
         is_template = has_metadata or "containers" in place.around or above[-1].lower().endswith("template")
-    path = _configurable(above if is_template else place.steps)
-    if not path or not _TYPE.fullmatch(of.kind):
+    steps = above if is_template else place.steps
+    path = "".join("[*]" if step.startswith("[") else f".{step}" for step in steps).removeprefix(".")
+    if not _PATH.fullmatch(path) or not _TYPE.fullmatch(of.kind):
         return {}
     entry = {**kind, _PATHS[0] if is_template else _PATHS[1]: path}
     last = max((number for number, step in enumerate(place.steps) if step.startswith("[")), default=-1)
@@ -365,12 +366,6 @@ def _at(value: object, steps: _Steps) -> object:
         members = value if isinstance(value, Mapping) else {}
         value = value[int(step[1:-1])] if isinstance(value, list) else members[step]
     return value
-
-
-def _configurable(steps: _Steps) -> str:
-    """Steps as the configuration writes them; empty where one of them has no such name."""
-    path = "".join("[*]" if step.startswith("[") else f".{step}" for step in steps).removeprefix(".")
-    return path if _PATH.fullmatch(path) else ""
 
 
 def _shown(text: str) -> str:
