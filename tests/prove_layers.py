@@ -55,10 +55,6 @@ BREAKS = {
     ),
     "inside explanations": ("webhook/cli/commands/version.py", "import webhook.core.explain.counted_pods"),
     "inside the rules": ("webhook/cli/commands/version.py", "import webhook.core.rules.frame.counted_workloads"),
-    "inside the rules about constraints": (
-        "webhook/cli/commands/version.py",
-        "import webhook.core.rules.constraint.frame.field_names",
-    ),
     "inside the rules about places": (
         "webhook/cli/commands/version.py",
         "import webhook.core.rules.placement.frame.remedies",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import are_plainly_right, validate_constraints
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.constraint.frame.api_errors import (
+from webhook.core.rules.frame.api_errors import (
     UNREAD_TEMPLATE,
     Broken,
     broken_at,

@@ -9,7 +9,8 @@ from itertools import groupby
 
 from webhook.core.json_edits import Edit, value_at
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.constraint.frame.field_names import (
+from webhook.core.rules.frame.as_written import Written
+from webhook.core.rules.frame.field_names import (
     CONSTRAINT_FIELDS,
     REQUIREMENT_FIELDS,
     SELECTOR_FIELDS,
@@ -17,7 +18,6 @@ from webhook.core.rules.constraint.frame.field_names import (
     meant,
     meant_with,
 )
-from webhook.core.rules.frame.as_written import Written
 from webhook.core.rules.frame.fixes import Fix
 from webhook.core.rules.frame.rule import Finding, Rule, Severity
 from webhook.core.text import together

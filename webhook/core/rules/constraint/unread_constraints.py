@@ -13,8 +13,8 @@ from msgspec import Struct
 from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit, written_path
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.constraint.frame.field_names import meant
 from webhook.core.rules.frame.as_written import Written
+from webhook.core.rules.frame.field_names import meant
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.text import nearest, one_line, quoted, with_article
 from webhook.core.workloads.custom_kinds import (

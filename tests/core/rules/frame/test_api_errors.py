@@ -14,7 +14,7 @@ from webhook.core.apiserver import field_errors, validation
 from webhook.core.apiserver.field_errors import ErrorType, FieldError
 from webhook.core.context import Context
 from webhook.core.json_edits import applied
-from webhook.core.rules.constraint.frame.api_errors import broken_at, fix_of
+from webhook.core.rules.frame.api_errors import broken_at, fix_of
 from webhook.core.rules.frame.fixes import Fix
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.rule_set import API_RULES, BY_ID

@@ -1,1 +1,0 @@
-"""What rules about constraints share: kube-apiserver's errors with their fixes, and the names of fields."""
