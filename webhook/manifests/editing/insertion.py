@@ -39,15 +39,21 @@ class TextEdit(Struct, frozen=True):
 
 
 class Text(Struct, frozen=True):
-    """The text of a manifest's document, with its tree; ``start`` is its position in the file, in bytes.
+    """The text of a manifest's document.
 
-    Shape: positions in ``text`` are in characters; ``mark`` is a byte order mark before it.
+    Attributes:
+        text: Its characters, which all positions here count.
+        root: Its tree.
+        json: Whether it is JSON.
+        start: Where it begins in the file, in bytes.
+        mark: A byte order mark before it.
     """
 
     text: str
     root: ValuePosition
+    json: bool
     start: int
-    mark: str = ""
+    mark: str
 
     def edit(self, first: int, last: int, added: str) -> TextEdit:
         """The edit of the file that replaces these characters."""
@@ -59,7 +65,7 @@ def text_of(data: bytes, manifest: Manifest) -> Text:
     """The text of a manifest's document.
 
     Shape: ``data`` is the file that the manifest was read from.
-    Errors: RefusedError.
+    Errors: UneditableError.
     """
     document = manifest.document
     start = _line_starts(data)[document.line - 1] + document.column
@@ -72,18 +78,20 @@ def text_of(data: bytes, manifest: Manifest) -> Text:
     decoded = document.text.decode()
     text = decoded.removeprefix(_BYTE_ORDER_MARK)
     mark = decoded[: len(decoded) - len(text)]
-    return Text(text, _tree(text, is_json=document.json), start, mark)
+    return Text(text, _tree(text, is_json=document.json), document.json, start, mark)
 
 
 def insertion(data: bytes, manifest: Manifest, path: str, constraints: Sequence[Mapping[str, object]]) -> TextEdit:
     """The edit that adds these constraints to a pod spec.
 
     Shape: ``path`` leads to the pod spec of the object.
-    Errors: RefusedError.
+    Errors: UneditableError.
     """
     text = text_of(data, manifest)
-    place = _in_json if manifest.document.json else _in_block_style
-    return text.edit(*place(text.text, manifest.prefix + path, constraints))
+    key, spec = _spec(text.text, text.root, manifest.prefix + path)
+    if text.json:
+        return text.edit(*_in_json(text.text, spec, constraints))
+    return text.edit(*_in_block_style(text.text, key, spec, constraints))
 
 
 @lru_cache(maxsize=1)
@@ -97,9 +105,10 @@ def _tree(text: str, *, is_json: bool) -> ValuePosition:
     return json_tree(text) if is_json else yaml_tree(text.encode())
 
 
-def _in_block_style(text: str, path: str, constraints: Sequence[Mapping[str, object]]) -> tuple[int, int, str]:
+def _in_block_style(
+    text: str, key: Span, spec: ValuePosition, constraints: Sequence[Mapping[str, object]]
+) -> tuple[int, int, str]:
     """Start and end of the characters to replace, and the new text."""
-    key, spec = _spec(text, _tree(text, is_json=False), path)
     if text[spec.start] == "{":
         raise UneditableError("the pod spec is written in flow style ({…})")
     if text[spec.start] == "!":
@@ -109,8 +118,9 @@ def _in_block_style(text: str, path: str, constraints: Sequence[Mapping[str, obj
     if margin.strip(" "):
         raise UneditableError("the pod spec does not begin on a line of its own")
     lines = block_lines({FIELD: constraints}, indent=list_indent(text, spec))
-    own = _own(spec, FIELD)
-    if own is None:
+    own = (spec.fields or {}).get(FIELD)
+    # A field of a mapping that is merged into the spec stands elsewhere.
+    if own is None or not spec.start <= own[0].start < spec.end:
         end = line_end(text, key.end)
         break_ = line_break(text, end)
         return end, end, "".join(f"{break_}{margin}{each}" for each in lines)
@@ -126,7 +136,7 @@ def _in_block_style(text: str, path: str, constraints: Sequence[Mapping[str, obj
 def _spec(text: str, root: ValuePosition, path: str) -> tuple[Span, ValuePosition]:
     """The pod spec and its key.
 
-    Errors: RefusedError if an alias or a merge key brings it from elsewhere.
+    Errors: UneditableError if an alias or a merge key brings it from elsewhere.
     """
     way = [*follow(root, path)]
     if not way or way[-1][2] or not way[-1][1].fields:
@@ -139,12 +149,6 @@ def _spec(text: str, root: ValuePosition, path: str) -> tuple[Span, ValuePositio
             raise UneditableError("an alias or a merge key brings the pod spec from elsewhere")
         parent = node
     return way[-1][0], parent
-
-
-def _own(spec: ValuePosition, name: str) -> tuple[Span, ValuePosition] | None:
-    """A field that stands in the mapping itself, not in one that is merged into it."""
-    own = (spec.fields or {}).get(name)
-    return own if own and spec.start <= own[0].start < spec.end else None
 
 
 def list_indent(text: str, spec: ValuePosition) -> int:
@@ -176,8 +180,7 @@ def line_break(text: str, end: int) -> str:
     return "\r\n" if text.startswith("\r\n", end) else "\n"
 
 
-def _in_json(text: str, path: str, constraints: Sequence[Mapping[str, object]]) -> tuple[int, int, str]:
-    _, spec = _spec(text, _tree(text, is_json=True), path)
+def _in_json(text: str, spec: ValuePosition, constraints: Sequence[Mapping[str, object]]) -> tuple[int, int, str]:
     fields = spec.fields or {}
     # The first member shows how its author writes: margin, colon, line breaks.
     key, value = next(iter(fields.values()))

@@ -16,6 +16,7 @@ from msgspec import Struct
 from webhook.core.json_edits import GONE, without_gone
 from webhook.core.yaml_text import block_lines, flow, flow_scalar, one_field
 from webhook.manifests.editing.insertion import (
+    Text,
     TextEdit,
     UneditableError,
     column,
@@ -55,7 +56,7 @@ def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> lis
     """The edits of a file that change an object from ``before`` to ``after``.
 
     Shape: ``data`` is the file that the manifest was read from; ``after`` comes from `core.json_edits.marked`.
-    Errors: RefusedError.
+    Errors: UneditableError.
     """
     text = text_of(data, manifest)
     root = text.root
@@ -64,7 +65,7 @@ def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> lis
         root = node
     changes = _joined(
         text.text,
-        sorted(_changes(_Page(text.text, manifest.document.json), root, before, after), key=lambda each: each.start),
+        sorted(_changes(text, root, before, after), key=lambda each: each.start),
     )
     for one, other in pairwise(changes):
         if other.start < one.end:
@@ -92,32 +93,7 @@ def _joined(text: str, changes: Sequence[_Change]) -> list[_Change]:
     return joined
 
 
-class _Page(Struct, frozen=True):
-    """The text of a document, and whether it is JSON."""
-
-    text: str
-    json: bool
-
-    def written(self, value: Json, near: ValuePosition) -> str:
-        """A value on one line; in JSON with the spacing of the node near it."""
-        if not self.json:
-            return flow(value)
-        spaced = ": " in self.text[near.start : near.end] or "\n" in self.text[near.start : near.end]
-        return json.dumps(value, ensure_ascii=False, separators=(", ", ": ") if spaced else (",", ":"))
-
-    def member(self, name: str, value: Json, near: ValuePosition) -> str:
-        """A field on one line."""
-        if not self.json:
-            return one_field(name, value)
-        written = self.written({name: value}, near)
-        return written[1:-1]
-
-    def is_flow(self, node: ValuePosition) -> bool:
-        """Whether a mapping or a list is written in brackets."""
-        return self.json or self.text[node.start] in "{["
-
-
-def _changes(page: _Page, node: ValuePosition, before: Json, after: Json) -> Iterator[_Change]:
+def _changes(page: Text, node: ValuePosition, before: Json, after: Json) -> Iterator[_Change]:
     """The changes from one value to another."""
     if _alike(before, after):
         return
@@ -139,7 +115,7 @@ def _has_place_for(after: Json, node: ValuePosition, before: Json) -> bool:
 
 
 def _in_mapping(
-    page: _Page, node: ValuePosition, before: Mapping[str, Json], after: Mapping[str, Json]
+    page: Text, node: ValuePosition, before: Mapping[str, Json], after: Mapping[str, Json]
 ) -> Iterator[_Change]:
     members = {each.name: each for each in _members(page, node)}
     gone = [name for name in before if _goes(before[name], after.get(name, GONE))]
@@ -161,16 +137,16 @@ def _in_mapping(
     order = [*members.values()]
     removed = {order.index(_member(members, name)) for name in gone}
     fields = {name: without_gone(after[name]) for name in new}
-    if len(removed) == len(order) and (not fields or page.is_flow(node)):
+    if len(removed) == len(order) and (not fields or _is_flow(page, node)):
         yield _replaced(page, node, fields)
     elif len(removed) == len(order):
         whole = _replaced(page, node, fields)
         margin = " " * (node.start - page.text.rfind("\n", 0, node.start) - 1)
         break_ = line_break(page.text, line_end(page.text, node.start))
         yield _Change(whole.start, whole.end, f"{break_}{margin}".join(one_field(*each) for each in fields.items()))
-    elif page.is_flow(node):
+    elif _is_flow(page, node):
         added = "".join(
-            _separator(page, node, order[0].key.start) + page.member(*each, node) for each in fields.items()
+            _separator(page, node, order[0].key.start) + _written_member(page, *each, node) for each in fields.items()
         )
         yield from _in_brackets(page, [(each.key.start, each.end) for each in order], removed, added)
     else:
@@ -182,7 +158,7 @@ def _goes(before: Json, after: Json) -> bool:
     return after is GONE or (isinstance(after, list) and bool(before) and all(each is GONE for each in after))
 
 
-def _in_member(page: _Page, node: ValuePosition, member: _Member, before: Json, after: Json) -> Iterator[_Change]:
+def _in_member(page: Text, node: ValuePosition, member: _Member, before: Json, after: Json) -> Iterator[_Change]:
     """The changes in the value of one field."""
     _check_own(page.text, node, member.key, member.node)
     beside = "\n" not in page.text[member.key.end : member.node.start]
@@ -196,7 +172,7 @@ def _in_member(page: _Page, node: ValuePosition, member: _Member, before: Json, 
     end = max(member.end, colon.end())
     _check_plain(page.text[colon.end() : end])
     whole = without_gone(after)
-    if _is_list_of_mappings(whole) and not page.is_flow(node):
+    if _is_list_of_mappings(whole) and not _is_flow(page, node):
         margin = line_break(page.text, line_end(page.text, end)) + " " * column(page.text, member.key.start)
         lines = _field_lines(page, node, member.name, whole)[1:]
         yield _Change(colon.end(), end, "".join(f"{margin}{line}" for line in lines))
@@ -208,14 +184,14 @@ def _is_list_of_mappings(value: Json) -> bool:
     return isinstance(value, list) and any(isinstance(each, Mapping) for each in value)
 
 
-def _field_lines(page: _Page, node: ValuePosition, name: str, value: Json) -> list[str]:
+def _field_lines(page: Text, node: ValuePosition, name: str, value: Json) -> list[str]:
     """A field to add to a mapping in block style: on one line, but a list of mappings as its author writes lists."""
     if _is_list_of_mappings(value):
         return [*block_lines({name: value}, indent=list_indent(page.text, node))]
     return [one_field(name, value)]
 
 
-def _members(page: _Page, node: ValuePosition) -> list[_Member]:
+def _members(page: Text, node: ValuePosition) -> list[_Member]:
     """The mapping's own fields, without merged ones, in the order of the text."""
     own = [
         _Member(name, key, child, _end(page, child) if child.start < child.end else _after_colon(page, key))
@@ -225,7 +201,7 @@ def _members(page: _Page, node: ValuePosition) -> list[_Member]:
     return sorted(own, key=lambda each: each.key.start)
 
 
-def _after_colon(page: _Page, key: Span) -> int:
+def _after_colon(page: Text, key: Span) -> int:
     colon = _COLON.match(page.text, key.end)
     return colon.end() if colon else key.end
 
@@ -245,9 +221,9 @@ def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition)
             raise UneditableError("an anchor, a tag or a block of text stands there")
 
 
-def _end(page: _Page, node: ValuePosition) -> int:
+def _end(page: Text, node: ValuePosition) -> int:
     """The position after a value's last character; libyaml ends a block's node only where the next token begins."""
-    if node.start == node.end or page.is_flow(node) or (node.fields is None and node.items is None):
+    if node.start == node.end or _is_flow(page, node) or (node.fields is None and node.items is None):
         text = page.text[node.start : node.end]
         # With ``+``, the empty lines at the end of a block of text are part of it.
         own = text.removesuffix("\n").removesuffix("\r") if "+" in text.partition("\n")[0] else text.rstrip()
@@ -257,7 +233,7 @@ def _end(page: _Page, node: ValuePosition) -> int:
     return max((_end(page, each) for each in node.items or ()), default=node.end)
 
 
-def _replaced(page: _Page, node: ValuePosition, after: Json) -> _Change:
+def _replaced(page: Text, node: ValuePosition, after: Json) -> _Change:
     if page.text[node.start : node.start + 1] in {"&", "!", "*", "|", ">"} and not page.json:
         raise UneditableError("an anchor, a tag or a block of text stands there")
     if node.start == node.end:
@@ -265,10 +241,10 @@ def _replaced(page: _Page, node: ValuePosition, after: Json) -> _Change:
     end = _end(page, node)
     if not page.json and (node.fields is not None or node.items is not None):
         _check_plain(page.text[node.start : end])
-    return _Change(node.start, end, page.written(without_gone(after), node))
+    return _Change(node.start, end, _written(page, without_gone(after), node))
 
 
-def _separator(page: _Page, node: ValuePosition, first: int) -> str:
+def _separator(page: Text, node: ValuePosition, first: int) -> str:
     """A comma and the white space to write between two entries in brackets, as before the first entry."""
     margin = page.text[node.start + 1 : first] if page.json else ""
     return f",{margin}" if "\n" in margin or (page.json and not margin and ": " not in page.text) else ", "
@@ -283,7 +259,7 @@ def _check_plain(text: str) -> None:
 
 
 def _in_brackets(
-    page: _Page, spans: Sequence[tuple[int, int]], removed: Collection[int], added: str
+    page: Text, spans: Sequence[tuple[int, int]], removed: Collection[int], added: str
 ) -> Iterator[_Change]:
     """Remove some entries in brackets, each with a comma, and add others after the last one that stays."""
     last = len(spans) - 1
@@ -300,7 +276,7 @@ def _in_brackets(
 
 
 def _on_lines(
-    page: _Page, node: ValuePosition, order: Sequence[_Member], removed: Collection[int], fields: Mapping[str, Json]
+    page: Text, node: ValuePosition, order: Sequence[_Member], removed: Collection[int], fields: Mapping[str, Json]
 ) -> Iterator[_Change]:
     """Remove fields in block style with their lines, and add new lines after the last field that stays."""
     text = page.text
@@ -343,7 +319,7 @@ def _whole_lines(text: str, end: int) -> int:
     return rest.end()
 
 
-def _in_list(page: _Page, node: ValuePosition, before: Sequence[Json], after: Sequence[Json]) -> Iterator[_Change]:
+def _in_list(page: Text, node: ValuePosition, before: Sequence[Json], after: Sequence[Json]) -> Iterator[_Change]:
     items = node.items or []
     gone = [place for place, each in enumerate(after[: len(before)]) if _goes(before[place], each)]
     new = [without_gone(each) for each in after[len(before) :]]
@@ -357,8 +333,8 @@ def _in_list(page: _Page, node: ValuePosition, before: Sequence[Json], after: Se
         return
     if not before or len(gone) == len(before):
         yield _replaced(page, node, new)
-    elif page.is_flow(node):
-        added = "".join(_separator(page, node, items[0].start) + page.written(each, node) for each in new)
+    elif _is_flow(page, node):
+        added = "".join(_separator(page, node, items[0].start) + _written(page, each, node) for each in new)
         yield from _in_brackets(page, [(each.start, each.end) for each in items], gone, added)
     else:
         yield from (_without_item(page, node, place) for place in gone)
@@ -366,7 +342,7 @@ def _in_list(page: _Page, node: ValuePosition, before: Sequence[Json], after: Se
             yield _with_items(page, node, new)
 
 
-def _dash(page: _Page, item: ValuePosition) -> int:
+def _dash(page: Text, item: ValuePosition) -> int:
     """The position of an item's hyphen, which must begin its line."""
     dash = page.text.rfind("-", 0, item.start)
     line = page.text.rfind("\n", 0, dash) + 1
@@ -375,14 +351,14 @@ def _dash(page: _Page, item: ValuePosition) -> int:
     return dash
 
 
-def _without_item(page: _Page, node: ValuePosition, place: int) -> _Change:
+def _without_item(page: Text, node: ValuePosition, place: int) -> _Change:
     item = (node.items or [])[place]
     line = page.text.rfind("\n", 0, _dash(page, item)) + 1
     end = _whole_lines(page.text, _end(page, item))
     return _Change(line, end, "") if page.text[end - 1] == "\n" else _Change(line - 1, end, "")
 
 
-def _with_items(page: _Page, node: ValuePosition, new: Sequence[Json]) -> _Change:
+def _with_items(page: Text, node: ValuePosition, new: Sequence[Json]) -> _Change:
     text, last = page.text, (node.items or [])[-1]
     dash = _dash(page, last)
     margin = " " * (dash - text.rfind("\n", 0, dash) - 1)
@@ -391,6 +367,24 @@ def _with_items(page: _Page, node: ValuePosition, new: Sequence[Json]) -> _Chang
         line for each in new for line in (block_lines([each]) if text[last.start] not in "{[" else [f"- {flow(each)}"])
     )
     return _Change(end, end, "".join(f"{line_break(text, end)}{margin}{line}" for line in lines))
+
+
+def _written(page: Text, value: Json, near: ValuePosition) -> str:
+    """A value on one line; in JSON with the spacing of the node near it."""
+    if not page.json:
+        return flow(value)
+    spaced = ": " in page.text[near.start : near.end] or "\n" in page.text[near.start : near.end]
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": ") if spaced else (",", ":"))
+
+
+def _written_member(page: Text, name: str, value: Json, near: ValuePosition) -> str:
+    """A field on one line."""
+    return _written(page, {name: value}, near)[1:-1] if page.json else one_field(name, value)
+
+
+def _is_flow(page: Text, node: ValuePosition) -> bool:
+    """Whether a mapping or a list is written in brackets."""
+    return page.json or page.text[node.start] in "{["
 
 
 def _alike(one: Json, other: Json) -> bool:

@@ -133,7 +133,7 @@ def _offer(
 
 
 def _change(number: int, manifest: Manifest, data: bytes, before: Json, rows: Sequence[Row]) -> ObjectChange:
-    """The change that the fixes make to an object. Errors: RefusedError, LookupError."""
+    """The change that the fixes make to an object. Errors: UneditableError, LookupError."""
     edits = list({(each.path, repr(each.value)): each for row in rows for each in row.judged.finding.edits}.values())
     after = marked(before, edits)
     return ObjectChange(number, without_gone(after), tuple(rewritten(data, manifest, before, after)))
