@@ -27,13 +27,6 @@ def nearest(word: str, known: Iterable[str], slips: int) -> str | None:
     return name if distance <= slips else None
 
 
-def _similar(word: str, known: Iterable[str], most: int = 1) -> list[str]:
-    """Known words that look like this one, the most similar first: for a question, where any guess helps."""
-    import difflib  # noqa: PLC0415 only needed for a mistake
-
-    return difflib.get_close_matches(word, known, n=most)
-
-
 def did_you_mean(
     word: str,
     known: Iterable[str],
@@ -46,8 +39,11 @@ def did_you_mean(
 
     Shape: words are compared as ``fold`` writes them, and named as ``quote`` does.
     """
+    import difflib  # noqa: PLC0415 only needed for a mistake
+
     folded = {fold(name): name for name in known}
-    near = " or ".join(quote(folded[name]) for name in _similar(fold(word), folded, most))
+    # For a question, any guess helps.
+    near = " or ".join(quote(folded[name]) for name in difflib.get_close_matches(fold(word), folded, n=most))
     return f"; did you mean {near}?" if near else ""
 
 

@@ -66,7 +66,11 @@ def as_note(fault: InputFault) -> InputFault:
 
 def of_input(frame: Frame, files: Sequence[File]) -> Frame:
     """The frame with all that the input says beside its objects."""
-    frame = with_patches(_with_groups(with_autoscalers(frame, files), files), files)
+    frame = with_patches(with_autoscalers(frame, files), files)
+    if frame.index is not None:
+        # They count as if they were in the cluster.
+        for group in spread_groups(files, frame.namespace):
+            put(frame.index, group, "SpreadGroup")
     return structs.replace(frame, same_file=same_file_indexes(files, frame.namespace, frame.policy))
 
 
@@ -84,14 +88,6 @@ def with_patches(frame: Frame, files: Iterable[File]) -> Frame:
     """The frame with the files that kustomizations in reach name as patches."""
     names = (file.name for file in files if Path(file.name).is_file())
     return structs.replace(frame, patches=patched_files(names))
-
-
-def _with_groups(frame: Frame, files: Iterable[File]) -> Frame:
-    """The frame with the SpreadGroups of the input, which count as if they were in the cluster."""
-    if frame.index is not None:
-        for group in spread_groups(files, frame.namespace):
-            put(frame.index, group, "SpreadGroup")
-    return frame
 
 
 def as_written(manifest: Manifest, path: str) -> str:

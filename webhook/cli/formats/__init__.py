@@ -26,8 +26,6 @@ def renderer(name: str, report_api: str, *, verbose: bool = False) -> Render:
         render = partial(render, api=ReportApi(report_api))
     if name == "text":
         render = partial(render, verbose=verbose)
-    return cast("Render", partial(_harmless, render) if name in {"text", "junit"} else render)
-
-
-def _harmless(render: Render, result: RunResult, *, color: bool) -> Iterator[str]:
-    return map(harmless, render(result, color=color))
+    if name in {"text", "junit"}:
+        return lambda result, *, color: map(harmless, render(result, color=color))
+    return cast("Render", render)

@@ -9,7 +9,6 @@ from webhook.cli.checking.results import RunResult, fix, message
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line
 from webhook.manifests.reading.files import STDIN_NAME
-from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
 _COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 
@@ -26,14 +25,11 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
         if fix(row):
             text += f"; fix: {fix(row)}"
         title = f"evenspread/{row.judged.finding.rule}"
-        yield _command(_COMMANDS[row.severity], *_where(row.manifest, row.place), title, text)
-
-
-def _where(manifest: Manifest, place: FieldPosition) -> tuple[str, int, int]:
-    """A finding in a rendered chart belongs to the template that Helm names; its lines are not the template's."""
-    if manifest.source and manifest.file == STDIN_NAME:
-        return manifest.source, 0, 0
-    return manifest.file, place.line, place.column
+        where = row.manifest.file, row.place.line, row.place.column
+        # A finding in a rendered chart belongs to the template that Helm names; its lines are not the template's.
+        if row.manifest.source and row.manifest.file == STDIN_NAME:
+            where = row.manifest.source, 0, 0
+        yield _command(_COMMANDS[row.severity], *where, title, text)
 
 
 def _command(name: str, file: str, line: int, column: int, title: str, text: str) -> str:  # noqa: PLR0913, PLR0917 the command's own fields

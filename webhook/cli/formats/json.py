@@ -5,10 +5,9 @@ from collections.abc import Iterator
 import msgspec
 
 from webhook.answers.scanned import skew_document
-from webhook.cli.checking.results import Gap, Row, RunResult, fix, message
-from webhook.core.scan.scanned import ClusterScan, ScannedWorkload, ZoneLoss
+from webhook.cli.checking.results import Row, RunResult, fix, message
+from webhook.core.scan.scanned import ClusterScan, ZoneLoss
 from webhook.core.yaml_text import block
-from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
 
 def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
@@ -24,30 +23,24 @@ def render_yaml(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: AR
 
 def as_values(result: RunResult) -> list[dict[str, object]]:
     """The entries as plain values."""
-    return [*map(_row, result.rows), *map(_gap, result.gaps), *(_standing(result.scan) if result.scan else ())]
+    gaps = ({"rule": gap.rule, "notEvaluated": gap.missing, "objects": gap.objects} for gap in result.gaps)
+    return [*map(_row, result.rows), *gaps, *(_standing(result.scan) if result.scan else ())]
 
 
 def _standing(scan: ClusterScan) -> Iterator[dict[str, object]]:
     """What is no rule's finding: pods that wait, constraints above maxSkew, pods without defaults, zones that fail."""
     for each in scan.workloads:
         if each.pending:
-            yield {"rule": "pending-pods", "workload": each.title, **_waiting(each)}
+            causes = {str(cause): pods for cause, pods in each.pending.items()}
+            waiting = {"pending": causes, "since": each.pending_since, "fix": each.pending_fix}
+            yield {"rule": "pending-pods", "workload": each.title, **waiting}
         for skew in each.skews:
             if skew.above:
                 yield {"rule": "actual-skew", "workload": each.title, **msgspec.to_builtins(skew_document(skew))}
         if each.would_inject:
             added = {"wouldInject": each.would_inject, "lacking": each.lacking}
             yield {"rule": "defaults-to-inject", "workload": each.title, **added}
-    yield from _losses(scan)
-
-
-def _waiting(of: ScannedWorkload) -> dict[str, object]:
-    causes = {str(cause): pods for cause, pods in of.pending.items()}
-    return {"pending": causes, "since": of.pending_since, "fix": of.pending_fix}
-
-
-def _losses(scan: ClusterScan) -> Iterator[dict[str, object]]:
-    """What each zone's failure costs all workloads, then what it costs each that it costs something."""
+    # What each zone's failure costs all workloads, then what it costs each that it costs something.
     yield from map(_loss, scan.zones)
     for workload in scan.workloads:
         yield from (_loss(each, workload.title) for each in workload.losses if each.costs)
@@ -64,25 +57,19 @@ def _loss(loss: ZoneLoss, title: str = "") -> dict[str, object]:
     }
 
 
-def _where(manifest: Manifest, place: FieldPosition) -> dict[str, object]:
-    return {
+def _row(row: Row) -> dict[str, object]:
+    judged, manifest = row.judged, row.manifest
+    entry: dict[str, object] = {
         # The name of a file may have bytes that are no UTF-8.
         "file": manifest.file.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
-        "line": place.line,
-        "column": place.column,
+        "line": row.place.line,
+        "column": row.place.column,
         "object": {
             "apiVersion": manifest.api_version,
             "kind": manifest.kind,
             "namespace": manifest.namespace,
             "name": manifest.name,
         },
-    }
-
-
-def _row(row: Row) -> dict[str, object]:
-    judged = row.judged
-    entry: dict[str, object] = {
-        **_where(row.manifest, row.place),
         "rule": judged.finding.rule,
         "mode": str(judged.mode),
         "severity": str(judged.severity),
@@ -90,12 +77,8 @@ def _row(row: Row) -> dict[str, object]:
         "message": message(row),
         "fix": fix(row),
     }
-    if row.manifest.source:
-        entry["source"] = row.manifest.source
+    if manifest.source:
+        entry["source"] = manifest.source
     if judged.waived:
         entry["waived"] = judged.waived
     return entry
-
-
-def _gap(gap: Gap) -> dict[str, object]:
-    return {"rule": gap.rule, "notEvaluated": gap.missing, "objects": gap.objects}

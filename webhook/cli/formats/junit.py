@@ -11,7 +11,6 @@ import msgspec
 from webhook.answers.scanned import scan_numbers
 from webhook.cli.checking.results import Row, RunResult, fix, message
 from webhook.core.text import one_line
-from webhook.manifests.reading.documents import InputFault
 
 
 def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
@@ -22,7 +21,11 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
     cases = [
         *(_case(file, name, "") for file, name in result.clean),
         *(_finding(row) for row in result.rows),
-        *(_fault(fault) for fault in result.faults if fault.fatal),
+        *(
+            _case(fault.file, "readable", f"<error message={_attribute(str(fault))}/>")
+            for fault in result.faults
+            if fault.fatal
+        ),
     ]
     counts = (
         f'tests="{len(cases)}" failures="{sum(not row.waived for row in result.rows)}" '
@@ -61,10 +64,6 @@ def _finding(row: Row) -> str:
     body = "\n".join(one_line(line, 4096) for line in (where, message(row), f"fix: {fix(row)}"))
     failure = f'<failure type="{row.severity}" message={_attribute(message(row))}>{_text(body)}</failure>'
     return _case(row.manifest.file, name, failure)
-
-
-def _fault(fault: InputFault) -> str:
-    return _case(fault.file, "readable", f"<error message={_attribute(str(fault))}/>")
 
 
 def _case(file: str, name: str, body: str) -> str:

@@ -54,6 +54,7 @@ def _result(row: Row) -> dict[str, object]:
     finding, place = row.judged.finding, row.place
     text = message(row) + (f"; fix: {fix(row)}" if fix(row) else "")
     name = row.manifest.title
+    same = "\0".join((_uri(row), name, finding.rule, finding.key))
     region = {"startLine": place.line, "startColumn": place.column, "endColumn": place.column + place.width}
     result: dict[str, object] = {
         "ruleId": finding.rule,
@@ -67,7 +68,7 @@ def _result(row: Row) -> dict[str, object]:
             }
         ],
         # The same finding keeps its mark when lines are added above it.
-        "partialFingerprints": {"evenspread/v1": _fingerprint(_uri(row), name, finding.rule, finding.key)},
+        "partialFingerprints": {"evenspread/v1": hashlib.sha256(same.encode("utf-8", "replace")).hexdigest()[:32]},
     }
     if row.waived:
         result["suppressions"] = [{"kind": "external", "justification": row.judged.waived}]
@@ -92,7 +93,3 @@ def _quoted(file: str) -> str:
     if file == STDIN_NAME:
         return "stdin"
     return PurePath(file).as_uri() if file.startswith("/") else quote(file.removeprefix("./"), errors="replace")
-
-
-def _fingerprint(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]

@@ -38,6 +38,8 @@ EXISTS = "Exists"
 DOES_NOT_EXIST = "DoesNotExist"
 GREATER = "Gt"
 LESS = "Lt"
+_OF_LABELS = frozenset({IN, NOT_IN, EXISTS, DOES_NOT_EXIST})
+_OF_NODES = _OF_LABELS | {GREATER, LESS}
 
 # strconv.ParseInt takes a sign and leading zeros, and no underscores, spaces or digits of other scripts.
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -158,7 +160,9 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
         for key, value in (selector.match_labels or {}).items()
     ]
     if selector.match_expressions:
-        requirements += [_label_requirement(each) for each in selector.match_expressions]
+        requirements += [
+            _requirement(each, _OF_LABELS, "a valid label selector") for each in selector.match_expressions
+        ]
     return Selector(_by_key(requirements)) if requirements else EVERYTHING
 
 
@@ -174,10 +178,16 @@ def _by_key(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
     return tuple(sorted(requirements, key=_KEY))
 
 
-def _label_requirement(written: LabelSelectorRequirement) -> Requirement:
-    """Source: meta/v1/helpers.go ``LabelSelectorAsSelector``."""
-    if written.operator not in {IN, NOT_IN, EXISTS, DOES_NOT_EXIST}:
-        raise SelectorError(lambda _: f"{quote(written.operator)} is not a valid label selector operator")
+def _requirement(
+    written: LabelSelectorRequirement | NodeSelectorRequirement, operators: frozenset[str], kind: str
+) -> Requirement:
+    """Compile one condition.
+
+    Source: meta/v1/helpers.go ``LabelSelectorAsSelector``; nodeaffinity/nodeaffinity.go
+    ``nodeSelectorRequirementsAsSelector``.
+    """
+    if written.operator not in operators:
+        raise SelectorError(lambda _: f"{quote(written.operator)} is not {kind} operator")
     return _checked(written.key, written.operator, written.values or ())
 
 
@@ -326,18 +336,11 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
 def _compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
     """Compile one term that has conditions. Source: nodeaffinity.go ``newNodeSelectorTerm``."""
     try:
-        expressions = tuple(_node_requirement(each) for each in term.match_expressions or ())
+        expressions = tuple(_requirement(each, _OF_NODES, "a node selector") for each in term.match_expressions or ())
         fields = tuple(_field_requirement(each) for each in term.match_fields or ())
     except SelectorError:
         return NodeTerm(poisoned=True)
     return NodeTerm(expressions, fields)
-
-
-def _node_requirement(written: NodeSelectorRequirement) -> Requirement:
-    """Source: nodeaffinity/nodeaffinity.go ``nodeSelectorRequirementsAsSelector``."""
-    if written.operator not in {IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GREATER, LESS}:
-        raise SelectorError(lambda _: f"{quote(written.operator)} is no node selector operator")
-    return _checked(written.key, written.operator, written.values or ())
 
 
 def _field_requirement(written: NodeSelectorRequirement) -> FieldRequirement:

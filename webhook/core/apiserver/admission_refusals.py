@@ -15,7 +15,7 @@ from webhook.core.api.admission_objects import (
     RuntimeClass,
 )
 from webhook.core.api.resources import compare_amounts, container_requests, pod_level_resource
-from webhook.core.api.types import Container, Pod, ResourceRequirements, WrittenQuantity
+from webhook.core.api.types import Container, Pod, ResourceRequirements
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.admission_plugins import PRIORITY_CLASS, RUNTIME_CLASS, AdmissionFacts, admitted
 from webhook.core.apiserver.pod_defaults import prepared
@@ -91,13 +91,9 @@ def _of_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Iterator[str]:
     if of_pod:
         whole = spec.resources or ResourceRequirements()
         requests = _total(pod, None, whole.requests or {})
-        limits = _total(pod, _limits, whole.limits or {})
+        limits = _total(pod, lambda each: each.resources.limits if each.resources else None, whole.limits or {})
         for item in of_pod:
             yield from _beyond(item, requests, limits)
-
-
-def _limits(container: Container) -> Amounts | None:
-    return container.resources.limits if container.resources else None
 
 
 def _total(pod: Pod, of: Callable[[Container], Amounts | None] | None, pod_level: Amounts) -> Amounts:
@@ -105,46 +101,36 @@ def _total(pod: Pod, of: Callable[[Container], Amounts | None] | None, pod_level
     spec = pod.pod_spec
     sums = container_requests(spec.containers, spec.init_containers, of)
     whole = {name: amount for name, amount in pod_level.items() if pod_level_resource(name)}
-    return {name: _written(nanos) for name, nanos in sums.items()} | whole
-
-
-def _written(nanos: int) -> str:
-    """A sum as people write it. Unit of ``nanos``: 10**-9."""
-    units, rest = divmod(nanos, _ONE)
-    return f"{-(-nanos // (_ONE // 1000))}m" if rest else str(units)
+    # As people write it: in thousandths, or in whole units.
+    return {
+        name: f"{-(-nanos // (_ONE // 1000))}m" if nanos % _ONE else str(nanos // _ONE) for name, nanos in sums.items()
+    } | whole
 
 
 def _beyond(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    """What exceeds one item of a LimitRange; upstream names the resources in a random order."""
+    """What exceeds one item of a LimitRange; upstream names the resources in a random order.
+
+    Source: limitranger/admission.go ``minConstraint``, ``maxConstraint``.
+    """
     for name, least in sorted((item.min or {}).items()):
-        yield from _below(f"minimum {name} usage per {item.type} is {least}", name, least, requests, limits)
+        said, bound = f"minimum {name} usage per {item.type} is {least}", _number({name: least}, name)
+        if name not in requests:
+            yield f"{said}.  No request is specified"
+        elif _number(requests, name) < bound:
+            yield f"{said}, but request is {requests[name]}"
+        elif name in limits and _number(limits, name) < bound:
+            yield f"{said}, but limit is {limits[name]}"
     for name, most in sorted((item.max or {}).items()):
-        yield from _above(f"maximum {name} usage per {item.type} is {most}", name, most, requests, limits)
+        said, bound = f"maximum {name} usage per {item.type} is {most}", _number({name: most}, name)
+        if name not in limits:
+            yield f"{said}.  No limit is specified"
+        elif _number(limits, name) > bound:
+            yield f"{said}, but limit is {limits[name]}"
+        elif _number(requests, name) > bound:
+            yield f"{said}, but request is {requests[name]}"
     for name, ratio in sorted((item.max_limit_request_ratio or {}).items()):
         said = f"{name} max limit to request ratio per {item.type} is {ratio}"
         yield from _wider(said, _number({name: ratio}, name), _number(requests, name), _number(limits, name))
-
-
-def _below(said: str, name: str, least: WrittenQuantity, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    """Source: limitranger/admission.go ``minConstraint``."""
-    bound = _number({name: least}, name)
-    if name not in requests:
-        yield f"{said}.  No request is specified"
-    elif _number(requests, name) < bound:
-        yield f"{said}, but request is {requests[name]}"
-    elif name in limits and _number(limits, name) < bound:
-        yield f"{said}, but limit is {limits[name]}"
-
-
-def _above(said: str, name: str, most: WrittenQuantity, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    """Source: limitranger/admission.go ``maxConstraint``."""
-    bound = _number({name: most}, name)
-    if name not in limits:
-        yield f"{said}.  No limit is specified"
-    elif _number(limits, name) > bound:
-        yield f"{said}, but limit is {limits[name]}"
-    elif _number(requests, name) > bound:
-        yield f"{said}, but request is {requests[name]}"
 
 
 def _wider(said: str, ratio: int, request: int, limit: int) -> Iterator[str]:

@@ -84,12 +84,8 @@ def _table() -> tuple[dict[str, list[str]], int, int]:
 def declared_entries(name: str, release: int) -> list[str]:
     """How a minor release declares a type: ``=`` and another type, or fields in brackets; [] if it is unknown."""
     entries = (entry.partition("@")[::2] for entry in _table()[0].get(name, ()))
-    return [text for text, releases in entries if not releases or _includes(releases, release)]
-
-
-def _includes(releases: str, release: int) -> bool:
-    since, _, until = releases.partition("-")
-    return int(since) <= release <= int(until or release)
+    spans = ((text, releases.partition("-")[::2]) for text, releases in entries)
+    return [text for text, (since, until) in spans if int(since or 0) <= release <= int(until or release)]
 
 
 def go_type(text: str, version: KubernetesVersion) -> _GoType:

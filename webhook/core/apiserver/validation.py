@@ -77,17 +77,15 @@ def are_plainly_right(constraints: Sequence[SpreadConstraint]) -> bool:
             or constraint.node_affinity_policy not in _NO_OR_POLICY
             or constraint.node_taints_policy not in _NO_OR_POLICY
             or (constraint.match_label_keys and not _are_plain_keys(constraint.match_label_keys, selector))
-            or (selector is not None and not _is_plain_selector(selector))
+            or (selector is not None and (selector.match_expressions or not _are_right(selector.match_labels or {})))
         ):
             return False
         seen.add(pair)
     return True
 
 
-def _is_plain_selector(selector: LabelSelector) -> bool:
-    if selector.match_expressions:
-        return False
-    return not any(key_faults(key) or value_faults(value) for key, value in (selector.match_labels or {}).items())
+def _are_right(labels: Mapping[str, str]) -> bool:
+    return not any(key_faults(key) or value_faults(value) for key, value in labels.items())
 
 
 def _are_plain_keys(keys: Sequence[str], selector: LabelSelector | None) -> bool:

@@ -125,19 +125,16 @@ def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
         return {**template.labels, REVISIONED[kind]: revision}
     if kind == STATEFUL_SET:
         first = workload.first_ordinal
-        return {
-            **template.labels,
-            **ordinal_labels(f"{name}-{first}", first),
-            CONTROLLER_REVISION_HASH: revision,
-        }
+        return {**template.labels, **ordinal_labels(f"{name}-{first}", first), CONTROLLER_REVISION_HASH: revision}
     if kind == DAEMON_SET:
         generation = made_up(workload, "generation")
         return {**template.labels, CONTROLLER_REVISION_HASH: revision, POD_TEMPLATE_GENERATION: generation}
     if kind not in {JOB, CRON_JOB}:
         return dict(template.labels)
     index = {JOB_COMPLETION_INDEX: "0"} if workload.indexed else {}
-    generated = {} if workload.manual_selector else _job_labels(*job_of(workload))
-    return {**generated, **template.labels, **index}
+    job, uid = job_of(workload)
+    generated = {JOB_NAME: job, CONTROLLER_UID: uid, OLD_JOB_NAME: job, OLD_CONTROLLER_UID: uid}
+    return {**({} if workload.manual_selector else generated), **template.labels, **index}
 
 
 def name_of(workload: Workload) -> str:
@@ -179,8 +176,3 @@ def ordinal_labels(name: str, ordinal: int) -> Mapping[str, str]:
     Source: statefulset/stateful_set_utils.go ``updateIdentity``.
     """
     return {POD_NAME: name, POD_INDEX: str(ordinal)}
-
-
-def _job_labels(name: str, uid: str) -> Mapping[str, str]:
-    """Source: batch/job/strategy.go ``generateSelector``."""
-    return {JOB_NAME: name, CONTROLLER_UID: uid, OLD_JOB_NAME: name, OLD_CONTROLLER_UID: uid}

@@ -251,13 +251,12 @@ def _typed(raw: bytes | Raw | Mapping[str, object], decoder: msgspec.json.Decode
 
 def _read_pod(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: GroupKind) -> Workload:
     pod = _typed(raw, _POD, kind[1])
-    templates = (Template(path="", template=pod, replicas=1),)
     return Workload(
         api_version=api_version,
         kind=kind[1],
         meta=pod.meta,
         traits=KINDS[kind],
-        templates=templates,
+        templates=(Template(path="", template=pod, replicas=1),),
         replicas=1,
         built_in=True,
     )
@@ -353,6 +352,7 @@ def _walk(value: object, api_version: str, kind: GroupKind, layout: Layout) -> W
     meta = _lenient(value_at_layout_path(value, "metadata"), ObjectMeta) or _NO_META
     templates = tuple(_templates(value, layout, meta))
     counts = {template.replicas for template in templates}
+    late = (value_at_layout_path(value, path) for path in layout.late_labels)
     return Workload(
         api_version=api_version,
         group=kind[0],
@@ -364,7 +364,7 @@ def _walk(value: object, api_version: str, kind: GroupKind, layout: Layout) -> W
         selector=_selector(value_at_layout_path(value, layout.selector)) if layout.whole else _given_labels(templates),
         strategy=_strategy(_lenient(value_at_layout_path(value, layout.strategy), built_in_objects.StrategyFields)),
         suspended=value_at_layout_path(value, layout.suspend) is True,
-        late_labels=tuple(key for path in layout.late_labels for key in _keys(value_at_layout_path(value, path))),
+        late_labels=tuple(key for labels in late if isinstance(labels, dict) for key in labels),
         whole=layout.whole,
     )
 
@@ -409,18 +409,16 @@ def _operated(template: PodTemplate, site: Site, layout: Layout, meta: ObjectMet
     constraints: tuple[SpreadConstraint, ...] = template.pod_spec.constraints
     if fill := FILLS.get(layout.filled):
         beside = _lenient(entry, Beside) or Beside()
-        constraints = tuple(fill(_operable(each), given, beside) for each in constraints)
+        every = (
+            each if isinstance(each, OperatedConstraint) else OperatedConstraint(**structs.asdict(each))
+            for each in constraints
+        )
+        constraints = tuple(fill(each, given, beside) for each in every)
     return replace(
         template,
         metadata=replace(template.meta, labels=labels or None),
         spec=PodSpec(topology_spread_constraints=constraints),
     )
-
-
-def _operable(constraint: SpreadConstraint) -> OperatedConstraint:
-    if isinstance(constraint, OperatedConstraint):
-        return constraint
-    return OperatedConstraint(**structs.asdict(constraint))
 
 
 def _decode_template(found: object, path: tuple[str, ...]) -> PodTemplate:
@@ -434,17 +432,12 @@ def _decode_template(found: object, path: tuple[str, ...]) -> PodTemplate:
     except msgspec.ValidationError:
         pass
     if isinstance(found, dict):
-        kept = {"metadata": ("labels", "annotations"), "spec": ("topologySpreadConstraints",)}
-        found = {part: _only(found.get(part), names) for part, names in kept.items()}
+        kept = {"metadata": ("labels", "annotations"), "spec": (CONSTRAINTS,)}
+        found = {part: found.get(part) for part in kept}
+        for part, names in kept.items():
+            if isinstance(has := found[part], dict):
+                found[part] = {name: has[name] for name in names if name in has}
     return decode_strictly(msgspec.json.encode(found), _POD, "v1.PodTemplateSpec", path)[0]
-
-
-def _only(value: object, names: tuple[str, ...]) -> object:
-    return {name: value[name] for name in names if name in value} if isinstance(value, dict) else value
-
-
-def _keys(value: object) -> tuple[str, ...]:
-    return tuple(value) if isinstance(value, dict) else ()
 
 
 def _selector(value: object) -> LabelSelector | None:

@@ -117,17 +117,16 @@ def _of_affinity(
     """
     terms = tuple(joined_terms(template.template.pod_spec))
     # What is refused in the template itself is no fault of the pods alone.
-    late = takes_any_template(workload, version) or not any(_is_refused_at_once(*each) for each in terms)
+    late = takes_any_template(workload, version) or not any(
+        any(keys_in_both(term.match_label_keys or (), selector, path))
+        or not {*(term.match_label_keys or ())}.isdisjoint(term.mismatch_label_keys or ())
+        for path, term, selector in terms
+    )
     for path, term, selector in terms:
         merged, at = merged_term(term, labels).label_selector or selector, f"spec.{path}"
         for error in dict.fromkeys(keys_in_both(term.match_label_keys or (), merged, at)):
             place = error.field.removeprefix(at)
             yield Refusal(error=error, path=f"{template.path}{at}.matchLabelKeys{place}", term=term, late=late)
-
-
-def _is_refused_at_once(path: str, term: PodAffinityTerm, selector: LabelSelector) -> bool:
-    keys = term.match_label_keys or ()
-    return any(keys_in_both(keys, selector, path)) or not {*keys}.isdisjoint(term.mismatch_label_keys or ())
 
 
 def _of_constraints(

@@ -39,7 +39,7 @@ _OF_GIT = frozenset({".git", ".hg", ".svn"})
 _MAX_HIDDEN_BYTES = 2**23
 _CHUNK = 2**20  # by which a compressed file may pass the limit before it is refused
 _GZIP = b"\x1f\x8b"
-
+_KINDS_OF_FILES = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a directory"}
 
 LEADS_OUT = "a link that leads out of the working folder: not read and not written"
 _UNQUOTED = "cannot be read as a manifest; text behind a link is not quoted"
@@ -188,7 +188,8 @@ def _read(path: str, *, given: bool) -> File | InputFault:
             return _bounded(name, sys.stdin.buffer)
         mode = Path(path).stat().st_mode
         if not stat.S_ISREG(mode) and not (given and path.startswith(_OPEN_FILES)):
-            return InputFault(file=name, message=f"{_file_type(mode)}, not a file", fatal=given)
+            kind = _KINDS_OF_FILES.get(stat.S_IFMT(mode), "a device")
+            return InputFault(file=name, message=f"{kind}, not a file", fatal=given)
         with Path(path).open("rb") as file:
             return _bounded(name, file)
     except OSError as error:
@@ -210,15 +211,9 @@ def _bounded(name: str, file: BinaryIO | gzip.GzipFile, most: int = MAX_INPUT_BY
         if size > most:
             larger = f"unpacks to more than {most:,} bytes" if most < MAX_INPUT_BYTES else "larger than 1 GiB"
             return InputFault(file=name, message=larger)
-    return File(name, _as_utf8(b"".join(pieces)))
-
-
-def _as_utf8(data: bytes) -> bytes:
-    """The text of a file in UTF-8, if a byte order mark says that it is UTF-16.
-
-    Source: cli-runtime pkg/resource/visitor.go ``FileVisitor.Visit``.
-    """
-    return data.decode("utf-16", "replace").encode() if data.startswith(BYTE_ORDER_MARKS) else data
+    data = b"".join(pieces)
+    # As kubectl reads UTF-16. Source: cli-runtime pkg/resource/visitor.go ``FileVisitor.Visit``.
+    return File(name, data.decode("utf-16", "replace").encode() if data.startswith(BYTE_ORDER_MARKS) else data)
 
 
 def _unpacked(file: File) -> File | InputFault:
@@ -230,12 +225,6 @@ def _unpacked(file: File) -> File | InputFault:
     except (OSError, EOFError, zlib.error) as error:
         return InputFault(file=file.name, message=f"cannot be unpacked: {error}")
     return structs.replace(found, linked=file.linked) if isinstance(found, File) else found
-
-
-def _file_type(mode: int) -> str:
-    if stat.S_ISFIFO(mode):
-        return "a named pipe"
-    return "a socket" if stat.S_ISSOCK(mode) else "a directory" if stat.S_ISDIR(mode) else "a device"
 
 
 def _reason(error: OSError) -> str:
