@@ -65,23 +65,19 @@ def as_note(fault: InputFault) -> InputFault:
 
 
 def of_input(frame: Frame, files: Sequence[File]) -> Frame:
-    """The frame with all that the input says beside its objects."""
-    frame = with_patches(with_autoscalers(frame, files), files)
-    if frame.index is not None:
-        # They count as if they were in the cluster.
-        for group in spread_groups(files, frame.namespace):
-            put(frame.index, group, "SpreadGroup")
-    return structs.replace(frame, same_file=same_file_indexes(files, frame.namespace, frame.policy))
+    """The frame with all that the input says beside its objects.
 
-
-def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
-    """The frame with the autoscalers of the input, which count as if they were in the cluster."""
+    Autoscalers and SpreadGroups of the input count as if they were in the cluster.
+    """
     scalers = tuple(autoscalers(files, frame.namespace))
     if frame.index is not None:
         for scaler in scalers:
             meta = structs.replace(scaler.meta, namespace=scaler.meta.namespace or DEFAULT_NAMESPACE)
             put(frame.index, structs.replace(scaler, metadata=meta), "autoscaler")
-    return structs.replace(frame, scalers=scalers)
+        for group in spread_groups(files, frame.namespace):
+            put(frame.index, group, "SpreadGroup")
+    same_file = same_file_indexes(files, frame.namespace, frame.policy)
+    return structs.replace(with_patches(frame, files), scalers=scalers, same_file=same_file)
 
 
 def with_patches(frame: Frame, files: Iterable[File]) -> Frame:
@@ -100,12 +96,6 @@ def _field_text(place: FieldPosition) -> str:
 
 
 _UNFILLED = "a placeholder ${…} that nobody has filled in; check what envsubst, kustomize or helm template prints"
-
-
-def _filled_in_later(row: Row) -> str:
-    """What to check instead of a field that another program fills in; empty for any other field."""
-    text = _field_text(row.place)
-    return _UNFILLED if "${" in text else TEMPLATE if "{{" in text else ""
 
 
 def _too_large(manifest: Manifest, examined: Examination, frame: Frame) -> Iterator[InputFault]:
@@ -224,7 +214,9 @@ class CheckRun:
         reported = manifest.without_text()
         rows = [Row(manifest=reported, judged=each, place=manifest.locate(each.finding.path)) for each in told]
         misfit = next((row for row in rows if row.judged.finding.rule == WRONG_TYPE.id), None)
-        if misfit is not None and (note := _filled_in_later(misfit)):
+        text = "" if misfit is None else _field_text(misfit.place)
+        # A field that another program fills in.
+        if misfit is not None and (note := _UNFILLED if "${" in text else TEMPLATE if "{{" in text else ""):
             self.faults.append(manifest.fault(misfit.judged.finding.path, note, fatal=False))
             if not manifest.file.startswith(PIPES):
                 rows.remove(misfit)

@@ -27,9 +27,7 @@ from webhook.manifests.reading.manifest import Manifest
 from webhook.snapshot.load import Header, absent, read_header
 
 _NAMED = decoder_of(Named)
-
 _NO_META = ObjectMeta()
-
 _NAMESPACE = ("v1", "Namespace")
 
 
@@ -49,7 +47,9 @@ def examine_cluster(
         namespaces.add(manifest.name if (manifest.api_version, manifest.kind) == _NAMESPACE else manifest.namespace)
         if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
             here.add(key_of(manifest.namespace, manifest.api_version, manifest.kind, manifest.name))
-        if why := _index(manifest, frame, index):
+        value = readable(Raw(manifest.json_text), manifest.type_meta, frame.policy.workloads)
+        # One that cannot be decoded is still examined later.
+        if value is not None and (why := index.apply("ADDED", value)):
             faults.append(manifest.fault("", f"{manifest.title}: {why}: left out", fatal=False))
     if frame.namespace and namespaces and frame.namespace not in namespaces:
         raise no_namespace("the input", frame.namespace, namespaces)
@@ -109,16 +109,6 @@ def stated_moment(files: Sequence[File | InputFault]) -> str:
     """When the cluster was as a snapshot's header says, an ISO time; empty without one."""
     header = _stated_header(files)
     return (header and header.taken_at) or ""
-
-
-def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> str:
-    """Add an object to the index; one that cannot be decoded is still examined later.
-
-    Returns:
-        Why the index leaves it out, or an empty text.
-    """
-    value = readable(Raw(manifest.json_text), manifest.type_meta, frame.policy.workloads)
-    return "" if value is None else index.apply("ADDED", value)
 
 
 def _meta(manifest: Manifest, frame: Frame) -> ObjectMeta:

@@ -55,12 +55,11 @@ def _quoted(name: str) -> str:
     """
     if name.isprintable():
         return name
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{"".join(each if each.isprintable() else _octal(each) for each in escaped)}"'
-
-
-def _octal(letter: str) -> str:
-    return "".join(f"\\{byte:03o}" for byte in letter.encode("utf-8", "surrogateescape"))
+    letters = (
+        each if each.isprintable() else "".join(f"\\{byte:03o}" for byte in each.encode("utf-8", "surrogateescape"))
+        for each in name.replace("\\", "\\\\").replace('"', '\\"')
+    )
+    return f'"{"".join(letters)}"'
 
 
 def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[TextEdit]) -> Iterator[_Change]:

@@ -305,13 +305,15 @@ def _json_objects(
         return
     try:
         twice = json_duplicates(document.text.decode()) if duplicates else []
-        value = document.text if stated is head else _with_type(document.text, stated)
+        typed: bytes | Mapping[str, Json] = document.text
+        if stated is not head:
+            typed = {**msgspec.json.decode(document.text), "apiVersion": stated.api_version, "kind": stated.kind}
     except (ValueError, RecursionError) as error:
         yield document.fault(f"not JSON: {str(error).partition(' - at ')[0].lower()}")
         return
     for key, index in twice[:MAX_DUPLICATES]:
         yield _twice(document, key, index)
-    yield _manifest(document, stated, value, _locator(document, lambda: json_tree(document.text.decode())), "")
+    yield _manifest(document, stated, typed, _locator(document, lambda: json_tree(document.text.decode())), "")
 
 
 def _json_head(document: InputDocument) -> _Head | InputFault:
@@ -376,14 +378,6 @@ def _inherit(head: _Head, outer: _Head) -> _Head:
     if head.kind or head.api_version or not isinstance(outer.kind, str) or outer.kind == "List":
         return head
     return structs.replace(head, api_version=outer.api_version, kind=outer.kind.removesuffix("List"))
-
-
-def _with_type(text: bytes, head: _Head) -> Mapping[str, Json]:
-    """An object with the type that its list states.
-
-    Errors: msgspec.DecodeError, RecursionError.
-    """
-    return {**msgspec.json.decode(text), "apiVersion": head.api_version, "kind": head.kind}
 
 
 def _json_patch(document: InputDocument, value: Json, locate: Callable[[str], FieldPosition]) -> Manifest | None:

@@ -4,7 +4,7 @@ Fixes that change the same place are applied in different rounds; after each, th
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 from msgspec import Struct
@@ -33,13 +33,6 @@ Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 _MAX_FIX_ROUNDS = 10
 
 
-class _Asked(NamedTuple):
-    """How objects are examined, and the lowest severity to fix."""
-
-    frame: Frame
-    lowest: Severity
-
-
 class Mended(Struct, frozen=True):
     """One file before and after, and the findings that were fixed in it."""
 
@@ -63,31 +56,31 @@ def mend(files: Iterable[File], frame: Frame, *, lowest: Severity) -> Mending:
     """Fix all findings of this severity or a higher one, except exempted ones and those of rules not requested."""
     refused: list[tuple[Row, str]] = []
     given = [*files]
-    asked = _Asked(of_input(frame, given), lowest)
-    return Mending(tuple(_mended(file, asked, refused) for file in given), tuple(refused))
+    frame = of_input(frame, given)
+    return Mending(tuple(_mended(file, frame, lowest, refused) for file in given), tuple(refused))
 
 
-def _mended(file: File, asked: _Asked, refused: list[tuple[Row, str]]) -> Mended:
-    data, pieces, told = file.data, Pieces.of(file.data), list[Row]()
+def _mended(file: File, frame: Frame, lowest: Severity, refused: list[tuple[Row, str]]) -> Mended:
+    data, pieces, fixed = file.data, Pieces.of(file.data), list[Row]()
     for _ in range(_MAX_FIX_ROUNDS):
-        found = [*read_manifests(file.name, data)]
+        content = [*read_manifests(file.name, data)]
         left: list[tuple[Row, str]] = []
-        offered = {number: _offer(number, each, data, asked, left) for number, each in enumerate(found)}
-        changes = proven(File(file.name, data), found, [each.change for each in offered.values() if each])
+        offers = [
+            offer
+            for number, each in enumerate(content)
+            if isinstance(each, Manifest) and (offer := _offer(number, each, data, _fixable(each, frame, lowest), left))
+        ]
+        changes = proven(File(file.name, data), content, [each.change for each in offers])
         kept = {each.number for each in changes}
-        left += (
-            (row, "read again, the file would differ in more than the fix")
-            for number, each in offered.items()
-            if each and number not in kept
-            for row in each.rows
-        )
+        reason = "read again, the file would differ in more than the fix"
+        left += ((row, reason) for each in offers if each.change.number not in kept for row in each.rows)
         if not changes:
             break
-        told += (row for number, each in offered.items() if each and number in kept for row in each.rows)
+        fixed += (row for each in offers if each.change.number in kept for row in each.rows)
         pieces = pieces.edited(in_text_order(changes))
         data = edited(data, changes)
     refused += left
-    return Mended(file, data, pieces, tuple(told))
+    return Mended(file, data, pieces, tuple(fixed))
 
 
 class _Offer(Struct, frozen=True):
@@ -97,20 +90,18 @@ class _Offer(Struct, frozen=True):
     rows: tuple[Row, ...]
 
 
+def _fixable(manifest: Manifest, frame: Frame, lowest: Severity) -> list[Row]:
+    """The findings of one object that have edits."""
+    seen = CheckRun()
+    seen.examine(manifest, frame)
+    offered = [each for each in seen.rows if each.judged.finding.edits and not each.waived]
+    return [each for each in offered if rank(each.severity) >= rank(lowest)]
+
+
 def _offer(
-    number: int,
-    manifest: Manifest | InputFault,
-    data: bytes,
-    asked: _Asked,
-    left: list[tuple[Row, str]],
+    number: int, manifest: Manifest, data: bytes, rows: Sequence[Row], left: list[tuple[Row, str]]
 ) -> _Offer | None:
     """The fixes of one object that are compatible and can be written into its text."""
-    if isinstance(manifest, InputFault):
-        return None
-    seen = CheckRun()
-    seen.examine(manifest, asked.frame)
-    offered = [each for each in seen.rows if each.judged.finding.edits and not each.waived]
-    rows = [each for each in offered if rank(each.severity) >= rank(asked.lowest)]
     if not rows:
         return None
     before = value_of(manifest)
@@ -172,8 +163,8 @@ def fix_files(files: Iterable[File | InputFault], frame: Frame, *, lowest: Sever
     # Looked at anew, as the files will be: a fix may have brought out what it had hidden.
     left = look(after, frame)
     print_faults([*left.faults, *unwritten])
-    reasons = {_told(row): reason for row, reason in mending.refused} | {
-        _told(row): "the file is not written" for each in changed if each.file.name in failed for row in each.rows
+    reasons = {_identity(row): reason for row, reason in mending.refused} | {
+        _identity(row): "the file is not written" for each in changed if each.file.name in failed for row in each.rows
     }
     for line in _left(left, reasons, lowest):
         say(line)
@@ -207,12 +198,12 @@ def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str], l
         elif rank(row.severity) < rank(lowest):
             reason = f"severity {row.severity}: --fix=all applies it"
         else:
-            reason = f"by hand: {reasons.get(_told(row), _UNDONE)}"
+            reason = f"by hand: {reasons.get(_identity(row), _UNDONE)}"
         todo = f"; fix ({reason}): {fix(row)}" if fix(row) else ""
         yield f"{_place(row)}: left {finding.rule}: {row.manifest.title}: {message(row)}{todo}"
 
 
-def _told(row: Row) -> tuple[str, str, str, str]:
+def _identity(row: Row) -> tuple[str, str, str, str]:
     """What identifies a finding within the run."""
     return row.manifest.file, row.manifest.title, row.judged.finding.rule, row.judged.finding.path
 
@@ -224,5 +215,5 @@ def _place(row: Row) -> str:
 def _summary(changed: Sequence[Mended], left: RunResult, *, write: bool) -> str:
     fixed = sum(len(each.rows) for each in changed)
     stay = sum(not row.waived for row in left.rows)
-    told = f"{plural(fixed, 'finding')} {'fixed' if write else 'would be fixed'} in {plural(len(changed), 'file')}"
-    return f"{told}, {stay} left"
+    summary = f"{plural(fixed, 'finding')} {'fixed' if write else 'would be fixed'} in {plural(len(changed), 'file')}"
+    return f"{summary}, {stay} left"
