@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from enum import Enum
+from functools import cached_property
 from math import inf
 
 from msgspec import Struct
@@ -37,7 +38,10 @@ class Missing(Enum):
     RULE_FAILED = "the rule failed, which is a fault of evenspread"
     UNKNOWN = "unknown"  # a fact of this object or cluster
 
-    @property
+    # A review without a cluster asks for a dozen reasons and kinds. Enum hashes the name of a member each time.
+    __hash__ = object.__hash__
+
+    @cached_property
     def reason(self) -> "Reason":
         """The reason in the words of this kind."""
         return Reason(self.value, self)
