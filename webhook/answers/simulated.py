@@ -14,21 +14,13 @@ from webhook.core.placement.making_room import Added
 from webhook.core.placement.simulation import Outcome, Verdict
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, one_line, plural
-from webhook.core.what_if.play import Ending, Outcomes
+from webhook.core.what_if.play import Ending, Moved, Outcomes
 from webhook.core.what_if.run import Answer
 from webhook.core.what_if.suggestions import SuggestedChange
 
 _NAMES = 3
 _WORST_FIRST = (Outcome.NO_FIT, Outcome.STUCK, Outcome.UNKNOWN, Outcome.FITS)
 _ORDER = ", in whatever order"
-
-
-class Move(Document, frozen=True):
-    """A pod that gets this node. If ``gone``, the pod is deleted there."""
-
-    pod: str
-    node: str
-    gone: bool | UnsetType = UNSET
 
 
 class BlockedNode(Document, frozen=True):
@@ -106,7 +98,7 @@ class Simulated(Document, frozen=True):
     cause: Cause | None
     wanted: int
     fits: Range
-    witness: tuple[Move, ...]
+    witness: tuple[Moved, ...]
     blocking: Blocking | None
     fixes: tuple[Change, ...]
     workloads: dict[str, WorkloadVerdict]
@@ -147,9 +139,7 @@ def _simulated(answer: Answer) -> Simulated:
         cause=answer.cause,
         wanted=of.whole.wanted,
         fits=_range(of.whole),
-        witness=tuple(
-            Move(pod=each.pod, node=each.node, gone=each.gone or UNSET) for each in (waiting.moves if waiting else ())
-        ),
+        witness=waiting.moves if waiting else (),
         blocking=_blocking(waiting) if waiting else None,
         fixes=tuple(_change(each) for _, changes in answer.ends for each in changes),
         workloads={workload.title: _verdict(each) for workload, each in zip(of.workloads, of.each, strict=True)},

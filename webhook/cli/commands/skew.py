@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import click
-import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct, structs, to_builtins
 
 from webhook.answers.scanned import NamedWorkload, skew_document
 from webhook.cli.cluster_source import ClusterSource, cluster_with_pods
@@ -51,10 +50,7 @@ _EVERY_SECONDS = 10
 class _Standing(Struct, frozen=True, kw_only=True):
     """A constraint of a workload, and how its pods stand."""
 
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
+    workload: NamedWorkload
     skew: ActualSkew
 
 
@@ -99,7 +95,7 @@ def skew(*, all_namespaces: bool, watch: bool, output: str, given: Given, frame:
             before, shown = shown, [*_render(found, where, color=colored(sys.stdout))]
             print_results(["\n", *shown] if shown != before else [])
     else:
-        print_values([*map(_shape, found)], output)
+        print_values([*map(_document, found)], output)
     click.get_current_context().exit(Exit.FINDINGS if any(map(_is_broken, found)) else Exit.FINE)
 
 
@@ -141,7 +137,9 @@ def _standings(known: ClusterSource, context: Context, namespace: str) -> list[_
     chosen = Representatives(present, context.policy.workloads)
     mine = [each for each in named if namespace in {"", each[1].namespace} and chosen.takes(*_type(each[0]), each[1])]
     found = [each for item, meta in mine for each in _of_item(item, meta, within, known.source)]
-    return sorted(found, key=lambda each: (not each.skew.above, each.namespace, each.kind, each.name))
+    return sorted(
+        found, key=lambda each: (not each.skew.above, each.workload.namespace, each.workload.kind, each.workload.name)
+    )
 
 
 def _type(item: Item) -> tuple[str, str]:
@@ -158,10 +156,8 @@ def _of_item(item: Item, meta: ObjectMeta, within: ScanContext, source: str) -> 
         say(f"{source}: note: {one_line(f'{kind} {meta.namespace}/{meta.name}')}: {error.message}: not counted")
         return ()
     skews = () if workload is None else workload_skews(workload, within, stand_in=stand_in)
-    return tuple(
-        _Standing(api_version=api_version, kind=kind, namespace=meta.namespace, name=meta.name, skew=each)
-        for each in skews
-    )
+    named = NamedWorkload(namespace=meta.namespace, kind=kind, api_version=api_version, name=meta.name)
+    return tuple(_Standing(workload=named, skew=each) for each in skews)
 
 
 def _is_broken(of: _Standing) -> bool:
@@ -191,10 +187,10 @@ def _colour(of: _Standing | None) -> Sequence[str]:
 
 
 def _row(of: _Standing) -> tuple[str, ...]:
-    skew = of.skew
+    workload, skew = of.workload, of.skew
     return (
-        one_line(of.namespace, _NAME),
-        one_line(f"{of.kind}/{of.name}", _NAME),
+        one_line(workload.namespace, _NAME),
+        one_line(f"{workload.kind}/{workload.name}", _NAME),
         one_line(skew.name, _NAME),
         str(skew.max_skew),
         "?" if skew.skew is None else f"{skew.skew}{'!' if skew.above else ''}",
@@ -204,7 +200,5 @@ def _row(of: _Standing) -> tuple[str, ...]:
     )
 
 
-def _shape(of: _Standing) -> Json:
-    """The JSON of a constraint."""
-    named = NamedWorkload(namespace=of.namespace, kind=of.kind, api_version=of.api_version, name=of.name)
-    return {**msgspec.to_builtins(named), **msgspec.to_builtins(skew_document(of.skew))}
+def _document(of: _Standing) -> Json:
+    return {**to_builtins(of.workload), **to_builtins(skew_document(of.skew))}

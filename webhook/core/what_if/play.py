@@ -60,7 +60,7 @@ class Outcomes(Struct, frozen=True, kw_only=True):
         return self.alone[number] if self.alone else self
 
 
-class Moved(Struct, frozen=True):
+class Moved(Struct, frozen=True, omit_defaults=True):
     """A pod that got a node; with ``gone`` one that was deleted there."""
 
     pod: str
