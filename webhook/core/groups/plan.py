@@ -92,13 +92,15 @@ class Plan(Struct, frozen=True, kw_only=True):
 class _Candidate(Struct, frozen=True, kw_only=True):
     """Constraints for every shard, and the zones of each.
 
-    Shape: ``tops`` are the exact caps among the constraints, by key. ``pinned`` is the number of shards that there are
-    zones for, those that are to come included.
+    Attributes:
+        constraints: Those of all shards.
+        keeping: How each cap is kept, by key.
+        loads: The pins of the expected shards.
+        pinned: For how many shards there are zones.
     """
 
     constraints: tuple[SpreadConstraint, ...]
     keeping: Mapping[str, Keeping]
-    tops: Mapping[str, int] = {}
     loads: Loads | None = None
     pinned: int = 0
 
@@ -160,15 +162,20 @@ def _rank(of: Plan) -> tuple[int, float]:
 
 
 def _candidates(of: PlannedFor, rooms: Rooms) -> Iterator[_Candidate]:
-    group, shards = of.group, of.shards
-    pinned = _pinned(group, shards, rooms) if group.keeps_zones_apart else None
+    group, shards, capped = of.group, of.shards, [*_capped_keys(of.group)]
+    pins = _pins(group, shards, rooms) if group.keeps_zones_apart else None
+    limited = [(key, most) for key, most in capped if not _kept_by_shards(group, key, most)]
+    exact = [exact_cap(group, key, most) for key, most in limited]
+    skewed = [max_skew(group, key, safe_max_skew(group.pods, rooms.domains(key), most) or 0) for key, most in limited]
     # Karpenter makes nodes, and reads exact caps in another way than the scheduler.
-    pins_first = pinned is not None and has_karpenter(of.index.nodes.view())
-    found = [] if pins_first else [_skewed(group, rooms), _exact(group)]
-    if pinned is not None:
+    found = (
+        [] if pins and has_karpenter(of.index.nodes.view()) else [_kept(group, each, rooms) for each in (skewed, exact)]
+    )
+    if pins is not None:
+        pinned = _kept(group, [each for each in exact if each.topology_key != group.zone_key], rooms, *pins)
         # Only pins decide how many pods each zone gets: with caps alone some orders leave a zone empty.
         found = [pinned, *found] if group.even else [*found, pinned]
-    for bare in found:
+    for bare in filter(None, found):
         each = _labelled(group, bare, rooms)
         fields = (derived(group, shard, each.constraints) for shard in shards)
         defaulted = _are_defaulted(shards, fields, of.within.policy)
@@ -227,34 +234,38 @@ def _no_cap(group: Group, shards: Sequence[Shard]) -> SpreadConstraint:
 
 def _standing(group: Group, shards: Sequence[Shard], before: Stored, rooms: Rooms) -> _Candidate | None:
     """What stands, judged by the group as it is now."""
-    pinned = _pinned(group, shards, rooms) if any(before.zones.values()) and group.keeps_zones_apart else None
-    if any(_to_label(group, before.constraints, rooms, pins=pinned is not None)):
+    has_pins = any(before.zones.values())
+    pins = _pins(group, shards, rooms) if has_pins and group.keeps_zones_apart else None
+    if (has_pins and pins is None) or any(_to_label(group, before.constraints, rooms, pins=has_pins)):
         return None
-    capped = dict(_capped_keys(group))
-    given = {each.topology_key: each for each in before.constraints if not _is_no_cap(group, each, capped)}
-    others = any(each.selector != group.selector for each in before.constraints) or not given.keys() <= capped.keys()
-    if others or (any(before.zones.values()) and pinned is None):
+    return _kept(group, before.constraints, rooms, *pins or (None, 0))
+
+
+def _kept(
+    group: Group, constraints: Sequence[SpreadConstraint], rooms: Rooms, loads: Loads | None = None, pinned: int = 0
+) -> _Candidate | None:
+    """How these constraints and pins keep each cap. None if they do not."""
+    keeping, capped = dict[str, Keeping](), dict(_capped_keys(group))
+    given = {each.topology_key: each for each in constraints if not _is_no_cap(group, each, capped)}
+    if any(each.selector != group.selector for each in constraints) or not given.keys() <= capped.keys():
         return None
-    keeping, tops = dict[str, Keeping](), dict[str, int]()
     for key, most in capped.items():
         each = given.get(key)
-        if pinned is not None and pinned.loads is not None and key == group.zone_key:
-            keeping[key] = pinned.keeping[key]
+        skew = each.max_skew or 0 if each is not None else 0
+        if loads is not None and key == group.zone_key:
+            keeping[key] = Keeping(Way.PINS, max(loads.of_zones.values()))
         elif each is not None and each.min_domains == MIN_DOMAINS_OF_A_CAP:
-            keeping[key] = Keeping(Way.EXACT, each.max_skew or 0)
-            tops[key] = each.max_skew or 0
+            keeping[key] = Keeping(Way.EXACT, skew)
         elif each is not None:
-            domains = rooms.nodes if key == HOSTNAME else len(rooms.of_zones)
-            keeping[key] = Keeping(Way.MAX_SKEW, fullest(group.pods, domains, each.max_skew or 0))
+            keeping[key] = Keeping(Way.MAX_SKEW, fullest(group.pods, rooms.domains(key), skew))
         elif _kept_by_shards(group, key, most):
-            labelled = only_labelled(group, key) in before.constraints
+            labelled = only_labelled(group, key) in constraints
             keeping[key] = Keeping(Way.LABEL if labelled else Way.NOTHING, group.shards)
         else:
             return None
         if keeping[key].worst > most:
             return None
-    loads, many = (None, 0) if pinned is None else (pinned.loads, pinned.pinned)
-    return _Candidate(constraints=before.constraints, keeping=keeping, tops=tops, loads=loads, pinned=many)
+    return _Candidate(constraints=tuple(constraints), keeping=keeping, loads=loads, pinned=pinned)
 
 
 def _is_no_cap(group: Group, constraint: SpreadConstraint, capped: Mapping[str, int]) -> bool:
@@ -276,38 +287,10 @@ def _capped_keys(group: Group) -> Iterator[tuple[str, int]]:
         yield key, group.most(key) or 0
 
 
-def _skewed(group: Group, rooms: Rooms) -> _Candidate:
-    """The largest maxSkew that is safe for each key; there is one wherever the caps leave room for all pods."""
-    constraints, keeping = list[SpreadConstraint](), dict[str, Keeping]()
-    for key, most in _capped_keys(group):
-        domains = rooms.nodes if key == HOSTNAME else len(rooms.of_zones)
-        skew = safe_max_skew(group.pods, domains, most) or 0
-        if _kept_by_shards(group, key, most):
-            keeping[key] = Keeping(Way.NOTHING, group.shards)
-        else:
-            constraints.append(max_skew(group, key, skew))
-            keeping[key] = Keeping(Way.MAX_SKEW, fullest(group.pods, domains, skew))
-    return _Candidate(constraints=tuple(constraints), keeping=keeping)
+def _pins(group: Group, shards: Sequence[Shard], rooms: Rooms) -> tuple[Loads, int] | None:
+    """Zones for the expected shards, and for how many shards they can stay. None if there is no way.
 
-
-def _exact(group: Group, loads: Loads | None = None) -> _Candidate:
-    """An exact cap for each key; with ``loads`` none is needed on zones, nor on nodes that no more pods reach."""
-    constraints, keeping, tops = list[SpreadConstraint](), dict[str, Keeping](), dict[str, int]()
-    for key, most in _capped_keys(group):
-        if loads is not None and key == group.zone_key:
-            keeping[key] = Keeping(Way.PINS, max(loads.of_zones.values()))
-        elif _kept_by_shards(group, key, most):
-            keeping[key] = Keeping(Way.NOTHING, group.shards)
-        else:
-            constraints.append(exact_cap(group, key, most))
-            keeping[key], tops[key] = Keeping(Way.EXACT, most), most
-    return _Candidate(constraints=tuple(constraints), keeping=keeping, tops=tops, loads=loads)
-
-
-def _pinned(group: Group, shards: Sequence[Shard], rooms: Rooms) -> _Candidate | None:
-    """Zones for each shard, so that they stay for as many shards more as can be; None if there is no way.
-
-    Which pods stay where they are is decided by the caps of the shards that are expected now.
+    The caps of the expected shards decide which pods stay where they are.
     """
     settled, running = [each.zones for each in shards], [each.running for each in shards]
     first = _loads(group, settled[: group.shards], running, rooms)
@@ -320,8 +303,8 @@ def _pinned(group: Group, shards: Sequence[Shard], rooms: Rooms) -> _Candidate |
         loads = _loads(group, settled[:many], running, rooms)
         found = None if loads is None else _of_first(loads, group.shards)
         if found is not None and (top is None or max(found.of_zones.values()) <= top):
-            return replace(_exact(group, found), pinned=many)
-    return replace(_exact(group, first), pinned=group.shards)
+            return found, many
+    return first, group.shards
 
 
 def _loads(
@@ -396,16 +379,17 @@ def _proof(group: Group, of: _Candidate, rooms: Rooms) -> Proof:
         return Proof.NONE
     if of.loads is not None:
         return Proof.ZONE_BY_ZONE
-    behind = _fewest_behind(group, rooms, of.tops)
+    behind = _fewest_behind(group, rooms, of.keeping)
     return Proof.ROOM if behind is None or behind >= group.pods else Proof.NONE
 
 
-def _fewest_behind(group: Group, rooms: Rooms, tops: Mapping[str, int]) -> int | None:
+def _fewest_behind(group: Group, rooms: Rooms, keeping: Mapping[str, Keeping]) -> int | None:
     """How many pods have a node, at least, in any state in which a pod of some shard finds none; None without any.
 
-    Shape: ``tops`` are the exact caps. No less than this many, and not always as few.
+    No less than this many, and not always as few.
     """
-    top = tops.get(group.zone_key, group.pods)
+    on_zone = keeping.get(group.zone_key)
+    top = on_zone.worst if on_zone is not None and on_zone.way is Way.EXACT else group.pods
     full = sorted(min(room, top) for room in rooms.of_zones.values())
     others = group.pods_per_shard - 1
     if group.keeps_zones_apart:

@@ -38,6 +38,10 @@ class Rooms(Struct, frozen=True, kw_only=True):
     alike: bool
     unlabelled: frozenset[str] = frozenset()
 
+    def domains(self, key: str) -> int:
+        """How many nodes or zones take pods."""
+        return self.nodes if key == HOSTNAME else len(self.of_zones)
+
 
 def rooms(of: PlannedFor) -> Rooms:
     """The room for the pods of all shards."""
