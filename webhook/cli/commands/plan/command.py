@@ -8,10 +8,9 @@ from msgspec.structs import replace
 
 from webhook.answers.planned import planned
 from webhook.cli.cluster_source import cluster_with_pods
-from webhook.cli.commands.plan.manifests import manifests, patches
+from webhook.cli.commands.plan.manifests import PlannedGroup, manifests, patches
 from webhook.cli.commands.plan.page import render as page
 from webhook.cli.commands.plan.targets import is_group, no_shard, objects_in, planned_groups
-from webhook.cli.commands.plan.written import PlannedGroup
 from webhook.cli.exit_codes import Exit
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given

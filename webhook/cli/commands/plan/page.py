@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from webhook.answers.planned import PlacedPod, PlanAnswer
-from webhook.cli.commands.plan.manifests import spec_of
-from webhook.cli.commands.plan.written import PlannedGroup
+from webhook.cli.commands.plan.manifests import PlannedGroup, spec_of
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.groups.derive import on, place

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from webhook.answers.planned import plan_answer
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.cluster_source import ClusterSource
-from webhook.cli.commands.plan.written import PlannedGroup, Value, Written, applicable, group_manifest, object_of
+from webhook.cli.commands.plan.manifests import PlannedGroup, Value, Written, applicable, group_manifest, object_of
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.terminal import Json, print_faults, say
 from webhook.cluster.live import unread
