@@ -65,7 +65,7 @@ def run(name: str, shards: int, nodes: int, *, derived: bool, large: str = "8") 
     within = Context(policy=Policy(), version=RECORDED, index=index)
     found = derive(PlannedFor(group=group, shards=tuple(of), within=within))
     fields = found.plan.fields if derived else {each.name: naive(group, each) for each in of}
-    game = game_of(batches(found.of, fields, found.rooms), index)
+    game = game_of(batches(found.of, fields, found.capacity), index)
     workloads = [stateful_set(each, fields[each.name]) for each in of]
     said = simulate(game) if shards <= 3 else None
     return Run(World(name, made, workloads, game, said), group, derived)

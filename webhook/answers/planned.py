@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from webhook.answers.document import Document
 from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.groups.caps import Cap
-from webhook.core.groups.derive import Derived, anew, kept
+from webhook.core.groups.derive import Derived, fresh_plan, kept_plan
 from webhook.core.groups.fields import has_fields, naive
 from webhook.core.groups.group import Fields, Group, PlannedFor, Stored
 from webhook.core.groups.outlook import Outlook
@@ -147,8 +147,8 @@ def plan_answer(known: PlannedFor, freed: PlannedFor, before: Stored) -> PlanAns
         before: The stored plan.
     """
     group = known.group
-    stands = kept(known, before) if before.zones else None
-    derived = stands if stands is not None and stands.fits else anew(known, freed)
+    stands = kept_plan(known, before) if before.zones else None
+    derived = stands if stands is not None and stands.fits else fresh_plan(known, freed)
     fields = {each.name: naive(group, each) for each in known.expected}
     keys = dict.fromkeys(each.topology_key for each in group.caps if each.enforced)
     first, own = fields[known.shards[0].name], known.shards[0].pod.pod_spec.constraints
@@ -158,7 +158,7 @@ def plan_answer(known: PlannedFor, freed: PlannedFor, before: Stored) -> PlanAns
         stands=derived is stands,
         naive=first,
         own=bool(own) and first.constraints == own,
-        seen=outlook_of(known, fields, derived.rooms, keys) if keys else None,
+        seen=outlook_of(known, fields, derived.capacity, keys) if keys else None,
     )
 
 

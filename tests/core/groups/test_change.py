@@ -26,7 +26,7 @@ def stands(group, text):
     """The plan, the cluster with all pods of the group in it, and these pods with the number of their shard."""
     found = derived(group, text)
     index, shards = cluster(text), found.plan.shards
-    of = game_of(batches(found.of, found.plan.fields, found.rooms), found.of.index)
+    of = game_of(batches(found.of, found.plan.fields, found.capacity), found.of.index)
     placed = []
     for number, step in enumerate(one_order(of)):
         like = with_fields(shards[step.batch].pod, found.plan.fields[shards[step.batch].name])

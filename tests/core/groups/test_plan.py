@@ -21,7 +21,7 @@ from webhook.core.api.types import (
     SpreadConstraint,
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.groups.derive import kept as kept_plan
+from webhook.core.groups.derive import kept_plan
 from webhook.core.groups.fields import exact_cap, naive
 from webhook.core.groups.group import Stored
 from webhook.core.groups.outlook import EFFORT, outlook
@@ -129,7 +129,7 @@ def seen(group, nodes, effort=EFFORT):
     found = derived(group, nodes)
     shards = found.plan.shards if found.plan else shards_of(group)
     fields = {each.name: naive(group, each) for each in shards}
-    players = batches(found.of, fields, found.rooms)
+    players = batches(found.of, fields, found.capacity)
     return outlook(players, found.of.index, [each.topology_key for each in group.caps], effort)
 
 
@@ -255,7 +255,7 @@ def test_pods_that_are_not_alike_are_played_out():
     container = Container(name="c", resources=ResourceRequirements(requests={"cpu": "4"}))
     large = replace(large, pod=replace(large.pod, spec=replace(large.pod.pod_spec, containers=(container,))))
     found = derived(group, zones(2, 2, 2), [small, large])
-    assert (found.rooms.alike, found.plan.proof) == (False, Proof.SEARCH)
+    assert (found.capacity.alike, found.plan.proof) == (False, Proof.SEARCH)
 
 
 def meeting(key, labelled):
@@ -307,7 +307,7 @@ BY_ZONE = redis(3, apart=(ZONE,), caps=(cap(HOSTNAME, "<=3"),))
 )
 def test_what_a_template_keeps_is_no_room(group, nodes, template):
     found = derived(group, nodes, with_spec(group, affinity=template))
-    placed = one_order(game_of(batches(found.of, found.plan.fields, found.rooms), found.of.index))
+    placed = one_order(game_of(batches(found.of, found.plan.fields, found.capacity), found.of.index))
     assert (len(placed) < group.pods, found.plan.proof) == (True, Proof.NONE)
     assert found.plan.verdict is not Outcome.FITS
 
@@ -346,7 +346,7 @@ def test_of_anti_affinity_elsewhere_nothing_is_in_the_way(more, alike):
     term = replace(meeting(HOSTNAME, "app=redis"), **more)
     template = with_spec(group, affinity=lambda _: Affinity(pod_anti_affinity=PodAffinity(required=(term,))))
     found = derive(group, template, cluster(zones(3, 3, 3)), Policy(), searches=False)
-    assert found.rooms.alike is alike
+    assert found.capacity.alike is alike
 
 
 def test_pins_that_are_found_by_a_search_are_not_said_to_reach_further():
@@ -382,7 +382,7 @@ def test_pods_that_run_change_nothing_about_the_nearest_that_can(zones_of_pods):
 def test_only_required_domains_are_used():
     group = redis(4, caps=(cap(ZONE, "<=1/2"),), domains=("a", "b"))
     found = derived(group, zones(2, 2, 2))
-    assert [*found.rooms.of_zones] == ["a", "b"]
+    assert [*found.capacity.of_zones] == ["a", "b"]
     assert found.plan.verdict is Outcome.FITS
 
 
@@ -459,7 +459,7 @@ def played(group, text, policy, fields=None):
     into = cluster(text)
     into.apply("ADDED", service("redis", "app=redis"))
     found = derive(group, shards_of(group), into, policy)
-    of = batches(found.of, fields or found.plan.fields, found.rooms)
+    of = batches(found.of, fields or found.plan.fields, found.capacity)
     return found.plan, simulate(game_of(of, found.of.index)).outcome
 
 

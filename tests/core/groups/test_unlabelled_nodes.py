@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.groups.derive import kept
+from webhook.core.groups.derive import kept_plan
 from webhook.core.groups.fields import exact_cap, only_labelled
 from webhook.core.groups.group import Stored
 from webhook.core.groups.plan import Way
@@ -138,7 +138,7 @@ def test_the_label_is_required_where_a_node_lacks_it(index, ways):
 def test_a_stored_plan_stands_while_no_pod_can_evade_it(constraints, nodes, stands):
     group = redis(2, caps=(cap(ZONE, "<=2"),))
     given = {"label": (only_labelled(group, ZONE),), "cap": (exact_cap(group, ZONE, 2),)}.get(constraints, ())
-    found = kept(planned_for(group, shards_of(group), known(nodes)), Stored(given))
+    found = kept_plan(planned_for(group, shards_of(group), known(nodes)), Stored(given))
     assert (found.plan is not None and found.fits) == stands
 
 

@@ -12,8 +12,8 @@ from webhook.core.groups.affinity import apart_terms
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.fields import only_labelled, ours, unpinned
 from webhook.core.groups.group import Group, PlannedFor, Stored
-from webhook.core.groups.plan import Plan, as_it_stands, plan
-from webhook.core.groups.zone_capacity import Rooms, rooms
+from webhook.core.groups.plan import Plan, plan, plan_with_fields_of
+from webhook.core.groups.zone_capacity import Capacity, capacity_of
 from webhook.core.placement.simulation import Outcome
 from webhook.core.text import listed, plural, segment_of, together
 
@@ -25,14 +25,14 @@ class Derived(Struct, frozen=True, kw_only=True):
 
     Attributes:
         of: What is planned for.
-        rooms: What the nodes take.
+        capacity: What the nodes take.
         plan: The plan. None if no fields keep the caps with all pods placed.
         reasons: Why there is none.
         nearest: Changes of the group after which all of it fits, in every order. Empty if it fits anyway.
     """
 
     of: PlannedFor
-    rooms: Rooms
+    capacity: Capacity
     plan: Plan | None
     reasons: tuple[str, ...] = ()
     nearest: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ def derive(of: PlannedFor) -> Derived:
     return found if found.fits else replace(found, nearest=tuple(_nearest(of)))
 
 
-def anew(known: PlannedFor, freed: PlannedFor) -> Derived:
+def fresh_plan(known: PlannedFor, freed: PlannedFor) -> Derived:
     """A plan that moves no pin; if none of these is proven, one that moves pins.
 
     Args:
@@ -64,19 +64,21 @@ def anew(known: PlannedFor, freed: PlannedFor) -> Derived:
     return other if other.fits else found
 
 
-def kept(known: PlannedFor, before: Stored) -> Derived:
+def kept_plan(known: PlannedFor, before: Stored) -> Derived:
     """The stored plan. None if its fields do not keep the caps any more, or no pin of it would stay."""
     of = _bare(known)
     # A node takes no more than the stored cap, which may be narrower than the group's.
     stored = (each for each in before.constraints if each != only_labelled(of.group, HOSTNAME))
     tops = [each.max_skew or 1 for each in stored if each.topology_key == HOSTNAME]
     narrow = tuple(Cap(topology_key=HOSTNAME, amount=Fraction(top)) for top in tops)
-    room = rooms(replace(of, group=replace(of.group, caps=(*of.group.caps, *narrow))))
-    reasons = tuple(_in_the_way(of.group, room))
-    found = None if reasons else as_it_stands(of, before, room)
+    capacity = capacity_of(replace(of, group=replace(of.group, caps=(*of.group.caps, *narrow))))
+    reasons = tuple(_in_the_way(of.group, capacity))
+    found = None if reasons else plan_with_fields_of(of, before, capacity)
     if found is not None and not keeps_pins(found, before):
-        return Derived(of=of, rooms=room, plan=None, reasons=("zones that shards are pinned to take no pods now",))
-    return Derived(of=of, rooms=room, plan=found, reasons=reasons)
+        return Derived(
+            of=of, capacity=capacity, plan=None, reasons=("zones that shards are pinned to take no pods now",)
+        )
+    return Derived(of=of, capacity=capacity, plan=found, reasons=reasons)
 
 
 def keeps_pins(plan: Plan, stored: Stored) -> bool:
@@ -99,9 +101,9 @@ def _bare(of: PlannedFor) -> PlannedFor:
 
 
 def _derived(of: PlannedFor) -> Derived:
-    room = rooms(of)
-    reasons = tuple(_in_the_way(of.group, room))
-    return Derived(of=of, rooms=room, plan=None if reasons else plan(of, room), reasons=reasons)
+    capacity = capacity_of(of)
+    reasons = tuple(_in_the_way(of.group, capacity))
+    return Derived(of=of, capacity=capacity, plan=None if reasons else plan(of, capacity), reasons=reasons)
 
 
 def place(key: str) -> str:
@@ -114,7 +116,7 @@ def on(key: str) -> str:
     return f"{'on' if key == HOSTNAME else 'in'} a {place(key)}"
 
 
-def _in_the_way(group: Group, of: Rooms) -> Iterator[str]:
+def _in_the_way(group: Group, of: Capacity) -> Iterator[str]:
     """Why no fields can place all pods within the caps."""
     pods, zone, on_zone = group.pods, segment_of(group.zone_key), group.most(group.zone_key)
     for cap in group.caps:

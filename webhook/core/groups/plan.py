@@ -25,7 +25,7 @@ from webhook.core.groups.fields import derived, exact_cap, max_skew, only_labell
 from webhook.core.groups.group import Fields, Group, Loads, PlannedFor, Shard, Stored
 from webhook.core.groups.outlook import EFFORT, Outlook, outlook
 from webhook.core.groups.pins import pin, staying
-from webhook.core.groups.zone_capacity import Rooms
+from webhook.core.groups.zone_capacity import Capacity
 from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.capacity import has_karpenter
@@ -105,35 +105,35 @@ class _Candidate(Struct, frozen=True, kw_only=True):
     pinned: int = 0
 
 
-def plan(of: PlannedFor, rooms: Rooms) -> Plan:
+def plan(of: PlannedFor, capacity: Capacity) -> Plan:
     """The best plan for the expected shards: the first that is proven, else the one of which the least is known.
 
     The caps have to leave room for all pods.
     """
     unproven = list[Plan]()
-    for each in _candidates(of, rooms):
-        judged = _judged(of, each, rooms)
+    for each in _candidates(of, capacity):
+        judged = _judged(of, each, capacity)
         if judged.verdict is Outcome.FITS:
-            return replace(judged, same_up_to=_same_up_to(of.group, each, rooms))
+            return replace(judged, same_up_to=_same_up_to(of.group, each, capacity))
         unproven.append(judged)
-    return min((_played(of, each, rooms) for each in unproven), key=_rank)
+    return min((_played(of, each, capacity) for each in unproven), key=_rank)
 
 
-def as_it_stands(of: PlannedFor, before: Stored, rooms: Rooms) -> Plan | None:
+def plan_with_fields_of(of: PlannedFor, before: Stored, capacity: Capacity) -> Plan | None:
     """The plan with fields of an earlier one. None if these do not keep the caps, or their zones are gone.
 
     The shards have the zones of that plan.
     """
-    found = _standing(of.group, of.shards, before, rooms)
+    found = _standing(of.group, of.shards, before, capacity)
     if found is None:
         return None
-    judged = _judged(of, found, rooms)
+    judged = _judged(of, found, capacity)
     if judged.verdict is Outcome.FITS:
-        return replace(judged, same_up_to=_same_up_to(of.group, found, rooms))
-    return _played(of, judged, rooms)
+        return replace(judged, same_up_to=_same_up_to(of.group, found, capacity))
+    return _played(of, judged, capacity)
 
 
-def batches(of: PlannedFor, fields: Mapping[str, Fields], rooms: Rooms) -> list[PodBatch]:
+def batches(of: PlannedFor, fields: Mapping[str, Fields], capacity: Capacity) -> list[PodBatch]:
     """The pods of the expected shards with these fields. Shards that nothing tells apart are one batch."""
     group, policy = of.group, of.within.policy
     found = [
@@ -148,7 +148,7 @@ def batches(of: PlannedFor, fields: Mapping[str, Fields], rooms: Rooms) -> list[
         )
         for each in of.expected
     ]
-    if not group.never_share and rooms.alike:
+    if not group.never_share and capacity.alike:
         return [replace(found[0], pods=group.pods, in_turn=False)]
     return found
 
@@ -161,41 +161,47 @@ def _rank(of: Plan) -> tuple[int, float]:
     return order.index(verdict), 0.0 if of.outlook is None else of.outlook.stuck or 0.0
 
 
-def _candidates(of: PlannedFor, rooms: Rooms) -> Iterator[_Candidate]:
+def _candidates(of: PlannedFor, capacity: Capacity) -> Iterator[_Candidate]:
     group, shards, capped = of.group, of.shards, [*_capped_keys(of.group)]
-    pins = _pins(group, shards, rooms) if group.keeps_zones_apart else None
+    pins = _pins(group, shards, capacity) if group.keeps_zones_apart else None
     limited = [(key, most) for key, most in capped if not _kept_by_shards(group, key, most)]
     exact = [exact_cap(group, key, most) for key, most in limited]
-    skewed = [max_skew(group, key, safe_max_skew(group.pods, rooms.domains(key), most) or 0) for key, most in limited]
+    skewed = [
+        max_skew(group, key, safe_max_skew(group.pods, capacity.domains(key), most) or 0) for key, most in limited
+    ]
     # Karpenter makes nodes, and reads exact caps in another way than the scheduler.
     found = (
-        [] if pins and has_karpenter(of.index.nodes.view()) else [_kept(group, each, rooms) for each in (skewed, exact)]
+        []
+        if pins and has_karpenter(of.index.nodes.view())
+        else [_kept(group, each, capacity) for each in (skewed, exact)]
     )
     if pins is not None:
-        pinned = _kept(group, [each for each in exact if each.topology_key != group.zone_key], rooms, *pins)
+        pinned = _kept(group, [each for each in exact if each.topology_key != group.zone_key], capacity, *pins)
         # Only pins decide how many pods each zone gets: with caps alone some orders leave a zone empty.
         found = [pinned, *found] if group.even else [*found, pinned]
     for bare in filter(None, found):
-        each = _labelled(group, bare, rooms)
+        each = _labelled(group, bare, capacity)
         fields = (derived(group, shard, each.constraints) for shard in shards)
         defaulted = _are_defaulted(shards, fields, of.within.policy)
         yield replace(each, constraints=(_no_cap(group, shards),)) if defaulted else each
 
 
-def _labelled(group: Group, of: _Candidate, rooms: Rooms) -> _Candidate:
+def _labelled(group: Group, of: _Candidate, capacity: Capacity) -> _Candidate:
     """The candidate with a constraint over each key that the group needs on every node and that some node lacks.
 
     Without it all pods of the group could go to such a node: there no cap and no shard rule counts them.
     """
     constraints, keeping = [*of.constraints], {**of.keeping}
-    for key in _to_label(group, of.constraints, rooms, pins=of.loads is not None):
+    for key in _to_label(group, of.constraints, capacity, pins=of.loads is not None):
         constraints.append(only_labelled(group, key))
         kept_apart = _kept_by_shards(group, key, group.shards)
         keeping[key] = Keeping(Way.LABEL, group.shards if kept_apart else group.pods)
     return replace(of, constraints=tuple(constraints), keeping=keeping)
 
 
-def _to_label(group: Group, constraints: Iterable[SpreadConstraint], rooms: Rooms, *, pins: bool) -> Iterator[str]:
+def _to_label(
+    group: Group, constraints: Iterable[SpreadConstraint], capacity: Capacity, *, pins: bool
+) -> Iterator[str]:
     """The keys that some node lacks and that nothing else requires of nodes: no constraint, no pin, no domain."""
     required = {each.topology_key for each in constraints}
     required |= {group.zone_key} if pins else set()
@@ -204,7 +210,7 @@ def _to_label(group: Group, constraints: Iterable[SpreadConstraint], rooms: Room
     # Pods of a shard that share no zone share no node either, whatever label a node lacks.
     if not group.keeps_zones_apart and (HOSTNAME in group.never_share or group.most(HOSTNAME) is not None):
         needed.append(HOSTNAME)
-    return (key for key in needed if key in rooms.unlabelled and key not in required)
+    return (key for key in needed if key in capacity.unlabelled and key not in required)
 
 
 def _are_defaulted(shards: Iterable[Shard], fields: Iterable[Fields], policy: Policy) -> bool:
@@ -232,17 +238,21 @@ def _no_cap(group: Group, shards: Sequence[Shard]) -> SpreadConstraint:
     return exact_cap(group, HOSTNAME, group.most(HOSTNAME) or len(shards) * group.pods_per_shard)
 
 
-def _standing(group: Group, shards: Sequence[Shard], before: Stored, rooms: Rooms) -> _Candidate | None:
+def _standing(group: Group, shards: Sequence[Shard], before: Stored, capacity: Capacity) -> _Candidate | None:
     """What stands, judged by the group as it is now."""
     has_pins = any(before.zones.values())
-    pins = _pins(group, shards, rooms) if has_pins and group.keeps_zones_apart else None
-    if (has_pins and pins is None) or any(_to_label(group, before.constraints, rooms, pins=has_pins)):
+    pins = _pins(group, shards, capacity) if has_pins and group.keeps_zones_apart else None
+    if (has_pins and pins is None) or any(_to_label(group, before.constraints, capacity, pins=has_pins)):
         return None
-    return _kept(group, before.constraints, rooms, *pins or (None, 0))
+    return _kept(group, before.constraints, capacity, *pins or (None, 0))
 
 
 def _kept(
-    group: Group, constraints: Sequence[SpreadConstraint], rooms: Rooms, loads: Loads | None = None, pinned: int = 0
+    group: Group,
+    constraints: Sequence[SpreadConstraint],
+    capacity: Capacity,
+    loads: Loads | None = None,
+    pinned: int = 0,
 ) -> _Candidate | None:
     """How these constraints and pins keep each cap. None if they do not."""
     keeping, capped = dict[str, Keeping](), dict(_capped_keys(group))
@@ -257,7 +267,7 @@ def _kept(
         elif each is not None and each.min_domains == MIN_DOMAINS_OF_A_CAP:
             keeping[key] = Keeping(Way.EXACT, skew)
         elif each is not None:
-            keeping[key] = Keeping(Way.MAX_SKEW, fullest(group.pods, rooms.domains(key), skew))
+            keeping[key] = Keeping(Way.MAX_SKEW, fullest(group.pods, capacity.domains(key), skew))
         elif _kept_by_shards(group, key, most):
             labelled = only_labelled(group, key) in constraints
             keeping[key] = Keeping(Way.LABEL if labelled else Way.NOTHING, group.shards)
@@ -287,20 +297,20 @@ def _capped_keys(group: Group) -> Iterator[tuple[str, int]]:
         yield key, group.most(key) or 0
 
 
-def _pins(group: Group, shards: Sequence[Shard], rooms: Rooms) -> tuple[Loads, int] | None:
+def _pins(group: Group, shards: Sequence[Shard], capacity: Capacity) -> tuple[Loads, int] | None:
     """Zones for the expected shards, and for how many shards they can stay. None if there is no way.
 
     The caps of the expected shards decide which pods stay where they are.
     """
     settled, running = [each.zones for each in shards], [each.running for each in shards]
-    first = _loads(group, settled[: group.shards], running, rooms)
+    first = _loads(group, settled[: group.shards], running, capacity)
     if first is None:
         return None
     settled[: group.shards] = staying(first.of_shards, settled, running)
     running[: group.shards] = [()] * group.shards
     top = group.most(group.zone_key)
     for many in range(len(shards), group.shards, -1):
-        loads = _loads(group, settled[:many], running, rooms)
+        loads = _loads(group, settled[:many], running, capacity)
         found = None if loads is None else _of_first(loads, group.shards)
         if found is not None and (top is None or max(found.of_zones.values()) <= top):
             return found, many
@@ -308,11 +318,11 @@ def _pins(group: Group, shards: Sequence[Shard], rooms: Rooms) -> tuple[Loads, i
 
 
 def _loads(
-    group: Group, settled: Sequence[Sequence[str]], running: Sequence[Sequence[str]], rooms: Rooms
+    group: Group, settled: Sequence[Sequence[str]], running: Sequence[Sequence[str]], capacity: Capacity
 ) -> Loads | None:
     """Pins for as many shards as there are settled zones for, within the caps of so many."""
     most = replace(group, shards=len(settled)).most(group.zone_key)
-    open_ = {zone: room if most is None else min(room, most) for zone, room in rooms.of_zones.items()}
+    open_ = {zone: room if most is None else min(room, most) for zone, room in capacity.of_zones.items()}
     return pin(settled, group.pods_per_shard, open_, running)
 
 
@@ -322,7 +332,7 @@ def _of_first(loads: Loads, shards: int) -> Loads:
     return Loads(given, {zone: sum(zone in each for each in given) for zone in loads.of_zones})
 
 
-def _judged(of: PlannedFor, candidate: _Candidate, rooms: Rooms) -> Plan:
+def _judged(of: PlannedFor, candidate: _Candidate, capacity: Capacity) -> Plan:
     """The plan with a verdict: by a proof, else by playing it out."""
     group, shards = of.group, of.expected
     pins = candidate.loads.of_shards if candidate.loads is not None else ((),) * len(shards)
@@ -338,28 +348,28 @@ def _judged(of: PlannedFor, candidate: _Candidate, rooms: Rooms) -> Plan:
         fields=fields,
         keeping=candidate.keeping,
         verdict=Outcome.UNKNOWN,
-        proof=Proof.NONE if defaulted or _is_unseen(shards) else _proof(group, candidate, rooms),
+        proof=Proof.NONE if defaulted or _is_unseen(shards) else _proof(group, candidate, capacity),
         loads=candidate.loads,
     )
     if found.proof is not Proof.NONE:
         return replace(found, verdict=Outcome.FITS)
-    return _played(of, found, rooms) if _are_few(of) else found
+    return _played(of, found, capacity) if _are_few(of) else found
 
 
-def _played(of: PlannedFor, plan: Plan, rooms: Rooms) -> Plan:
+def _played(of: PlannedFor, plan: Plan, capacity: Capacity) -> Plan:
     """The plan with what its orders come to, as far as they can be followed."""
     if plan.outlook is not None or not of.searches:
         return plan
-    seen = outlook_of(of, plan.fields, rooms, plan.keeping)
+    seen = outlook_of(of, plan.fields, capacity, plan.keeping)
     verdict = Outcome.UNKNOWN if seen.outcome is Outcome.FITS and _is_unseen(plan.shards) else seen.outcome
     proof = Proof.SEARCH if verdict is Outcome.FITS else Proof.NONE
     return replace(plan, verdict=verdict, proof=proof, outlook=seen)
 
 
-def outlook_of(of: PlannedFor, fields: Mapping[str, Fields], rooms: Rooms, keys: Iterable[str]) -> Outlook:
+def outlook_of(of: PlannedFor, fields: Mapping[str, Fields], capacity: Capacity, keys: Iterable[str]) -> Outlook:
     """What becomes of the expected shards with these fields, and how full domains of the keys get."""
     effort = EFFORT if _are_few(of) else replace(EFFORT, states=1)
-    return outlook(batches(of, fields, rooms), of.index, keys, effort)
+    return outlook(batches(of, fields, capacity), of.index, keys, effort)
 
 
 def _are_few(of: PlannedFor) -> bool:
@@ -373,24 +383,24 @@ def _is_unseen(shards: Iterable[Shard]) -> bool:
     return any(each.resource_claims or each.scheduling_group for each in specs)
 
 
-def _proof(group: Group, of: _Candidate, rooms: Rooms) -> Proof:
+def _proof(group: Group, of: _Candidate, capacity: Capacity) -> Proof:
     """What shows without a search that all pods of the group fit in every order."""
-    if not rooms.alike or any(each.way is Way.MAX_SKEW for each in of.keeping.values()):
+    if not capacity.alike or any(each.way is Way.MAX_SKEW for each in of.keeping.values()):
         return Proof.NONE
     if of.loads is not None:
         return Proof.ZONE_BY_ZONE
-    behind = _fewest_behind(group, rooms, of.keeping)
+    behind = _fewest_behind(group, capacity, of.keeping)
     return Proof.ROOM if behind is None or behind >= group.pods else Proof.NONE
 
 
-def _fewest_behind(group: Group, rooms: Rooms, keeping: Mapping[str, Keeping]) -> int | None:
+def _fewest_behind(group: Group, capacity: Capacity, keeping: Mapping[str, Keeping]) -> int | None:
     """How many pods have a node, at least, in any state in which a pod of some shard finds none; None without any.
 
     No less than this many, and not always as few.
     """
     on_zone = keeping.get(group.zone_key)
     top = on_zone.worst if on_zone is not None and on_zone.way is Way.EXACT else group.pods
-    full = sorted(min(room, top) for room in rooms.of_zones.values())
+    full = sorted(min(room, top) for room in capacity.of_zones.values())
     others = group.pods_per_shard - 1
     if group.keeps_zones_apart:
         # A zone with room for a pod of each shard is never closed to one that has none there.
@@ -398,14 +408,14 @@ def _fewest_behind(group: Group, rooms: Rooms, keeping: Mapping[str, Keeping]) -
         own = others - (len(full) - len(closing))
         return None if own < 0 else sum(closing[: len(closing) - own]) + others
     # Nodes that hold a pod of this shard may hold no other; it leaves fewest behind if all of these are in one zone.
-    missing = others * ((rooms.on_node or 1) - 1)
-    return sum(full) - max(min(room, top) - min(room - missing, top) for room in rooms.of_zones.values())
+    missing = others * ((capacity.on_node or 1) - 1)
+    return sum(full) - max(min(room, top) - min(room - missing, top) for room in capacity.of_zones.values())
 
 
-def _same_up_to(group: Group, of: _Candidate, rooms: Rooms) -> int:
+def _same_up_to(group: Group, of: _Candidate, capacity: Capacity) -> int:
     """Up to how many shards these fields keep the caps, with a proof that needs no search."""
     if of.loads is not None:
-        return of.pinned if rooms.alike else group.shards
+        return of.pinned if capacity.alike else group.shards
     last = group.shards
     for many in range(group.shards + 1, group.plan_for + 1):
         grown = replace(group, shards=many)
@@ -415,7 +425,7 @@ def _same_up_to(group: Group, of: _Candidate, rooms: Rooms) -> int:
             or _kept_by_shards(grown, key, grown.most(key) or 0)
             for key, each in of.keeping.items()
         )
-        if not kept or _proof(grown, of, rooms) is Proof.NONE:
+        if not kept or _proof(grown, of, capacity) is Proof.NONE:
             break
         last = many
     return last

@@ -22,7 +22,7 @@ from webhook.core.scheduler.problem import take
 THE_CLUSTER = "the cluster"  # the name of all nodes together
 
 
-class Rooms(Struct, frozen=True, kw_only=True):
+class Capacity(Struct, frozen=True, kw_only=True):
     """What the nodes take of one pod after the other, if nothing but their cap and the cluster are in the way.
 
     Shape: ``of_zones`` has the zones that take any, all nodes as one where some are in none and the group does not
@@ -43,7 +43,7 @@ class Rooms(Struct, frozen=True, kw_only=True):
         return self.nodes if key == HOSTNAME else len(self.of_zones)
 
 
-def rooms(of: PlannedFor) -> Rooms:
+def capacity_of(of: PlannedFor) -> Capacity:
     """The room for the pods of all shards."""
     group, shards, index, pods = of.group, of.shards, of.index, len(of.shards) * of.group.pods_per_shard
     # Without a cap, pods of one shard that share no node.
@@ -60,7 +60,7 @@ def rooms(of: PlannedFor) -> Rooms:
     nodes = _room(of, single, max(pods, index.nodes.view().size), every)
     alike = _are_alike(group, shards, index) and all(_is_measured(group, each, shards) for each in shards)
     unlabelled = _unlabelled(group, shards, index)
-    return Rooms(of_zones=found, nodes=nodes, on_node=most, alike=alike, unlabelled=unlabelled)
+    return Capacity(of_zones=found, nodes=nodes, on_node=most, alike=alike, unlabelled=unlabelled)
 
 
 def _unlabelled(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> frozenset[str]:

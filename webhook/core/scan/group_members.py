@@ -11,7 +11,7 @@ from webhook.core.coming_pods.next_pod import PodSource, coming_pod
 from webhook.core.context import Context
 from webhook.core.groups.group import Group
 from webhook.core.groups.reading import GroupError, group_of
-from webhook.core.groups.status.assess import Seen, assess, unreadable
+from webhook.core.groups.status.assess import ObservedGroup, assess, unreadable
 from webhook.core.groups.status.forms import Status
 from webhook.core.groups.status.members import Member
 from webhook.core.index.objects import Owner
@@ -64,7 +64,7 @@ def group_status(
         return unreadable(error.faults, of.generation, before, within.now)
     if pods is None:
         return unreadable([f"the selector matches more than {MOST_PODS:,} pods"], of.generation, before, within.now)
-    seen = Seen(
+    seen = ObservedGroup(
         group=group,
         generation=of.generation,
         members=tuple(members_of(group, within)),

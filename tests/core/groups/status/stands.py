@@ -9,7 +9,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.groups.fields import with_fields
 from webhook.core.groups.group import Fields
-from webhook.core.groups.status.assess import Seen, assess
+from webhook.core.groups.status.assess import ObservedGroup, assess
 from webhook.core.groups.status.forms import Status
 from webhook.core.groups.status.members import Member
 from webhook.core.policy.policy import Policy
@@ -67,7 +67,7 @@ def waiting(name, labelled):
 
 def told(group, index, of=(), pods=(), before=None, *, generation=1, now=NOON, older=(), policy=None):
     """The status of the group."""
-    seen = Seen(
+    seen = ObservedGroup(
         group=group,
         generation=generation,
         members=tuple(of),

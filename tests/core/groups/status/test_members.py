@@ -9,7 +9,7 @@ from core.scheduler.plugins.test_volume_filters import claim, in_zone, volume
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.groups.status.forms import Status
-from webhook.core.groups.status.members import gathered
+from webhook.core.groups.status.members import shards_in_cluster
 from webhook.core.policy.policy import Policy
 
 
@@ -25,7 +25,7 @@ def test_volumes_settle_zones_before_what_is_stored():
     index = cluster(SIX)
     index.apply("ADDED", volume("pv", affinity=in_zone("c")))
     index.apply("ADDED", claim("data-redis-0-0", "pv"))
-    found = gathered(
+    found = shards_in_cluster(
         THREE,
         [member(0, claims=["data"]), member(1)],
         within(index),
@@ -38,7 +38,7 @@ def test_volumes_settle_zones_before_what_is_stored():
 def test_the_pins_of_templates_are_settled_and_planned_again():
     index = cluster(SIX)
     first = told(THREE, index, members())
-    found = gathered(THREE, members(status=first), within(index))
+    found = shards_in_cluster(THREE, members(status=first), within(index))
     assert settled(found) == {"0": "ab", "1": "ac", "2": "bc"}
     again = told(THREE, index, members(status=first))
     assert again.workloads == first.workloads
@@ -48,14 +48,14 @@ def test_the_cluster_is_without_the_pods_of_the_group():
     index = cluster(SIX)
     status = told(THREE, index, members())
     placed(index, status, a0="0 1", b0="0")
-    found = gathered(THREE, members(), within(index))
+    found = shards_in_cluster(THREE, members(), within(index))
     assert found.running == 3
     assert told(THREE, index, members(), before=status).workloads == status.workloads
 
 
 @pytest.mark.parametrize("shards", [2, 12])
 def test_there_is_a_shard_for_each_that_is_planned_or_written(shards):
-    found = gathered(redis(3, plan_for=10), members(shards), within(cluster(SIX)))
+    found = shards_in_cluster(redis(3, plan_for=10), members(shards), within(cluster(SIX)))
     assert len(found.shards) == max(10, shards)
     assert found.group.plan_for == max(10, shards)
 
@@ -63,13 +63,13 @@ def test_there_is_a_shard_for_each_that_is_planned_or_written(shards):
 def test_zones_in_which_pods_are_settle_nothing_and_are_told_the_fullest_first():
     index = cluster(f"lost=0 | {SIX}")
     placed(index, Status(), a0="0", b0="0 1", b1="0", lost="1")
-    found = gathered(THREE, [member(0), member(1)], within(index))
+    found = shards_in_cluster(THREE, [member(0), member(1)], within(index))
     assert [(each.zones, each.running) for each in found.shards][:3] == [((), ("b", "a")), ((), ("b",)), ((), ())]
     assert found.running == 5
     index.apply("ADDED", node("later", "a"))
     index.apply("ADDED", running("redis-2-0", "later", "app=redis shard=2"))
     index.apply("DELETED", node("later", "a"))
-    assert gathered(THREE, members(), within(index)).shards[2].running == ()
+    assert shards_in_cluster(THREE, members(), within(index)).shards[2].running == ()
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def render(target: PlannedGroup, *, color: bool) -> Iterator[str]:
 
 def _asked(target: PlannedGroup, paint: Paint) -> Iterator[str]:
     of = target.answer
-    group, rooms = of.group, of.derived.rooms
+    group, capacity = of.group, of.derived.capacity
     apart = f", which share no {together(map(place, group.never_share))}" if group.never_share else ""
     shards = f"{plural(group.shards, 'shard')} of {plural(group.pods_per_shard, 'pod')}{apart}"
     yield paint(f"group {one_line(group.name, _NAME)}: {shards}; {plural(group.pods, 'pod')}", BOLD) + "\n"
@@ -54,14 +54,14 @@ def _asked(target: PlannedGroup, paint: Paint) -> Iterator[str]:
         seen = "" if cap.enforced else " (observed only)"
         share = f"{cap.text} of the pods: " if cap.of_pods else ""
         yield f"  {on(cap.topology_key)}  {share}at most {cap.most(group.pods)}{seen}\n"
-    zones = listed([one_line(zone, _NAME) for zone in rooms.of_zones], _ZONES) or "none"
+    zones = listed([one_line(zone, _NAME) for zone in capacity.of_zones], _ZONES) or "none"
     where = f"{place(group.zone_key)}s that take pods: {zones}; " if group.names_zones else "nodes that take pods: "
-    nodes = plural(rooms.nodes, "node") if group.names_zones else rooms.nodes
+    nodes = plural(capacity.nodes, "node") if group.names_zones else capacity.nodes
     yield f"  {where}{nodes}\n"
     if of.known.running:
         run = "pod runs" if of.known.running == 1 else "pods run"
         yield from wrapped(f"note: {of.known.running} {run} already; all are placed anew here", indent="  ")
-    if empty := [one_line(each, _NAME) for each in group.domains or () if each not in rooms.of_zones]:
+    if empty := [one_line(each, _NAME) for each in group.domains or () if each not in capacity.of_zones]:
         yield from wrapped(f"note: no node takes a pod in {together(empty)}, which the group names", indent="  ")
     if of.stands:
         whose = "that are stored for it" if target.stored else "of its templates"
@@ -183,9 +183,9 @@ def _constraints(plan: Plan) -> tuple[SpreadConstraint, ...]:
 def _proof(of: PlanAnswer, plan: Plan) -> str:
     if plan.proof is not Proof.ZONE_BY_ZONE or plan.loads is None:
         return _PROOFS[plan.proof]
-    rooms, where = of.derived.rooms, place(of.group.zone_key)
+    capacity, where = of.derived.capacity, place(of.group.zone_key)
     each = together(
-        f"{one_line(zone, _NAME)} {pods} of {rooms.of_zones[zone]}"
+        f"{one_line(zone, _NAME)} {pods} of {capacity.of_zones[zone]}"
         for zone, pods in [*plan.loads.of_zones.items()][:_ZONES]
     )
     return f"proof: no pod takes the place of another {where}'s, and each {where} has room for its own ({each})"

@@ -29,7 +29,7 @@ from webhook.core.groups.derive import stored_of
 from webhook.core.groups.fields import missing_terms, ours, unpinned
 from webhook.core.groups.group import Group, Shard, Stored
 from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
-from webhook.core.groups.status.members import Member, gathered, not_told_apart
+from webhook.core.groups.status.members import Member, duplicate_shards, shards_in_cluster
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import one_line
@@ -193,16 +193,16 @@ def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, within: Context
     before = stored_of(group, status.workloads)
     mine = _mine(group, read.workloads)
     members = [_member(each.source, group, within) for each in mine]
-    if twice := not_told_apart(members):
+    if twice := duplicate_shards(members):
         raise CommandError(f"group {group.namespace}/{group.name} cannot be planned: {twice}", Exit.UNREADABLE)
-    found = gathered(group, members, within, before.zones)
+    found = shards_in_cluster(group, members, within, before.zones)
     before = before if before.zones else _of_templates(group, found.shards)
     shards = {each.name for each in found.shards if each.exists}
     others = {each.name for each in read.workloads if each.source.namespace == group.namespace} - shards
     taken = tuple(each.name for each in found.expected if each.name in others)
     labels = f"{one_line(compile_selector(group.selector).text, 200)} and {one_line(group.shard_label, 63)}"
     none = f"no workload with the labels {labels} is known: pods are made up, and request nothing"
-    freed = gathered(group, members, within) if status.workloads else found
+    freed = shards_in_cluster(group, members, within) if status.workloads else found
     return PlannedGroup(
         answer=plan_answer(found, freed, before),
         stored=bool(status.workloads),

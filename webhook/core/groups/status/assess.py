@@ -25,13 +25,13 @@ from webhook.core.api.spread_group import (
 )
 from webhook.core.api.types import Pod
 from webhook.core.context import Context
-from webhook.core.groups.derive import Derived, anew, keeps_pins, kept, on, stored_of
+from webhook.core.groups.derive import Derived, fresh_plan, keeps_pins, kept_plan, on, stored_of
 from webhook.core.groups.fields import has_fields
 from webhook.core.groups.group import Group, PlannedFor, Shard, Stored
 from webhook.core.groups.plan import Plan, Proof, Way
 from webhook.core.groups.status.distribution import Spread, moves, spreads
 from webhook.core.groups.status.forms import Dated, Status, Unguarded, dated
-from webhook.core.groups.status.members import Member, gathered, not_told_apart
+from webhook.core.groups.status.members import Member, duplicate_shards, shards_in_cluster
 from webhook.core.placement.simulation import Outcome
 from webhook.core.text import one_line, plural, together
 
@@ -49,7 +49,7 @@ _PROOFS = {
 }
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class ObservedGroup(Struct, frozen=True, kw_only=True):
     """A group and what there is of it in the cluster, at one moment.
 
     Attributes:
@@ -91,7 +91,7 @@ def not_evaluated(why: str, generation: int, before: Status, now: str) -> Status
     return Status(observed_generation=generation, conditions=dated(conditions, before, generation, now))
 
 
-def assess(seen: Seen, before: Status) -> Status:
+def assess(seen: ObservedGroup, before: Status) -> Status:
     """The status of the group."""
     group, view = seen.group, seen.within.cluster.nodes.view()
     refused = _refusal(seen)
@@ -115,7 +115,7 @@ def assess(seen: Seen, before: Status) -> Status:
     )
 
 
-def _refusal(seen: Seen) -> tuple[str, str] | None:
+def _refusal(seen: ObservedGroup) -> tuple[str, str] | None:
     """Why no plan is made at all: reason and message."""
     group = seen.group
     most = group.plan_for * group.pods_per_shard
@@ -125,7 +125,7 @@ def _refusal(seen: Seen) -> tuple[str, str] | None:
         return "TooLarge", f"{most:,} pods are to be planned for; at most {MOST_PODS_PLANNED} are"
     if len(seen.older) >= MOST_GROUPS:
         return "TooManyGroups", f"of a namespace the {MOST_GROUPS} oldest groups are planned, and this one is younger"
-    if twice := not_told_apart(seen.members):
+    if twice := duplicate_shards(seen.members):
         return "DuplicateShard", twice
     labels = [*(each.pod.labels for each in seen.members), *(each.labels for each in seen.pods)]
     for other in filter(None, seen.older):
@@ -141,14 +141,14 @@ def _refusal(seen: Seen) -> tuple[str, str] | None:
 # -- the plan
 
 
-def _plan(seen: Seen, before: Status) -> _Planned:
+def _plan(seen: ObservedGroup, before: Status) -> _Planned:
     group = seen.group
     stored = stored_of(group, before.workloads)
     searches = group.pods <= _MOST_PODS_PLAYED  # some seconds at most
-    known = gathered(group, seen.members, seen.within, stored.zones, searches=searches)
+    known = shards_in_cluster(group, seen.members, seen.within, stored.zones, searches=searches)
     asked = seen.generation != before.observed_generation
     if before.workloads:
-        standing = kept(known, stored)
+        standing = kept_plan(known, stored)
         if standing.fits:
             return _taken(seen, before, standing)
         fresh = _fresh(seen, known, asked=asked)
@@ -158,7 +158,7 @@ def _plan(seen: Seen, before: Status) -> _Planned:
     return _taken(seen, before, _fresh(seen, known, asked=asked))
 
 
-def _stays(seen: Seen, stored: Stored, standing: Derived, fresh: Derived) -> bool:
+def _stays(seen: ObservedGroup, stored: Stored, standing: Derived, fresh: Derived) -> bool:
     """Whether fields that are not proven stay: those that nothing has can change freely.
 
     Pods count too: whoever made them may be no workload that is known here.
@@ -173,19 +173,21 @@ def _stays(seen: Seen, stored: Stored, standing: Derived, fresh: Derived) -> boo
     return possible or not keeps_pins(fresh.plan, stored)
 
 
-def _fresh(seen: Seen, known: PlannedFor, *, asked: bool) -> Derived:
+def _fresh(seen: ObservedGroup, known: PlannedFor, *, asked: bool) -> Derived:
     """A plan made anew, whose pins only move where somebody asked for another."""
-    return anew(known, gathered(seen.group, seen.members, seen.within, searches=known.searches) if asked else known)
+    return fresh_plan(
+        known, shards_in_cluster(seen.group, seen.members, seen.within, searches=known.searches) if asked else known
+    )
 
 
-def _taken(seen: Seen, before: Status, found: Derived) -> _Planned:
+def _taken(seen: ObservedGroup, before: Status, found: Derived) -> _Planned:
     if found.plan is None or found.plan.verdict is Outcome.NO_FIT:
         return _Planned((), "", found)
     workloads = tuple(_workloads(seen, found.plan))
     return _Planned(workloads, _revision(seen.group, workloads, before), found)
 
 
-def _held(seen: Seen, before: Status, standing: Derived, fresh: Derived) -> _Planned:
+def _held(seen: ObservedGroup, before: Status, standing: Derived, fresh: Derived) -> _Planned:
     """What stands, beside a plan that would be taken if somebody asked for it."""
     group, plan = seen.group, fresh.plan
     if plan is None or plan.verdict is not Outcome.FITS:
@@ -201,7 +203,7 @@ def _held(seen: Seen, before: Status, standing: Derived, fresh: Derived) -> _Pla
     return _Planned(before.workloads, before.revision, standing, f"{text}the spec takes it")
 
 
-def _workloads(seen: Seen, plan: Plan) -> Iterator[PlannedWorkload]:
+def _workloads(seen: ObservedGroup, plan: Plan) -> Iterator[PlannedWorkload]:
     kinds = {each.name: each.workload.kind for each in seen.members}
     otherwise = next(iter(kinds.values()), _KIND)
     for shard, zones in plan.pins:
@@ -237,7 +239,7 @@ def _is_guarded(group: Group, pod: Pod, stored: Stored) -> bool:
     return has_fields(group, Shard(name="", value=value, pod=pod), stored.constraints, stored.zones[value])
 
 
-def _lacking(seen: Seen, stored: Stored) -> int:
+def _lacking(seen: ObservedGroup, stored: Stored) -> int:
     """How many workloads have other fields, and would restart with these."""
     return sum(not _is_guarded(seen.group, each.pod, stored) for each in seen.members if each.shard in stored.zones)
 
@@ -257,7 +259,7 @@ def _refused(reason: str, message: str) -> list[Dated]:
     ]
 
 
-def _said(of: _Planned, seen: Seen) -> list[Dated]:
+def _said(of: _Planned, seen: ObservedGroup) -> list[Dated]:
     group, plan = seen.group, of.derived.plan
     if not of.workloads or plan is None or plan.verdict is Outcome.NO_FIT:
         why = "; ".join(of.derived.reasons) or (
@@ -333,7 +335,7 @@ def _caps_held(found: Sequence[Spread]) -> Dated:
     return _condition(CAPS_HELD, _YES, "Held", f"the most pods {', '.join(told)}" if found else "there is no cap")
 
 
-def _delivered(seen: Seen, planned: _Planned | None, stored: Stored, unguarded: int) -> Dated:
+def _delivered(seen: ObservedGroup, planned: _Planned | None, stored: Stored, unguarded: int) -> Dated:
     if planned is None or not planned.workloads:
         return _condition(DELIVERED, _NO, "NoPlan", "there is no plan")
     if not seen.members and not seen.pods:

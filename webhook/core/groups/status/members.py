@@ -44,7 +44,7 @@ class Member(Struct, frozen=True, kw_only=True):
         return self.workload.meta.name
 
 
-def gathered(
+def shards_in_cluster(
     group: Group,
     members: Iterable[Member],
     within: Context,
@@ -85,7 +85,7 @@ def gathered(
     return PlannedFor(group=group, shards=shards, within=within.beside(without), running=running, searches=searches)
 
 
-def not_told_apart(members: Iterable[Member]) -> str:
+def duplicate_shards(members: Iterable[Member]) -> str:
     """Which workloads run pods of one shard, so that it has more than it is planned with, or are shards of one name.
 
     Shape: empty where none do. Fields are by the name of a shard.
