@@ -1,6 +1,6 @@
-"""What if: a change to the cluster or to one workload -> `evenspread simulate` in a process of its own.
+"""What if: a change to the cluster or to one workload -> `webhook.core.what_if` in a worker process.
 
-The process reads the cluster as the command line does, so that both say the same. It is ended when its time is over,
+The worker reads the cluster as the command line does, so that both say the same. It is ended when its time is over,
 takes no more memory than its container has left, gives way to everything else, and there is one at a time.
 
 Source: kubelet kuberuntime_container_linux.go (``memory.oom.group``); Linux cgroup-v2.rst (``memory.max``,
@@ -25,10 +25,10 @@ from webhook.console.query import number
 from webhook.core.decoders import decoder_of
 from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.text import one_line
+from webhook.core.what_if.events import Part, WhatIf
 
-# A cluster of 5,000 pods is read in three of them; the search for an answer is bounded by its states.
+# A cluster of 5,000 pods is read in three of them; the worker bounds the search for an answer by its states.
 LONGEST_SECONDS = 30.0
-_STATES = 20_000
 _MIB = 1024 * 1024
 MOST_BYTES = 512 * _MIB
 _LEAST_BYTES = 96 * _MIB  # with less it is not begun
@@ -40,7 +40,7 @@ PATIENCE_SECONDS = 2.0  # for the question before
 _NICE = 5
 MOST_REPLICAS, MOST_NODES = 1_000, 100
 _LONGEST_NAME = 253
-_FINDINGS = 1  # the exit code of an answer that is not "fits"
+_WORKER = "webhook.cli.commands.simulate.worker"
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -58,6 +58,21 @@ class Change(Struct, frozen=True, kw_only=True):
     rollout: bool = False
 
     @property
+    def title(self) -> str:
+        """The workload, as ``deployment/web``."""
+        return f"{self.kind.lower()}/{self.name}"
+
+    @property
+    def what_if(self) -> WhatIf:
+        """What happens to the cluster."""
+        return WhatIf(
+            drain=(self.drain,) if self.drain else (),
+            delete=(self.delete,) if self.delete else (),
+            lose=(Part("zone", self.lose),) if self.lose else (),
+            added=((Part("zone", self.add), self.nodes),) if self.add else (),
+        )
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """The words of `evenspread simulate`. Shape: values are joined to their options, so that none reads as one."""
         told = {"drain": self.drain, "delete-node": self.delete, "lose": self.lose and f"zone={self.lose}"}
@@ -68,7 +83,7 @@ class Change(Struct, frozen=True, kw_only=True):
             more.append(f"--add-nodes=zone={self.add}:{self.nodes}")
         if self.rollout:
             more.append("--rollout")
-        return (*more, f"--namespace={self.namespace}", "--", f"{self.kind.lower()}/{self.name}")
+        return (*more, f"--namespace={self.namespace}", "--", self.title)
 
 
 class NoAnswer(Exception):  # noqa: N818 it is no error: the question was too large, or came too early
@@ -115,7 +130,7 @@ def outcome(simulator: "Simulator", change: Change) -> Outcome:
 
 
 class Simulator:
-    """Asks the command line; ``cluster`` are the options that name the cluster and the configuration."""
+    """Asks a worker; ``cluster`` are the options that name the cluster and the configuration."""
 
     def __init__(self, cluster: Sequence[str]) -> None:
         self._cluster = tuple(cluster)
@@ -126,7 +141,7 @@ class Simulator:
         return join(("evenspread", "simulate", *self._cluster, *change.arguments))
 
     def answer(self, change: Change) -> Simulated:
-        """The document of `simulate -o json`. Errors: NoAnswer."""
+        """The document of the change. Errors: NoAnswer."""
         if not self._free.acquire(timeout=PATIENCE_SECONDS):
             raise NoAnswer("Another question is being answered; try again in a moment.")
         try:
@@ -136,13 +151,12 @@ class Simulator:
 
     def _answer(self, change: Change) -> Simulated:
         left = _bytes_left()
-        asked = (*self._cluster, "-o", "json", f"--states={_STATES}", *change.arguments)
-        command = (sys.executable, "-P", "-m", "webhook", "simulate", *asked)
+        command = (sys.executable, "-P", "-m", _WORKER, *self._cluster)
         # It finds its modules where this process does: an installed one finds them by a path of its own.
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        with subprocess.Popen(  # noqa: S603 our own program; whatever a form says is one argument
+        with subprocess.Popen(  # noqa: S603 our own program; no argument comes from a form
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             process_group=0,
@@ -150,7 +164,7 @@ class Simulator:
         ) as process:
             _restrain(process.pid, left)
             try:
-                said, complaint = process.communicate(timeout=LONGEST_SECONDS)
+                said, complaint = process.communicate(msgspec.json.encode(change), timeout=LONGEST_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise NoAnswer(
@@ -186,7 +200,7 @@ def _restrain(pid: int, most_bytes: int) -> None:
 
 
 def _read(code: int, said: bytes, complaint: bytes) -> Simulated:
-    if code in {0, _FINDINGS} and len(said) <= _MOST_ANSWER_BYTES:
+    if code == 0 and len(said) <= _MOST_ANSWER_BYTES:
         with contextlib.suppress(msgspec.DecodeError):
             return decoder_of(Simulated).decode(said)
     lines = complaint.decode("utf-8", "replace").strip().splitlines()

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.answers.simulated import simulated
@@ -26,6 +27,17 @@ from webhook.core.what_if.run import Answer, Run
 
 _STATES = 50_000  # some seconds
 _LOST = "no verdict without them"
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """What happens, and to which workloads: ``words`` are files or KIND/NAME."""
+
+    words: tuple[str, ...]
+    what_if: WhatIf
+    everything: bool = False
+    replicas: int | None = None
+    rollout: bool = False
+    states: int
 
 
 @click.command(
@@ -94,25 +106,15 @@ def simulate(  # noqa: PLR0913 one parameter an option
 
       kubectl evenspread simulate --all --lose zone=b
     """
-    what_if = WhatIf(drain=drain, delete=delete, lose=lose, taints=taints, added=more)
-    _refuse(words, what_if, everything=everything, replicas=replicas, rollout=rollout)
-    collect_rarely()
-    embedded, everywhere = frame.policy.workloads, not frame.namespace
-    of = read_target(words, frame.namespace or DEFAULT_NAMESPACE, embedded)
-    known, within = cluster_with_pods(given, frame, lambda item: is_kept(item, of, what_if, embedded), lost=_LOST)
-    within = replace(within, namespace=within.namespace or DEFAULT_NAMESPACE)
-    of = of.in_namespace(within.namespace)
-    found, holes = targets(of, known, within, replicas=replicas, everywhere=everywhere)
-    if rollout and len(found.sources) > 1:
-        raise CommandError(f"--rollout is for one workload, and here are {len(found.sources)}")
-    progress = Progress("states")
-    effort = Effort(states=states)
-    run = Run(index=known.index, targets=found, within=within, effort=effort, rollout=rollout, tick=progress)
-    try:
-        answers = [*run.answers(what_if)]
-    except NotInClusterError as error:
-        raise CommandError(str(error)) from error
-    progress.close()
+    question = Question(
+        words=words,
+        what_if=WhatIf(drain=drain, delete=delete, lose=lose, taints=taints, added=more),
+        everything=everything,
+        replicas=replicas,
+        rollout=rollout,
+        states=states,
+    )
+    answers, holes = answered(question, given, frame)
     if output == "text":
         print_results(pages(answers, partial(page, color=colored(sys.stdout))))
     else:
@@ -120,15 +122,43 @@ def simulate(  # noqa: PLR0913 one parameter an option
     click.get_current_context().exit(_code(answers, holes=holes))
 
 
-def _refuse(words: tuple[str, ...], what_if: WhatIf, *, everything: bool, replicas: int | None, rollout: bool) -> None:
+def answered(question: Question, given: Given, frame: Frame) -> tuple[Sequence[Answer], bool]:
+    """The answers about a cluster, one for each event, and whether a part of the input could not be read.
+
+    Raises:
+        click.UsageError: Parts of the question contradict each other.
+        CommandError: The cluster or the object cannot be read, or the cluster does not have what an event names.
+    """
+    _refuse(question)
+    collect_rarely()
+    what_if, embedded = question.what_if, frame.policy.workloads
+    of = read_target(question.words, frame.namespace or DEFAULT_NAMESPACE, embedded)
+    known, within = cluster_with_pods(given, frame, lambda item: is_kept(item, of, what_if, embedded), lost=_LOST)
+    within = replace(within, namespace=within.namespace or DEFAULT_NAMESPACE)
+    of = of.in_namespace(within.namespace)
+    found, holes = targets(of, known, within, replicas=question.replicas, everywhere=not frame.namespace)
+    if question.rollout and len(found.sources) > 1:
+        raise CommandError(f"--rollout is for one workload, and here are {len(found.sources)}")
+    progress = Progress("states")
+    effort = Effort(states=question.states)
+    run = Run(index=known.index, targets=found, within=within, effort=effort, rollout=question.rollout, tick=progress)
+    try:
+        answers = [*run.answers(what_if)]
+    except NotInClusterError as error:
+        raise CommandError(str(error)) from error
+    progress.close()
+    return answers, holes
+
+
+def _refuse(of: Question) -> None:
     """Options that contradict each other. Errors: a usage error."""
-    if words and everything:
+    if of.words and of.everything:
         raise click.UsageError("give only one of them: FILE, KIND/NAME or --all")
-    if not words and not everything and what_if == WhatIf():
+    if not of.words and not of.everything and of.what_if == WhatIf():
         raise click.UsageError("give one of them: FILE, KIND/NAME, --all, or what happens to the cluster")
-    if not words and (replicas is not None or rollout):
+    if not of.words and (of.replicas is not None or of.rollout):
         raise click.UsageError("--replicas and --rollout go with FILE or KIND/NAME")
-    if rollout and what_if.lose:
+    if of.rollout and of.what_if.lose:
         raise click.UsageError("--rollout does not go with --lose: ask about one after the other")
 
 
