@@ -55,7 +55,7 @@ _COUNTERS = {
 }
 
 
-# What is known of one kind of object in the cluster: an attribute of `Standing`, and the metric that shows it.
+# What is known of one kind of object in the cluster: an attribute of `WatchState`, and the metric that shows it.
 _FIGURES = {
     "objects": (GaugeMetricFamily, "objects", "Objects that are known."),
     "left_out": (
@@ -170,9 +170,9 @@ class Metrics:
         """One review that waited, by how that ended; ``crowded`` where too many waited already."""
         self._waits.labels(outcome).observe(seconds)
 
-    def follow_cluster(self, standings: Callable[[], Iterable[Any]]) -> None:
+    def follow_cluster(self, watch_states: Callable[[], Iterable[Any]]) -> None:
         """Publish what is known of the cluster."""
-        self._registry.register(ClusterFigures(standings))
+        self._registry.register(ClusterFigures(watch_states))
 
     def text(self) -> bytes:
         """The exposition."""
@@ -180,17 +180,17 @@ class Metrics:
 
 
 class ClusterFigures(Collector):
-    """What is known of the cluster, asked for anew at every scrape. ``standings`` has a `Standing` of each kind."""
+    """What is known of the cluster at a scrape. ``watch_states`` returns a `WatchState` of each kind."""
 
-    def __init__(self, standings: Callable[[], Iterable[Any]]) -> None:
-        self._standings = standings
+    def __init__(self, watch_states: Callable[[], Iterable[Any]]) -> None:
+        self._watch_states = watch_states
 
     def collect(self) -> Iterator[Metric]:
         """One family for each of its figures."""
-        standings = [*self._standings()]
+        watch_states = [*self._watch_states()]
         for attribute, (family, name, meaning) in _FIGURES.items():
             metric = family(f"evenspread_cluster_{name}", meaning, labels=["resource"])
-            for each in standings:
+            for each in watch_states:
                 metric.add_metric([each.resource], getattr(each, attribute))
             yield metric
 

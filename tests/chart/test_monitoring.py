@@ -7,7 +7,7 @@ import pytest
 from chart.rendered import CERT_MANAGER, CHART, EXISTING, INJECT, ZERO, objects, one
 from controller.test_figures import whole
 
-from webhook.cluster.reflector import Standing
+from webhook.cluster.reflector import WatchState
 from webhook.controller.run import Controller
 from webhook.metrics import Metrics
 
@@ -31,7 +31,7 @@ OTHERS = {
     # Of the kubelet (cAdvisor): all processes of a container.
     "container_memory_working_set_bytes": {"namespace", "pod", "container"},
 }
-KNOWN = Standing(
+KNOWN = WatchState(
     resource="pods",
     required=True,
     objects=1,

@@ -133,7 +133,7 @@ def test_it_is_not_ready_before_the_last_required_kind_is_listed(api, tmp_path):
 
     api.strike("list", hold, times=10**6, resource="replicasets")
     with feeding(api, tmp_path) as feed:
-        eventually(lambda: sum(each.synced for each in feed.standings()) == len(BUILT_IN_RESOURCES) - 1)
+        eventually(lambda: sum(each.synced for each in feed.watch_states()) == len(BUILT_IN_RESOURCES) - 1)
         assert not feed.synced
         held.set()
         eventually(lambda: feed.synced)
@@ -164,9 +164,9 @@ def test_an_extension_that_is_not_installed_has_no_objects_and_nothing_is_missin
     api.forbidden.add("spreadgroups")  # as the chart's role is without it
     with feeding(api, tmp_path) as feed:
         eventually(lambda: feed.synced)
-        standing = _of(feed, "spreadgroups")
+        state = _of(feed, "spreadgroups")
         # An alert tells of an age above a minute.
-        assert (standing.off, standing.fault, standing.age) == (True, "", 0.0)
+        assert (state.off, state.fault, state.age) == (True, "", 0.0)
         assert (feed.index.lacks("spreadgroups"), feed.index.namespaces.groups("shop")) == ("", ())
         api.absent.clear()
         eventually(lambda: _of(feed, "spreadgroups").fault.startswith("403 spreadgroups is forbidden"))
@@ -179,13 +179,13 @@ def test_an_extension_that_is_not_installed_has_no_objects_and_nothing_is_missin
 
 
 def _of(feed, resource):
-    return {each.resource: each for each in feed.standings()}[resource]
+    return {each.resource: each for each in feed.watch_states()}[resource]
 
 
 def test_a_required_kind_that_is_forbidden_keeps_it_from_being_ready(api, tmp_path):
     api.forbidden.add("pods")
     with feeding(api, tmp_path) as feed:
-        eventually(lambda: sum(each.synced for each in feed.standings()) == len(BUILT_IN_RESOURCES) - 1)
+        eventually(lambda: sum(each.synced for each in feed.watch_states()) == len(BUILT_IN_RESOURCES) - 1)
         assert not feed.synced
         assert feed.age == inf
         said = 'cannot list resource "pods"; grant list and watch of pods'
@@ -197,19 +197,19 @@ def test_a_required_kind_that_is_forbidden_keeps_it_from_being_ready(api, tmp_pa
 def test_losing_the_api_server_leaves_what_is_known_and_its_age(api, tmp_path):
     with feeding(api, tmp_path) as feed:
         eventually(lambda: feed.synced)
-        eventually(lambda: all(each.age == 0.0 for each in feed.standings()))
+        eventually(lambda: all(each.age == 0.0 for each in feed.watch_states()))
         assert feed.age == 0.0
         before = contents(feed.index)
         api.strike("any", refuse(500), times=10**6)
         api.drop_connections()
-        eventually(lambda: min(each.age for each in feed.standings()) > 0.3)
+        eventually(lambda: min(each.age for each in feed.watch_states()) > 0.3)
         assert 0.3 < feed.age < inf
         assert contents(feed.index) == before
         assert feed.synced
         api.faults.clear()
         api.put("pods", "late", "shop", **POD)
         eventually(lambda: len(feed.index.pods.names("shop")) == 2)
-        eventually(lambda: max(each.age for each in feed.standings()) < 0.3)
+        eventually(lambda: max(each.age for each in feed.watch_states()) < 0.3)
 
 
 def test_kinds_may_change_in_any_order_and_it_ends_as_from_scratch(api, tmp_path):
@@ -241,11 +241,11 @@ def test_owners_of_configured_kinds_are_found_by_discovery(api, tmp_path):
 
 def test_a_configured_kind_that_does_not_exist_is_done_without(api, tmp_path):
     with feeding(api, tmp_path, watched(Policy(workloads=(THING,)))) as feed:
-        eventually(lambda: feed.synced and feed.standings()[-1].off)
-        standing = feed.standings()[-1]
+        eventually(lambda: feed.synced and feed.watch_states()[-1].off)
+        state = feed.watch_states()[-1]
 
-    assert (standing.resource, standing.off) == ("Rollout.argoproj.io", True)
-    assert standing.fault == "404 the server could not find the requested resource"
+    assert (state.resource, state.off) == ("Rollout.argoproj.io", True)
+    assert state.fault == "404 the server could not find the requested resource"
 
 
 def test_it_stops_at_once(api, tmp_path):

@@ -45,20 +45,20 @@ def change(api):
 
 def test_it_lists_and_then_watches(api, tmp_path):
     with following(api, tmp_path) as (reflector, table):
-        eventually(lambda: reflector.standing().synced)
+        eventually(lambda: reflector.state().synced)
         assert table.values == truth(api, "pods")
         change(api)
         eventually(lambda: table.values == truth(api, "pods"))
-        standing = reflector.standing()
+        state = reflector.state()
 
     assert sorted(table.values) == [("other", "new"), ("shop", "web-0"), ("shop", "web-1")]
-    assert (standing.resource, standing.objects, standing.synced, standing.fault) == ("pods", 3, True, "")
+    assert (state.resource, state.objects, state.synced, state.fault) == ("pods", 3, True, "")
     assert api.count("list") == 1
 
 
 def test_what_a_pod_holds_beyond_a_verdicts_need_is_not_kept(api, tmp_path):
     with following(api, tmp_path) as (reflector, table):
-        eventually(lambda: reflector.standing().synced)
+        eventually(lambda: reflector.state().synced)
 
     assert "secret" not in repr(table.values)
     assert "c" in repr(table.values)
@@ -85,7 +85,7 @@ def test_a_page_that_is_too_long_comes_in_smaller_ones(api, tmp_path, monkeypatc
     table = Table()
     reflector = Reflector(server(api, tmp_path), RESOURCES["pods"], table, timing=QUICK, pace=Clock())
 
-    while not reflector.standing().synced:
+    while not reflector.state().synced:
         reflector.turn()
     assert table.values == truth(api, "pods")
     limits = [request.query["limit"] for request in api.requests]
@@ -114,13 +114,13 @@ def test_an_object_that_is_nested_deeply_stops_no_watch(api, tmp_path):
         reflector.turn()
 
     assert [*table.values] == [("shop", "deep")]
-    assert (reflector.standing().events, reflector.standing().fault) == (1, "")
+    assert (reflector.state().events, reflector.state().fault) == (1, "")
 
 
 def test_finished_pods_are_not_asked_for(api, tmp_path):
     api.put("pods", "done", "shop", **POD, status={"phase": "Succeeded"})
     with following(api, tmp_path) as (reflector, table):
-        eventually(lambda: reflector.standing().synced)
+        eventually(lambda: reflector.state().synced)
         assert ("shop", "done") not in table.values
         api.put("pods", "web-0", "shop", **POD, status={"phase": "Failed"})
         eventually(lambda: ("shop", "web-0") not in table.values)
@@ -170,7 +170,7 @@ def test_an_error_is_known_in_the_watch_of_every_kind(api, tmp_path, name):
         eventually(lambda: api.count("list") == 2)
         api.put(name, "two", "shop")
         eventually(lambda: sorted(table.values) == [("shop", "one"), ("shop", "two")])
-        assert reflector.standing().objects == 2
+        assert reflector.state().objects == 2
 
 
 @pytest.mark.parametrize("fault", WATCH_FAULTS)
@@ -178,10 +178,10 @@ def test_an_error_is_known_in_the_watch_of_every_kind(api, tmp_path, name):
 def test_after_a_fault_of_the_watch_it_knows_what_a_fresh_one_would(api, tmp_path, fault, times):
     api.strike("watch", fault, times=times)
     with following(api, tmp_path) as (reflector, table):
-        eventually(lambda: reflector.standing().synced)
+        eventually(lambda: reflector.state().synced)
         change(api)
         eventually(lambda: not api.pending_faults() and table.values == truth(api, "pods"))
-        eventually(lambda: not reflector.standing().fault)
+        eventually(lambda: not reflector.state().fault)
 
 
 @pytest.mark.parametrize("fault", LIST_FAULTS)
@@ -191,7 +191,7 @@ def test_after_a_fault_of_the_list_it_knows_what_a_fresh_one_would(api, tmp_path
         api.put("pods", f"many-{number}", "shop", **POD)
     api.strike(what, fault, times=1)
     with following(api, tmp_path) as (reflector, table):
-        eventually(lambda: reflector.standing().synced)
+        eventually(lambda: reflector.state().synced)
         assert not api.pending_faults()
         assert table.values == truth(api, "pods")
         change(api)
@@ -203,7 +203,7 @@ def test_a_page_that_fails_is_asked_for_again_and_the_list_not_begun_anew(api, t
         api.put("pods", f"many-{number}", "shop", **POD)
     api.strike("page", refuse(500), times=2)
     with following(api, tmp_path) as (reflector, _):
-        eventually(lambda: reflector.standing().synced)
+        eventually(lambda: reflector.state().synced)
 
     assert (api.count("list"), api.count("page")) == (1, 4)
 
@@ -213,7 +213,7 @@ def test_tokens_that_expire_too_soon_make_larger_pages(api, tmp_path):
         api.put("pods", f"many-{number}", "shop", **POD)
     api.strike("page", refuse(410), times=1)
     with following(api, tmp_path) as (reflector, table):
-        eventually(lambda: reflector.standing().synced)
+        eventually(lambda: reflector.state().synced)
         assert table.values == truth(api, "pods")
 
     assert [request.query["limit"] for request in api.requests if request.what == "list"] == ["100", "500"]
@@ -221,7 +221,7 @@ def test_tokens_that_expire_too_soon_make_larger_pages(api, tmp_path):
 
 def test_what_was_deleted_while_nobody_watched_is_gone_after_the_new_list(api, tmp_path):
     with following(api, tmp_path) as (reflector, table):
-        eventually(lambda: reflector.standing().synced)
+        eventually(lambda: reflector.state().synced)
         api.strike("watch", refuse(500), times=1)
         api.drop_connections()
         change(api)
@@ -234,7 +234,7 @@ def test_what_was_deleted_while_nobody_watched_is_gone_after_the_new_list(api, t
 
 def test_an_object_of_the_same_name_takes_the_place_of_the_one_before(api, tmp_path):
     with following(api, tmp_path) as (reflector, table):
-        eventually(lambda: reflector.standing().synced)
+        eventually(lambda: reflector.state().synced)
         api.delete("pods", "web-0", "shop")
         api.put("pods", "web-0", "shop", metadata={"labels": {"app": "other"}}, **POD)
         api.forget()
@@ -247,7 +247,7 @@ def test_an_object_of_the_same_name_takes_the_place_of_the_one_before(api, tmp_p
 def test_a_version_from_the_future_is_noticed_by_its_silence(api, tmp_path):
     """An etcd that was restored from a backup: versions begin anew, and the watch says nothing at all."""
     with following(api, tmp_path) as (reflector, table):
-        eventually(lambda: reflector.standing().synced)
+        eventually(lambda: reflector.state().synced)
         api.delete("pods", "web-0", "shop")
         eventually(lambda: ("shop", "web-0") not in table.values)
         api.put("pods", "restored", "shop", **POD)
@@ -261,15 +261,15 @@ def test_a_version_from_the_future_is_noticed_by_its_silence(api, tmp_path):
 def test_a_quiet_watch_with_bookmarks_is_not_a_silent_one(api, tmp_path):
     with following(api, tmp_path, timing=Timing(watch=(1, 1), silence=0.4, steady=0.5)) as (reflector, _):
         eventually(lambda: api.count("watch") == 3)
-        standing = reflector.standing()
+        state = reflector.state()
 
-    assert (api.count("list"), standing.fault) == (1, "")
-    assert standing.age < 0.2
+    assert (api.count("list"), state.fault) == (1, "")
+    assert state.age < 0.2
 
 
 def test_the_watch_goes_on_from_the_last_bookmark(api, tmp_path):
     with following(api, tmp_path) as (reflector, _):
-        eventually(lambda: reflector.standing().synced)
+        eventually(lambda: reflector.state().synced)
         for _ in range(50):
             api.put("services", "s", "shop")
         eventually(lambda: api.count("watch") == 2)
@@ -281,15 +281,15 @@ def test_the_watch_goes_on_from_the_last_bookmark(api, tmp_path):
 def test_an_object_that_cannot_be_read_is_left_out_and_all_others_kept(api, tmp_path, caplog):
     api.put("pods", "odd", "shop", spec={"containers": "what?"})
     with following(api, tmp_path) as (reflector, table):
-        eventually(lambda: reflector.standing().synced)
+        eventually(lambda: reflector.state().synced)
         assert sorted(table.values) == [("shop", "web-0"), ("shop", "web-1"), ("shop", "web-2")]
         api.put("pods", "web-0", "shop", spec={"nodeName": 7})
         api.put("pods", "web-1", "shop", **POD)
         eventually(lambda: len(table.values) == 2 and table.values["shop", "web-1"].meta.resource_version == "106")
         before = api.count("watch")
         eventually(lambda: api.count("watch") > before)
-        assert (reflector.standing().objects, reflector.standing().left_out) == (2, 2)
-        assert reflector.standing().line == (
+        assert (reflector.state().objects, reflector.state().left_out) == (2, 2)
+        assert reflector.state().line == (
             "2 objects left out: shop/odd: Expected `array | null`, got `str` - at `$.spec.containers`"
         )
 
@@ -312,10 +312,10 @@ def test_an_object_is_left_out_for_as_long_as_it_is_wrong(api, tmp_path, relist,
     table, clock = Table(), Clock()
     table.refused = {"web-0": "ValueError: odd"}
     reflector = Reflector(server(api, tmp_path), RESOURCES["pods"], table, timing=QUICK, pace=clock)
-    while not reflector.standing().synced:
+    while not reflector.state().synced:
         reflector.turn()
-    assert (reflector.standing().objects, reflector.standing().left_out) == (2, 1)
-    assert reflector.standing().line == "1 object left out: shop/web-0: ValueError: odd"
+    assert (reflector.state().objects, reflector.state().left_out) == (2, 1)
+    assert reflector.state().line == "1 object left out: shop/web-0: ValueError: odd"
     table.refused = {}
     if change == "deleted":
         api.delete("pods", "web-0", "shop")
@@ -327,7 +327,7 @@ def test_an_object_is_left_out_for_as_long_as_it_is_wrong(api, tmp_path, relist,
     for _ in range(3):
         reflector.turn()
     assert api.count("list") == lists + relist
-    assert (reflector.standing().objects, reflector.standing().left_out) == counts
+    assert (reflector.state().objects, reflector.state().left_out) == counts
 
 
 @pytest.mark.parametrize("relist", [True, False], ids=["by a list", "by a watch"])
@@ -340,7 +340,7 @@ def test_a_pod_that_cannot_be_decoded_takes_the_earlier_one_of_its_name_along(ap
         return [(meta_of(value), why) for event, value in changes if (why := index.apply(event, value))]
 
     reflector = Reflector(server(api, tmp_path), RESOURCES["pods"], sink, timing=QUICK, pace=clock)
-    while not reflector.standing().synced:
+    while not reflector.state().synced:
         reflector.turn()
     assert "web-0" in index.pods.names("shop")
     api.put("pods", "web-0", "shop", uid="new", spec={"nodeName": 7})
@@ -348,7 +348,7 @@ def test_a_pod_that_cannot_be_decoded_takes_the_earlier_one_of_its_name_along(ap
         reflector._begin_anew()
     for _ in range(3):
         reflector.turn()
-    assert reflector.standing().left_out == 1
+    assert reflector.state().left_out == 1
     assert "web-0" not in index.pods.names("shop")
 
 
@@ -396,7 +396,7 @@ def test_a_failure_that_stays_makes_few_requests(api, tmp_path, what, fault):
     # 15 to 30 s apart, each at most a list of one page and a watch, after a few quicker ones.
     assert 100 < requests < 2 * 240 + 16
     assert max(clock.waits) <= 30.0
-    assert reflector.standing().fault
+    assert reflector.state().fault
 
 
 def test_a_watch_that_is_ended_after_news_goes_on_at_once(api, tmp_path):
@@ -415,7 +415,7 @@ def test_a_watch_that_is_ended_after_news_goes_on_at_once(api, tmp_path):
 
     assert min(waits) > 0.0
     assert max(waits) <= 0.15
-    assert reflector.standing().fault == ""
+    assert reflector.state().fault == ""
     assert reflector.turn() <= 1.0, "one that brings nothing is the first of its kind"
 
 
@@ -436,11 +436,11 @@ def test_an_optional_kind_that_is_forbidden_is_off_and_asked_for_every_five_minu
     requests, reflector, clock = requests_in_an_hour(
         api, tmp_path, what="any", fault=refuse(403, "no"), name="horizontalpodautoscalers"
     )
-    standing = reflector.standing()
+    state = reflector.state()
 
     assert (requests, set(clock.waits)) == (12, {300.0})
-    assert (standing.off, standing.tried, standing.synced) == (True, True, False)
-    assert standing.fault == "403 no; grant list and watch of horizontalpodautoscalers"
+    assert (state.off, state.tried, state.synced) == (True, True, False)
+    assert state.fault == "403 no; grant list and watch of horizontalpodautoscalers"
 
 
 def test_a_long_life_makes_the_next_wait_short_again(api, tmp_path):
@@ -470,11 +470,11 @@ def test_a_token_that_was_rotated_is_read_again(api, tmp_path):
     api.accepted = {"second"}
 
     assert reflector.turn() > 0
-    assert reflector.standing().fault == "401 Unauthorized"
+    assert reflector.state().fault == "401 Unauthorized"
     token.write_text("second")
     assert reflector.turn() > 0
     assert reflector.turn() == 0.0
-    assert (reflector.standing().fault, table.values) == ("", truth(api, "pods"))
+    assert (reflector.state().fault, table.values) == ("", truth(api, "pods"))
 
 
 def test_many_threads_with_one_refused_token_read_it_once(api, tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 from report.test_scanned import scanned, skew
 
-from webhook.cluster.reflector import Standing
+from webhook.cluster.reflector import WatchState
 from webhook.controller import figures
 from webhook.controller.figures import ScanFigures
 from webhook.controller.groups import Found
@@ -63,9 +63,9 @@ def whole():
 class Copied:
     """A feed, as far as figures ask."""
 
-    def standings(self):
+    def watch_states(self):
         told = {"resource": "pods", "required": True, "objects": 1, "left_out": 0, "events": 1, "age": 0.0}
-        return [Standing(**told, synced=True, tried=True, off=False, fault="", left_out_example="")]
+        return [WatchState(**told, synced=True, tried=True, off=False, fault="", left_out_example="")]
 
 
 def values(scanner):

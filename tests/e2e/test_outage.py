@@ -87,7 +87,7 @@ def test_after_a_restart_it_knows_what_a_fresh_one_does(own_plane):
                 time.sleep(DOWN)
                 assert feed.synced
                 assert feed.index.nodes()
-                assert max(each.age for each in feed.standings()) >= DOWN / 2
+                assert max(each.age for each in feed.watch_states()) >= DOWN / 2
                 plane.revive("kube-apiserver")
             before = len(done)
             eventually(lambda: len(done) > before + 30, 60)
@@ -97,7 +97,7 @@ def test_after_a_restart_it_knows_what_a_fresh_one_does(own_plane):
             return contents(feed.index) == from_scratch(plane)
 
         eventually(same, 90)
-        eventually(lambda: {(each.age, each.fault) for each in feed.standings()} == {(0.0, "")}, 60)
+        eventually(lambda: {(each.age, each.fault) for each in feed.watch_states()} == {(0.0, "")}, 60)
         names = set(feed.index.pods.names("default"))
 
     assert len(names & set(done)) > 30

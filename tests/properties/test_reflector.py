@@ -88,4 +88,4 @@ def test_it_converges(folder, steps, many):
             reflector.turn()
 
         assert table.values == truth(api, "pods")
-        assert reflector.standing().objects == len(table.values)
+        assert reflector.state().objects == len(table.values)

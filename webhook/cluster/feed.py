@@ -21,7 +21,7 @@ from itertools import chain
 
 from webhook.allocator import give_memory_back
 from webhook.cluster.connection import ApiServer, ClusterError
-from webhook.cluster.reflector import Pace, Reflector, Standing, Timing
+from webhook.cluster.reflector import Pace, Reflector, Timing, WatchState
 from webhook.cluster.resources import Resource
 from webhook.cluster.wire import Unread
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
@@ -159,7 +159,7 @@ class Feed:
         if loop is not None:
             self._write = LoopWriter(loop)
         work = [("version", self._follow_version), ("sync", self._settle)]
-        work += [(each.standing().resource, partial(self._run, each)) for each in self._reflectors]
+        work += [(each.state().resource, partial(self._run, each)) for each in self._reflectors]
         for name, run in work:
             thread = threading.Thread(target=run, name=f"cluster-{name}", daemon=True)
             self._threads.append(thread)
@@ -177,16 +177,16 @@ class Feed:
     @property
     def synced(self) -> bool:
         """Whether every required kind was listed, and every other one was tried."""
-        return all(each.synced or (each.tried and not each.required) for each in self.standings())
+        return all(each.synced or (each.tried and not each.required) for each in self.watch_states())
 
     @property
     def age(self) -> float:
         """The age of the stalest required kind, in seconds; infinite before all were listed."""
         return max((each.age for each in self._reflectors if each.required), default=0.0)
 
-    def standings(self) -> tuple[Standing, ...]:
+    def watch_states(self) -> tuple[WatchState, ...]:
         """The present state of each kind."""
-        return tuple(reflector.standing() for reflector in self._reflectors)
+        return tuple(reflector.state() for reflector in self._reflectors)
 
     def _run(self, reflector: Reflector) -> None:
         # The release decides how pods' requests are computed when they are put into the index.
@@ -229,7 +229,7 @@ class Feed:
         self._settled = True
         gc.freeze()
         give_memory_back()
-        counts = {each.resource: each.objects for each in self.standings()}
+        counts = {each.resource: each.objects for each in self.watch_states()}
         _log.info("the cluster is known", extra={"fields": counts})
 
     def _follow_version(self) -> None:

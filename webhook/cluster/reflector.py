@@ -92,7 +92,7 @@ class Pace:
         return random.uniform(least, most)  # noqa: S311 spreads load, keeps no secret
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class WatchState(Struct, frozen=True, kw_only=True):
     """The state of one kind.
 
     Args:
@@ -190,9 +190,9 @@ class Reflector:
             return inf
         return 0.0 if self._watching else self._pace.now() - self._contact
 
-    def standing(self) -> Standing:
+    def state(self) -> WatchState:
         """The present state."""
-        return Standing(
+        return WatchState(
             resource=self._paging.title,
             required=self.required,
             objects=sum(len(names) for names in tuple(self._known.values())) - len(self._left_out),

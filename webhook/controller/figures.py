@@ -41,7 +41,7 @@ class ScanFigures(Collector):
         yield CounterMetricFamily("evenspread_scan_cpu_seconds", "Processor time that scans took.", value=scanner.used)
         yield from self._written()
         if scanner.feed is not None:
-            yield from ClusterFigures(scanner.feed.standings).collect()
+            yield from ClusterFigures(scanner.feed.watch_states).collect()
         yield from _of_groups(scanner.groups)
         latest = scanner.latest
         if latest is not None:

@@ -288,7 +288,7 @@ class Scanner:
         else:
             told = "the first one" if self.feed is not None and self.feed.synced else "waiting for the cluster"
         lines = {"scan": self.fault or told}
-        for each in self.feed.standings() if self.feed is not None else ():
+        for each in self.feed.watch_states() if self.feed is not None else ():
             if each.line:
                 lines[f"cluster {each.resource}"] = each.line
         if self.reports is not None:

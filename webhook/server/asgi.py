@@ -81,9 +81,9 @@ class AdmissionApp:
         self._other = other
         self._pool = _Pool()
         self._index = index = state.engine.index
-        self._judges = judges = None if index is None else ReviewerPool(state.metrics, index)
-        if judges is not None:
-            state.judges_ready = lambda: judges.ready
+        self._reviewers = reviewers = None if index is None else ReviewerPool(state.metrics, index)
+        if reviewers is not None:
+            state.reviewers_ready = lambda: reviewers.ready
         self._owner_wait = OwnerWait(None if state.feed is None else state.feed.arrivals, state.metrics)
         self._first_lists = FirstLists(state.feed, state.metrics)
 
@@ -92,14 +92,14 @@ class AdmissionApp:
         if self._state.feed is not None:
             self._state.feed.start(asyncio.get_running_loop())
         self._first_lists.start()
-        if self._judges is not None:
-            self._judges.start()
+        if self._reviewers is not None:
+            self._reviewers.start()
 
     def close(self) -> None:
         """End what is beside the event loop, with whatever it is doing."""
         self._first_lists.close()
-        if self._judges is not None:
-            self._judges.close()
+        if self._reviewers is not None:
+            self._reviewers.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -201,13 +201,15 @@ class AdmissionApp:
         if not answer.decision.costly:
             return answer
         unjudged = None
-        if route == "validate" and self._judges is not None and self._judges.running:
+        if route == "validate" and self._reviewers is not None and self._reviewers.running:
             now = time.perf_counter()
             until = now + (deadline - now) * _LOOKED_AT_SHARE
-            told = await self._judges.decide(self._job(answer.request, waited=waited), caller(answer.request), until)
-            if not isinstance(told, Missing):
-                return admission.answered(route, answer.request, partial(decision_of, told))
-            unjudged = told
+            decided = await self._reviewers.decide(
+                self._job(answer.request, waited=waited), caller(answer.request), until
+            )
+            if not isinstance(decided, Missing):
+                return admission.answered(route, answer.request, partial(decision_of, decided))
+            unjudged = decided
         in_thread = partial(in_thread, may_search=True, unjudged=unjudged)
         return await self._pool.run(in_thread, caller(answer.request), deadline)
 

@@ -50,9 +50,9 @@ class State:
         self.feed = feed
         self.clock = clock
         if feed is not None:
-            metrics.follow_cluster(feed.standings)
+            metrics.follow_cluster(feed.watch_states)
         # Whether processes for costly objects have started, where there are any.
-        self.judges_ready: Callable[[], bool] = lambda: True
+        self.reviewers_ready: Callable[[], bool] = lambda: True
         self.draining = False
         self.config_fault = ""
         self.certificate_fault = ""
@@ -82,20 +82,20 @@ class State:
         }
         known = self.feed is None or self.feed.synced
         certified = self.own_certificate is None or self.own_certificate.issued.is_set()
-        judging = self.judges_ready()
-        if not judging:
+        reviewing = self.reviewers_ready()
+        if not reviewing:
             lines["costly objects"] = "waiting for the first process"
-        return known and certified and judging and not self.draining, "".join(
+        return known and certified and reviewing and not self.draining, "".join(
             f"{name}: {text}\n" for name, text in lines.items()
         )
 
     def _cluster(self) -> Mapping[str, str]:
         if self.feed is None:
             return {"cluster": "none known" if self.engine.index is None else "from a snapshot"}
-        standings = self.feed.standings()
-        waiting = [each.resource for each in standings if not each.synced and (each.required or not each.tried)]
+        watch_states = self.feed.watch_states()
+        waiting = [each.resource for each in watch_states if not each.synced and (each.required or not each.tried)]
         lines = {"cluster": f"waiting for {', '.join(waiting)}" if waiting else "ok"}
-        for each in standings:
+        for each in watch_states:
             if each.line:
                 lines[f"cluster {each.resource}"] = each.line
         return lines
