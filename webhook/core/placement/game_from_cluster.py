@@ -6,13 +6,13 @@ that is left, spread constraints, pod (anti-)affinity and host ports. Nodes with
 
 from collections.abc import Iterator, Mapping, Sequence
 from operator import mul
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from webhook.core.api import gates
 from webhook.core.api.resources import PODS
 from webhook.core.api.types import Pod
+from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.pods import Counts, Term
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -99,12 +99,31 @@ def _is_attracted(batch: PodBatch, gone: Sequence[Pod], *, replacing: bool) -> b
     return any(column.of[slot] not in home for slot in slots for column, home in zip(columns, homes, strict=True))
 
 
-class ClusterGame(Struct, frozen=True):
+class ClusterGame(Struct, frozen=True, dict=True):
     """A game, and the nodes that it is about."""
 
-    game: Game
-    gates: tuple[NodeGate, ...]
     nodes: Nodes
+    gates: tuple[NodeGate, ...]
+    pod_classes: tuple[PodClass, ...]
+    rollout: Rollout | None = None
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether so many nodes differ that other reviews would wait for the game."""
+        return unlike(self.nodes, self.gates) > _FEW_UNLIKE
+
+    @cached_property
+    def game(self) -> Game:
+        """The game, made when it is first used."""
+        classes = classes_of(self.nodes, self.gates)
+        return Game(
+            classes,
+            self.pod_classes,
+            node_spreads=spread_on_nodes(self.nodes),
+            domain_spreads=spread_on_domains(self.nodes, classes),
+            keys=len(self.nodes.columns),
+            rollout=self.rollout and _in_classes(self.rollout, classes),
+        )
 
     def named(self, moves: Sequence[Move]) -> list[tuple[Move, str]]:
         """The moves, which follow one another from the start, each with its node: the first by name that it fits."""
@@ -142,24 +161,6 @@ def game_of(batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: Rollo
 
     Problems are of the same moment as the index. The turns of a rollout name slots.
     """
-    return _game(_board(batches, index, rollout), rollout)
-
-
-def small_game_of(
-    batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: Rollout | None = None
-) -> ClusterGame | None:
-    """As `game_of`; None if so many nodes differ that other reviews would wait for it."""
-    board = _board(batches, index, rollout)
-    return None if unlike(board.nodes, board.gates) > _FEW_UNLIKE else _game(board, rollout)
-
-
-class _Board(NamedTuple):
-    nodes: Nodes
-    gates: list[NodeGate]
-    pod_classes: list[PodClass]
-
-
-def _board(batches: Sequence[PodBatch], index: ReadOnlyIndex, rollout: Rollout | None) -> _Board:
     view, cycles = batches[0].problem.nodes, [Cycle(each.problem) for each in batches]
     together = _Together(tuple(batches))
     nodes = Nodes(
@@ -181,7 +182,7 @@ def _board(batches: Sequence[PodBatch], index: ReadOnlyIndex, rollout: Rollout |
     limits = [_limits(number, together, cycle, nodes, gates) for number, cycle in enumerate(cycles)]
     on_one = _most_on_one(together, nodes, gates, [on_nodes for on_nodes, _ in limits])
     gates += _resources(together, nodes.changing, on_one, index)
-    pod_classes = [
+    pod_classes = tuple(
         PodClass(
             pods=batch.pods,
             in_turn=batch.in_turn,
@@ -192,22 +193,8 @@ def _board(batches: Sequence[PodBatch], index: ReadOnlyIndex, rollout: Rollout |
             near=together.near(number, nodes),
         )
         for number, (batch, (on_nodes, on_domains)) in enumerate(zip(batches, limits, strict=True))
-    ]
-    return _Board(nodes, gates, pod_classes)
-
-
-def _game(board: _Board, rollout: Rollout | None) -> ClusterGame:
-    nodes, gates, pod_classes = board
-    classes = classes_of(nodes, gates)
-    game = Game(
-        classes,
-        pod_classes,
-        node_spreads=spread_on_nodes(nodes),
-        domain_spreads=spread_on_domains(nodes, classes),
-        keys=len(nodes.columns),
-        rollout=rollout and _in_classes(rollout, classes),
     )
-    return ClusterGame(game, tuple(gates), nodes)
+    return ClusterGame(nodes, tuple(gates), pod_classes, rollout)
 
 
 def _in_classes(rollout: Rollout, classes: Sequence[NodeClass]) -> Rollout:

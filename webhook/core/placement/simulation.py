@@ -25,7 +25,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.closed_forms import possible_ends, same_in_every_order, takes_every_pod
 from webhook.core.placement.crossing_orders import CrossingEnds, crossing_ends, never_stuck
 from webhook.core.placement.game import Game, Move, Pods, Rollout, State
-from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of, small_game_of
+from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.search import Found, orders_of_pod_classes, search, worst_skew
 
 
@@ -118,8 +118,10 @@ def outcome(
     batches: Sequence[PodBatch], index: ReadOnlyIndex, effort: Effort, rollout: Rollout | None = None
 ) -> Simulation:
     """What becomes of the pods, by the cheapest strategy that decides it (see `game_of` for the arguments)."""
-    game = (game_of if effort.states else small_game_of)(batches, index, rollout=rollout)
-    return Simulation(Outcome.UNKNOWN, sum(each.pods for each in batches)) if game is None else simulate(game, effort)
+    game = game_of(batches, index, rollout=rollout)
+    if not effort.states and game.is_slow:
+        return Simulation(Outcome.UNKNOWN, sum(each.pods for each in batches))
+    return simulate(game, effort)
 
 
 def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int], None] = lambda _: None) -> Simulation:

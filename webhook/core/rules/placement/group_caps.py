@@ -20,7 +20,7 @@ from webhook.core.index.objects import Owner
 from webhook.core.index.owners import as_json
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of, small_game_of
+from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.simulation import one_order
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import (
@@ -288,8 +288,8 @@ def _game_in(nodes: int, coming: ToCome, others: Sequence[PodBatch], subject: Su
     batches = [
         replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*coming.batches, *others)
     ]
-    make = game_of if subject.context.budget.may_search else small_game_of
-    return make(batches, coming.index)
+    game = game_of(batches, coming.index)
+    return game if subject.context.budget.may_search or not game.is_slow else None
 
 
 def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex) -> bool:
