@@ -14,7 +14,8 @@ from webhook.core.budget import Budget
 from webhook.core.context import Context
 from webhook.core.policy.policy import Annotations, Defaults, Messages, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
-from webhook.core.review.review import examine, review
+from webhook.core.review.examination import examine
+from webhook.core.review.review import review
 
 KEYS = {"zone": "topology.kubernetes.io/zone", "hostname": "kubernetes.io/hostname"}
 ACTIONS = {"hard": "DoNotSchedule", "soft": "ScheduleAnyway"}

@@ -29,7 +29,8 @@ from webhook.core.index.facts import Asking, judged_afar
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
-from webhook.core.review.review import mutate, review, unread
+from webhook.core.review.mutation import mutate
+from webhook.core.review.review import review, unread
 from webhook.core.rules.rule_set import skipped_rules
 from webhook.logs import bounded, described
 

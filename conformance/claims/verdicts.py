@@ -15,7 +15,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Messages, Mode, Policy
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 from webhook.core.context import Context
 from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.rule_set import BY_ID, RULES

@@ -4,7 +4,7 @@ from conformance.claims.verdicts import Inspection
 from conformance.claims.worlds import NOW
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Policy
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 from webhook.core.rules.cluster.autoscalers import AUTOSCALER
 from webhook.core.context import Context
 

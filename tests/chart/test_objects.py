@@ -22,7 +22,7 @@ from webhook.config.schema_checks import schema
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.policy.policy import Defaults, Mode
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 
 DENIED = "what kube-apiserver would refuse"
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"

@@ -13,7 +13,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Policy
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 
 HASH = "pod-template-hash"
 TWICE = constraint(matchLabelKeys=["app"])

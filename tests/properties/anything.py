@@ -31,7 +31,9 @@ from webhook.core.index.readers import decode_object
 from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
-from webhook.core.review.review import examine, mutate, review
+from webhook.core.review.examination import examine
+from webhook.core.review.mutation import mutate
+from webhook.core.review.review import review
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import RULES
 from webhook.core.workloads.kinds import KINDS, NATIVE, TEMPLATED

@@ -25,7 +25,8 @@ from webhook.core.index.facts import answered, judged_afar
 from webhook.core.index.objects import Owner
 from webhook.core.index.readers import decode_object
 from webhook.core.review.decision import AdmissionRequest
-from webhook.core.review.review import mutate, review
+from webhook.core.review.mutation import mutate
+from webhook.core.review.review import review
 
 STEPS = 40
 TODAY = "2026-11-22"

@@ -40,7 +40,7 @@ from webhook.core.placement.proofs.constraint_room import addable_together, cons
 from webhook.core.placement.proofs.pinned_claims import Missing
 from webhook.core.placement.proofs.workload_problem import candidate_nodes, survey
 from webhook.core.policy.policy import Mode
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 from webhook.core.rules.placement import affinity_conflicts
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import take

@@ -18,7 +18,7 @@ from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import applied
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 from webhook.core.rules.cluster.effect import evaluate as effects
 from webhook.core.rules.cluster.topology_key import evaluate_nodes as evaluate
 from webhook.core.rules.frame.subject import Subject, place

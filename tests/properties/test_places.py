@@ -16,7 +16,7 @@ from properties.places import NOW, TooManyStatesError, World
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.json_edits import applied
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 
 FAMILY = {"tainted-nodes-counted", "zone-host-ceiling", "spread-conflicts-affinity", "zone-loss-strands-pods"}
 LOSS = "zone-loss-strands-pods"

@@ -14,7 +14,7 @@ from webhook.conformance.verdict_cases import read_scenario
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.context import Context
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 from webhook.core.scheduler.args import ArgsError
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
+from webhook.core.review.examination import examine
 from webhook.core.review.messages import warnings_of
-from webhook.core.review.review import examine
 from webhook.core.rules.frame.rule import WARNING_CHARS
 
 WORDS = st.lists(st.text("abcdefghij", min_size=1, max_size=30), min_size=1, max_size=8)

@@ -18,6 +18,8 @@ from msgspec.structs import replace
 
 # With 5,000 nodes, examining one template takes less than a millisecond, and a few if much is wrong.
 _LEAST_SECONDS = 0.01
+# The time in a thread beside the event loop, for an object that no process could judge.
+_THREAD_SECONDS = 0.2
 
 
 class Missing(Enum):
@@ -117,7 +119,7 @@ class Budget(Struct, frozen=True, kw_only=True):
         """The budget with a deadline in so many seconds, or earlier."""
         return replace(self, until=min(self.until, self.clock() + seconds))
 
-    def stopping_after(self, seconds: float) -> AbstractContextManager[None]:
-        """Let `check_time` raise in this thread after so many seconds."""
-        ends = self.clock() + seconds
+    def limit_in_a_thread(self) -> AbstractContextManager[None]:
+        """Let `check_time` raise soon: for a thread beside the event loop that judges what no process could."""
+        ends = self.clock() + _THREAD_SECONDS
         return time_limit(lambda: self.clock() > ends)

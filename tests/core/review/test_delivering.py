@@ -17,7 +17,7 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.context import Context
 from webhook.core.groups.status.forms import as_json
 from webhook.core.policy.policy import Policy
-from webhook.core.review.review import mutate
+from webhook.core.review.mutation import mutate
 
 TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
 ON_NODES = {

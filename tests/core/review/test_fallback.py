@@ -12,7 +12,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.context import Context
 from webhook.core.review.decision import AdmissionRequest
-from webhook.core.review.review import mutate
+from webhook.core.review.mutation import mutate
 
 SOFT, HARD = "ScheduleAnyway", "DoNotSchedule"
 FULL = "z1: a=1 | z2: b=1 | z3: ~c"  # zone z3 holds the minimum, and nothing is admitted there

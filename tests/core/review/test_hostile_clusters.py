@@ -63,7 +63,7 @@ def test_an_ordinary_object_is_judged_beside_ordinary_nodes():
 
 @pytest.mark.parametrize("unjudged", [Missing.BUSY, Missing.CROWDED])
 def test_where_no_process_takes_it_a_rule_on_deny_says_that_it_ran_out_of_time(monkeypatch, unjudged):
-    monkeypatch.setattr("webhook.core.review.review._SPARED_SECONDS", 0)
+    monkeypatch.setattr("webhook.core.budget._THREAD_SECONDS", 0)
     body = hostile.review("Deployment", "own", hostile.many_valued("rack"), 3)
     given = answer(
         "validate",
@@ -77,7 +77,7 @@ def test_where_no_process_takes_it_a_rule_on_deny_says_that_it_ran_out_of_time(m
 
 
 def test_an_old_object_that_ran_out_of_time_excuses_nothing(monkeypatch):
-    monkeypatch.setattr("webhook.core.review.review._SPARED_SECONDS", 0)
+    monkeypatch.setattr("webhook.core.budget._THREAD_SECONDS", 0)
     body = hostile.review("Deployment", "own", hostile.many_valued("rack"), 3, update=True)
     given = answer(
         "validate",
@@ -118,6 +118,6 @@ def test_a_fallback_that_takes_long_is_left_to_a_thread():
 
 
 def test_a_fallback_that_takes_too_long_even_there_is_none(monkeypatch):
-    monkeypatch.setattr("webhook.core.review.review._SPARED_SECONDS", 0)
+    monkeypatch.setattr("webhook.core.budget._THREAD_SECONDS", 0)
     decision = mutated()[0].decision
     assert (decision.costly, decision.fallback) == (False, None)

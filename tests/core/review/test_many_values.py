@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from webhook.core.budget import OutOfTimeError, time_limit
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode, Policy
-from webhook.core.review.review import mutate, review
+from webhook.core.review.mutation import mutate
+from webhook.core.review.review import review
 from webhook.core.rules.limits import MAX_VALUES, TOO_MANY_VALUES
 
 NOT_SELF = Policy(ceiling=Mode.DENY, rules={"selector-not-self": Mode.DENY})

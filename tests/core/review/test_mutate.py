@@ -8,7 +8,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.index.owners import Awaited
 from webhook.core.review.decision import AdmissionRequest
-from webhook.core.review.review import mutate
+from webhook.core.review.mutation import mutate
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d4", "uid": "u", "controller": True}
 POD = {

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from webhook.core.context import Context
 from webhook.core.policy.policy import Annotations, Exemption, Match, Mode, NamespaceCeiling, NamespaceMatch, Policy
+from webhook.core.review.examination import examine
 from webhook.core.review.judging import Judged, never_denied_for_places
-from webhook.core.review.review import examine, review
+from webhook.core.review.review import review
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.rule_set import RULES, denied_from
 from webhook.core.workloads.custom_kinds import EmbeddedKind

@@ -20,8 +20,8 @@ from webhook.core.api.spread_group import SpreadGroup
 from webhook.core.api.version import ANNOUNCED, OLDEST, RECORDED, KubernetesVersion
 from webhook.core.context import Context
 from webhook.core.policy.policy import Messages, Mode
+from webhook.core.review.examination import examine
 from webhook.core.review.messages import denial, warnings_of
-from webhook.core.review.review import examine
 from webhook.core.rules.cluster.shared_selectors import TOO_WIDE
 from webhook.core.rules.placement.affinity_conflicts import CONFLICTS
 from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES

@@ -18,7 +18,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.json_edits import applied, value_at
 from webhook.core.policy.policy import Mode
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,7 +8,7 @@ from webhook.core.api.types import LabelSelector
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.policy.policy import Policy
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import KINDS
 from webhook.core.workloads.operators import FILLS, OPERATED

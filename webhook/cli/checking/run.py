@@ -1,4 +1,4 @@
-"""Manifests -> a result: every object is examined by `core.review.review.examine`."""
+"""Manifests -> a result: every object is examined by `core.review.examination.examine`."""
 
 import os
 from collections import Counter
@@ -18,7 +18,7 @@ from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.budget import OF_SIZE, Missing
 from webhook.core.policy.policy import TooLarge
 from webhook.core.review.decision import Examination
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 from webhook.core.rules.constraint.api import WRONG_TYPE
 from webhook.core.rules.constraint.unknown_fields import right_paths
 from webhook.core.text import plural

@@ -16,13 +16,15 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.budget import OF_SIZE, OVERLOADED, Missing, Reason
 from webhook.core.context import Context
 from webhook.core.decoders import has_more_values
+from webhook.core.groups.reading import memberships
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Exempts, MatchedObject, Mode, Policy, TooLarge, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.frame.trials import Tried
-from webhook.core.rules.limits import MAX_VALUES, TOO_MANY_VALUES
+from webhook.core.rules.limits import MAX_TEMPLATES, MAX_VALUES, TOO_MANY_VALUES, weigh
+from webhook.core.rules.placement.group_caps import has_many_caps
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import (
     API_RULES,
@@ -37,7 +39,7 @@ from webhook.core.rules.rule_set import (
 )
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, GroupKind
 from webhook.core.workloads.reading import constraint_paths, parsed, read_meta, read_workload
-from webhook.core.workloads.workload import Workload
+from webhook.core.workloads.workload import Workload, namespace_of
 
 _NO_META = ObjectMeta()
 _NOT_SEEN = OVERLOADED | {Missing.NO_TIME}
@@ -137,6 +139,22 @@ def evaluated(given: ReadObject, context: Context, limit: Reason | None = None) 
     subject = Subject(workload=workload, placed=place(workload), context=context)
     findings, missing, feasibility = evaluate(subject)
     return Evaluation(workload, findings, missing, feasibility=feasibility)
+
+
+def weighed(given: ReadObject, context: Context) -> tuple[bool, Reason | None]:
+    """Whether the object is costly, and the limit it exceeds, if any. No rule evaluates an object beyond a limit."""
+    workload, index = given.workload, context.index
+    if workload is None:
+        return False, None
+    nodes = 0 if index is None else len(index.nodes.view())
+    namespace = context.namespace or namespace_of(workload.meta.namespace)
+    if index is None or not index.namespaces.groups(namespace):
+        return weigh(workload, nodes)
+    templates = workload.templates[:MAX_TEMPLATES]  # of more nothing is looked at
+    selected = [tuple(memberships(namespace, each.template.labels, index)) for each in templates]
+    if has_many_caps(workload, selected, index):
+        return True, weigh(workload, nodes)[1]
+    return weigh(workload, nodes, grouped=any(selected))
 
 
 def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: ReadOnlyIndex | None) -> MatchedObject:

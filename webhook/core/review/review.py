@@ -1,30 +1,25 @@
-"""The entrance of the core: a request, the policy and the cluster -> a decision.
+"""The validating route: a request, the policy and the cluster -> a decision.
 
     read the object -> evaluate every rule -> judge each finding -> subtract those of the old object -> messages
 
-`review` and `mutate` never raise, whatever the request holds: an object that cannot be read is a value too.
+`review` never raises, whatever the request holds: an object that cannot be read is a value too.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 
 from msgspec.structs import replace
 
-from webhook.core.api.types import ObjectMeta, TypeMeta
+from webhook.core.api.types import ObjectMeta
 from webhook.core.api.well_known import OUR_PREFIX
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.apiserver.validation import constraint_warnings
 from webhook.core.budget import Missing, OutOfTimeError, Reason
 from webhook.core.context import Context
 from webhook.core.decoders import has_more_values
-from webhook.core.defaulting.fallback import Fallback, fall_back, is_wanted
-from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
-from webhook.core.groups.reading import memberships
 from webhook.core.index.owners import Awaited
 from webhook.core.policy.policy import Mode, Policy, TooLarge
-from webhook.core.review.decision import AdmissionRequest, Decision, Examination
-from webhook.core.review.delivering import delivered, takes_plans
+from webhook.core.review.as_workload import as_stateful_set, as_update, is_revision, warned
+from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.judging import (
     Evaluation,
     Judged,
@@ -35,31 +30,18 @@ from webhook.core.review.judging import (
     never_denied_for_places,
     only_denied_unanswered,
     read_in_time,
-    read_object,
     subtract,
     target_of,
-    warns_by_default,
+    weighed,
     with_unanswered,
 )
 from webhook.core.review.messages import denial, not_read, warnings_of
-from webhook.core.review.revisions import as_stateful_set, is_revision
-from webhook.core.review.scaling import as_update, warned
 from webhook.core.review.skip_reasons import is_controller, why_unexamined
-from webhook.core.rules.constraint.api import wrong_type
-from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
-from webhook.core.rules.frame.as_written import Written
-from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
+from webhook.core.rules.frame.rule import NotEvaluated
 from webhook.core.rules.frame.subject import Subject, place
-from webhook.core.rules.frame.trials import tried_as_a_whole
-from webhook.core.rules.limits import MAX_TEMPLATES, MAX_VALUES, is_costly, weigh
-from webhook.core.rules.placement.group_caps import has_many_caps
+from webhook.core.rules.limits import MAX_VALUES
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import (
-    API_RULES,
-    BY_ID,
-    OFFLINE,
-    evaluate_written,
-    is_moot,
     noted,
     with_tried_fixes,
 )
@@ -68,21 +50,15 @@ from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.reading import (
     constraint_paths,
     parsed,
-    reaches_template,
-    read_exactly,
     read_meta,
-    read_workload,
-    stated_type,
 )
-from webhook.core.workloads.workload import Workload, namespace_of
+from webhook.core.workloads.workload import Workload
 
 # Eight messages of 1,024 characters fit into the 10 KiB limit of an audit annotation.
 _MAX_AUDITED = 8
 # The longest time of one request while others wait for the index. Ordinary objects take less than a hundredth of it,
 # even beside 5,000 nodes.
 _MAX_JUDGING_SECONDS = 0.5
-# For an object that no process could judge: the time in a thread beside the event loop.
-_SPARED_SECONDS = 0.2
 _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 
 
@@ -224,14 +200,14 @@ def _meta_of(found: Evaluation) -> ObjectMeta:
 
 def _looked_at(given: ReadObject, context: Context) -> Evaluation | None:
     """Evaluate all rules within the limits of size and cost. None if another process should judge the object."""
-    costly, limit = _weighed(given, context)
+    costly, limit = weighed(given, context)
     budget = context.budget
     if costly and not budget.may_search:
         return None
     # Objects that only lack a search are judged without one. So is every object if others used up the time.
     if budget.unjudged is Missing.CROWDED or (budget.unjudged is not None and not costly):
         spared = replace(context, budget=replace(budget, unjudged=None, may_search=False))
-        with suppress(OutOfTimeError), budget.stopping_after(_SPARED_SECONDS):
+        with suppress(OutOfTimeError), budget.limit_in_a_thread():
             return with_unanswered(evaluated(given, spared, limit), context.policy, costly=costly)
         out_of_time = replace(context, budget=replace(budget, unjudged=Missing.TOO_COSTLY))
         return with_unanswered(evaluated(given, out_of_time, limit), context.policy)
@@ -247,24 +223,8 @@ def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Cont
     An author could change a costly object while other objects of theirs take all of the time.
     """
     ended = any(each.reason.kind is Missing.TOO_COSTLY for each in old.not_evaluated)
-    costly = ended or _weighed(before, here)[0] or _weighed(given, here)[0]
+    costly = ended or weighed(before, here)[0] or weighed(given, here)[0]
     return here.policy.too_large == TooLarge.ALLOW or not costly
-
-
-def _weighed(given: ReadObject, context: Context) -> tuple[bool, Reason | None]:
-    """Whether the object is costly, and the limit it exceeds, if any. No rule evaluates an object beyond a limit."""
-    workload, index = given.workload, context.index
-    if workload is None:
-        return False, None
-    nodes = 0 if index is None else len(index.nodes.view())
-    namespace = context.namespace or namespace_of(workload.meta.namespace)
-    if index is None or not index.namespaces.groups(namespace):
-        return weigh(workload, nodes)
-    templates = workload.templates[:MAX_TEMPLATES]  # of more nothing is looked at
-    selected = [tuple(memberships(namespace, each.template.labels, index)) for each in templates]
-    if has_many_caps(workload, selected, index):
-        return True, weigh(workload, nodes)[1]
-    return weigh(workload, nodes, grouped=any(selected))
 
 
 def _comes_too_early(namespace: str, context: Context) -> bool:
@@ -300,147 +260,6 @@ def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
     if feasibility is None or not isinstance(feasibility.answer, NotEvaluated):
         return {}
     return {"feasibility": f"{feasibility.verdict}: {one_line(feasibility.answer.missing)}"}
-
-
-def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False) -> Decision:
-    """Answer one request of the mutating route; it may patch, and never denies.
-
-    A decision that ``awaits`` an object must not be sent. Call again when the object has arrived, or with ``waited``
-    for a decision without it.
-    """
-    if request.object is not None and has_more_values(request.object, MAX_VALUES):
-        return Decision(reason="unreadable")
-    if takes_plans(request):
-        answer = delivered(request, context)
-        return replace(answer, delivery=answer.reason or "delivered")
-    is_pod = (request.api_version, request.kind) == ("v1", "Pod")
-    if request.object is None or request.sub_resource or request.operation != "CREATE" or not is_pod:
-        return Decision(reason="nothing to patch" if is_pod else "not a pod")
-    try:
-        workload = read_workload(request.object, api_version="v1", kind="Pod")
-    except DecodeError:
-        workload = None  # the API server refuses the pod afterwards, with a better message
-    if workload is None or not workload.templates:
-        return Decision(reason="unreadable")
-    result = inject(workload.templates[0].template, request.namespace, context, waited=waited)
-    if isinstance(result, Awaited):
-        return Decision(reason="too-early", awaits=result)
-    injection = None if isinstance(result, Skip) else result
-    found = None if result == _OPTED_OUT else _fallback(workload, request.namespace, context, injection)
-    audit = {}
-    if injection is not None:
-        audit["injected" if injection.patch else "would-inject"] = f"revision {injection.record.revision}"
-    if found is not None:
-        keys = " ".join((*found.record.softened, *found.record.removed))
-        audit["fell-back" if found.patch else "would-fall-back"] = one_line(keys)
-    return Decision(
-        reason=result.reason if isinstance(result, Skip) else "",
-        injection=injection,
-        fallback=found,
-        patch=(*(injection.patch if injection else ()), *(found.patch if found else ())),
-        audit=audit,
-    )
-
-
-def _fallback(workload: Workload, namespace: str, context: Context, injection: Injection | None) -> Fallback | None:
-    """The softened constraints of the pod. None if too little is known of the cluster."""
-    pod, index, policy = workload.templates[0].template, context.index, context.policy
-    if index is None or not is_wanted(pod, policy) or is_costly(workload, len(index.nodes.view())):
-        return None
-    subject = Subject(workload=workload, placed=(), context=context)
-    if subject.lacks("nodes", "pods"):
-        return None
-    made = partial(fall_back, pod, namespace, context, injection)
-    if not context.budget.may_search:
-        return made()
-    with suppress(OutOfTimeError), context.budget.stopping_after(_SPARED_SECONDS):
-        return made()
-    return None
-
-
-def examine(
-    raw: bytes | Mapping[str, object],
-    context: Context,
-    *,
-    as_written: Callable[[str], str] = lambda _path: "",
-) -> Examination:
-    """Examine one object by all rules, regardless of its owner and its earlier versions.
-
-    Shape: ``as_written`` returns a scalar's text in the file by its path, "" if unknown.
-    Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
-    """
-    stated = stated_type(raw)
-    here = replace(context, offline=True)
-    try:
-        found, strict = _exactly(raw, stated, here)
-    except DecodeError as error:
-        found, strict = Evaluation(None, (), decode_error=error), ()
-    if found.decode_error is not None:
-        wrong = wrong_type(found.decode_error, lambda: parsed(raw), as_written)
-        found = replace(found, findings=(wrong, *(each for each in found.findings if each.rule != wrong.rule)))
-    workload = found.workload
-    meta = workload.meta if workload else read_meta(raw)
-    target = target_of(meta, stated.kind or "", meta.namespace or here.namespace, meta.name, here.index)
-    return Examination(
-        workload=workload,
-        findings=judge(found, here, target, meta),
-        not_evaluated=found.not_evaluated,
-        decode_error=found.decode_error,
-        warnings=strict + (_api_warnings(workload, found) if workload is not None and workload.built_in else ()),
-    )
-
-
-def _exactly(
-    raw: bytes | Mapping[str, object], stated: TypeMeta, context: Context
-) -> tuple[Evaluation, tuple[str, ...]]:
-    """Evaluate the object as kube-apiserver stores it, and the fields it drops or nobody reads.
-
-    Edits that cause other warnings are left out. Without a cluster this applies to edits that rename or move fields,
-    with a cluster to all edits but those of the API rules.
-    Errors: DecodeError.
-    """
-    kept, strict = read_exactly(raw, stated, context.version)
-    given = read_object(kept, stated, context.policy)
-    if limit := _weighed(given, context)[1]:
-        return evaluated(given, context, limit), strict
-    found = evaluated(given, context)
-    written = Written(
-        raw=raw, stated=stated, embedded=context.policy.workloads, workload=found.workload, warnings=strict
-    )
-    found = _told_once(found.and_of((*evaluate_written(written),)))
-    if not context.fixes:
-        return found, strict
-
-    def again(changed: Mapping[str, object]) -> tuple[RuleAnswer, ...]:
-        return _exactly(changed, stated_type(changed), replace(context, fixes=False))[0].answers
-
-    def speaks_against(finding: Finding) -> bool:
-        # A moved field can reveal findings that existed before. Only severe ones count against the edit.
-        severity = finding.severity or BY_ID[finding.rule].severity
-        hidden = severity is not Severity.HIGH and (context.index is None or is_moot(finding, found.findings))
-        return warns_by_default(finding) and not hidden
-
-    rules = OFFLINE if context.index is None else BY_ID.keys() - API_RULES
-    return found.with_fixes(tried_as_a_whole(found.answers, rules, raw, again, speaks_against)), strict
-
-
-def _told_once(found: Evaluation) -> Evaluation:
-    """Drop findings about unknown fields at paths of other findings."""
-    # Another rule knows the intended field, which is the more useful message.
-    elsewhere = {each.path for each in found.findings if each.rule != UNKNOWN_FIELD.id}
-    told = (each for each in found.findings if each.rule != UNKNOWN_FIELD.id or each.path not in elsewhere)
-    return replace(found, findings=tuple(told))
-
-
-def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
-    """kube-apiserver's warnings. It sends none for an object it refuses."""
-    if any(finding.rule in API_RULES for finding in found.findings) or not reaches_template(workload):
-        return ()
-    return tuple(
-        warning
-        for template in workload.templates
-        for warning in constraint_warnings(template.template.pod_spec.constraints, template.constraints_path)
-    )
 
 
 def _old(request: AdmissionRequest, context: Context) -> ReadObject | None:
@@ -527,7 +346,6 @@ def _sentence(judged: Judged) -> str:
 
 
 _NO_META = ObjectMeta()
-_OPTED_OUT = Skip(SkipReason.OPTED_OUT)
 _REVIEWED = frozenset({"CREATE", "UPDATE"})
 _CLEAN = Decision()
 _COSTLY = Decision(costly=True)

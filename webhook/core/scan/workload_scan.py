@@ -17,8 +17,8 @@ from webhook.core.explain.edit_target import object_title
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import Examination
+from webhook.core.review.examination import examine
 from webhook.core.review.judging import Judged
-from webhook.core.review.review import examine
 from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods
 from webhook.core.scan.scan_context import ObjectKey, ScanContext, key_of, next_pods, stands_for, to_inject
 from webhook.core.scan.scanned import ActualSkew, ScanFailure, ScannedWorkload, SmallestFix, ZoneLoss

@@ -16,8 +16,8 @@ from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Messages
+from webhook.core.review.examination import examine
 from webhook.core.review.messages import WARNING_CHARS, warnings_of
-from webhook.core.review.review import examine
 
 RULE = "selector-too-wide"
 HARD = "zone hard 1 part=shop"

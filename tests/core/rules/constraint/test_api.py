@@ -13,7 +13,7 @@ from webhook.core.api.version import ANNOUNCED, OLDEST, KubernetesVersion
 from webhook.core.apiserver.validation import are_plainly_right, validate_constraints
 from webhook.core.context import Context
 from webhook.core.json_edits import Edit, applied, value_at
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 from webhook.core.rules.rule_set import API_RULES
 
 ROOT = "spec.template.spec.topologySpreadConstraints[0]"

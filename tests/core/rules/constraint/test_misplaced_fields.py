@@ -8,7 +8,7 @@ from manifest import PLAIN
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.json_edits import applied
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 
 SELECTOR = {"matchLabels": {"app": "web"}}
 ZONE = {

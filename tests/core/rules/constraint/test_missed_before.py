@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 WEB = {"matchLabels": {"app": "web"}}

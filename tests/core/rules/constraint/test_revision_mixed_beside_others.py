@@ -8,7 +8,7 @@ from webhook.core.api.types import ObjectMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, ScaleTarget
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 
 RULE = "revision-mixed"
 ZONE = "topology.kubernetes.io/zone"

@@ -10,7 +10,8 @@ from webhook.core.context import Context
 from webhook.core.json_edits import Edit, applied
 from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import AdmissionRequest
-from webhook.core.review.review import examine, review
+from webhook.core.review.examination import examine
+from webhook.core.review.review import review
 from webhook.core.rules.constraint.unknown_fields import right_paths
 
 RULE = "unknown-field"

@@ -11,7 +11,7 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.context import Context
 from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Mode
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.workloads.custom_kinds import EmbeddedKind

@@ -9,7 +9,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, ScaleTarget
 from webhook.core.policy.policy import Mode
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"

@@ -29,7 +29,7 @@ from webhook.core.index.readers import readable
 from webhook.core.json_edits import Edit, applied
 from webhook.core.json_edits import Edit as EditOfObject
 from webhook.core.policy.policy import Mode, Policy
-from webhook.core.review.review import examine
+from webhook.core.review.examination import examine
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.placement.frame.case import templates_under_rule

@@ -1,32 +1,43 @@
-"""Review ControllerRevisions not written by a controller, as the StatefulSet with their template.
+"""Requests that are reviewed as a write of another object: ControllerRevisions and scales.
 
-A StatefulSet's controller makes pods below the partition, and during a rollout, from the current ControllerRevision. It
-applies ``data`` to the set as a strategic merge patch. Without a review, a user with write access to the revision gets
-pods with any constraints. The pods themselves are not reviewed, because pods of an older revision must stay
-replaceable after a rule was put on deny. A DaemonSet's controller makes pods from the template alone.
+A ControllerRevision not written by a controller is reviewed as the StatefulSet with its template. A StatefulSet's
+controller makes pods below the partition, and during a rollout, from the current ControllerRevision. It applies
+``data`` to the set as a strategic merge patch. Without a review, a user with write access to the revision gets pods
+with any constraints. The pods themselves are not reviewed, because pods of an older revision must stay replaceable
+after a rule was put on deny. A DaemonSet's controller makes pods from the template alone.
 
 Source: statefulset/stateful_set_utils.go ``getPatch``, ``ApplyRevision``; history/controller_history.go
 ``ListControllerRevisions``; daemon/daemon_controller.go ``syncNodes``; apps/validation/validation.go
 ``ValidateControllerRevisionUpdate`` (data cannot change).
+
+A write of a workload's scale is reviewed as an update of the workload. The request has the replicas, the cluster all
+the rest. It comes from people (``kubectl scale``) and from autoscalers, which read no warnings. It is warned of at
+most, and only by rules whose answer depends on the number of pods.
+
+Source: k8s.io/api autoscaling/v1/types.go ``Scale``; pkg/registry/apps/deployment/storage/storage.go ``ScaleREST``.
 """
 
+from collections.abc import Iterable
+
 import msgspec
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import valid_selector
-from webhook.core.api.types import ObjectMeta, OwnerReference, PodTemplate, TypeMeta
-from webhook.core.api.well_known import KUBE_SYSTEM_ACCOUNT, SERVICE_ACCOUNT
+from webhook.core.api.types import Int32, ObjectMeta, OwnerReference, PodTemplate, TypeMeta
+from webhook.core.api.well_known import CONTROLLER_MANAGER, KUBE_SYSTEM_ACCOUNT, SERVICE_ACCOUNT
 from webhook.core.apiserver.decoding import DecodeError, decode_strictly
 from webhook.core.decoders import decoder_of, has_more_values
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import as_json
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.policy.policy import Policy
+from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
-from webhook.core.review.judging import UNREAD, ReadObject, read_object
+from webhook.core.review.judging import UNREAD, Judged, ReadObject, read_object
 from webhook.core.review.skip_reasons import is_controller
 from webhook.core.rules.limits import MAX_VALUES
-from webhook.core.workloads.kinds import STATEFUL_SET, group_kind, native_version
+from webhook.core.rules.rule_set import OF_REPLICAS
+from webhook.core.workloads.kinds import STATEFUL_SET, group_kind, native_version, scaled_kind
 from webhook.core.workloads.reading import parsed, read_meta
 
 _REVISION = ("apps", "ControllerRevision")
@@ -155,3 +166,44 @@ def _written(value: object, name: str, owner: Owner | None) -> bytes:
     spec = {"selector": {"matchLabels": read.labels}, **whole["spec"], "template": template}
     meta = {**whole["metadata"], "ownerReferences": None, "deletionTimestamp": None, "annotations": None}
     return msgspec.json.encode({"metadata": meta, "spec": spec})
+
+
+class _ScaleSpec(Struct, frozen=True):
+    replicas: Int32 = 0
+
+
+class _Scale(Struct, frozen=True):
+    spec: _ScaleSpec = _ScaleSpec()
+
+
+_SCALE = decoder_of(_Scale)
+
+
+def as_update(request: AdmissionRequest, index: ReadOnlyIndex | None) -> AdmissionRequest | None:
+    """The request as an update of the workload; None where nobody reads warnings, asks for more pods, or knows it.
+
+    Shape: the object is as the cluster had it, but for the replicas; there is no old one.
+    """
+    kind = scaled_kind(request.resource_group, request.resource) if request.sub_resource == "scale" else None
+    before, after = _replicas(request.old_object), _replicas(request.object)
+    by_autoscaler = request.user == CONTROLLER_MANAGER or request.user.startswith(KUBE_SYSTEM_ACCOUNT)
+    if index is None or kind is None or by_autoscaler or before is None or after is None or after <= before:
+        return None
+    owner = index.owners.get(native_version(kind), kind[1], request.namespace, request.name)
+    written = None if owner is None else as_json(owner, after)
+    if written is None:
+        return None
+    group, version = kind[0], native_version(kind).rpartition("/")[2]
+    return replace(request, group=group, version=version, kind=kind[1], object=written, old_object=None)
+
+
+def _replicas(raw: bytes | Raw | None) -> int | None:
+    try:
+        return None if raw is None else _SCALE.decode(raw).spec.replicas
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def warned(judged: Iterable[Judged]) -> tuple[Judged, ...]:
+    """What may be said of a scale: nothing of the rest of the workload, and no denial."""
+    return tuple(replace(each, mode=each.mode.capped(Mode.WARN)) for each in judged if each.finding.rule in OF_REPLICAS)

@@ -1,0 +1,125 @@
+"""Examine one object by all rules, for the command line, reports and the console."""
+
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from webhook.core.api.types import TypeMeta
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.apiserver.validation import constraint_warnings
+from webhook.core.context import Context
+from webhook.core.review.decision import Examination
+from webhook.core.review.judging import (
+    Evaluation,
+    evaluated,
+    judge,
+    read_object,
+    target_of,
+    warns_by_default,
+    weighed,
+)
+from webhook.core.rules.constraint.api import wrong_type
+from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
+from webhook.core.rules.frame.as_written import Written
+from webhook.core.rules.frame.rule import Finding, RuleAnswer, Severity
+from webhook.core.rules.frame.trials import tried_as_a_whole
+from webhook.core.rules.rule_set import (
+    API_RULES,
+    BY_ID,
+    OFFLINE,
+    evaluate_written,
+    is_moot,
+)
+from webhook.core.workloads.reading import (
+    parsed,
+    reaches_template,
+    read_exactly,
+    read_meta,
+    stated_type,
+)
+from webhook.core.workloads.workload import Workload
+
+
+def examine(
+    raw: bytes | Mapping[str, object],
+    context: Context,
+    *,
+    as_written: Callable[[str], str] = lambda _path: "",
+) -> Examination:
+    """Examine one object by all rules, regardless of its owner and its earlier versions.
+
+    Shape: ``as_written`` returns a scalar's text in the file by its path, "" if unknown.
+    Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
+    """
+    stated = stated_type(raw)
+    here = replace(context, offline=True)
+    try:
+        found, strict = _exactly(raw, stated, here)
+    except DecodeError as error:
+        found, strict = Evaluation(None, (), decode_error=error), ()
+    if found.decode_error is not None:
+        wrong = wrong_type(found.decode_error, lambda: parsed(raw), as_written)
+        found = replace(found, findings=(wrong, *(each for each in found.findings if each.rule != wrong.rule)))
+    workload = found.workload
+    meta = workload.meta if workload else read_meta(raw)
+    target = target_of(meta, stated.kind or "", meta.namespace or here.namespace, meta.name, here.index)
+    return Examination(
+        workload=workload,
+        findings=judge(found, here, target, meta),
+        not_evaluated=found.not_evaluated,
+        decode_error=found.decode_error,
+        warnings=strict + (_api_warnings(workload, found) if workload is not None and workload.built_in else ()),
+    )
+
+
+def _exactly(
+    raw: bytes | Mapping[str, object], stated: TypeMeta, context: Context
+) -> tuple[Evaluation, tuple[str, ...]]:
+    """Evaluate the object as kube-apiserver stores it, and the fields it drops or nobody reads.
+
+    Edits that cause other warnings are left out. Without a cluster this applies to edits that rename or move fields,
+    with a cluster to all edits but those of the API rules.
+    Errors: DecodeError.
+    """
+    kept, strict = read_exactly(raw, stated, context.version)
+    given = read_object(kept, stated, context.policy)
+    if limit := weighed(given, context)[1]:
+        return evaluated(given, context, limit), strict
+    found = evaluated(given, context)
+    written = Written(
+        raw=raw, stated=stated, embedded=context.policy.workloads, workload=found.workload, warnings=strict
+    )
+    found = _told_once(found.and_of((*evaluate_written(written),)))
+    if not context.fixes:
+        return found, strict
+
+    def again(changed: Mapping[str, object]) -> tuple[RuleAnswer, ...]:
+        return _exactly(changed, stated_type(changed), replace(context, fixes=False))[0].answers
+
+    def speaks_against(finding: Finding) -> bool:
+        # A moved field can reveal findings that existed before. Only severe ones count against the edit.
+        severity = finding.severity or BY_ID[finding.rule].severity
+        hidden = severity is not Severity.HIGH and (context.index is None or is_moot(finding, found.findings))
+        return warns_by_default(finding) and not hidden
+
+    rules = OFFLINE if context.index is None else BY_ID.keys() - API_RULES
+    return found.with_fixes(tried_as_a_whole(found.answers, rules, raw, again, speaks_against)), strict
+
+
+def _told_once(found: Evaluation) -> Evaluation:
+    """Drop findings about unknown fields at paths of other findings."""
+    # Another rule knows the intended field, which is the more useful message.
+    elsewhere = {each.path for each in found.findings if each.rule != UNKNOWN_FIELD.id}
+    told = (each for each in found.findings if each.rule != UNKNOWN_FIELD.id or each.path not in elsewhere)
+    return replace(found, findings=tuple(told))
+
+
+def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
+    """kube-apiserver's warnings. It sends none for an object it refuses."""
+    if any(finding.rule in API_RULES for finding in found.findings) or not reaches_template(workload):
+        return ()
+    return tuple(
+        warning
+        for template in workload.templates
+        for warning in constraint_warnings(template.template.pod_spec.constraints, template.constraints_path)
+    )

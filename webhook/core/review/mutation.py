@@ -1,0 +1,84 @@
+"""The mutating route for pods: they get defaults, and softer constraints where the hard ones cannot be met.
+
+`mutate` never raises, whatever the request holds. Workloads are answered by `delivering`.
+"""
+
+from contextlib import suppress
+from functools import partial
+
+from msgspec.structs import replace
+
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.budget import OutOfTimeError
+from webhook.core.context import Context
+from webhook.core.decoders import has_more_values
+from webhook.core.defaulting.fallback import Fallback, fall_back, is_wanted
+from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
+from webhook.core.index.owners import Awaited
+from webhook.core.review.decision import AdmissionRequest, Decision
+from webhook.core.review.delivering import delivered, takes_plans
+from webhook.core.rules.frame.subject import Subject
+from webhook.core.rules.limits import MAX_VALUES, is_costly
+from webhook.core.text import one_line
+from webhook.core.workloads.reading import (
+    read_workload,
+)
+from webhook.core.workloads.workload import Workload
+
+_OPTED_OUT = Skip(SkipReason.OPTED_OUT)
+
+
+def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False) -> Decision:
+    """Answer one request of the mutating route; it may patch, and never denies.
+
+    A decision that ``awaits`` an object must not be sent. Call again when the object has arrived, or with ``waited``
+    for a decision without it.
+    """
+    if request.object is not None and has_more_values(request.object, MAX_VALUES):
+        return Decision(reason="unreadable")
+    if takes_plans(request):
+        answer = delivered(request, context)
+        return replace(answer, delivery=answer.reason or "delivered")
+    is_pod = (request.api_version, request.kind) == ("v1", "Pod")
+    if request.object is None or request.sub_resource or request.operation != "CREATE" or not is_pod:
+        return Decision(reason="nothing to patch" if is_pod else "not a pod")
+    try:
+        workload = read_workload(request.object, api_version="v1", kind="Pod")
+    except DecodeError:
+        workload = None  # the API server refuses the pod afterwards, with a better message
+    if workload is None or not workload.templates:
+        return Decision(reason="unreadable")
+    result = inject(workload.templates[0].template, request.namespace, context, waited=waited)
+    if isinstance(result, Awaited):
+        return Decision(reason="too-early", awaits=result)
+    injection = None if isinstance(result, Skip) else result
+    found = None if result == _OPTED_OUT else _fallback(workload, request.namespace, context, injection)
+    audit = {}
+    if injection is not None:
+        audit["injected" if injection.patch else "would-inject"] = f"revision {injection.record.revision}"
+    if found is not None:
+        keys = " ".join((*found.record.softened, *found.record.removed))
+        audit["fell-back" if found.patch else "would-fall-back"] = one_line(keys)
+    return Decision(
+        reason=result.reason if isinstance(result, Skip) else "",
+        injection=injection,
+        fallback=found,
+        patch=(*(injection.patch if injection else ()), *(found.patch if found else ())),
+        audit=audit,
+    )
+
+
+def _fallback(workload: Workload, namespace: str, context: Context, injection: Injection | None) -> Fallback | None:
+    """The softened constraints of the pod. None if too little is known of the cluster."""
+    pod, index, policy = workload.templates[0].template, context.index, context.policy
+    if index is None or not is_wanted(pod, policy) or is_costly(workload, len(index.nodes.view())):
+        return None
+    subject = Subject(workload=workload, placed=(), context=context)
+    if subject.lacks("nodes", "pods"):
+        return None
+    made = partial(fall_back, pod, namespace, context, injection)
+    if not context.budget.may_search:
+        return made()
+    with suppress(OutOfTimeError), context.budget.limit_in_a_thread():
+        return made()
+    return None
