@@ -17,7 +17,7 @@ from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.examination import examine
 from webhook.core.context import Context
-from webhook.core.rules.placement.frame.each_template import PlacementRule
+from webhook.core.rules.placement.frame.case import PlacementRule
 from webhook.core.rules.rule_set import BY_ID, RULES
 from webhook.core.api.version import RECORDED
 
