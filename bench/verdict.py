@@ -26,7 +26,7 @@ import msgspec
 from webhook.core.api.selectors import compile_required_nodes, compile_selector
 from webhook.core.api.types import DO_NOT_SCHEDULE, LabelSelector, LabelSelectorRequirement, Node, Pod, Service
 from webhook.core.api.version import RECORDED
-from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Namespace
 from webhook.core.scheduler.cycle import Cycle, eligible_nodes, verdict_alone

@@ -17,7 +17,7 @@ import msgspec
 
 from webhook.core.api.types import Node, Pod
 from webhook.core.api.version import RECORDED
-from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.closed_forms import same_in_every_order
 from webhook.core.placement.game_from_cluster import PodBatch, game_of

@@ -19,7 +19,7 @@ from conformance.placing.ours import index_of
 from conformance.placing.worlds import HOSTNAME, ZONE, node, pod
 from webhook.core.api.types import LabelSelector, Pod
 from webhook.core.api.version import RECORDED as RELEASE
-from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.context import Context
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.derive import derive

@@ -16,7 +16,7 @@ from e2e.waiting import eventually
 
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
-from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.scheduler.cycle import Cycle

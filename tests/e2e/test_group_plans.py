@@ -17,7 +17,7 @@ from e2e.waiting import eventually
 
 from webhook.core.api.types import Container, LabelSelector, Node, ObjectMeta, Pod, PodSpec, ResourceRequirements
 from webhook.core.api.version import RECORDED
-from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.context import Context
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.derive import derive

@@ -25,7 +25,7 @@ from webhook.cluster.connection import Account, ApiServer
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.core.api.types import Pod
-from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import not_evaluated, take

@@ -8,7 +8,7 @@ from msgspec import convert
 from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Node, ObjectMeta, Pod
 from webhook.core.api.version import RECORDED
-from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, ScaleTarget
 from webhook.core.scheduler.cycle import decide

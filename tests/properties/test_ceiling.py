@@ -31,7 +31,7 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.context import Context
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import applied

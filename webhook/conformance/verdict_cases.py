@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from webhook.conformance.validate_cases import text_of
 from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.apiserver.decoding import DecodeError, decode
-from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.decoders import decoder_of
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex

@@ -21,7 +21,7 @@ from webhook.core.api.types import (
     Volume,
 )
 from webhook.core.api.version import RECORDED, KubernetesVersion
-from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.index import node_sets
 
 

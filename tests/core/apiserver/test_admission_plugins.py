@@ -6,9 +6,8 @@ import pytest
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.apiserver.admission_plugins import AdmissionFacts, disagree
-from webhook.core.apiserver.admission_refusals import refusals
-from webhook.core.apiserver.pod_defaults import as_created, as_decoded
+from webhook.core.apiserver.admission_plugins import AdmissionFacts, as_created, disagree, refusals
+from webhook.core.apiserver.pod_defaults import as_decoded
 
 NOW = KubernetesVersion(1, 37)
 NAME = "PriorityClass name"

@@ -1,7 +1,7 @@
 """The changes that kube-apiserver makes to a pod on creation, as far as the scheduler's verdict depends on them.
 
-Missing requests are taken from limits, ports of a pod in the host network become host ports, admission plugins add what
-they know (`admission_plugins`), pod-level resources are filled in, and matchLabelKeys are merged into selectors.
+Missing requests are taken from limits, ports of a pod in the host network become host ports, pod-level resources are
+filled in, and matchLabelKeys are merged into selectors. `admission_plugins` has what plugins add in between.
 
 Source: k8s.io/kubernetes pkg/apis/core/v1 defaults.go; pkg/registry/core/pod strategy.go ``PrepareForCreate``;
 pkg/api/pod util.go ``DefaultPodLevelResources``.
@@ -37,18 +37,7 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
-from webhook.core.apiserver.admission_plugins import AdmissionFacts, admitted
 from webhook.core.apiserver.validation import merge_match_label_keys
-
-
-def as_created(pod: Pod, version: KubernetesVersion, facts: AdmissionFacts | None = None) -> Pod:
-    """The pod as the scheduler gets it after a create request; without ``facts`` no admission plugin is applied.
-
-    Errors: none; a field that the API server would refuse is left as it is.
-    Source: core/v1/defaults.go ``SetDefaults_Pod``; core/pod/strategy.go ``PrepareForCreate``.
-    """
-    pod = as_decoded(pod, version)
-    return prepared(pod if facts is None else admitted(pod, facts), version)
 
 
 def as_decoded(pod: Pod, version: KubernetesVersion) -> Pod:

@@ -18,8 +18,8 @@ from webhook.core.api.selectors import Selector
 from webhook.core.api.types import LabelSelector, ObjectMeta, Pod, PodTemplate
 from webhook.core.api.well_known import CONTROLLER_REVISION_HASH
 from webhook.core.api.written_selector import selected_keys
-from webhook.core.apiserver.admission_plugins import admitted
-from webhook.core.apiserver.pod_defaults import as_created, as_decoded
+from webhook.core.apiserver.admission_plugins import admitted, as_created
+from webhook.core.apiserver.pod_defaults import as_decoded
 from webhook.core.cached_property import cached_property
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Skip, inject

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import SCHEDULE_ANYWAY, Pod, PodTemplate, SpreadConstraint
 from webhook.core.api.well_known import FALLBACK_ANNOTATION
-from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.changes.change import WHEN_UNSATISFIABLE, Change, Changes, with_changes
 from webhook.core.context import Context

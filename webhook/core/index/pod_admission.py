@@ -2,9 +2,8 @@
 
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.apiserver.admission_plugins import AdmissionFacts
-from webhook.core.apiserver.admission_refusals import refusals
-from webhook.core.apiserver.pod_defaults import as_created, as_decoded
+from webhook.core.apiserver.admission_plugins import AdmissionFacts, as_created, refusals
+from webhook.core.apiserver.pod_defaults import as_decoded
 from webhook.core.index.read_only import ReadOnlyIndex
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.types import ObjectMeta, Pod
 from webhook.core.api.version import RECORDED
-from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.placement.proofs.every_order import fits, starts
 from webhook.core.placement.proofs.pinned_claims import Missing
 from webhook.core.placement.proofs.workload_problem import candidate_nodes, survey
