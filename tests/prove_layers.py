@@ -70,7 +70,6 @@ BREAKS = {
         "import webhook.cli.commands.simulate.targets",
     ),
     "inside the commands": ("webhook/cli/main.py", "import webhook.cli.commands.version"),
-    "inside checking": ("webhook/cli/commands/version.py", "import webhook.cli.checking.configurations"),
     "inside the formats": ("webhook/cli/commands/version.py", "import webhook.cli.formats.sarif"),
     "inside the configuration": ("webhook/cli/commands/version.py", "import webhook.config.faults"),
     "inside the console": ("webhook/cli/commands/version.py", "import webhook.console.words"),

@@ -1,12 +1,15 @@
-"""Objects of the input that others are judged by: autoscalers, SpreadGroups, and the workloads of one file."""
+"""Objects of the input beside the one examined: autoscalers, SpreadGroups, workloads of its file, configuration."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Raw, structs
 
 from webhook.cli.cluster_source import put
+from webhook.config import ConfigError, ConfigFault, parse_policy, read_profiles
 from webhook.core.api.spread_group import API_VERSION, KIND, GroupMeta, SpreadGroup
 from webhook.core.api.types import ObjectMeta
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
@@ -25,8 +28,7 @@ from webhook.manifests.reading.manifest import Manifest, read_manifests
 
 Json = Any
 
-# Files without any of these words are not parsed here.
-_WORDS = (b"HorizontalPodAutoscaler", b"ScaledObject")
+_AUTOSCALERS = (b"HorizontalPodAutoscaler", b"ScaledObject")
 # KEDA makes a HorizontalPodAutoscaler of it. Source: keda.sh/v1alpha1 ScaledObjectSpec, defaultHPAMaxReplicas.
 _SCALED_OBJECT = ("keda.sh", "ScaledObject")
 _KEDA_DEFAULT_MAX_REPLICAS = 100
@@ -34,12 +36,19 @@ _KEDA_DEFAULT_MAX_REPLICAS = 100
 
 def autoscalers(files: Iterable[File], namespace: str) -> Iterator[Autoscaler]:
     """Every autoscaler of the files; ``namespace`` is for those that name none. Unreadable objects are left out."""
+    for found in _objects(files, _AUTOSCALERS):
+        if (scaler := _autoscaler(found)) is not None:
+            meta = ObjectMeta(name=found.name, namespace=found.namespace or namespace)
+            yield structs.replace(scaler, metadata=meta)
+
+
+def _objects(files: Iterable[File], words: Sequence[bytes]) -> Iterator[Manifest]:
+    """The objects with any of these words. Files without any are not parsed."""
     for file in files:
-        if any(word in file.data for word in _WORDS):
-            for found in read_manifests(file.name, file.data, duplicates=False, having=_WORDS):
-                if isinstance(found, Manifest) and (scaler := _autoscaler(found)) is not None:
-                    meta = ObjectMeta(name=found.name, namespace=found.namespace or namespace)
-                    yield structs.replace(scaler, metadata=meta)
+        if any(word in file.data for word in words):
+            for found in read_manifests(file.name, file.data, duplicates=False, having=words):
+                if isinstance(found, Manifest):
+                    yield found
 
 
 def _autoscaler(manifest: Manifest) -> Autoscaler | None:
@@ -62,19 +71,17 @@ def _of_keda(spec: Mapping[str, Json]) -> AutoscalerSpec:
     )
 
 
-# Files without the word are not parsed here.
-_WORD = KIND.encode()
-
-
 def spread_groups(files: Iterable[File], namespace: str) -> Iterator[SpreadGroup]:
     """Every group of the files; ``namespace`` is for those that name none. Unreadable ones are left out."""
-    for file in files:
-        if _WORD in file.data:
-            for found in read_manifests(file.name, file.data, duplicates=False, having=(_WORD,)):
-                if isinstance(found, Manifest) and (group := _group(found)) is not None:
-                    meta = group.metadata or GroupMeta()
-                    where = found.namespace or namespace or DEFAULT_NAMESPACE
-                    yield structs.replace(group, metadata=structs.replace(meta, namespace=where))
+    for found in _objects(files, (KIND.encode(),)):
+        if _is_group(found):
+            try:
+                group = decoder_of(SpreadGroup).decode(found.json_text)
+            except (ValueError, RecursionError):
+                continue
+            meta = group.metadata or GroupMeta()
+            where = found.namespace or namespace or DEFAULT_NAMESPACE
+            yield structs.replace(group, metadata=structs.replace(meta, namespace=where))
 
 
 def group_faults(manifest: Manifest) -> Iterator[InputFault]:
@@ -90,15 +97,6 @@ def group_faults(manifest: Manifest) -> Iterator[InputFault]:
 
 def _is_group(manifest: Manifest) -> bool:
     return (manifest.api_version, manifest.kind) == (API_VERSION, KIND)
-
-
-def _group(manifest: Manifest) -> SpreadGroup | None:
-    if not _is_group(manifest):
-        return None
-    try:
-        return decoder_of(SpreadGroup).decode(manifest.json_text)
-    except (ValueError, RecursionError):
-        return None
 
 
 # Every workload has this word. Files that have it only once hold no pair, and are not parsed here.
@@ -117,19 +115,90 @@ def same_file_indexes(files: Iterable[File], namespace: str, policy: Policy) -> 
     for file in files:
         if CONSTRAINTS.encode() in file.data and file.data.count(_TEMPLATE) > 1:
             indexes[file.name] = index = ClusterIndex()
-            for owner in _owners(file, namespace, policy):
-                put(index, owner, owner.kind, file.name)
+            for found in _objects((file,), (_TEMPLATE,)):
+                if not has_template(found.api_version, found.kind, policy.workloads):
+                    continue
+                owner = readable(Raw(found.json_text), found.type_meta, policy.workloads)
+                if isinstance(owner, Owner):
+                    meta = structs.replace(owner.meta, namespace=found.namespace or namespace)
+                    put(index, structs.replace(owner, meta=meta), owner.kind, file.name)
             for group in spread_groups((file,), namespace):
                 put(index, group, "SpreadGroup", file.name)
     return indexes
 
 
-def _owners(file: File, namespace: str, policy: Policy) -> Iterator[Owner]:
-    """The workloads of a file. Unreadable ones are left out."""
-    for found in read_manifests(file.name, file.data, duplicates=False, having=(_TEMPLATE,)):
-        if not isinstance(found, Manifest) or not has_template(found.api_version, found.kind, policy.workloads):
+_POLICY = ("config.evenspread.io", "SpreadPolicy")
+_SCHEDULER = ("kubescheduler.config.k8s.io", "KubeSchedulerConfiguration")
+_CONFIGURATIONS = (_POLICY[1].encode(), _SCHEDULER[1].encode())
+_KIND_LINE = re.compile(rf"""^[{{ \t]*["']?kind["']?[ \t]*:[ \t]*["']?({_POLICY[1]}|{_SCHEDULER[1]})\b""", re.MULTILINE)
+_SCHEDULER_FILE = "schedulerConfiguration"
+
+
+def is_configuration(manifest: Manifest) -> bool:
+    """Whether an object is configuration that evenspread can check."""
+    group, kind = group_kind(manifest.api_version, manifest.kind)
+    # A wrong group of evenspread's own is a fault to report, not another project's kind.
+    return (group, kind) == _SCHEDULER or (kind == _POLICY[1] and group.endswith("evenspread.io"))
+
+
+def configuration_faults(manifest: Manifest, today: str) -> Iterator[InputFault]:
+    """What is wrong with an object that is configuration, or with the configuration in a ConfigMap's texts.
+
+    Args:
+        manifest: An object of any kind.
+        today: An ISO date, for exemptions that are over.
+    """
+    if is_configuration(manifest):
+        yield from _faults(manifest, today)
+    elif (manifest.api_version, manifest.kind) == ("v1", "ConfigMap") and any(
+        word in manifest.json_text for word in _CONFIGURATIONS
+    ):
+        yield from _carried(manifest, today)
+
+
+def _faults(manifest: Manifest, today: str) -> Iterator[InputFault]:
+    """Faults as errors, warnings as notes. The scheduler file of a policy is not opened: it may be elsewhere."""
+    in_place = not (manifest.prefix or manifest.document.json)
+    text = manifest.document.text.decode("utf-8", "replace") if in_place else json.dumps(json.loads(manifest.json_text))
+    found: Sequence[ConfigFault] = ()
+    is_wrong = False
+    try:
+        if manifest.kind == _SCHEDULER[1]:
+            read_profiles(text, file=manifest.file)
+        else:
+            found = parse_policy(text, file=manifest.file, today=today, read=lambda _path: None).warnings
+            # Others compare the policy with the profiles of the file that is not opened.
+            found = () if any(each.path == _SCHEDULER_FILE for each in found) else found
+    except ConfigError as error:
+        found, is_wrong = error.faults, True
+    for fault in found:
+        place = manifest.locate(fault.path or "kind")
+        line, column = place.line, place.column
+        if in_place and fault.line:
+            line, column = manifest.document.line + fault.line - 1, fault.column
+        message = ": ".join(part for part in (manifest.kind, fault.path, fault.message) if part)
+        fatal = is_wrong and "${" not in place.text  # a placeholder that envsubst or Flux fills in
+        if manifest.kind == _SCHEDULER[1] and fault.path == "apiVersion":
+            fatal = False  # older kube-schedulers read other versions
+        yield InputFault(file=manifest.file, message=message, line=line, column=column, fatal=fatal)
+
+
+def _carried(manifest: Manifest, today: str) -> Iterator[InputFault]:
+    data = json.loads(manifest.json_text).get("data")
+    for key, text in data.items() if isinstance(data, dict) else ():
+        if not isinstance(text, str) or not _KIND_LINE.search(text):
             continue
-        owner = readable(Raw(found.json_text), found.type_meta, policy.workloads)
-        if isinstance(owner, Owner):
-            meta = structs.replace(owner.meta, namespace=found.namespace or namespace)
-            yield structs.replace(owner, meta=meta)
+        place = manifest.locate(f"data[{key}]")
+        for inner in read_manifests(key, text.encode()):
+            if isinstance(inner, Manifest):
+                faults = [*_faults(inner, today)] if is_configuration(inner) else []
+            else:
+                faults = [] if inner.foreign else [inner]
+            for fault in faults:
+                yield structs.replace(
+                    fault,
+                    file=manifest.file,
+                    message=f"{manifest.title}: {fault}",
+                    line=place.line,
+                    column=place.column,
+                )

@@ -8,8 +8,14 @@ from pathlib import Path
 
 from msgspec import structs
 
-from webhook.cli.checking.configurations import configuration_faults, is_configuration
-from webhook.cli.checking.input_objects import autoscalers, group_faults, same_file_indexes, spread_groups
+from webhook.cli.checking.input_objects import (
+    autoscalers,
+    configuration_faults,
+    group_faults,
+    is_configuration,
+    same_file_indexes,
+    spread_groups,
+)
 from webhook.cli.checking.patches import read_patch
 from webhook.cli.checking.results import Failure, Gap, Row, RunResult, rank
 from webhook.cli.cluster_source import put

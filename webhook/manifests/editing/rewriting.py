@@ -193,17 +193,13 @@ def _field_lines(page: Text, node: ValuePosition, name: str, value: Json) -> lis
 
 def _members(page: Text, node: ValuePosition) -> list[_Member]:
     """The mapping's own fields, without merged ones, in the order of the text."""
-    own = [
-        _Member(name, key, child, _end(page, child) if child.start < child.end else _after_colon(page, key))
-        for name, (key, child) in (node.fields or {}).items()
-        if node.start <= key.start < node.end and key.end <= child.start <= node.end
-    ]
+    own = []
+    for name, (key, child) in (node.fields or {}).items():
+        if node.start <= key.start < node.end and key.end <= child.start <= node.end:
+            colon = _COLON.match(page.text, key.end)
+            end = _end(page, child) if child.start < child.end else colon.end() if colon else key.end
+            own.append(_Member(name, key, child, end))
     return sorted(own, key=lambda each: each.key.start)
-
-
-def _after_colon(page: Text, key: Span) -> int:
-    colon = _COLON.match(page.text, key.end)
-    return colon.end() if colon else key.end
 
 
 def _member(members: Mapping[str, _Member], name: str) -> _Member:

@@ -75,7 +75,8 @@ def follow(root: ValuePosition, path: str) -> Iterator[tuple[Span, ValuePosition
         if name is None:
             return
         key, node = (node.fields or {})[name]
-        rest = _after(rest.removeprefix("."), name)
+        rest = rest.removeprefix(".")
+        rest = rest[len(name) + 2 :] if rest.startswith(f"[{name}]") else rest[len(name) :]
         yield key, node, rest
 
 
@@ -84,10 +85,6 @@ def _longest_field(node: ValuePosition, rest: str) -> str | None:
     if rest.startswith("[") and (name := rest[1:].partition("]")[0]) in fields:
         return name
     return first_key(fields, rest)
-
-
-def _after(rest: str, name: str) -> str:
-    return rest[len(name) + 2 :] if rest.startswith(f"[{name}]") else rest[len(name) :]
 
 
 class _Tree:
