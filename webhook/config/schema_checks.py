@@ -6,14 +6,18 @@
 
 import functools
 import json
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import resources
 from itertools import takewhile
-from typing import Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from webhook.config.document import ConfigDocument
 from webhook.config.faults import MAX_SHOWN_CHARS, ConfigFault, Path, render_path, shown
 from webhook.core.text import did_you_mean
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+    from jsonschema.protocols import Validator
 
 Schema = Mapping[str, Any]  # raw JSON: a schema has any shape
 
@@ -69,24 +73,8 @@ def resolved(part: Schema) -> Schema:
     return {**resolved(target), **part}
 
 
-class _Error(Protocol):
-    """The part of jsonschema.ValidationError that is used."""
-
-    message: str
-    validator: str
-    validator_value: Any  # raw JSON, by keyword
-    instance: Any  # raw JSON
-    schema: Any  # a schema is JSON
-    absolute_path: Iterable[str | int]
-    absolute_schema_path: Container[str | int]
-
-
-class _Validator(Protocol):
-    def iter_errors(self, instance: object) -> Iterable[_Error]: ...
-
-
 @functools.cache
-def _validator() -> _Validator:
+def _validator() -> "Validator":
     # Imported here: it takes a sixth of the webhook's start, and is not needed without a configuration file.
     from jsonschema import Draft202012Validator, validators  # noqa: PLC0415  slow to import
 
@@ -96,7 +84,7 @@ def _validator() -> _Validator:
     )
     # types-jsonschema leaves this function without types.
     kind = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]  # it has no types
-    made: _Validator = kind(schema())
+    made: Validator = kind(schema())
     return made
 
 
@@ -132,7 +120,7 @@ class _Misfit(NamedTuple):
         return f"the number {shown(self.value)}" if isinstance(self.value, int | float) else shown(self.value)
 
 
-def _faults(error: _Error, document: ConfigDocument) -> Iterator[ConfigFault]:
+def _faults(error: "ValidationError", document: ConfigDocument) -> Iterator[ConfigFault]:
     path: Path = tuple(error.absolute_path)
     part = cast("Schema", error.schema)
     match error.validator:
