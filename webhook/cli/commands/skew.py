@@ -48,7 +48,7 @@ _EVERY_SECONDS = 10
 
 
 class _Standing(Struct, frozen=True, kw_only=True):
-    """A constraint of a workload, and how its pods stand."""
+    """A workload and the skew of one of its constraints."""
 
     workload: NamedWorkload
     skew: ActualSkew
@@ -100,9 +100,9 @@ def skew(*, all_namespaces: bool, watch: bool, output: str, given: Given, frame:
 
 
 def _look(given: Given, frame: Frame, *, everywhere: bool) -> tuple[Sequence[_Standing], str]:
-    """The constraints of the cluster as it is now, and the namespace that was looked at; empty for all.
+    """The skews of the cluster now, and the namespace, empty for all.
 
-    Errors: CommandError where pods or nodes could not be read.
+    Errors: CommandError if pods or nodes could not be read.
     """
     keep = _keeping(frame.policy.workloads)
     known, here = cluster_with_pods(given, frame, keep, lost="there is nothing to count without them")
@@ -111,7 +111,7 @@ def _look(given: Given, frame: Frame, *, everywhere: bool) -> tuple[Sequence[_St
 
 
 def _keeping(embedded: tuple[EmbeddedKind, ...]) -> Callable[[Item], bool]:
-    """What to keep of a cluster while it is read: workloads, and of the pods of one controller the first."""
+    """Which objects to keep while the cluster is read: workloads, and the first pod of each controller."""
     first = Representatives((), embedded)
 
     def keep(item: Item) -> bool:
@@ -127,10 +127,7 @@ def _keeping(embedded: tuple[EmbeddedKind, ...]) -> Callable[[Item], bool]:
 
 
 def _standings(known: ClusterSource, context: Context, namespace: str) -> list[_Standing]:
-    """The constraints of all workloads that were kept: what is above maxSkew first, then by namespace and name.
-
-    Shape: ``namespace`` is the only one that is looked at; empty for all.
-    """
+    """The skews of the kept workloads, those above maxSkew first. An empty ``namespace`` stands for all."""
     within = surroundings(context)
     named = [(item, read_meta(item.raw)) for item in known.kept]
     present = {key_of(meta.namespace, *_type(item), meta.name) for item, meta in named}
@@ -161,12 +158,12 @@ def _of_item(item: Item, meta: ObjectMeta, within: ScanContext, source: str) -> 
 
 
 def _is_broken(of: _Standing) -> bool:
-    """Whether a hard constraint is above its maxSkew: no pod more would be let into the fullest domain."""
+    """Whether a hard constraint is above its maxSkew."""
     return of.skew.above and of.skew.hard
 
 
 def _render(found: Sequence[_Standing], where: str, *, color: bool) -> Iterator[str]:
-    """The table, and below it how many constraints are above maxSkew; ``where`` is the namespace, empty for all."""
+    """The table and its summary. An empty ``where`` stands for all namespaces."""
     paint = Paint(color=color)
     if not found:
         yield paint(f"no workload with pods of its own in {where or 'any namespace'}", GREEN) + "\n"

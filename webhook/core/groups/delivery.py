@@ -70,7 +70,7 @@ def has_stored_plan(of: Membership, template: PodTemplate, title: tuple[str, str
 
 
 def _unplanned(status: GroupStatus, generation: int) -> str:
-    """Why there is no plan that could be delivered; empty where there is one."""
+    """Why no plan can be delivered. Empty if one can."""
     reason = status.reason(PLANNED)
     if status.observed_generation != generation or not (reason or status.holds(PLANNED)):
         return _NOT_YET
@@ -91,7 +91,7 @@ def _pod(group: Group, template: PodTemplate) -> Pod:
 
 
 def _planned(workloads: Sequence[PlannedWorkload], shard: str, title: tuple[str, str]) -> PlannedWorkload | None:
-    """The entry of the shard; of several the one of this workload."""
+    """The shard's entry, preferably of this workload."""
     found = [each for each in workloads if each.shard == shard]
     return next((each for each in found if (each.kind, each.name) == title), found[0] if found else None)
 
@@ -111,7 +111,7 @@ def _without(template: PodTemplate, before: ShardPlan) -> PodTemplate:
 
 
 def _own_constraint(group: Group, template: PodTemplate, planned: Collection[SpreadConstraint]) -> str:
-    """What the template says against the plan's constraints; empty for nothing."""
+    """How the template contradicts the plan's constraints. Empty if it does not."""
     own = [each for each in template.pod_spec.constraints if is_ours(group, each) and each not in planned]
     if not own:
         return ""
@@ -119,7 +119,7 @@ def _own_constraint(group: Group, template: PodTemplate, planned: Collection[Spr
 
 
 def _own_domains(template: PodTemplate, pin: NodeSelectorRequirement | None) -> str:
-    """What the template says against nodes in each of the pin's domains; empty for nothing."""
+    """How the template rejects nodes in one of the pin's domains. Empty if it does not."""
     if pin is None:
         return ""
     spec, key = template.pod_spec, pin.key

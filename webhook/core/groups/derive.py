@@ -96,7 +96,7 @@ def stored_of(group: Group, workloads: Iterable[PlannedWorkload]) -> Stored:
 
 
 def _bare(of: PlannedFor) -> PlannedFor:
-    """The shards without pins of their templates: if they hold, the zones of the shard have them."""
+    """The shards without the pins of their templates: their ``zones`` have them."""
     return replace(of, shards=tuple(replace(each, pod=unpinned(of.group, each.pod)[0]) for each in of.shards))
 
 

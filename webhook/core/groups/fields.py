@@ -98,7 +98,7 @@ def with_plan(group: Group, pod: Pod, plan: ShardPlan, *, instead: bool = False)
 def _even(
     group: Group, kept: Iterable[SpreadConstraint], planned: Iterable[SpreadConstraint]
 ) -> Iterator[SpreadConstraint]:
-    """For a group that is to be even: a soft constraint for each key over which the template has none.
+    """For an even group: a soft constraint over each key for which the template has none.
 
     A planned constraint with maxSkew 1 leaves only the domains with the fewest pods: a soft one adds nothing to it.
     """
@@ -198,7 +198,7 @@ def _unordered(constraints: Iterable[SpreadConstraint]) -> list[bytes]:
 
 
 def _plain(affinity: Affinity | None) -> Affinity:
-    """The affinity with the conditions of each term in one order, and nothing where it says nothing."""
+    """The affinity with the requirements of each term in order."""
     terms = (
         replace(term, match_expressions=tuple(sorted(map(sorted_values, own), key=_order)) or None)
         for term in node_terms(affinity)
@@ -230,7 +230,7 @@ def missing_terms(group: Group, shard: Shard) -> tuple[PodAffinityTerm, ...]:
 
 
 def _meets_itself(term: PodAffinityTerm, pod: Pod) -> bool:
-    """Whether a term of anti-affinity is about pods like the one that has it, in its namespace."""
+    """Whether a term of anti-affinity matches its own pod."""
     elsewhere = term.namespaces is not None and pod.meta.namespace not in term.namespaces
     selector = valid_selector(term.label_selector)  # invalid in an object that kube-apiserver refuses afterwards
     return not elsewhere and selector is not None and selector.matches(pod.labels)

@@ -59,7 +59,7 @@ def outlook(batches: Sequence[PodBatch], index: ReadOnlyIndex, keys: Iterable[st
 
 
 def _worst(of: ClusterGame, orders: Iterable[Sequence[Move]], columns: Mapping[str, Column]) -> Mapping[str, Worst]:
-    """The fullest domain of each key at the end of these orders, up to the pod that makes it so full."""
+    """The fullest domain of each key over these orders, and the order up to that pod."""
     worst = dict.fromkeys(columns, Worst("", 0))
     slots = of.nodes.view.slots
     for moves in orders:
@@ -75,7 +75,7 @@ def _worst(of: ClusterGame, orders: Iterable[Sequence[Move]], columns: Mapping[s
 
 
 def _led_orders(of: ClusterGame, column: Column) -> Iterable[Sequence[Move]]:
-    """An order into each of the first domains, as long as it takes pods."""
+    """For each of the first domains, an order that fills it."""
     domains = [column.of[node_sets.to_slots(each.nodes)[0]] if each.nodes else -1 for each in of.game.classes]
     if column.one_each:
         yield _packing(of)
@@ -85,7 +85,7 @@ def _led_orders(of: ClusterGame, column: Column) -> Iterable[Sequence[Move]]:
 
 
 def _led(of: ClusterGame, domains: Sequence[int], target: int) -> Sequence[Move]:
-    """Into the target while it takes pods; else one pod to the emptiest domain, of a shard that the target has."""
+    """Fill the target; else place a pod in the emptiest domain."""
     state, made, held, there = of.game.start, list[Move](), Counter[int](), Counter[int]()
     while moves := of.game.moves(state):
         inside = [each for each in moves if domains[each.number] == target]
@@ -101,7 +101,7 @@ def _led(of: ClusterGame, domains: Sequence[int], target: int) -> Sequence[Move]
 
 
 def _packing(of: ClusterGame) -> Sequence[Move]:
-    """Onto the fullest node while it takes pods; else onto the emptiest."""
+    """Fill the fullest node; else the emptiest."""
     state: State = of.game.start
     made = list[Move]()
     top = 0

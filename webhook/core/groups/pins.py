@@ -58,7 +58,7 @@ def _loads(given: Iterable[Iterable[str]], rooms: Mapping[str, int]) -> dict[str
 
 
 def _evenly(settled: Sequence[Sequence[str]], pods: int, targets: Mapping[str, int]) -> list[list[str]] | None:
-    """Zones by which each zone gets what it is to have; None where this way of choosing does not come to an end."""
+    """Zones by which each zone reaches its target. None if this greedy choice gets stuck."""
     given, loads = list[list[str]](), _loads(settled, targets)
     for number, known in enumerate(settled):
         chosen, left = list(known), sum(len(each) < pods for each in settled[number:])
@@ -77,7 +77,7 @@ def _evenly(settled: Sequence[Sequence[str]], pods: int, targets: Mapping[str, i
 def _fewest_moves(
     settled: Sequence[Sequence[str]], running: Sequence[Sequence[str]], pods: int, rooms: Mapping[str, int]
 ) -> list[set[str]] | None:
-    """Zones for all pods with as few as can be that are not where pods of the shard are; None if there is no way."""
+    """Zones for all pods that move the fewest pods. None if there is no way."""
     taken, fixed, runs = [*map(set, settled)], [*map(frozenset, settled)], [*map(frozenset, running)][: len(settled)]
     free = {zone: rooms[zone] - held for zone, held in _loads(settled, rooms).items()}
     if min(free.values(), default=0) < 0:
@@ -101,7 +101,7 @@ def _shortest(
     runs: Sequence[frozenset[str]],
     free: Mapping[str, int],
 ) -> list[_Step]:
-    """How one pod more of a shard gets a zone at the fewest moves, the last step first; nothing where it gets none.
+    """The fewest moves that give a shard one more zone, last step first. Empty if there are none.
 
     Each zone on the way is left by a pod of another shard, which takes the next; the last has room (Bellman-Ford).
     """
@@ -126,7 +126,7 @@ def _shortest(
 def _exchanges(
     taken: Sequence[set[str]], fixed: Sequence[frozenset[str]], runs: Sequence[frozenset[str]], zones: Iterable[str]
 ) -> dict[tuple[str, str], tuple[int, int]]:
-    """By zones out of and into which a pod can go: how many moves more that is for the best shard, and which it is."""
+    """By pair of zones, out of and into: the fewest additional moves, and the shard that makes them."""
     found = dict[tuple[str, str], tuple[int, int]]()
     for number, (has, stays, there) in enumerate(zip(taken, fixed, runs, strict=True)):
         for out in sorted(has - stays):
@@ -138,7 +138,7 @@ def _exchanges(
 
 
 def _targets(loads: Mapping[str, int], pods: int, most: Mapping[str, int]) -> dict[str, int] | None:
-    """How many of so many pods each zone gets, as evenly as can be; None where one has more than it may."""
+    """The target of each zone, as even as possible. None if a zone exceeds its limit."""
     targets = dict(loads)
     if any(targets[zone] > most[zone] for zone in targets):
         return None

@@ -154,7 +154,7 @@ def batches(of: PlannedFor, fields: Mapping[str, Fields], capacity: Capacity) ->
 
 
 def _rank(of: Plan) -> tuple[int, float]:
-    """What nothing is known against goes before what gets stuck, and what gets stuck rarely before the rest."""
+    """Unknown before stuck, and rarely stuck before often stuck."""
     order = (Outcome.FITS, Outcome.UNKNOWN, Outcome.STUCK, Outcome.NO_FIT)
     never = of.verdict is Outcome.UNKNOWN and of.outlook is not None and of.outlook.gets_stuck
     verdict = Outcome.NO_FIT if never else of.verdict
@@ -187,9 +187,9 @@ def _candidates(of: PlannedFor, capacity: Capacity) -> Iterator[_Candidate]:
 
 
 def _labelled(group: Group, of: _Candidate, capacity: Capacity) -> _Candidate:
-    """The candidate with a constraint over each key that the group needs on every node and that some node lacks.
+    """The candidate with a constraint over each key that pods need and some node lacks.
 
-    Without it all pods of the group could go to such a node: there no cap and no shard rule counts them.
+    Else all pods of the group could go to such a node, where no cap counts them.
     """
     constraints, keeping = [*of.constraints], {**of.keeping}
     for key in _to_label(group, of.constraints, capacity, pins=of.loads is not None):
@@ -202,7 +202,7 @@ def _labelled(group: Group, of: _Candidate, capacity: Capacity) -> _Candidate:
 def _to_label(
     group: Group, constraints: Iterable[SpreadConstraint], capacity: Capacity, *, pins: bool
 ) -> Iterator[str]:
-    """The keys that some node lacks and that nothing else requires of nodes: no constraint, no pin, no domain."""
+    """The needed keys that some node lacks and that no constraint, pin or domain requires."""
     required = {each.topology_key for each in constraints}
     required |= {group.zone_key} if pins else set()
     required |= {group.domains_key} if group.domains is not None else set()
@@ -214,7 +214,7 @@ def _to_label(
 
 
 def _are_defaulted(shards: Iterable[Shard], fields: Iterable[Fields], policy: Policy) -> bool:
-    """Whether pods of a shard get hard constraints that no template has: pods without any get those of the cluster."""
+    """Whether the cluster's defaults add hard constraints to pods that have none."""
     injected, strict = _injects(policy.defaults), {*map(_strict_name, policy.scheduler_profiles)}
     return (injected or any(strict)) and any(
         not each.constraints and (injected or (shard.pod.pod_spec.scheduler_name or DEFAULT_SCHEDULER) in strict)
@@ -234,12 +234,12 @@ def _injects(defaults: Defaults) -> bool:
 
 
 def _no_cap(group: Group, shards: Sequence[Shard]) -> SpreadConstraint:
-    """A constraint that keeps no pod from a node: pods that have one get none of the cluster's."""
+    """A constraint that rejects no node. A pod that has one gets none of the cluster's defaults."""
     return exact_cap(group, HOSTNAME, group.most(HOSTNAME) or len(shards) * group.pods_per_shard)
 
 
 def _standing(group: Group, shards: Sequence[Shard], before: Stored, capacity: Capacity) -> _Candidate | None:
-    """What stands, judged by the group as it is now."""
+    """The stored fields, judged by the group as it is now."""
     has_pins = any(before.zones.values())
     pins = _pins(group, shards, capacity) if has_pins and group.keeps_zones_apart else None
     if (has_pins and pins is None) or any(_to_label(group, before.constraints, capacity, pins=has_pins)):
@@ -279,7 +279,7 @@ def _kept(
 
 
 def _is_no_cap(group: Group, constraint: SpreadConstraint, capped: Mapping[str, int]) -> bool:
-    """Whether it is one that keeps no pod of the group, as it is now, from a node."""
+    """Whether the constraint rejects no labelled node for any pod of the group."""
     if constraint == only_labelled(group, constraint.topology_key or ""):
         return True
     loose = constraint.min_domains == MIN_DOMAINS_OF_A_CAP and (constraint.max_skew or 0) >= group.pods
@@ -320,7 +320,7 @@ def _pins(group: Group, shards: Sequence[Shard], capacity: Capacity) -> tuple[Lo
 def _loads(
     group: Group, settled: Sequence[Sequence[str]], running: Sequence[Sequence[str]], capacity: Capacity
 ) -> Loads | None:
-    """Pins for as many shards as there are settled zones for, within the caps of so many."""
+    """Pins for as many shards as ``settled`` has, within the caps of so many."""
     most = replace(group, shards=len(settled)).most(group.zone_key)
     open_ = {zone: room if most is None else min(room, most) for zone, room in capacity.of_zones.items()}
     return pin(settled, group.pods_per_shard, open_, running)
@@ -378,13 +378,13 @@ def _are_few(of: PlannedFor) -> bool:
 
 
 def _is_unseen(shards: Iterable[Shard]) -> bool:
-    """Whether devices or a PodGroup decide about the pods too, which are not looked at: then nothing is proven."""
+    """Whether devices or a PodGroup decide too. They are not evaluated, so nothing is proven."""
     specs = (each.pod.pod_spec for each in shards)
     return any(each.resource_claims or each.scheduling_group for each in specs)
 
 
 def _proof(group: Group, of: _Candidate, capacity: Capacity) -> Proof:
-    """What shows without a search that all pods of the group fit in every order."""
+    """What proves, without a search, that all pods fit in every order."""
     if not capacity.alike or any(each.way is Way.MAX_SKEW for each in of.keeping.values()):
         return Proof.NONE
     if of.loads is not None:
@@ -394,9 +394,9 @@ def _proof(group: Group, of: _Candidate, capacity: Capacity) -> Proof:
 
 
 def _fewest_behind(group: Group, capacity: Capacity, keeping: Mapping[str, Keeping]) -> int | None:
-    """How many pods have a node, at least, in any state in which a pod of some shard finds none; None without any.
+    """The fewest placed pods in any state in which a pod of some shard finds no node. None if there is no such state.
 
-    No less than this many, and not always as few.
+    A lower bound.
     """
     on_zone = keeping.get(group.zone_key)
     top = on_zone.worst if on_zone is not None and on_zone.way is Way.EXACT else group.pods
@@ -413,7 +413,7 @@ def _fewest_behind(group: Group, capacity: Capacity, keeping: Mapping[str, Keepi
 
 
 def _same_up_to(group: Group, of: _Candidate, capacity: Capacity) -> int:
-    """Up to how many shards these fields keep the caps, with a proof that needs no search."""
+    """Up to how many shards these fields keep the caps, proven without a search."""
     if of.loads is not None:
         return of.pinned if capacity.alike else group.shards
     last = group.shards

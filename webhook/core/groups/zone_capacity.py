@@ -64,9 +64,9 @@ def capacity_of(of: PlannedFor) -> Capacity:
 
 
 def _unlabelled(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> frozenset[str]:
-    """The keys, of nodes and zones, that a node lacks which pods of some shard may use.
+    """The keys that a node lacks on which pods of some shard can run.
 
-    A node that is full, cordoned or not ready may take pods later, so it counts.
+    A full, cordoned or unready node can take pods later, so it counts.
     """
     view, open_ = index.nodes.view(), 0
     lacking = {key: view.live & ~view.column(key).present for key in (HOSTNAME, group.zone_key)}
@@ -78,7 +78,6 @@ def _unlabelled(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> 
 
 
 def _zones(group: Group, index: ReadOnlyIndex) -> Mapping[str, int]:
-    """The nodes of each zone."""
     view = index.nodes.view()
     column = view.column(group.zone_key)
     if not group.names_zones and column.present != view.live:
@@ -87,7 +86,7 @@ def _zones(group: Group, index: ReadOnlyIndex) -> Mapping[str, int]:
 
 
 def _room(of: PlannedFor, constraints: Sequence[SpreadConstraint], pods: int, nodes: int) -> int:
-    """How many of so many pods of the first shard these nodes take; every order places as many."""
+    """How many of these pods of the first shard the nodes take, in every order."""
     pod = of.shards[0].pod
     given, profile = alone(of.group, pod, constraints), profile_for(of.within.policy, pod.pod_spec.scheduler_name)
     if profile is not None:
@@ -99,7 +98,7 @@ def _room(of: PlannedFor, constraints: Sequence[SpreadConstraint], pods: int, no
 
 
 def _are_alike(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> bool:
-    """Whether nothing but the shard's label tells the pods apart, as far as the cluster's nodes and pods see them."""
+    """Whether only the shard's label tells the pods apart, for nodes and other pods."""
     bare = [replace(alone(group, each.pod, ()), metadata=None) for each in shards]
     objections = [index.pods.terms_matching(group.namespace, each.pod.labels) for each in shards]
     return all(each == bare[0] for each in bare) and all(each == objections[0] for each in objections)
@@ -126,7 +125,7 @@ def _is_measured(group: Group, shard: Shard, shards: Sequence[Shard]) -> bool:
 
 
 def _met(term: PodAffinityTerm, shards: Iterable[Shard]) -> set[str]:
-    """The shards of whose pods a term may speak: more where other labels or namespaces narrow it."""
+    """The shards whose pods a term can match."""
     selector = valid_selector(term.label_selector)
     names = term.namespaces if term.namespace_selector is None else None
     return {

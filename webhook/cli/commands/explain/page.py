@@ -62,10 +62,7 @@ def render(answer: AnsweredQuestion, *, color: bool) -> Iterator[str]:
 
 
 def _refused(found: Sequence[Refused], paint: Paint, *, exists: bool) -> Iterator[str]:
-    """First of all, that kube-apiserver refuses the pod.
-
-    Shape: ``exists`` says that the rest is about another pod, which is there.
-    """
+    """kube-apiserver's errors. If ``exists``, the rest is about another pod."""
     for each in found:
         text = f"{each.title}: {one_line(each.message, 1024)}"
         for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False):
@@ -168,7 +165,6 @@ def _domains(balance: Balance, explanation: Explanation, paint: Paint) -> Iterat
 
 
 def _beyond(balance: Balance, pods: int) -> bool:
-    """Whether the constraint itself rejects a domain with this many pods."""
     return balance.hard and pods > balance.domains.limit
 
 
@@ -182,7 +178,7 @@ def _admit(nodes: int) -> str:
 
 
 def _why(balance: Balance, value: str, explanation: Explanation) -> str:
-    """Why its nodes reject the pod, in short."""
+    """Why the domain's nodes reject the pod, in short."""
     nodes = balance.domains.column.with_value(value)
     admitting = (nodes & explanation.verdict.feasible).bit_count()
     own = f"over the limit of {balance.name}"
@@ -217,7 +213,7 @@ def _nodes(explanation: Explanation, paint: Paint) -> Iterator[str]:
 
 
 def _alike(first: Status | None, members: int, explanation: Explanation) -> Iterator[str]:
-    """The nodes with the same obstacles, with these obstacles, and how much of each resource is missing."""
+    """Names of nodes with equal obstacles, the obstacles, and the missing resources."""
     if first is None:
         yield _some(explanation, members)
         return
@@ -248,7 +244,7 @@ def _some(explanation: Explanation, members: int, indent: int = 7) -> str:
 
 
 def _help(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
-    """What would help: changes of the pod and where to write them, then changes of the cluster."""
+    """Fixes and where to write them, then changes of the cluster."""
     explanation = answer.explanation
     lines = [
         (one_line(explanation.in_words(fix), 200), fix.nodes, all_pods.text if all_pods else "")

@@ -24,7 +24,7 @@ _PRINTED = {"patch": patches, "manifest": manifests}
 
 
 def _say_what_lacks(of: PlannedGroup, output: str) -> None:
-    """What somebody who only reads the patches or the manifests would not see."""
+    """Print what the patches or manifests do not show."""
     for name in of.taken if output == "manifest" else ():
         say(no_shard(name))
     if not of.answer.derived.fits:

@@ -98,14 +98,14 @@ def _before(of: PlanAnswer, paint: Paint) -> Iterator[str]:
 
 
 def _share(of: float) -> str:
-    """A share of the orders in percent, that are none or all of them only if it says so."""
+    """A share of orders in percent: 0% and 100% only if exact."""
     if 0 < of < _LEAST:
         return f"less than {_LEAST:.0%}"
     return f"more than {1 - _LEAST:.0%}" if 1 - _LEAST < of < 1 else f"{of:.0%}"
 
 
 def _left(of: PlanAnswer, witness: Sequence[Step]) -> list[str]:
-    """The next pod of each shard that has not all of its pods, as far as shards are told apart."""
+    """The next pod of each shard that lacks pods."""
     made = Counter(step.batch for step in witness)
     shards = of.known.shards[: of.group.shards] if of.group.never_share else ()
     left = [
@@ -117,7 +117,6 @@ def _left(of: PlanAnswer, witness: Sequence[Step]) -> list[str]:
 
 
 def _steps(of: PlanAnswer, steps: Sequence[PlacedPod]) -> Iterator[str]:
-    """Pods and their nodes, in the order in which they are placed."""
     column, slots = of.known.index.nodes.view().column(of.group.zone_key), of.known.index.nodes.view().slots
     told = []
     for each in steps[:_MOST_STEPS]:
@@ -213,7 +212,7 @@ def _picture(group: Group, plan: Plan, loads: Loads) -> Iterator[str]:
 
 
 def _fields(target: PlannedGroup, plan: Plan, paint: Paint) -> Iterator[str]:
-    """The constraints, which are the same for all shards, and the affinity of one of them."""
+    """The constraints of all shards, and the affinity of one."""
     name, fields = next(iter(plan.fields.items()))
     text = block({key: value for key, value in spec_of(fields).items() if value})
     yield "\n" + paint(f"pod template of {one_line(name, _NAME)}", BOLD) + "\n"

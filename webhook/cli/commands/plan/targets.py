@@ -50,7 +50,7 @@ class _Wanted(NamedTuple):
 
 
 class _Read(Struct):
-    """What the files and the cluster have of it."""
+    """Groups, ConfigMaps and workloads of the files and the cluster."""
 
     groups: list[_Wanted]
     configured: list[Mapping[str, object]]
@@ -111,14 +111,14 @@ def planned_groups(
 
 
 def _of_cluster(known: ClusterSource, *, groups: bool) -> Iterator[Object]:
-    """What was kept of the cluster, its SpreadGroups only if they are asked about."""
+    """The kept objects of the cluster. Its SpreadGroups count only without files."""
     for item in known.kept:
         if groups or not is_group(item):
             yield Object(item.of, item.raw, known.source, applied=True)
 
 
 def _take(read: _Read, each: Object, within: Context) -> None:
-    """Put an object where it belongs; workloads of the files go before those of the cluster."""
+    """Sort an object in. Workloads of files win over those of the cluster."""
     of = each.of
     try:
         if of.kind == KIND and (of.api_version or "").startswith(OUR_PREFIX):
@@ -145,7 +145,7 @@ def _take(read: _Read, each: Object, within: Context) -> None:
 
 
 def _may_be_shard(source: ReplicatedSource) -> bool:
-    """Whether the controller would take it for one: what an operator made too, but no revision of a Deployment."""
+    """Whether the controller would count it as a shard: no ReplicaSet of a Deployment."""
     of = source.workload
     kind = group_kind(of.api_version, of.kind)
     return kind in {STATEFUL_SET, DEPLOYMENT} or (kind == REPLICA_SET and of.meta.controller is None)
@@ -224,7 +224,7 @@ def _of_templates(group: Group, shards: Iterable[Shard]) -> Stored:
 
 
 def _unseen(shards: Iterable[Shard]) -> Iterator[str]:
-    """What decides about the pods besides, and is not evaluated, so that no plan is proven."""
+    """A line for each plugin that decides too and is not evaluated."""
     specs = [each.pod.pod_spec for each in shards]
     concerned = {
         "DynamicResources": any(each.resource_claims for each in specs),
@@ -234,7 +234,7 @@ def _unseen(shards: Iterable[Shard]) -> Iterator[str]:
 
 
 def _mine(group: Group, workloads: Iterable[Written]) -> list[Written]:
-    """Those whose pods are of a shard of the group."""
+    """The workloads whose pods belong to a shard of the group."""
     selector = compile_selector(group.selector)
     return [
         one

@@ -68,7 +68,7 @@ def _room(answer: Answer) -> Iterator[str]:
 
 
 def _each(answer: Answer, paint: Paint) -> Iterator[str]:
-    """Of several workloads those that do not surely fit, each with what is in its way and what would help."""
+    """The workloads that may not fit, each with its obstacle and first fix."""
     of = answer.outcomes
     ends = {end.workload.title: (end, found) for end, found in answer.ends}
     bad = [
@@ -94,7 +94,7 @@ def _each(answer: Answer, paint: Paint) -> Iterator[str]:
 
 
 def _ending(end: Ending, found: Sequence[SuggestedChange], answer: Answer, paint: Paint) -> Iterator[str]:
-    """How it ends: what waits, the way there, the domains, and what would help."""
+    """What waits, the way there, the domains, and the fixes."""
     yield from _waits(end, paint, grown=answer.grown)
     yield from _way(end, answer.outcomes, paint)
     for balance in end.after.balances:
@@ -104,7 +104,7 @@ def _ending(end: Ending, found: Sequence[SuggestedChange], answer: Answer, paint
 
 
 def _waits(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
-    """What the first pod that waits waits for; with ``grown`` until nodes are added."""
+    """What the first waiting pod waits for. If ``grown``, it waits until nodes are added."""
     if not end.waiting:
         return
     after = end.after
@@ -120,7 +120,7 @@ def _waits(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
 
 
 def _way(end: Ending, of: Outcomes, paint: Paint) -> Iterator[str]:
-    """The moves that lead to the end, if it is not the same by every way."""
+    """The moves to the end, unless every way is the same."""
     moves = end.moves
     if of.whole.outcome is Outcome.FITS or not moves or not end.waiting:
         return
@@ -151,7 +151,7 @@ def _move(move: Moved, width: int, after: Explanation) -> str:
 
 
 def _picture(balance: Balance, end: Ending, paint: Paint) -> Iterator[str]:
-    """The domains of a constraint: pods before and after, and why their nodes do not take the pod that waits."""
+    """The domains of a constraint: pods before and after."""
     before = next((each for each in end.before.balances if each.index == balance.index), balance)
     counts, old = balance.domains.counts, before.domains.counts
     parsed = balance.domains.constraint
@@ -178,7 +178,7 @@ def _picture(balance: Balance, end: Ending, paint: Paint) -> Iterator[str]:
 
 
 def _row(value: str, before: int | None, after: int | None, width: int, scale: int) -> str:
-    """``b       2 -> 3  ##+``: a sign for each pod, or for so many; those that came are told apart."""
+    """``b       2 -> 3  ##+``: a sign for each pod, or for so many. New pods are ``+``."""
     old, new = -(-min(before or 0, after or 0) // scale), -(-(after or 0) // scale)
     numbers = f"{'-' if before is None else before:>6} -> {'-' if after is None else after:<4}"
     return f"{one_line(value, _NAME):{width}} {numbers}  {'#' * old}{'+' * (new - old)}"
@@ -198,7 +198,7 @@ def _help(found: Sequence[SuggestedChange], workload: SimulatedWorkload, paint: 
 
 
 def _odds(of: Outcomes) -> str:
-    """How often an order gets stuck; empty where that is not known, or plain."""
+    """How often an order gets stuck. Empty if unknown or plain."""
     found = of.simulation
     if found is None or found.outcome is not Outcome.STUCK or found.stuck is None:
         return ""
@@ -211,7 +211,7 @@ def _odds(of: Outcomes) -> str:
 
 
 def _scaled(answer: Answer) -> str:
-    """What becomes of as many pods as autoscalers may ask for; empty where none may ask for more."""
+    """What becomes of the autoscalers' maximum. Empty if none asks for more."""
     of, scaled = answer.outcomes, answer.scaled
     if scaled is None:
         return ""
@@ -222,7 +222,7 @@ def _scaled(answer: Answer) -> str:
 
 
 def _likely(answer: Answer) -> str:
-    """Where the scheduler would most likely put the pods, and how often it would get stuck; empty where none fits."""
+    """The most likely nodes by the scheduler's scores. Empty if no pod fits."""
     of, likely = answer.outcomes, answer.likely
     if likely is None or not likely.placed or of.whole.outcome is Outcome.NO_FIT:
         return ""

@@ -70,7 +70,7 @@ class ObservedGroup(Struct, frozen=True, kw_only=True):
 
 
 class _Planned(NamedTuple):
-    """The workloads with their fields; what they are known to come to, and what a plan made anew would change."""
+    """The workloads with their fields, what these come to, and what a fresh plan would change."""
 
     workloads: tuple[PlannedWorkload, ...]
     revision: str
@@ -159,9 +159,9 @@ def _plan(seen: ObservedGroup, before: Status) -> _Planned:
 
 
 def _stays(seen: ObservedGroup, stored: Stored, standing: Derived, fresh: Derived) -> bool:
-    """Whether fields that are not proven stay: those that nothing has can change freely.
+    """Whether unproven fields stay. Fields that no pod has change freely.
 
-    Pods count too: whoever made them may be no workload that is known here.
+    Pods count too: their author can be a workload of an unknown kind.
     """
     if fresh.plan is None or not fresh.fits:
         return True
@@ -174,7 +174,7 @@ def _stays(seen: ObservedGroup, stored: Stored, standing: Derived, fresh: Derive
 
 
 def _fresh(seen: ObservedGroup, known: PlannedFor, *, asked: bool) -> Derived:
-    """A plan made anew, whose pins only move where somebody asked for another."""
+    """A fresh plan. Its pins move only if the spec changed."""
     return fresh_plan(
         known, shards_in_cluster(seen.group, seen.members, seen.within, searches=known.searches) if asked else known
     )
@@ -188,7 +188,7 @@ def _taken(seen: ObservedGroup, before: Status, found: Derived) -> _Planned:
 
 
 def _held(seen: ObservedGroup, before: Status, standing: Derived, fresh: Derived) -> _Planned:
-    """What stands, beside a plan that would be taken if somebody asked for it."""
+    """The stored plan, beside a fresh one that any change of the spec takes."""
     group, plan = seen.group, fresh.plan
     if plan is None or plan.verdict is not Outcome.FITS:
         return _Planned(before.workloads, before.revision, standing)
@@ -219,7 +219,7 @@ def _workloads(seen: ObservedGroup, plan: Plan) -> Iterator[PlannedWorkload]:
 
 
 def _revision(group: Group, workloads: Sequence[PlannedWorkload], before: Status) -> str:
-    """The one before, unless a shard that had fields gets others."""
+    """The revision before, unless a shard with fields gets others."""
     old, new = stored_of(group, before.workloads), stored_of(group, workloads)
     common = old.zones.keys() & new.zones.keys()
     same = (old.constraints, old.apart) == (new.constraints, new.apart)
@@ -240,7 +240,7 @@ def _is_guarded(group: Group, pod: Pod, stored: Stored) -> bool:
 
 
 def _lacking(seen: ObservedGroup, stored: Stored) -> int:
-    """How many workloads have other fields, and would restart with these."""
+    """How many workloads lack these fields and would restart."""
     return sum(not _is_guarded(seen.group, each.pod, stored) for each in seen.members if each.shard in stored.zones)
 
 
@@ -290,7 +290,7 @@ def _said(of: _Planned, seen: ObservedGroup) -> list[Dated]:
 
 
 def _unexpected(planned: Sequence[PlannedWorkload], members: Sequence[Member]) -> str:
-    """That shards which run beside the expected ones are not planned; empty where there are none."""
+    """How many running shards are not expected. Empty if none."""
     more = len({each.shard for each in members} - {each.shard for each in planned})
     return f"{plural(more, 'shard')} more than expected {'is' if more == 1 else 'are'} not planned" if more else ""
 

@@ -94,7 +94,7 @@ def _spread(group: Group, cap: Cap, pods: Sequence[Pod], view: NodeView) -> Spre
 
 
 def _domain(pod: Pod, column: Column, view: NodeView) -> str | None:
-    """The pod's domain; a node without a hostname label is a node all the same, and goes by its name."""
+    """The pod's domain. A node without a hostname label counts by its name."""
     name = pod.pod_spec.node_name or ""
     slot = view.slots.get(name)
     if slot is None:
@@ -104,7 +104,7 @@ def _domain(pod: Pod, column: Column, view: NodeView) -> str | None:
 
 
 def _is_uncounted(pod: Pod, column: Column, view: NodeView) -> bool:
-    """Whether the pod is on a node that is there and has no domain of the key."""
+    """Whether the pod's node exists and has no domain of the key."""
     return pod.pod_spec.node_name in view.slots and _domain(pod, column, view) is None
 
 
@@ -145,7 +145,7 @@ def _moves_of(
 
 
 class _Source(NamedTuple):
-    """Where pods are too many: the newest first, and how many have to go."""
+    """A domain with too many pods, newest first, and how many must go."""
 
     name: str
     pods: Sequence[Pod]
@@ -154,7 +154,7 @@ class _Source(NamedTuple):
 
 
 def _sources(spread: Spread, pods: Sequence[Pod], view: NodeView) -> Iterator[_Source]:
-    """The domains above their cap; then the nodes without the label, whose pods the cap does not count."""
+    """The domains above their cap, then nodes without the label."""
     key, newest = spread.cap.topology_key, sorted(pods, key=_age, reverse=True)
     column = view.column(key)
     for domain, many in spread.above.items():
@@ -167,7 +167,7 @@ def _sources(spread: Spread, pods: Sequence[Pod], view: NodeView) -> Iterator[_S
 
 
 def _has(group: Group, of_shard: Counter[tuple[str | None, str | None]], zone: str, shard: str) -> bool:
-    """Whether the shard may have no pod more in the zone."""
+    """Whether the zone can take no more pods of the shard."""
     return group.keeps_zones_apart and of_shard[zone, shard] > 0
 
 

@@ -110,7 +110,7 @@ def duplicate_shards(members: Iterable[Member]) -> str:
 
 
 def _largest(members: Iterable[Member]) -> Iterable[Member]:
-    """One for each value of the shard label, so that a workload that runs no pods takes no other's place."""
+    """The largest workload for each value of the shard label."""
     found = dict[str, Member]()
     for each in sorted(members, key=lambda one: (-one.pods, one.name)):
         found.setdefault(each.shard, each)
@@ -118,7 +118,7 @@ def _largest(members: Iterable[Member]) -> Iterable[Member]:
 
 
 def _settled(group: Group, shard: Shard, stored: Mapping[str, Sequence[str]]) -> Shard:
-    """A shard that nobody has written yet keeps the zones that it was given."""
+    """A shard without a workload keeps its stored zones."""
     if shard.exists or shard.value not in stored:
         return shard
     return replace(shard, zones=tuple(stored[shard.value])[: group.pods_per_shard])
@@ -134,7 +134,7 @@ def _zones_of(counts: Counts, column: Column) -> tuple[str, ...]:
 
 
 def _zones_of_volumes(group: Group, member: Member, index: ReadOnlyIndex) -> list[str]:
-    """The zones to which volumes pin pods of the shard."""
+    """The zones to which volumes pin the shard's pods."""
     of, column = member.workload, index.nodes.view().column(group.zone_key)
     numbers = range(of.first_ordinal, of.first_ordinal + member.pods)
     known = ordinals(index, group.namespace, of.meta.name, of.claims or _NO_CLAIMS, numbers)
@@ -166,7 +166,7 @@ def _first_shard(group: Group) -> Shard:
 
 
 def _shard_like(group: Group, of: Shard, name: str, value: str) -> Shard:
-    """A shard as that one, with a value of its own wherever its pods are told apart by it."""
+    """A shard like another, with its own value in all selectors."""
     old = of.pod.labels.get(group.shard_label, "")
     fields = Fields(of.pod.pod_spec.constraints, of.pod.pod_spec.affinity)
     written = with_value(plain(fields), group.shard_label, old, value)
