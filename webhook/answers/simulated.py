@@ -250,7 +250,7 @@ def verdict_text(of: Outcomes) -> str:
 def outcome_text(found: Verdict, *, settled: bool = False, several: bool = False) -> str:
     """A verdict without its subject: ``does not fit: 3 of 6 pods get a node, in whatever order``.
 
-    Shape: ``settled`` says that no pod looks for a node.
+    ``settled`` says that no pod waits for a node.
     """
     fewest, most, wanted = found.fewest, found.most, found.wanted
     pods = {1: "the pod", 2: "both pods"}.get(wanted, f"all {plural(wanted, 'pod')}")

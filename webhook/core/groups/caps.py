@@ -25,8 +25,11 @@ MAX_SKEW_OF_A_LABEL = 1_000_000
 class Cap(Struct, frozen=True, kw_only=True):
     """The most pods of a group in one domain of a key.
 
-    Shape: ``amount`` is a number of pods, with ``of_pods`` a share of them all; a ``strict`` cap is not reached. With
-    a ``selector`` only pods that it matches count. A cap that is not ``enforced`` is observed only.
+    Attributes:
+        amount: A number of pods, or a share of them all if ``of_pods``.
+        strict: Whether the amount itself is too many.
+        selector: The pods that count. None for all.
+        enforced: False if the cap is observed only.
     """
 
     topology_key: str

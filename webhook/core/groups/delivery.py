@@ -33,9 +33,9 @@ _NOT_YET = "its plan is not made yet"
 def stored_plan(
     of: Membership, template: PodTemplate, before: ShardPlan, title: tuple[str, str], version: KubernetesVersion
 ) -> ShardPlan | Reason:
-    """What the stored plan adds to this workload, or why it adds nothing.
+    """What the stored plan adds to this workload, or in a few words why there is nothing.
 
-    Shape: ``before`` is what an earlier plan added to the template; ``title`` is the workload's kind and name.
+    ``before`` is what an earlier plan added to the template, ``title`` the workload's kind and name.
     """
     group, status = of.group, of.written.status or GroupStatus()
     if why := _unplanned(status, of.written.generation):
@@ -54,10 +54,7 @@ def stored_plan(
 
 
 def has_stored_plan(of: Membership, template: PodTemplate, title: tuple[str, str]) -> bool:
-    """Whether the template has what is stored for its shard, so that the plan changes nothing in it.
-
-    Shape: ``title`` is the workload's kind and name.
-    """
+    """Whether the template has what is stored for its shard. ``title`` is the workload's kind and name."""
     group, status = of.group, of.written.status or GroupStatus()
     shard = template.labels.get(group.shard_label)
     if shard is None or status.observed_generation != of.written.generation:

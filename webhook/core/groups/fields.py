@@ -67,9 +67,9 @@ def naive(group: Group, shard: Shard) -> Fields:
 
 
 def derived(group: Group, shard: Shard, constraints: Iterable[SpreadConstraint], zones: Sequence[str] = ()) -> Fields:
-    """The fields of a shard with these hard constraints; with ``zones``, its pods are pinned to them.
+    """The fields of a shard with these hard constraints. With ``zones``, its pods are pinned to them.
 
-    Shape: domains that the template asks for by now count as those of an earlier plan, and give way.
+    Domains that the template requires count as those of an earlier plan, and give way.
     """
     plan = ShardPlan(tuple(constraints), pin_of(group, zones), missing_terms(group, shard))
     return with_plan(group, shard.pod, plan, instead=True)
@@ -168,7 +168,8 @@ def has_fields(group: Group, shard: Shard, constraints: Iterable[SpreadConstrain
 def unpinned(group: Group, pod: Pod) -> tuple[Pod, tuple[str, ...]]:
     """The pod without its pin, and the zones of that: as many as a shard has pods, so that each of them is needed.
 
-    Shape: the pod as it is, and no zones, where it may use more zones or fewer. Conditions with more stay.
+    Returns:
+        The pod as it is and no zones, if it may use more zones or fewer. Requirements with more zones stay.
     """
     terms = node_terms(pod.pod_spec.affinity)
     pins = {_pin(group, each) for each in terms}

@@ -21,10 +21,15 @@ from webhook.core.index.read_only import ReadOnlyIndex
 class Group(Struct, frozen=True, kw_only=True):
     """What its author wrote.
 
-    Shape: pods of one shard share no domain of ``never_share``. ``shards`` are those that are expected, and fractions
-    are of their pods, whether they run or not; the plan stays the same up to ``plan_for``. ``domains`` are the only
-    ones of ``domains_key`` that pods may use, None for all. An ``even`` group is also spread over nodes and zones as
-    far as its caps and its nodes allow.
+    Attributes:
+        shard_label: The label whose value is the shard.
+        never_share: The keys of which pods of one shard share no domain.
+        shards: How many shards are expected. Shares are of their pods, whether they run or not.
+        plan_for: Up to how many shards the plan is to stay the same.
+        domains_key: The key of ``domains``.
+        domains: The only domains that pods may use. None for all.
+        inject: Whether the webhook delivers the plan.
+        even: Whether it is also spread over nodes and zones, as far as its caps and nodes allow.
     """
 
     name: str
@@ -64,9 +69,9 @@ class Group(Struct, frozen=True, kw_only=True):
         return self.zone_key in self.never_share
 
     def shared_by(self, cap: Cap, selected: int) -> int:
-        """How many pods the cap's share is of, where so many match its selector.
+        """Of how many pods the cap's share is, if so many match its selector.
 
-        Shape: no fewer than there are shards: a role that each shard has once, some of which have none yet.
+        No fewer than there are shards: a role that each shard has once, some of which have none yet.
         """
         return self.pods if cap.selector is None else max(selected, self.shards)
 
@@ -79,10 +84,13 @@ class Group(Struct, frozen=True, kw_only=True):
 class Shard(Struct, frozen=True, kw_only=True):
     """One workload of a group.
 
-    Shape: ``value`` is of the shard label. ``pod`` is its next one, as the scheduler gets it, with the fields that its
-    template has. ``zones`` are those that its volumes, or an earlier plan, have settled; empty where nothing has.
-    ``running`` are those in which its pods are, the fullest first. ``exists`` is false for a shard that is expected and
-    that nobody has written yet.
+    Attributes:
+        value: Its value of the shard label.
+        pod: Its next pod, as the scheduler gets it, with the fields of its template.
+        in_turn: Whether its pods are created one after the other.
+        zones: The zones that its volumes or an earlier plan have settled.
+        running: The zones of its pods, the fullest first.
+        exists: False for an expected shard without a workload.
     """
 
     name: str

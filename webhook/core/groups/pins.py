@@ -20,12 +20,17 @@ _Step = tuple[int, str, str]  # a shard, the zone that it takes, the one that it
 def pin(
     shards: Sequence[Sequence[str]], pods: int, rooms: Mapping[str, int], running: Sequence[Sequence[str]] = ()
 ) -> Loads | None:
-    """Give each shard of so many pods a zone for each of them; None if there is no way.
+    """Give each shard of so many pods a zone for each of them. None if there is no way.
 
-    Shape: ``shards`` has the zones that are settled already for each of them, ``running`` those in which its pods are,
-    of more shards than these or of none. ``rooms`` are the most pods of each zone, in the order in which equal ones are
-    taken. A shard's zones depend on the shards before it, the rooms, the number of shards and what runs alone, and
-    every beginning of the list is about as even as the whole.
+    Args:
+        shards: The settled zones of each shard.
+        pods: The pods of a shard.
+        rooms: The most pods of each zone. Of equal zones, the first is taken.
+        running: The zones of each shard's running pods, for more shards than these or for none.
+
+    Returns:
+        Pins that only depend on the shards before, the rooms, the number of shards and what runs. Every beginning of
+        the list is about as even as the whole.
     """
     most = {zone: min(room, len(shards)) for zone, room in rooms.items()}
     if pods > len(rooms) or sum(most.values()) < pods * len(shards):

@@ -64,11 +64,16 @@ class Keeping(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """Fields for each shard, and what is known of them.
+    """Fields for each shard, and what they come to.
 
-    Shape: ``constraints`` are those of all shards, ``fields`` are by the name of the shard's workload and have what
-    its template has besides; ``keeping`` is by topology key. ``loads`` are None without pins. ``outlook`` is None where
-    a proof needs none. ``same_up_to`` is the number of shards up to which these fields keep the caps and all pods fit.
+    Attributes:
+        shards: The expected shards.
+        constraints: The hard constraints of all shards.
+        fields: By the name of the shard's workload, with what its template has besides.
+        keeping: How each cap is kept, by topology key.
+        loads: The pins. None without any.
+        outlook: What the orders come to. None if a proof needs none.
+        same_up_to: Up to how many shards these fields keep the caps and all pods fit.
     """
 
     group: Group

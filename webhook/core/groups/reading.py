@@ -98,11 +98,12 @@ def _small_number(text: str) -> int:
 
 
 def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable[str], zone_key: str = ZONE) -> Group:
-    """The group of such a ConfigMap: shards of a master and a replica, apart as far as the zones allow, and even.
+    """The group of such a ConfigMap: even, with shards of a master and a replica, apart as far as the zones allow.
 
-    Shape: ``zones`` are those of the cluster by ``zone_key``, for a ConfigMap that names none. The selector is a
-    placeholder.
-    Errors: GroupError.
+    ``zones`` are those of the cluster by ``zone_key``, for a ConfigMap that names none. The selector is a placeholder.
+
+    Raises:
+        GroupError: The group cannot be planned.
     """
     written = _decoded(value, _ConfigMap)
     data, numbers, faults = _strings(written.data), dict[str, int](), list[str]()

@@ -23,13 +23,14 @@ THE_CLUSTER = "the cluster"  # the name of all nodes together
 
 
 class Capacity(Struct, frozen=True, kw_only=True):
-    """What the nodes take of one pod after the other, if nothing but their cap and the cluster are in the way.
+    """What the nodes take of one pod after the other, limited by their cap and the cluster only.
 
-    Shape: ``of_zones`` has the zones that take any, all nodes as one where some are in none and the group does not
-    care; ``nodes`` is how many nodes do. ``on_node`` is the most that one of them takes, None where nothing limits it.
-    ``alike`` says that the pods of all shards are alike to the cluster, and that nothing but a plan and the shard rule
-    is between them, so that the numbers hold for each. ``unlabelled`` are the topology keys that
-    some usable node lacks: no constraint, cap or anti-affinity over such a key counts the pods on that node.
+    Attributes:
+        of_zones: The zones that take pods. All nodes are one zone if some have none and the group does not need zones.
+        nodes: How many nodes take pods.
+        on_node: The most that a node takes. None if unlimited.
+        alike: Whether the numbers hold for each shard: only a plan and the shard rule tell their pods apart.
+        unlabelled: The topology keys that a usable node lacks. No cap over such a key counts the pods on that node.
     """
 
     of_zones: Mapping[str, int]

@@ -51,7 +51,7 @@ class WaitingPods(Struct, frozen=True, kw_only=True):
 def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), options: str = "") -> list[WaitingPods]:
     """Group the pods by kind of cause and by the scheduler's sentence; the worst kind and the largest group come first.
 
-    Shape: ``options`` name a live cluster for kubectl.
+    ``options`` are those with which kubectl reaches the live cluster.
     """
     alike_pods: dict[tuple[PendingCause, str], list[Pod]] = defaultdict(list)
     for pod in pods:
@@ -76,10 +76,7 @@ def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), o
 def render(
     groups: Sequence[WaitingPods], index: ClusterIndex, namespace: str, *, color: bool, options: str = ""
 ) -> Iterator[str]:
-    """The screen.
-
-    Shape: ``namespace`` is empty for all; ``options`` name the cluster, as the command line did: `` --context prod``.
-    """
+    """The screen, for one ``namespace`` or all if empty. ``options`` name the cluster, as `` --context prod``."""
     paint = Paint(color=color)
     total = sum(len(each.pods) for each in groups)
     if not total:

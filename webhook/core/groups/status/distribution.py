@@ -24,8 +24,11 @@ _MOST_MOVES = 10
 class Spread(Struct, frozen=True, kw_only=True):
     """The pods that one cap counts, by domain.
 
-    Shape: ``domains`` are the fullest, and ``more`` how many there are besides. ``most`` is what the cap leaves.
-    ``uncounted`` are the pods on nodes without the label, which are in no domain.
+    Attributes:
+        most: The most pods that it allows.
+        domains: The fullest domains.
+        more: How many domains there are besides.
+        uncounted: The pods on nodes without the label, which are in no domain.
     """
 
     cap: Cap
@@ -113,7 +116,7 @@ def moves(
 ) -> tuple[ProposedMove, ...]:
     """Moves that bring domains to their enforced caps, the newest pods first, as far as zones leave room.
 
-    Shape: ``zones`` are those that shards are pinned to, by the value of the shard label.
+    ``zones`` are the pins of the shards, by the value of the shard label.
     """
     broken = [each for each in found if each.cap.enforced and (each.above or each.uncounted)]
     return tuple(each for spread in broken for each in _moves_of(group, spread, pods, zones, view))[:_MOST_MOVES]

@@ -29,8 +29,10 @@ _NAMES = 6
 class Member(Struct, frozen=True, kw_only=True):
     """A workload of a group.
 
-    Shape: ``shard`` is its value of the shard label, ``pod`` its next one, as the scheduler gets it; ``pods`` are those
-    that it is to have.
+    Attributes:
+        shard: Its value of the shard label.
+        pod: Its next pod, as the scheduler gets it.
+        pods: How many pods it is to have.
     """
 
     workload: Workload
@@ -54,9 +56,9 @@ def shards_in_cluster(
 ) -> PlannedFor:
     """The shards of these workloads and those that are expected beside them, in the cluster without their pods.
 
-    Shape: ``stored`` are zones of an earlier plan, by the value of the shard label. A shard's volumes settle its zones
-    first, then what is stored, then the pin of its template; where its pods are settles none, and is kept if it can be.
-    Of workloads with one value only the largest is a shard.
+    Of workloads with one value only the largest is a shard. A shard's volumes settle its zones first, then ``stored``,
+    the zones of an earlier plan by the value of the shard label, then the pin of its template. The zones of its running
+    pods are kept if possible. ``searches`` is as in `PlannedFor`.
     """
     index = without = within.cluster
     selector, running, written = compile_selector(group.selector), 0, list[Shard]()
@@ -86,10 +88,7 @@ def shards_in_cluster(
 
 
 def duplicate_shards(members: Iterable[Member]) -> str:
-    """Which workloads run pods of one shard, so that it has more than it is planned with, or are shards of one name.
-
-    Shape: empty where none do. Fields are by the name of a shard.
-    """
+    """Which workloads run pods of one shard, or are shards of one name. Empty if none."""
     given = [*members]
     names, kinds = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for each in given:
