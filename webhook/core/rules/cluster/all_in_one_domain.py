@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import ClaimSource, Pod, Volume
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.api.written_selector import has_conditions
 from webhook.core.changes.candidates import changed
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
 from webhook.core.explain.explanation import without_spread
@@ -15,7 +16,7 @@ from webhook.core.index.label_column import Column
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.counted_workloads import NO_SELECTOR, OWN_LABELS, counts_itself, foreign_pods, selects
+from webhook.core.rules.frame.counted_workloads import NO_SELECTOR, OWN_LABELS, counts_itself, foreign_pods
 from webhook.core.rules.frame.rule import (
     NO_REPLICAS,
     Finding,
@@ -173,7 +174,8 @@ def _help(template: Template, away: Away, own: Selector, subject: Subject, anew:
     """
     over = [each for each in subject.placed if each.template is template and each.constraint.topology_key == away.key]
     labels = template.template.labels
-    counting = [each for each in over if selects(each.constraint) and counts_itself(each.constraint, labels)]
+    written = [each for each in over if has_conditions(each.constraint.selector)]
+    counting = [each for each in written if counts_itself(each.constraint, labels)]
     alone = [each.constraint for each in counting if not _counts_others(each, own, subject)]
     is_open = bool(decide(anew).feasible & away.nodes)
     if len(alone) < len(counting) and not (alone and is_open):

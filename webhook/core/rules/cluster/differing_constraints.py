@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
+from webhook.core.api.written_selector import has_conditions
 from webhook.core.index.objects import Declared, Owner
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import (
@@ -16,7 +17,6 @@ from webhook.core.rules.frame.counted_workloads import (
     have_one_controller,
     is_member,
     late_keys,
-    selects,
 )
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject, readable_selector
@@ -65,7 +65,7 @@ class _Differing(NamedTuple):
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """One finding for each template that counts pods, and is counted by them, under other terms."""
-    if subject.workload.is_pod or not any(selects(placed.constraint) for placed in subject.placed):
+    if subject.workload.is_pod or not any(has_conditions(placed.constraint.selector) for placed in subject.placed):
         return ()
     if (missing := subject.lacks()) is not None:
         return (NotEvaluated(DIFFER.id, missing),)
@@ -73,7 +73,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
 
 
 def _beside(subject: Subject) -> Iterator[RuleAnswer]:
-    counting = [placed for placed in subject.placed if selects(placed.constraint)]
+    counting = [placed for placed in subject.placed if has_conditions(placed.constraint.selector)]
     differs = False
     for template in subject.workload.templates:
         mine = [placed for placed in counting if placed.template is template]
@@ -196,7 +196,7 @@ def _counted_owners(selectors: Iterable[Selector | None], subject: Subject) -> I
 
 def _counts(constraint: SpreadConstraint, other: Declared, labels: Mapping[str, str], late: _Late) -> bool:
     """Whether a constraint of another workload surely counts pods with these labels."""
-    if not selects(constraint) or any(late_keys(constraint, other.labels, late)):
+    if not has_conditions(constraint.selector) or any(late_keys(constraint, other.labels, late)):
         return False
     selector = readable_selector(constraint, other.labels)
     return selector is not None and selector.matches(labels)

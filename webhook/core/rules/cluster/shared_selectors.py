@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.selectors import EQUALS, Selector, selector_from_labels
 from webhook.core.api.types import LabelSelector, Pod
-from webhook.core.api.written_selector import pairs_text
+from webhook.core.api.written_selector import has_conditions, pairs_text
 from webhook.core.changes.candidates import changed
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
 from webhook.core.groups.reading import memberships
@@ -30,7 +30,6 @@ from webhook.core.rules.frame.counted_workloads import (
     have_one_controller,
     is_member,
     late_keys,
-    selects,
 )
 from webhook.core.rules.frame.fixes import Fix, changes, changes_in
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
@@ -62,7 +61,7 @@ class _Other(Struct, frozen=True):
 
 def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """What the rule says of each constraint."""
-    if not any(selects(placed.constraint) for placed in subject.placed):
+    if not any(has_conditions(placed.constraint.selector) for placed in subject.placed):
         return ()
     same_file = subject.context.same_file
     in_file = [] if same_file is None else [*_in_file(subject, same_file)]
@@ -187,7 +186,7 @@ def _by_selector(subject: Subject) -> dict[tuple[str, bool, Selector], list[Plac
     alike: dict[tuple[str, bool, Selector], list[Placed]] = {}
     added = partial(may_be_added, subject.workload, in_template=False)
     for placed in subject.placed:
-        if not selects(placed.constraint):
+        if not has_conditions(placed.constraint.selector):
             continue
         labels = placed.template.template.labels
         late = [*late_keys(placed.constraint, labels, added)]

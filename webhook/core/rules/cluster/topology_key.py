@@ -107,7 +107,8 @@ def _exists(key: str, subject: Subject) -> bool | None:
     """Whether a node has the key, or the configuration names domains of it; None where no nodes are known."""
     if key in subject.policy.domains:
         return True
-    return None if subject.nodes is None else key in subject.nodes.keys
+    nodes = subject.nodes
+    return None if nodes is None else key in nodes.keys
 
 
 def evaluate_nodes(subject: Subject) -> Iterable[RuleAnswer]:

@@ -8,7 +8,6 @@ from webhook.core.apiserver.validation import are_plainly_right, validate_constr
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.api_errors import (
     UNREAD_TEMPLATE,
-    Broken,
     broken_at,
     fitting,
     fix_of,
@@ -39,9 +38,22 @@ def _errors(subject: Subject) -> Iterator[RuleAnswer]:
         path = template.constraints_path
         placed = [each for each in subject.placed if each.template is template]
         for error in validate_constraints(constraints, labels, path, subject.version):
-            finding = _finding(broken_at(error, path, placed, subject))
+            broken = broken_at(error, path, placed, subject)
+            # Upstream gives a key that is in both at [i][j], without naming the field.
+            rule = _BY_FIELD[broken.field or "matchLabelKeys"].id
             # What follows once the selector is right is no approval now, and nothing that Kubernetes says.
-            yield finding if reaches_template(subject.workload) else NotEvaluated(finding.rule, UNREAD_TEMPLATE)
+            if not reaches_template(subject.workload):
+                yield NotEvaluated(rule, UNREAD_TEMPLATE)
+                continue
+            yield Finding(
+                rule=rule,
+                path=error.field,
+                summary=error.text,
+                warning=broken.warning,
+                detail=broken.said,
+                **fix_of(broken).fields,
+                key=broken.key,
+            )
 
 
 _UNUSABLE = (
@@ -86,19 +98,6 @@ _BY_FIELD: Mapping[str, Rule] = {
 }
 WRONG_TYPE = _rule("wrong-type", "a field has a value of the wrong type")
 VALIDATION_RULES = (*_BY_FIELD.values(), WRONG_TYPE)
-
-
-def _finding(broken: Broken) -> Finding:
-    return Finding(
-        # Upstream gives a key that is in both at [i][j], without naming the field.
-        rule=_BY_FIELD[broken.field or "matchLabelKeys"].id,
-        path=broken.error.field,
-        summary=broken.error.text,
-        warning=broken.warning,
-        detail=broken.said,
-        **fix_of(broken).fields,
-        key=broken.key,
-    )
 
 
 def wrong_type(

@@ -7,7 +7,6 @@ from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME, JOB_LABELS
-from webhook.core.api.written_selector import has_conditions
 from webhook.core.budget import Reason
 from webhook.core.groups.reading import Membership, memberships
 from webhook.core.index.objects import Owner
@@ -28,11 +27,6 @@ _MAX_COMPARED_WORKLOADS = 16
 _MAX_COMPARED_SHARDS = 256
 _NAME_CHARS = 32  # of a workload's name within a warning of 120
 _IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
-
-
-def selects(constraint: SpreadConstraint) -> bool:
-    """Whether the constraint's selector has conditions; there are rules of their own for null and empty ones."""
-    return has_conditions(constraint.selector)
 
 
 def counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
