@@ -231,9 +231,9 @@ def _alike(first: Status | None, members: int, explanation: Explanation) -> Iter
             yield from textwrap.wrap(shortage_text(shortage), WIDTH - 7, subsequent_indent="  ")
 
 
-def _some(explanation: Explanation, members: int, indent: int = 7) -> str:
+def _some(explanation: Explanation, members: int) -> str:
     """As many names as fit a line."""
-    total, shown, room = members.bit_count(), list[str](), WIDTH - indent - len(" and 99,999 more")
+    total, shown, room = members.bit_count(), list[str](), WIDTH - 7 - len(" and 99,999 more")
     for each in explanation.verdict.nodes.names_of(members):
         name = one_line(each, _NAME)
         room -= len(name) + 2

@@ -27,7 +27,7 @@ from webhook.core.api.types import Pod
 from webhook.core.context import Context
 from webhook.core.groups.derive import Derived, fresh_plan, keeps_pins, kept_plan, on, stored_of
 from webhook.core.groups.fields import has_fields
-from webhook.core.groups.group import Group, PlannedFor, Shard, Stored
+from webhook.core.groups.group import Group, Shard, Stored
 from webhook.core.groups.plan import Plan, Proof, Way
 from webhook.core.groups.status.distribution import Spread, moves, spreads
 from webhook.core.groups.status.forms import Dated, Status, Unguarded, dated
@@ -147,15 +147,15 @@ def _plan(seen: ObservedGroup, before: Status) -> _Planned:
     searches = group.pods <= _MOST_PODS_PLAYED  # some seconds at most
     known = shards_in_cluster(group, seen.members, seen.within, stored.zones, searches=searches)
     asked = seen.generation != before.observed_generation
-    if before.workloads:
-        standing = kept_plan(known, stored)
-        if standing.fits:
-            return _taken(seen, before, standing)
-        fresh = _fresh(seen, known, asked=asked)
-        if not asked and _stays(seen, stored, standing, fresh):
-            return _held(seen, before, standing, fresh)
-        return _taken(seen, before, fresh)
-    return _taken(seen, before, _fresh(seen, known, asked=asked))
+    standing = kept_plan(known, stored) if before.workloads else None
+    if standing is not None and standing.fits:
+        return _taken(seen, before, standing)
+    # Pins move only if somebody asked for another plan.
+    freed = shards_in_cluster(group, seen.members, seen.within, searches=searches) if asked else known
+    fresh = fresh_plan(known, freed)
+    if standing is not None and not asked and _stays(seen, stored, standing, fresh):
+        return _held(seen, before, standing, fresh)
+    return _taken(seen, before, fresh)
 
 
 def _stays(seen: ObservedGroup, stored: Stored, standing: Derived, fresh: Derived) -> bool:
@@ -171,13 +171,6 @@ def _stays(seen: ObservedGroup, stored: Stored, standing: Derived, fresh: Derive
         return False
     possible = standing.plan is not None and standing.plan.verdict is not Outcome.NO_FIT
     return possible or not keeps_pins(fresh.plan, stored)
-
-
-def _fresh(seen: ObservedGroup, known: PlannedFor, *, asked: bool) -> Derived:
-    """A fresh plan. Its pins move only if the spec changed."""
-    return fresh_plan(
-        known, shards_in_cluster(seen.group, seen.members, seen.within, searches=known.searches) if asked else known
-    )
 
 
 def _taken(seen: ObservedGroup, before: Status, found: Derived) -> _Planned:
@@ -277,14 +270,14 @@ def _said(of: _Planned, seen: ObservedGroup) -> list[Dated]:
             _condition(FITS, _NO, "DoesNotFit", f"{why}{nearest}"),
             _condition(CANNOT_GET_STUCK, _NO, "DoesNotFit", "not all pods fit in any order"),
         ]
-    how = (
-        together(f"{on(key)} {_way(each.way, each.worst)}" for key, each in plan.keeping.items())
-        if plan.keeping
-        else ""
+    keeping = [f"{on(key)} {_way(each.way, each.worst)}" for key, each in plan.keeping.items()]
+    parts = (
+        f"{plural(group.shards, 'shard')} of {plural(group.pods_per_shard, 'pod')}",
+        together(keeping) if keeping else "",
+        f"the same up to {plan.same_up_to} shards" if plan.same_up_to else "",
+        _unexpected(of.workloads, seen.members),
     )
-    told = f"{plural(group.shards, 'shard')} of {plural(group.pods_per_shard, 'pod')}"
-    up_to = f"the same up to {plan.same_up_to} shards" if plan.same_up_to else ""
-    text = "; ".join(filter(None, (told, how, up_to, _unexpected(of.workloads, seen.members))))
+    text = "; ".join(filter(None, parts))
     reason = "RevisionHeld" if of.held else "Planned"
     return [_condition(PLANNED, _YES, reason, of.held or text), *_verdicts(plan)]
 
