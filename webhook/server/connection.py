@@ -183,7 +183,7 @@ class Connection(asyncio.Protocol):
 
     def end(self) -> None:
         """End at once, in the middle of a handshake too."""
-        self._ended = True
+        self._ended = self._closed = True
         if self.transport is not None:
             self.transport.abort()
         # Without a handshake the greeting is over in a moment; uvloop leaks one that is cancelled.
