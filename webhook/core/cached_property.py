@@ -1,7 +1,9 @@
-"""A value that an object computes when it is first asked for it, and keeps."""
+"""Values that an object computes when it is first asked for them, and keeps."""
 
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar, overload
+
+from msgspec import Struct
 
 _Value = TypeVar("_Value")
 
@@ -30,3 +32,19 @@ class cached_property(Generic[_Value]):  # noqa: N801 a decorator, like `propert
             return self
         value = of.__dict__[self._name] = self._compute(of)
         return value
+
+
+class Computing(Struct, frozen=True, dict=True):
+    """A struct that keeps what functions make of it."""
+
+    def once(self, compute: Callable[[Self], _Value]) -> _Value:
+        """What the function makes of this object, computed once however many ask for it."""
+        known: dict[object, _Value] = self.__dict__.setdefault("_computed", {})
+        if compute not in known:
+            known[compute] = compute(self)
+        return known[compute]
+
+    def computed(self, compute: Callable[[Self], _Value]) -> _Value | None:
+        """The result of `once`, if it was asked for; else None, also if the function raised."""
+        known: dict[object, _Value] = self.__dict__.get("_computed", {})
+        return known.get(compute)

@@ -98,8 +98,9 @@ def review(request: AdmissionRequest, context: Context, *, waited: bool = True) 
 
 def _told_of_crowds(decision: Decision, here: Context) -> Decision:
     """The decision, with a warning if the load of others kept rules from a search."""
-    unsought = here.budget.unjudged is Missing.CROWDED and any(each.needs_search for each in decision.not_evaluated)
-    if not unsought or not decision.allowed:
+    if here.budget.unjudged is None or here.budget.unjudged is not Missing.CROWDED or not decision.allowed:
+        return decision
+    if not any(each.needs_search for each in decision.not_evaluated):
         return decision
     return replace(decision, warnings=(*decision.warnings, *not_read(Missing.CROWDED.value)))
 
@@ -120,8 +121,7 @@ def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decis
 def unread(request: AdmissionRequest, context: Context, why: Reason, *, may_deny: bool) -> Decision:
     """Answer a request whose object was not read: deny it where a rule on ``deny`` applies.
 
-    The policy's ``tooLarge: allow`` admits the object with a warning, and so
-    does the mutating route, which patches nothing.
+    The policy's ``tooLarge: allow`` admits the object with a warning. So does the mutating route, without a patch.
     """
     decision, policy, kind = Decision(), context.policy, group_kind(request.api_version, request.kind)
     if may_deny:
@@ -205,7 +205,7 @@ def _looked_at(given: ReadObject, context: Context) -> Evaluation | None:
     if costly and not budget.may_search:
         return None
     # Objects that only lack a search are judged without one. So is every object if others used up the time.
-    if budget.unjudged is Missing.CROWDED or (budget.unjudged is not None and not costly):
+    if budget.unjudged is not None and (not costly or budget.unjudged is Missing.CROWDED):
         spared = replace(context, budget=replace(budget, unjudged=None, may_search=False))
         with suppress(OutOfTimeError), budget.limit_in_a_thread():
             return with_unanswered(evaluated(given, spared, limit), context.policy, costly=costly)

@@ -167,10 +167,7 @@ def is_costly(workload: Workload, nodes: int) -> bool:
 
 
 def weigh(workload: Workload, nodes: int, *, grouped: bool = False) -> tuple[bool, Reason | None]:
-    """Whether evaluating the object takes longer than others may wait, and the limit it exceeds, if any.
-
-    Shape: ``grouped`` as in `cost`.
-    """
+    """Whether evaluating the object takes longer than others may wait, and the limit it exceeds, if any."""
     if cost(workload, nodes, grouped=grouped) <= MOST_IN_LINE:
         return False, None
     # The text of an immense object alone costs more.
@@ -181,8 +178,13 @@ def weigh(workload: Workload, nodes: int, *, grouped: bool = False) -> tuple[boo
 def cost(workload: Workload, nodes: int, *, grouped: bool = False) -> float:
     """An upper bound of the evaluation time of an object within the limits.
 
-    Shape: ``grouped`` is true if a SpreadGroup selects a template. Then its pods are placed even without constraints.
-    Unit: milliseconds, beside 5,000 nodes if there are more: what is ordinary stays so.
+    Args:
+        workload: The object.
+        nodes: The nodes of the cluster. More than 5,000 count as 5,000: what is ordinary stays so.
+        grouped: Whether a SpreadGroup selects a template. Then its pods are placed even without constraints.
+
+    Returns:
+        Milliseconds.
     """
     # Expensive rules need constraints or caps of a group. There may be thousands of templates.
     if not grouped and not any(each.template.pod_spec.constraints for each in workload.templates):
@@ -241,14 +243,13 @@ def _of_spec(spec: PodSpec) -> float:
     )
 
 
-def _of_affinity(affinity: Affinity, terms: Collection[PodAffinityTerm]) -> float:
-    """Shape: ``terms`` are the required ones to pods."""
+def _of_affinity(affinity: Affinity, required_terms: Collection[PodAffinityTerm]) -> float:
     required = affinity.node_affinity.required if affinity.node_affinity else None
     return (
-        len(terms) * _POD_TERM
+        len(required_terms) * _POD_TERM
         + sum(
             _of_labels(each.label_selector, (*(each.match_label_keys or ()), *(each.mismatch_label_keys or ())))
-            for each in terms
+            for each in required_terms
         )
         + _of_node_terms((required.node_selector_terms if required else None) or ())
     )
@@ -262,7 +263,7 @@ def _preferred_terms(affinity: Affinity | None) -> int:
 
 
 def _of_labels(selector: LabelSelector | None, keys: tuple[str, ...]) -> float:
-    """Shape: of ``keys`` the selector asks for the pod's own value."""
+    """The cost of a selector that also asks for the pod's own value of the keys."""
     shared = len(_SHARED_VALUES.intersection(keys))
     if selector is None:
         return shared * _SHARED_VALUE

@@ -1,6 +1,6 @@
 """What a rule is asked about: one object, its constraints, and the circumstances in which it is examined."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.apiserver.validation import are_plainly_right
 from webhook.core.budget import Missing, Reason
-from webhook.core.cached_property import cached_property
+from webhook.core.cached_property import Computing, cached_property
 from webhook.core.context import Context
 from webhook.core.index.nodes import NodeView
 from webhook.core.index.objects import Autoscaler
@@ -24,6 +24,7 @@ from webhook.core.text import constraint_name, quoted, segment_of
 from webhook.core.workloads.workload import Template, Workload, namespace_of, selector_of
 
 _Item = TypeVar("_Item")
+_NO_CLUSTER = Missing.NO_CLUSTER.reason  # once: a review without a cluster asks a dozen times
 
 
 class Placed(Struct, frozen=True, dict=True):
@@ -64,7 +65,7 @@ class Placed(Struct, frozen=True, dict=True):
         return f"{self.template.path} {self.constraint.topology_key} {self.constraint.when_unsatisfiable}"
 
 
-class Subject(Struct, frozen=True, kw_only=True, dict=True):
+class Subject(Computing, frozen=True, kw_only=True):
     """What a rule is asked about; ``placed`` are the constraints of all templates, in order."""
 
     workload: Workload
@@ -131,7 +132,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         """Why these resources of the cluster cannot be looked at. None if they can."""
         here = self.context
         if here.index is None:
-            return Missing.NO_CLUSTER.reason
+            return _NO_CLUSTER
         if here.budget.unjudged is not None:
             return self._limit or here.budget.unjudged.reason
         if self._lacking and (missing := here.index.lacks(*resources, *self._choosing(resources))):
@@ -172,18 +173,6 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
     def late(self) -> bool:
         """Whether there is no time left to look at the cluster."""
         return self.context.budget.is_spent
-
-    def once(self, compute: Callable[["Subject"], _Item]) -> _Item:
-        """What the function makes of this subject, computed once however many ask for it."""
-        known: dict[object, _Item] = self.__dict__.setdefault("_computed", {})
-        if compute not in known:
-            known[compute] = compute(self)
-        return known[compute]
-
-    def computed(self, compute: Callable[["Subject"], _Item]) -> _Item | None:
-        """The result of `once`, if it was asked for; else None, also if the function raised."""
-        known: dict[object, _Item] = self.__dict__.get("_computed", {})
-        return known.get(compute)
 
     def timely(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """The items for which there is time; `rule_set` reports it if time ran out."""

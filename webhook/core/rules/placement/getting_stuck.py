@@ -28,7 +28,7 @@ _MODES = (
 
 def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     """What the rule says of the pods that are missing."""
-    short = missing(case)
+    short = case.once(missing)
     if isinstance(short, Reason):
         yield NotEvaluated(STUCK.id, short.within("whether every order places all replicas"))
     elif short is not None and short.found.outcome is Outcome.STUCK:

@@ -53,10 +53,7 @@ _UNLABELLED = "(no label)"  # no label has this value: the nodes without the key
 
 
 class _Fullest(NamedTuple):
-    """A domain, the pods that are there, and those that it can come to hold; among these, pods that others lack.
-
-    Shape: ``unplanned`` are the names of the others without the fields of the plan.
-    """
+    """A domain, its pods today and at most, missing pods of others among them, and workloads without the plan."""
 
     domain: str
     there: int
@@ -66,9 +63,13 @@ class _Fullest(NamedTuple):
 
 
 class _Lacking(Struct, frozen=True):
-    """Pods that another workload lacks, as many as there can be; ``unknown`` says why nobody knows where they go.
+    """The missing pods of another workload.
 
-    Shape: ``unplanned`` is the workload's name where its template has not what is stored of the group's plan.
+    Attributes:
+        pods: Their largest possible number.
+        batches: The pods to place.
+        unplanned: The workload's name if its template lacks the fields of the stored plan.
+        unknown: Why it is unknown where they go.
     """
 
     pods: int
@@ -218,9 +219,9 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
     there: Mapping[str, int],
     subject: Subject,
 ) -> Iterator[_Fullest | Reason]:
-    """The fullest domains, each with as many of the pods to come as it takes if they go there first.
+    """The fullest domains, each with as many coming pods as it takes if they go there first.
 
-    Shape: the workload's own pods alone, then those that ``others`` lack before them, where that can decide.
+    First the workload's own pods alone. Then with missing pods of ``others`` before them, if that can break the cap.
     """
     names = sorted(column.values, key=lambda each: (-there.get(each, 0), each))[:_MOST_DOMAINS]
     unlabelled = coming.index.nodes.view().live & ~column.present
@@ -363,10 +364,7 @@ def _finding(of: Membership, limit: _Limit, full: _Fullest, template: Template, 
 
 
 def _lacking(of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[_Lacking]:
-    """What each other workload lacks whose template the group selects; of those that lack none, nothing.
-
-    Shape: none for a pod, whose own controller is among the others.
-    """
+    """The missing pods of each other workload of the group. None for a pod: its own controller is among the others."""
     workload, found = subject.workload, 0
     if workload.is_pod:
         return

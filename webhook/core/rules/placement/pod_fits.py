@@ -50,7 +50,7 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
 
 def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     """What the rule says of a workload's pods."""
-    short = missing(case)
+    short = case.once(missing)
     if isinstance(short, Reason):
         yield NotEvaluated(DO_NOT_FIT.id, short.within("whether all replicas fit"))
     elif short is not None and short.found.outcome is Outcome.NO_FIT:

@@ -5,16 +5,14 @@ notes if nodes can be added. Each template is looked up in the cluster once, for
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.budget import Reason
-from webhook.core.cached_property import cached_property
+from webhook.core.cached_property import Computing, cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import terminated
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -47,16 +45,17 @@ from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import JOB, REVISION_LABELS
 from webhook.core.workloads.workload import Template, Workload, namespace_of
 
-_Item = TypeVar("_Item")
 
+class TemplateUnderRule(Computing, frozen=True, kw_only=True):
+    """One pod template in the cluster.
 
-class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
-    """One template to ask about.
-
-    Shape: ``placed`` are its hard constraints, in the order of ``places.hard``. ``most`` is the autoscaler's maximum,
-    ``wanted`` where there is none. ``grows`` is whether nodes may be added. ``has_claims`` is whether each pod has
-    volumes of its own; ``ordinals`` are these pods, None also where they are too many.
-    Unit: ``wanted`` and ``most`` are pods.
+    Attributes:
+        placed: Its hard constraints, in the order of ``places.hard``.
+        wanted: The replicas.
+        most: The autoscaler's maximum. The replicas without an autoscaler.
+        grows: Whether nodes may be added.
+        has_claims: Whether each pod has volumes of its own.
+        ordinals: The pods with volumes of their own. None also if they are too many.
     """
 
     subject: Subject
@@ -80,17 +79,16 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
         """How many of the workload's own pods have a node."""
         return sum(self.places.running.values())
 
-    def once(self, compute: Callable[["TemplateUnderRule"], _Item]) -> _Item:
-        """What the function makes of this case, computed once however many rules ask for it."""
-        known: dict[object, _Item] = self.__dict__.setdefault("_computed", {})
-        if compute not in known:
-            known[compute] = compute(self)
-        return known[compute]
-
     def fits(self, hard: Sequence[CountedConstraint], replicas: int, *, lost: int = 0) -> bool:
-        """Whether so many pods are placed in every order under these constraints, beside those that run and anew.
+        """Whether every order places so many pods under these constraints, beside those that run and all anew.
 
-        Shape: ``lost`` are nodes that are gone, with their pods. False also where that is not proven.
+        Args:
+            hard: The constraints.
+            replicas: The pods.
+            lost: Nodes that are gone, with their pods.
+
+        Returns:
+            False also if it is not proven.
         """
         return all(self._fits(start, hard, replicas, lost) for start in self._starts)
 
@@ -295,10 +293,7 @@ def noun(tally: ConstraintRoom, many: int = 1) -> str:
 
 
 def staying(case: TemplateUnderRule, tally: ConstraintRoom, domains: Collection[int], kind: str = "") -> str:
-    """``tainted zone c stays at 0``: domains that hold the others down.
-
-    Shape: one domain is named where messages may do so.
-    """
+    """``tainted zone c stays at 0``: domains that hold the others down. Messages name one only if the policy allows."""
     many, key = len(domains), tally.column.key
     word = f"{kind} {noun(tally, many)}".strip()
     level = min((tally.count(number) for number in domains), default=0)
@@ -323,11 +318,13 @@ def unlike_the_scheduler(subject: Subject) -> Reason | None:
 
 
 class PlacementRule(Rule, frozen=True, kw_only=True):
-    """A rule about the places that the pods of a template have in the cluster.
+    """A rule about the nodes that the pods of a template can use.
 
-    Shape: ``of_template`` answers of one template; ``concerns`` is whether an object gives it something to look at, by
-    its hard constraints, of which there are some. It is asked about Jobs too if it is ``of_jobs``. With
-    ``unless_warned`` it has no word where another of these rules warns.
+    Attributes:
+        of_template: Evaluates one template.
+        concerns: Whether the rule applies to an object with these hard constraints.
+        of_jobs: Whether it applies to Jobs too.
+        unless_warned: Whether it stays silent if another of these rules warns.
     """
 
     needs: tuple[Need, ...] = (Need.NODES, Need.PODS)

@@ -22,11 +22,7 @@ _EVICTS = Taint(key=TAINT_UNREACHABLE, effect=NO_EXECUTE)
 
 
 class Loss(NamedTuple):
-    """A zone and what its loss costs.
-
-    Shape: ``placed`` is the constraint to blame, ``nodes`` are those of the zone.
-    Unit: ``pending`` are pods: so many stay Pending in whatever order they are placed.
-    """
+    """A zone with its nodes, the pods that stay Pending in every order after its loss, and the constraint to blame."""
 
     placed: Placed
     zone: str

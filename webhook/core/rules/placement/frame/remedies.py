@@ -24,10 +24,14 @@ from webhook.core.rules.placement.frame.case import TemplateUnderRule
 
 
 class Remedy(Struct, frozen=True):
-    """One change; without words and fix where there is none.
+    """One change. Without words and fix if there is none.
 
-    Shape: ``field`` is what the finding points at, ``words`` are for a warning, ``hard`` the hard constraints after
-    it. ``is_last_word`` says that the rule has nothing to say of the constraint afterwards, however many pods fit.
+    Attributes:
+        field: The field that the finding points at.
+        words: The change in a warning.
+        fix: The change as a fix.
+        hard: The hard constraints after it.
+        is_last_word: Whether the rule is silent about the constraint afterwards, however many pods fit.
     """
 
     field: str = WHEN_UNSATISFIABLE
@@ -45,10 +49,10 @@ def first_that_helps(
     field: str,
     brings: Callable[[TemplateUnderRule], bool],
 ) -> Remedy:
-    """The first after which all pods find a place in every order, else nothing, at that field.
+    """The first change with which every order places all pods. An empty one at ``field`` if none does.
 
-    Shape: ``brings`` is whether something else is to be said of a case, now that all pods fit. Then the fix leaves
-    nodes that pods do not tolerate out of the count as well; where that does not do either, it is for people alone.
+    Where ``brings`` finds another problem after the change, the fix also stops counting nodes that pods do not
+    tolerate. If the problem stays, the fix is in words only.
     """
     tried = tuple(remedies)
     for target in case.targets(admitted):
@@ -97,10 +101,7 @@ def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:
 
 
 def honoring(case: TemplateUnderRule, placed: Placed, *fields: str) -> Iterator[Remedy]:
-    """Policies that are Ignore made Honor: in this constraint, then in all that have them.
-
-    Shape: a constraint that this leaves a single domain would have no effect: it is taken out instead.
-    """
+    """Set Ignore policies to Honor: in this constraint, then in all. Remove a constraint left with one domain."""
     only = _honoring(case, (placed,), fields)
     every = _honoring(case, case.placed, fields)
     if only is not None:
@@ -164,10 +165,7 @@ def loosened(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
 
 
 def made_soft(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
-    """Constraints made soft; where a soft twin of one is there, out with it.
-
-    Shape: a soft constraint that has a single domain would have no effect: where it is the only one, it is taken out.
-    """
+    """Make constraints soft. Remove one that has a soft twin, or that is alone and has a single domain."""
     domains = {tally.hard.index: tally.column.domain_count(tally.domains.counting) for tally in case.rooms}
     if any(domains[case.placed.index(each)] < 2 for each in several):
         yield from removed(case, several[0])

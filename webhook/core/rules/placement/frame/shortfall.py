@@ -55,10 +55,13 @@ _PODS = {Question.MISSING: to_come, Question.ANEW: all_anew, Question.ROLLOUT: i
 
 
 class Shortfall(Struct, frozen=True):
-    """Pods of which some order leaves some without a node.
+    """Pods that some order leaves without a node.
 
-    Shape: ``replicas`` are asked for, the autoscaler's maximum if fewer than that all fit. ``at_most`` is the highest
-    mode in which to speak of it. ``preempts`` is as in `preempted`.
+    Attributes:
+        replicas: The requested pods. The autoscaler's maximum if the replicas fit.
+        staying: The running pods.
+        at_most: The highest mode of a finding.
+        preempts: The pods that preemption would remove (`preempted`).
     """
 
     case: TemplateUnderRule
@@ -91,16 +94,7 @@ def speaks_of(subject: Subject, _hard: Sequence[Placed]) -> bool:
 
 
 def missing(case: TemplateUnderRule) -> Shortfall | Reason | None:
-    """What is in the way of the pods that are missing; None if they all fit, a reason if that is unknown."""
-    return case.once(_missing)
-
-
-def rollout(case: TemplateUnderRule) -> Shortfall | Reason | None:
-    """As `missing`, of a rolling update of the pods that run."""
-    return case.once(_rollout)
-
-
-def _missing(case: TemplateUnderRule) -> Shortfall | Reason | None:
+    """The shortfall of the missing pods. None if they all fit, a reason if that is unknown. Call it by `once`."""
     for replicas in dict.fromkeys((case.wanted, case.most)):
         if case.fits_now(replicas):
             continue
@@ -110,7 +104,8 @@ def _missing(case: TemplateUnderRule) -> Shortfall | Reason | None:
     return None
 
 
-def _rollout(case: TemplateUnderRule) -> Shortfall | Reason | None:
+def rollout(case: TemplateUnderRule) -> Shortfall | Reason | None:
+    """The shortfall in a rolling update of the running pods, as in `missing`."""
     return _shortfall(case, Question.ROLLOUT, case.wanted) if case.running else None
 
 
@@ -168,12 +163,10 @@ def _coming(case: TemplateUnderRule, question: Question, template: Template, rep
 
 
 def _own_pods(case: TemplateUnderRule) -> Selector | None:
-    """The selector of the workload's pods; of a kind without one their labels, as long as no pod has them.
-
-    Shape: a Job gets a selector when it is created; until then its name stands for it.
-    """
+    """The selector of the workload's pods. For a kind without selectors their labels, as long as no pod has them."""
     workload, labels = case.subject.workload, case.placed[0].template.template.labels
     own = case.subject.own_selector
+    # A Job gets its selector when it is created.
     if own is None and workload.group_kind == JOB and workload.meta.name:
         return selector_from_labels({JOB_NAME: workload.meta.name})
     if own is not None or workload.traits.selects or not labels:
