@@ -16,10 +16,11 @@ from webhook.core.workloads.workload import Workload
 
 
 class AdmissionRequest(Struct, frozen=True, kw_only=True):
-    """An admission request, as far as a decision depends on it.
+    """The parts of an admission request that a decision depends on.
 
-    Shape: ``resource`` is the API's plural of what is written, ``resource_group`` its group: those of ``kind``, but for
-    a subresource, of which ``kind`` is another.
+    Attributes:
+        resource: The API's plural of the written resource. For a subresource, ``kind`` is another one.
+        resource_group: Its API group.
     """
 
     uid: str
@@ -66,11 +67,15 @@ class AdmissionRequest(Struct, frozen=True, kw_only=True):
 class Decision(Struct, frozen=True, kw_only=True):
     """The answer to one request.
 
-    Shape: ``reason`` says why the object was not examined. ``injection`` has the defaults of a pod, and ``fallback``
-    its softened constraints. In mode ``observe`` both are recorded and ``patch`` is empty. ``delivery`` is
-    ``delivered``, or why the plan of the workload's group was not. ``feasibility`` is the dry run of a pod.
-    ``awaits`` is an object to wait for. ``costly`` means undecided: the object takes too long for the event loop.
-    ``fault`` is the exception of the review.
+    Attributes:
+        reason: Why the object was not examined.
+        feasibility: The dry run of a pod.
+        injection: The defaults of a pod. In mode ``observe`` they are recorded, and ``patch`` is empty.
+        fallback: The softened constraints of a pod, recorded in mode ``observe`` too.
+        delivery: ``delivered``, or why the plan of the workload's group was not.
+        awaits: An object to wait for.
+        costly: Undecided: the object takes too long for the event loop.
+        fault: The exception of the review.
     """
 
     allowed: bool = True
@@ -93,9 +98,10 @@ class Decision(Struct, frozen=True, kw_only=True):
 class Examination(Struct, frozen=True, kw_only=True):
     """The full result for one object, for the command line and for reports.
 
-    Shape: ``workload`` is None if the kind has no pod template, or if the object cannot be decoded; then
-    ``decode_error`` is set and ``findings`` has a `wrong-type`. ``warnings`` are kube-apiserver's own, those about
-    unknown and repeated fields first.
+    Attributes:
+        workload: None if the kind has no pod template, or with a ``decode_error``.
+        decode_error: Why the object cannot be decoded. Then ``findings`` has a `wrong-type`.
+        warnings: kube-apiserver's own. Those about unknown and repeated fields come first.
     """
 
     workload: Workload | None = None

@@ -50,8 +50,9 @@ _OF_FAULT = "the rule failed"
 class Judged(Struct, frozen=True, kw_only=True):
     """A finding with its mode for this request.
 
-    Shape: ``configured`` is the mode without a ceiling. ``waived`` is the reason for a mode below the ceiling: an
-    exemption, or the same finding in the old object.
+    Attributes:
+        configured: The mode without a ceiling.
+        waived: Why the mode is below the ceiling: an exemption, or the same finding in the old object.
     """
 
     finding: Finding
@@ -64,8 +65,10 @@ class Judged(Struct, frozen=True, kw_only=True):
 class ReadObject(Struct, frozen=True):
     """An object as received, and its decoded workload.
 
-    Shape: ``workload`` is None for a kind without a pod template, and with a ``decode_error``. ``meta`` is read as far
-    as possible. An object beyond a ``limit`` is not decoded at all.
+    Attributes:
+        workload: None for a kind without a pod template, and with a ``decode_error``.
+        meta: The metadata, as far as they can be read.
+        limit: The limit that the object exceeds. Then it is not decoded.
     """
 
     raw: bytes | Raw | Mapping[str, object]

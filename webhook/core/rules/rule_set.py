@@ -121,10 +121,11 @@ _ORDER: Mapping[str, int] = {rule.id: -1 if rule.of_api else place for place, ru
 
 
 class _Family(NamedTuple):
-    """Rules that are decided together by one function.
+    """Rules that one function decides.
 
-    Shape: ``slow`` are those of the rules that take longer in a larger cluster. ``of_any`` is whether one speaks of
-    objects without constraints.
+    Attributes:
+        slow: The rules that take longer in a larger cluster.
+        of_any: Whether one applies to objects without constraints.
     """
 
     ask: Callable[[Subject], Iterable[RuleAnswer]]
@@ -134,7 +135,7 @@ class _Family(NamedTuple):
 
 
 def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
-    """The rules grouped by the functions that decide them; dry runs come first, while there is time."""
+    """Group rules by the function that decides them. Dry runs come first, while there is time."""
     of_places = partial(evaluate_templates, [rule for rule in rules if isinstance(rule, PlacementRule)])
     asked: dict[Callable[[Subject], Iterable[RuleAnswer]], list[Rule]] = {}
     for rule in rules:
@@ -172,11 +173,7 @@ _RECOUNTING = frozenset(rule.id for rule in RULES if rule.recounts)
 
 
 class _Evaluated(NamedTuple):
-    """The answers of all rules about one object.
-
-    Shape: ``findings`` are in rule order; ``missing`` are the rules that were not evaluated, once each; ``pod_fits`` is
-    the dry run, if there was one.
-    """
+    """The answers of all rules about one object: findings in report order, and each unevaluated rule once."""
 
     findings: tuple[Finding, ...]
     missing: tuple[NotEvaluated, ...]
@@ -197,10 +194,10 @@ def denied_from(policy: Policy, rule: Rule) -> bool:
 
 
 def skipped_rules(policy: Policy, *, scanned: bool) -> frozenset[str]:
-    """The rules of which nobody would hear at admission, so that no request waits for them.
+    """The rules that admission skips, because nobody would read their findings.
 
-    Shape: these are rules that are off, and, where the cluster is ``scanned`` and reports tell what is found, those
-    that are only audited whatever they find; but none whose finding keeps another rule silent.
+    These are rules that are off. In a ``scanned`` cluster, whose reports have the findings, they include rules that are
+    only audited. A rule whose finding silences another one is never skipped.
     """
     silent = set()
     for rule in RULES:
@@ -235,7 +232,7 @@ def is_moot(finding: Finding, beside: Sequence[Finding]) -> bool:
 
 
 def not_looked_at(limit: Reason) -> tuple[NotEvaluated, ...]:
-    """What all rules say at admission of an object at which none looks."""
+    """The answers of all rules at admission about an object beyond a limit."""
     return tuple(NotEvaluated(rule.id, limit) for rule in RULES if rule.id not in _ASKED_ELSEWHERE)
 
 
