@@ -191,7 +191,7 @@ WARNING = replace(DENY, rules={rule.id: Mode.WARN for rule in RULES})
 REVIEWER = "system:serviceaccount:kube-system:replicaset-controller"
 
 
-@pytest.mark.parametrize("broken", ["_looked_at", "read_in_time", "why_unexamined", "judge_old"])
+@pytest.mark.parametrize("broken", ["_evaluated", "read_in_time", "why_unexamined", "judge_old"])
 @pytest.mark.parametrize(
     ("new", "old", "more", "denied"),
     [

@@ -42,7 +42,7 @@ from webhook.core.workloads.reading import constraint_paths, parsed, read_meta, 
 from webhook.core.workloads.workload import Workload, namespace_of
 
 _NO_META = ObjectMeta()
-_NOT_SEEN = OVERLOADED | {Missing.NO_TIME}
+_UNJUDGED = OVERLOADED | {Missing.NO_TIME}
 _OF_SIZE = "the object's size"
 _OF_FAULT = "the rule failed"
 
@@ -304,27 +304,28 @@ def subtract(
     old: Evaluation,
     before: Iterable[Judged],
     *,
-    blindly: bool = True,
-    unchanged: bool = False,
+    excuse_unjudged: bool,
+    unchanged: bool,
 ) -> tuple[Judged, ...]:
     """Lower denials to warnings if the old object had the same finding, or had no time to be evaluated.
 
     Only a finding ``before`` on deny excuses one: a former note is new as a fault. A rule that raised on the old object
     excuses no finding of the new one, since the author may have caused it. Only if both are ``unchanged`` to rules, a
-    rule that raises on both does not deny. Without ``blindly``, an old object that ran out of time excuses nothing.
+    rule that raises on both does not deny. Without ``excuse_unjudged``, an old object that ran out of time excuses
+    nothing.
     """
-    hurried = {each.rule for each in old.not_evaluated if each.reason.kind in _NOT_SEEN}
+    unjudged = {each.rule for each in old.not_evaluated if each.reason.kind in _UNJUDGED}
     had = {(each.finding.rule, each.finding.key) for each in before if each.mode is Mode.DENY}
-    had -= set() if blindly else {(rule, _OF_SIZE) for rule in hurried}
+    had -= set() if excuse_unjudged else {(rule, _OF_SIZE) for rule in unjudged}
     if not unchanged:
         had -= {each for each in had if each[1] == _OF_FAULT}
-    unseen = hurried if blindly else set[str]()
-    return tuple(_subtracted(each, had, unseen) if each.mode is Mode.DENY else each for each in judged)
+    excused = unjudged if excuse_unjudged else set[str]()
+    return tuple(_subtracted(each, had, excused) if each.mode is Mode.DENY else each for each in judged)
 
 
-def _subtracted(judged: Judged, had: Collection[tuple[str, str]], unseen: Collection[str]) -> Judged:
+def _subtracted(judged: Judged, had: Collection[tuple[str, str]], excused: Collection[str]) -> Judged:
     if (judged.finding.rule, judged.finding.key) in had:
         return replace(judged, mode=Mode.WARN, waived="the old object had it")
-    if judged.finding.rule in unseen:
+    if judged.finding.rule in excused:
         return replace(judged, mode=Mode.WARN, waived="the old object could not be looked at")
     return judged

@@ -91,12 +91,12 @@ def review(request: AdmissionRequest, context: Context, *, waited: bool = True) 
             creating=asked.operation == "CREATE",
             fixes=False,
         )
-        return _told_of_crowds(_reviewed(asked, given, here, waited=waited), here)
+        return _with_crowd_warning(_reviewed(asked, given, here, waited=waited), here)
     except Exception as error:  # noqa: BLE001 whatever an author can make it raise counts against the author
         return _failed(request, context, error)
 
 
-def _told_of_crowds(decision: Decision, here: Context) -> Decision:
+def _with_crowd_warning(decision: Decision, here: Context) -> Decision:
     """The decision, with a warning if the load of others kept rules from a search."""
     if here.budget.unjudged is None or here.budget.unjudged is not Missing.CROWDED or not decision.allowed:
         return decision
@@ -167,7 +167,7 @@ def _keeps_spec(request: AdmissionRequest) -> bool:
 
 
 def _reviewed(request: AdmissionRequest, given: ReadObject, here: Context, *, waited: bool) -> Decision:
-    new = _looked_at(given, here)
+    new = _evaluated(given, here)
     if new is None:
         return _COSTLY
     if not new.findings:
@@ -177,15 +177,15 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Context, *, wa
         return Decision(reason="too-early", awaits=awaits)
     before = _old(request, here)
     # If rules see no difference, evaluate once.
-    old = None if before is None else new if _are_alike(before, given) else _looked_at(before, here)
+    old = None if before is None else new if _are_alike(before, given) else _evaluated(before, here)
     if before is not None and old is None:
         return _COSTLY
     judged = _judged(request, here, new, _meta_of(new))
     if before is not None and old is not None:
         unchanged = new.workload is not None and old.workload is not None and _says(new.workload) == _says(old.workload)
-        blindly = unchanged or _had_time(before, old, given, here)
+        excuse = unchanged or _had_time(before, old, given, here)
         had = judged if old is new else _by_policy(request, here, old, _meta_of(old))
-        judged = subtract(judged, old, had, blindly=blindly, unchanged=unchanged)
+        judged = subtract(judged, old, had, excuse_unjudged=excuse, unchanged=unchanged)
     new, judged = _with_fixes(new, only_denied_unanswered(judged), here)
     return _decide(request, here.policy, new, judged, told=_is_read(new, old))
 
@@ -198,7 +198,7 @@ def _meta_of(found: Evaluation) -> ObjectMeta:
     return found.workload.meta if found.workload else _NO_META
 
 
-def _looked_at(given: ReadObject, context: Context) -> Evaluation | None:
+def _evaluated(given: ReadObject, context: Context) -> Evaluation | None:
     """Evaluate all rules within the limits of size and cost. None if another process should judge the object."""
     costly, limit = weighed(given, context)
     budget = context.budget
