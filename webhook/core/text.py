@@ -18,7 +18,7 @@ def together(parts: Iterable[str]) -> str:
 
 
 def nearest(word: str, known: Iterable[str], slips: int) -> str | None:
-    """The known word that this one is a misspelling of: at most so many slips away; of several the nearest.
+    """The nearest known word within so many slips. None if there is none.
 
     For names that a fix puts into an object, where a wrong guess does harm. Case counts.
     """

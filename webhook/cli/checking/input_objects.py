@@ -35,7 +35,7 @@ _KEDA_DEFAULT_MAX_REPLICAS = 100
 
 
 def autoscalers(files: Iterable[File], namespace: str) -> Iterator[Autoscaler]:
-    """Every autoscaler of the files; ``namespace`` is for those that name none. Unreadable objects are left out."""
+    """The readable autoscalers of the files. ``namespace`` is the default."""
     for found in _objects(files, _AUTOSCALERS):
         if (scaler := _autoscaler(found)) is not None:
             meta = ObjectMeta(name=found.name, namespace=found.namespace or namespace)
@@ -72,7 +72,7 @@ def _of_keda(spec: Mapping[str, Json]) -> AutoscalerSpec:
 
 
 def spread_groups(files: Iterable[File], namespace: str) -> Iterator[SpreadGroup]:
-    """Every group of the files; ``namespace`` is for those that name none. Unreadable ones are left out."""
+    """The readable groups of the files. ``namespace`` is the default."""
     for found in _objects(files, (KIND.encode(),)):
         if _is_group(found):
             try:
@@ -85,7 +85,7 @@ def spread_groups(files: Iterable[File], namespace: str) -> Iterator[SpreadGroup
 
 
 def group_faults(manifest: Manifest) -> Iterator[InputFault]:
-    """What is wrong with an object that is a SpreadGroup, each fault where it stands."""
+    """The faults of a SpreadGroup, each at its field."""
     if not _is_group(manifest):
         return
     try:

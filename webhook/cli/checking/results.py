@@ -22,10 +22,7 @@ from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
 
 class Failure(Struct, frozen=True):
-    """A part of the program raised on an object, which is a bug; the other parts did their work.
-
-    Shape: ``part`` is what it is called in a sentence: ``the rule selector-empty``.
-    """
+    """A bug: a part of the program raised on an object. ``part`` names it in messages: ``the rule selector-empty``."""
 
     file: str
     title: str
@@ -34,7 +31,7 @@ class Failure(Struct, frozen=True):
 
 
 def print_failures(failures: Sequence[Failure]) -> None:
-    """Print one line for each failure; the first one with its traceback, if that was requested."""
+    """Print one line per failure, and the first traceback if requested."""
     for failure in failures:
         said = f"{type(failure.error).__name__}: {one_line(str(failure.error))}".removesuffix(": ")
         say(f"{one_line(failure.file)}: {failure.title}: {failure.part} failed ({said}); everything else was looked at")
@@ -73,10 +70,14 @@ class Gap(Struct, frozen=True):
 class RunResult(Struct, frozen=True, kw_only=True):
     """The result of a whole run.
 
-    Shape: ``kinds`` counts the objects by kind, ``workloads`` those with a pod template that were examined, ``owned``
-    those that were skipped because their controller was examined; ``clean`` has file and title of workloads without
-    findings. ``scan`` is of whole clusters only, as is the ``index`` that was asked; ``whole`` says that the input
-    states to be one. ``rules`` are the only ones that were asked about, empty for all.
+    Attributes:
+        kinds: Number of objects by kind.
+        workloads: Number of examined objects with a pod template.
+        owned: Number of objects skipped because their controller was examined.
+        clean: File and title of each workload without findings.
+        scan: Of whole clusters only, like ``index``.
+        whole: Whether the input states to be a whole cluster.
+        rules: The requested rules. Empty for all.
     """
 
     rows: tuple[Row, ...] = ()

@@ -71,7 +71,7 @@ def as_note(fault: InputFault) -> InputFault:
 
 
 def of_input(frame: Frame, files: Sequence[File]) -> Frame:
-    """The frame with all that the input says beside its objects.
+    """The frame with what the input states about other objects.
 
     Autoscalers and SpreadGroups of the input count as if they were in the cluster.
     """
@@ -105,7 +105,7 @@ _UNFILLED = "a placeholder ${…} that nobody has filled in; check what envsubst
 
 
 def _too_large(manifest: Manifest, examined: Examination, frame: Frame) -> Iterator[InputFault]:
-    """An error for each limit of admission that the object exceeds, so that its size silences no rule unnoticed."""
+    """An error for each exceeded limit of admission. No rule is skipped silently."""
     workload, rules = examined.workload, Counter(each.reason for each in examined.not_evaluated)
     if workload is None:
         return
@@ -139,7 +139,7 @@ class CheckRun:
         values: bool = False,
         patches: Container[str] = (),
     ) -> Iterator[Manifest]:
-        """The objects of the files, one by one; collects faults and counts files.
+        """Yield the objects of the files. Collect faults and count files.
 
         Args:
             files: The files.
@@ -203,7 +203,7 @@ class CheckRun:
         self._failures.append(Failure(manifest.file, manifest.title, part, error))
 
     def collect(self, manifest: Manifest, examined: Examination, frame: Frame) -> None:
-        """Collect what was said of one object, which is counted elsewhere."""
+        """Collect the findings of one object, without counting it."""
         told = [each for each in examined.findings if not frame.rules or each.finding.rule in frame.rules]
         misspelt = right_paths(each.finding for each in told if not each.waived)
         told = [each for each in told if each.finding.path not in misspelt]

@@ -1,6 +1,6 @@
-"""A whole cluster -> a result: like `run`, but each template is examined once, in the object that its author wrote.
+"""A whole cluster -> a result: like `run`, but each template is examined once, in its author's object.
 
-Which objects these are says `core.scan.representatives`; what is said of each is what a scan says of it.
+`core.scan.representatives` chooses these objects. A scan examines them.
 """
 
 from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ def examine_cluster(
 
 
 def _scanned(manifest: Manifest, frame: Frame, within: ScanContext, seen: CheckRun) -> ScannedWorkload | None:
-    """Scan one object, and collect what was said of it; None for an object without pods."""
+    """Scan one object and collect its findings. None for an object without pods."""
     seen.leave_out(manifest)
     examined, workload = scan_object(manifest.value, within, as_written=lambda path: as_written(manifest, path))
     of_rules = {each.rule for each in examined.not_evaluated}
@@ -87,7 +87,7 @@ def _scanned(manifest: Manifest, frame: Frame, within: ScanContext, seen: CheckR
 
 
 def _stated_header(files: Sequence[File | InputFault]) -> Header | None:
-    """The header of the first snapshot among the files; with one, the files are a whole cluster."""
+    """The header of the first snapshot among the files. It marks the input as a whole cluster."""
     for file in files:
         if isinstance(file, File):
             header = read_header(file.data.partition(b"\n")[0])
@@ -106,13 +106,13 @@ def stated_version(files: Sequence[File | InputFault]) -> KubernetesVersion | No
 
 
 def stated_moment(files: Sequence[File | InputFault]) -> str:
-    """When the cluster was as a snapshot's header says, an ISO time; empty without one."""
+    """The time of the snapshot, from its header, in ISO format. Empty without a header."""
     header = _stated_header(files)
     return (header and header.taken_at) or ""
 
 
 def _meta(manifest: Manifest, frame: Frame) -> ObjectMeta:
-    """The metadata of an object with a template, as far as they can be read; of any other, nothing is asked."""
+    """The readable metadata of an object with a template. Empty for any other."""
     if not has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
         return _NO_META
     try:

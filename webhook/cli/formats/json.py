@@ -28,7 +28,7 @@ def as_values(result: RunResult) -> list[dict[str, object]]:
 
 
 def _standing(scan: ClusterScan) -> Iterator[dict[str, object]]:
-    """What is no rule's finding: pods that wait, constraints above maxSkew, pods without defaults, zones that fail."""
+    """Entries without a rule: pending pods, skew above maxSkew, missing defaults, zone losses."""
     for each in scan.workloads:
         if each.pending:
             causes = {str(cause): pods for cause, pods in each.pending.items()}

@@ -44,7 +44,7 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
 
 
 def _properties(result: RunResult) -> Iterator[str]:
-    """What stands in the cluster, in numbers: no rule's finding, and so no case."""
+    """Numbers of the whole cluster, which belong to no case."""
     if result.scan is None:
         return
     values: dict[str, object] = msgspec.to_builtins(scan_numbers(result.scan))

@@ -1,4 +1,4 @@
-"""``-o report``: report documents for ``kubectl apply -f -``, one a workload of which there is something to say."""
+"""``-o report``: report documents for ``kubectl apply -f -``, one per workload with findings."""
 
 import time
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def render(
 
 
 def _reported(result: RunResult) -> dict[_Workload, Reported]:
-    """What is said of each workload: findings, and of a whole cluster how its pods stand, unless rules were named."""
+    """The report of each workload: findings, and its pods if a whole cluster was examined by all rules."""
     found, judged = dict[_Workload, Reported](), dict[_Workload, list[Judged]]()
     for row in result.rows:
         of = row.manifest

@@ -34,7 +34,7 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
         "results": [_result(row) for row in result.rows],
     }
     if result.scan is not None:
-        # What is no rule's finding has no line in a file: numbers for who keeps them.
+        # Cluster totals belong to no line of a file, so they are properties.
         run["properties"] = {"evenspread": scan_numbers(result.scan)}
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     yield msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"

@@ -58,7 +58,7 @@ def _quote(place: FieldPosition, paint: Paint, code: str) -> Iterator[str]:
 
 
 def run_summary(result: RunResult, paint: Paint, *, verbose: bool = False) -> str:
-    """What was looked at, what was found, what was not looked at; always the last lines."""
+    """The last lines: what was examined, found and not evaluated."""
     counted = [row for row in result.rows if not row.waived]
     severities = Counter(row.severity for row in counted)
     looked = (
@@ -80,13 +80,13 @@ def run_summary(result: RunResult, paint: Paint, *, verbose: bool = False) -> st
 
 
 def unread(result: RunResult) -> str:
-    """That parts of the input were not looked at; empty where all of it was."""
+    """A warning about unreadable input. Empty if all was read."""
     faults = sum(fault.fatal for fault in result.faults)
     return f"results are incomplete: {plural(faults, 'error')} in the input, see above" if faults else ""
 
 
 def gap_lines(result: RunResult, *, verbose: bool) -> Iterator[str]:
-    """How many rules could not look, and what they lack, in one line; ``verbose`` names them, a line a missing fact."""
+    """The number of unevaluated rules and their missing facts. ``verbose`` lists them, a line per fact."""
     rules: dict[str, set[str]] = defaultdict(set)
     for gap in result.gaps:
         rules[gap.missing].add(gap.rule)

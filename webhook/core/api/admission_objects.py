@@ -33,15 +33,12 @@ class LimitRangeItem(_Value, frozen=True):
 
     @property
     def limits(self) -> Amounts:
-        """The limits that containers without one get. Source: core/v1/defaults.go ``SetDefaults_LimitRangeItem``."""
+        """Default limits of containers. Source: core/v1/defaults.go ``SetDefaults_LimitRangeItem``."""
         return {**(self.max or {}), **(self.default or {})}
 
     @property
     def requests(self) -> Amounts:
-        """The requests that containers without one get.
-
-        Source: core/v1/defaults.go ``SetDefaults_LimitRangeItem``.
-        """
+        """Default requests of containers. Source: core/v1/defaults.go ``SetDefaults_LimitRangeItem``."""
         return {**(self.min or {}), **self.limits, **(self.default_request or {})}
 
 

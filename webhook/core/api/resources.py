@@ -1,4 +1,4 @@
-"""What a pod requests and what a node offers, in the units that kube-scheduler compares.
+"""A pod's requests and a node's offer, in kube-scheduler's units.
 
 Containers and sidecars run together; init containers run before them, one after the other. So, for each resource,
 
@@ -189,7 +189,7 @@ def _resized_one_by_one(pod: Pod, version: KubernetesVersion, assumed: Mapping[s
         return _of_pod(pod, total, {}, version)
     written = spec.resources.requests if spec.resources else None
     has = _amounts(_largest(None if infeasible else written, status.resources.requests, status.allocated_resources))
-    # Only what the spec names counts; of that, what nobody reports is nothing.
+    # Count only resources named in the spec. Unreported resources count as 0.
     return _of_pod(pod, total, {name: has.get(name, 0) for name in written or ()}, version, spec_counts=False)
 
 
@@ -203,7 +203,7 @@ def _largest(*lists: ResourceList) -> ResourceList:
 
 
 def _measured(pod: Pod, assumed: Mapping[str, int], *, infeasible: bool) -> tuple[_Amounts, _Amounts]:
-    """Resources that the kubelet allocated, and those that containers actually have; the spec's where it reports none.
+    """The resources that the kubelet allocated, and the actual ones. Unreported ones are those of the spec.
 
     Source: helpers.go ``containerAllocatedRequests``, ``containerActuatedRequests``.
     """

@@ -48,7 +48,7 @@ _DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 class SelectorError(ValueError):
-    """A selector that kube-apiserver would have refused; ``text`` is what the scheduler of a release says about it."""
+    """A selector that kube-apiserver refuses. ``text`` returns the scheduler's message in a release."""
 
     def __init__(self, text: Callable[[KubernetesVersion], str]) -> None:
         super().__init__(text(RECORDED))
@@ -192,7 +192,7 @@ def _requirement(
 
 
 def valid_selector(written: LabelSelector | None) -> Selector | None:
-    """As `compile_selector`; None for one that is invalid."""
+    """The compiled selector. None for an invalid one."""
     try:
         return compile_selector(written)
     except SelectorError:
@@ -252,7 +252,7 @@ def _listed(values: tuple[str, ...], version: KubernetesVersion) -> str:
 
 
 def parse_integer(text: str) -> int | None:
-    """The number that ``strconv.ParseInt(text, 10, 64)`` reads; None where that fails.
+    """The result of ``strconv.ParseInt(text, 10, 64)``. None for an error.
 
     Source: strconv/atoi.go ``ParseInt``.
     """

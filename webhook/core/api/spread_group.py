@@ -110,7 +110,7 @@ class GroupStatus(_Written, frozen=True):
         return true.issuperset(types)
 
     def reason(self, of: str) -> str:
-        """Why the condition of that type is as it is, in one word; empty where nobody says."""
+        """The reason of the condition of that type. Empty if unknown."""
         return next((each.reason for each in self.conditions if each.type == of), "")
 
 
@@ -121,7 +121,7 @@ class GroupMeta(ObjectMeta, frozen=True, gc=False):
 
 
 class SpreadGroup(Named, frozen=True):
-    """A group; without a spec in nothing but the news that one is gone."""
+    """A group. Only deletion events have no spec."""
 
     metadata: GroupMeta | None = None
     spec: GroupSpec | None = None

@@ -148,7 +148,7 @@ class StorageCapacity(Named, frozen=True):
 
     @property
     def limit(self) -> WrittenQuantity | None:
-        """The largest volume that can be made; None if that is not known.
+        """The largest possible volume. None if unknown.
 
         Source: volumebinding/binder.go ``volumeLimit``.
         """

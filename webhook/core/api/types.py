@@ -259,7 +259,7 @@ class Volume(_Value, frozen=True):
 
     @property
     def has_claim(self) -> bool:
-        """Whether it is a claim's: one that the pod names, or one that is made for the pod."""
+        """Whether the volume comes from a named or an ephemeral claim."""
         return self.persistent_volume_claim is not None or self.ephemeral is not None
 
 

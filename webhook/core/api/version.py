@@ -1,4 +1,4 @@
-"""The Kubernetes version whose behaviour is asked for.
+"""The Kubernetes version whose behaviour is computed.
 
 A gate of `gates` decides by this one value which release's behaviour applies. ``SUPPORTED`` names the releases in the
 words that every message uses.

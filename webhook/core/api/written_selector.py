@@ -1,4 +1,4 @@
-"""A label selector as somebody wrote it: what it asks for, and how messages say that.
+"""A label selector as written: its conditions, and their wording in messages.
 
 `webhook.core.api.selectors` compiles what kube-apiserver accepts. Here nothing is checked.
 """
@@ -20,7 +20,7 @@ from webhook.core.text import one_line, quoted
 
 
 def requirements(selector: LabelSelector | None) -> tuple[Requirement, ...]:
-    """What all must hold, in the order written; matchLabels come first, as In with one value."""
+    """The conditions in the order written. matchLabels come first, as In with one value."""
     if selector is None:
         return ()
     pairs = tuple(Requirement(key, IN, (value,)) for key, value in (selector.match_labels or {}).items())
@@ -41,7 +41,7 @@ _OF_LABELS = frozenset({IN, NOT_IN, EXISTS, DOES_NOT_EXIST})
 
 
 def selected_keys(selector: LabelSelector | None) -> frozenset[str]:
-    """The labels that the selector asks about."""
+    """The label keys in the selector."""
     if selector is None:
         return frozenset()
     return frozenset((*(selector.match_labels or ()), *(each.key for each in selector.match_expressions or ())))
@@ -53,7 +53,7 @@ def has_conditions(selector: LabelSelector | None) -> bool:
 
 
 def without_key(selector: LabelSelector, key: str) -> LabelSelector:
-    """The selector with all that it asks of one label left out."""
+    """The selector without the conditions on one label."""
     pairs = {name: value for name, value in (selector.match_labels or {}).items() if name != key}
     expressions = tuple(each for each in selector.match_expressions or () if each.key != key)
     return LabelSelector(match_labels=pairs or None, match_expressions=expressions or None)

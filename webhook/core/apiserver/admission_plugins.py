@@ -43,11 +43,14 @@ _OF_GONE_NODES = tuple(
 
 
 class AdmissionFacts(Struct, frozen=True):
-    """What the plugins read for pods of one namespace, with one RuntimeClass and one PriorityClass.
+    """The objects that the plugins read for a pod.
 
-    Shape: ``priority_class`` is the default one for pods that name none, ``runtime_class`` None for those.
-    ``unknown`` has the kinds that the pod depends on, and that are not known: then nothing comes of them. ``missing``
-    are those of them of which the pod names an object that does not exist, as far as the cluster is known.
+    Attributes:
+        limit_ranges: Those of its namespace.
+        priority_class: Its own, or the default one.
+        runtime_class: Its own. None if it names none.
+        unknown: Kinds that the pod depends on and the cluster's view lacks. They have no effect.
+        missing: Kinds of objects that the pod names and the known cluster does not have.
     """
 
     limit_ranges: tuple[LimitRange, ...] = ()
@@ -161,7 +164,7 @@ def _with_default_tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Tole
 
 
 def _merged(every: Sequence[Toleration]) -> tuple[Toleration, ...]:
-    """The tolerations without those that another one includes. Source: tolerations.go ``MergeTolerations``."""
+    """The tolerations without those included in others. Source: tolerations.go ``MergeTolerations``."""
     kept: list[Toleration] = []
     for number, each in enumerate(every):
         later = (other for other in every[number + 1 :] if _plain(other) != _plain(each))
@@ -196,8 +199,8 @@ _ONE = 10**9  # in the unit of `_number`
 def refusals(pod: Pod, facts: AdmissionFacts, version: KubernetesVersion) -> tuple[str, ...]:
     """Why the plugins refuse the pod; empty where they do not, as far as is known.
 
-    Shape: ``pod`` is as it is posted, with kube-apiserver's defaults. Each text is one of upstream's; what follows of
-    resources is told as written, not in the canonical form of quantities.
+    Shape: ``pod`` is as posted, with kube-apiserver's defaults. The texts are upstream's, but quantities are as
+    written, not in canonical form.
     Source: plugin/pkg/admission limitranger/admission.go ``Validate``, and the same of priority and runtimeclass.
     """
     early = (*_of_priority(pod, facts), *_of_runtime(pod, facts))

@@ -167,7 +167,7 @@ def _placing(constraint: SpreadConstraint, at: str, version: KubernetesVersion) 
 
 
 def _counting(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
-    """The fields that say which pods count. Source: validation/validation.go ``validateTopologySpreadConstraints``."""
+    """Errors of which pods count. Source: validation/validation.go ``validateTopologySpreadConstraints``."""
     if constraint.match_label_keys:
         check = _match_label_keys if gates.MERGES_SPREAD_KEYS.holds(version) else _match_label_keys_before_merge
         yield from check(constraint.match_label_keys, constraint.selector, at, version)

@@ -1,1 +1,1 @@
-"""Kinds that make pods: where each has its template, what it is called, which labels its controller adds."""
+"""Kinds that make pods: their templates, names, and the labels their controllers add."""

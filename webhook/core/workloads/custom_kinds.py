@@ -53,7 +53,7 @@ class Site(Struct, frozen=True):
 
 
 class Layout(Struct, frozen=True):
-    """Where one kind keeps what is read of it, as paths from the object.
+    """Where one kind keeps its fields, as paths from the object.
 
     Shape: what is not ``whole`` is a part of the pods: an operator adds the rest. ``filled`` names what the operator
     writes into constraints, if anything. Where ``inherits`` is set, pods get the labels of the object too.

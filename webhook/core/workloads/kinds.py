@@ -326,7 +326,7 @@ _UNKNOWN = Traits(layout=Layout(()))
 
 
 def traits(kind: GroupKind) -> Traits:
-    """What is known of a kind; of one without a row, what holds for any."""
+    """The traits of a kind. Kinds without a row have those of any kind."""
     return KINDS.get(kind, _UNKNOWN)
 
 

@@ -235,7 +235,7 @@ class OperatedConstraint(SpreadConstraint, frozen=True):
 
 
 class Beside(Struct, frozen=True, rename="camel"):
-    """What stands beside a template and decides what its operator writes into constraints."""
+    """Fields beside a template that decide how its operator completes constraints."""
 
     zone_awareness: Mapping[str, object] | None = None
 

@@ -97,8 +97,7 @@ def read_workload(
 ) -> Workload | None:
     """The object as a workload, or None where its kind has no pod template.
 
-    Shape: ``raw`` is JSON text or parsed JSON; ``api_version`` and ``kind`` are what it says of itself, where the
-    caller knows that already.
+    Shape: ``raw`` is JSON text or parsed JSON. ``api_version`` and ``kind`` are those it states, if already known.
     Errors: DecodeError for an object that the API's types do not fit; of a custom resource, only for its constraints.
     """
     if api_version is None or kind is None:
@@ -134,7 +133,7 @@ def read_exactly(
 ) -> tuple[bytes | Raw | Mapping[str, object], tuple[str, ...]]:
     """An object as kube-apiserver keeps it, and its warnings about unknown and repeated fields.
 
-    Slower than `read_workload`, which it prepares for: every field is looked at, not only those that the model has.
+    Slower than `read_workload`: it checks every field, not only those of the model.
     Shape: an object of a kind that is not built in comes back as it is.
     Errors: DecodeError.
     """
@@ -152,7 +151,7 @@ def read_exactly(
 
 
 def stated_type(raw: bytes | Raw | Mapping[str, object]) -> TypeMeta:
-    """What an object says that it is. Errors: DecodeError."""
+    """The apiVersion and kind that an object states. Errors: DecodeError."""
     if isinstance(raw, bytes | Raw):
         return type_of(bytes(raw))
     try:
@@ -171,7 +170,7 @@ def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
 
 
 def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether objects of this kind are known to hold whole pod templates: their pods need no look of their own."""
+    """Whether objects of this kind hold whole pod templates, so their pods need no review."""
     layout = configured_layout(api_version, kind, embedded)
     return group_kind(api_version, kind) in TEMPLATED if layout is None else layout.whole
 
@@ -183,13 +182,13 @@ def makes(api_version: str, kind: str, made: GroupKind, embedded: tuple[Embedded
 
 
 def constraint_paths(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> tuple[str, ...]:
-    """Where constraints are read in objects of this kind, with wildcards; nothing for a kind that is not read."""
+    """The paths of constraints in objects of this kind, with wildcards. Empty for a kind that is not read."""
     layout = configured_layout(api_version, kind, embedded) or _layout(group_kind(api_version, kind))
     return () if layout is None else tuple(site.constraints for site in layout.sites)
 
 
 def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterator[tuple[str, type]]:
-    """Where a kind with templates keeps what is read of it: a path with wildcards, and what is decoded there.
+    """The fields read of a kind with templates: a path with wildcards, and the decoded type.
 
     Shape: the empty path is the object itself.
     """
@@ -393,7 +392,7 @@ def _templates(value: object, layout: Layout, meta: ObjectMeta) -> Iterator[Temp
 
 
 def _decode_alone(found: object, path: tuple[str, ...]) -> PodTemplate:
-    """Constraints that stand by themselves, as the pods that get them. Errors: DecodeError."""
+    """Constraints outside any template, as a pod template. Errors: DecodeError."""
     try:
         constraints = converted(found, tuple[OperatedConstraint, ...])
     except msgspec.ValidationError:
@@ -403,7 +402,7 @@ def _decode_alone(found: object, path: tuple[str, ...]) -> PodTemplate:
 
 
 def _operated(template: PodTemplate, site: Site, layout: Layout, meta: ObjectMeta, entry: object) -> PodTemplate:
-    """The pods as far as it is known what their operator makes of them: labels, and constraints with what it adds."""
+    """The known part of an operator's pods: labels, and constraints with what it adds."""
     given = {key: text.replace("{name}", meta.name) for key, text in site.labels}
     labels = {**given, **((meta.labels or {}) if layout.inherits else {}), **template.labels}
     constraints: tuple[SpreadConstraint, ...] = template.pod_spec.constraints

@@ -1,4 +1,4 @@
-"""A workload as rules see it, whatever its kind: templates, replicas, strategy, and the selector of its own pods."""
+"""A workload of any kind: templates, replicas, strategy, rollout, and the selector of its pods."""
 
 from msgspec import Struct
 
@@ -54,16 +54,20 @@ class ClaimTemplates(Struct, frozen=True):
 class Workload(Struct, frozen=True, kw_only=True):
     """An object that is a pod or makes pods.
 
-    Shape: ``built_in`` says that kube-apiserver itself validates the templates. ``group`` is
-    that of ``api_version``, empty for core. ``selector`` is the object's own
-    ``spec.selector``. ``suspended`` objects make no pods at present,
-    ``paused`` ones none of a new template. ``late_labels`` are keys of labels that the object
-    itself tells its controller to put on some of the pods. ``first_ordinal`` is of StatefulSets: the number in the name
-    of the first pod; ``parallel`` that its pods do not wait for one another. ``indexed`` and ``manual_selector`` are of
-    Jobs: each pod has a completion index; no labels are generated.
-    ``grouped`` Jobs are scheduled as one PodGroup. ``traits`` are what follows of its kind, read once
-    since some ten rules ask for them in every review. ``whole`` says that the templates are the pods as their
-    controller makes them; else only the constraints are, and labels as far as they are known.
+    Attributes:
+        traits: Those of its kind, read once, since some ten rules use them in every review.
+        selector: Its own ``spec.selector``.
+        built_in: Whether kube-apiserver validates the templates.
+        suspended: It makes no pods at present.
+        paused: It makes no pods of a new template.
+        group: That of ``api_version``, empty for core.
+        late_labels: Keys of labels that its controller puts on some pods, as the object states.
+        first_ordinal: Of a StatefulSet: the number in the first pod's name.
+        parallel: The pods of a StatefulSet do not wait for one another.
+        indexed: Each pod of a Job has a completion index.
+        manual_selector: The API server generates no labels for the Job.
+        grouped: The pods of a Job are scheduled as one PodGroup.
+        whole: The templates are the pods as created. Otherwise only constraints are known, and some labels.
     """
 
     api_version: str

@@ -167,14 +167,14 @@ def column(text: str, index: int) -> int:
 
 
 def line_end(text: str, index: int) -> int:
-    """Where the line ends in which a character stands."""
+    """The end of a character's line."""
     end = text.find("\n", index)
     end = len(text) if end < 0 else end
     return end - 1 if text[end - 1] == "\r" else end
 
 
 def line_break(text: str, end: int) -> str:
-    """How the lines end at that place; the last one, whose end may not be in the file, as the one before it."""
+    """The line break at that place. The last line, which may have none, uses that of the line before."""
     if end >= len(text) - 1:
         end = max(text.rfind("\n", 0, end) - 1, 0)
     return "\r\n" if text.startswith("\r\n", end) else "\n"

@@ -308,7 +308,7 @@ def _check_no_comment(text: str) -> None:
 
 
 def _whole_lines(text: str, end: int) -> int:
-    """The position after the line in which something ends; only a comment may follow on that line."""
+    """The start of the next line. Only a comment may stand before it."""
     rest = re.compile(r"[ \t]*(?:[ \t]#[^\n]*)?\r?(?:\n|$)").match(text, end)
     if rest is None:
         raise UneditableError("something else stands on the line")

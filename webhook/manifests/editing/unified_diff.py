@@ -63,7 +63,7 @@ def _quoted(name: str) -> str:
 
 
 def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[TextEdit]) -> Iterator[_Change]:
-    """The edits as changes of whole lines; edits that share a line become one change."""
+    """The edits as changes of whole lines. Edits of one line become one change."""
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))

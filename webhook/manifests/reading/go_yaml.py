@@ -221,7 +221,7 @@ _MERGE_TAG = "tag:yaml.org,2002:merge"
 
 
 class Duplicate(Struct, frozen=True, gc=False):
-    """A key that occurs twice in one mapping; ``index`` is the position of the later one, in characters."""
+    """A key that occurs twice in one mapping. ``index`` counts characters up to the later one."""
 
     key: str
     index: int

@@ -90,12 +90,12 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
     @property
     def file(self) -> str:
-        """The file that it is in."""
+        """Its file."""
         return self.document.file
 
     @property
     def source(self) -> str:
-        """The Helm template that it comes from; empty if unknown."""
+        """Its Helm template. Empty if unknown."""
         return self.document.source
 
     @property

@@ -187,7 +187,7 @@ def json_tree(text: str) -> ValuePosition:
 
 
 def json_duplicates(text: str) -> list[tuple[str, int]]:
-    """Keys that occur twice in one object, each with the index of the later one."""
+    """Duplicate keys of one object, each with the index of the later one."""
     twice = False
 
     def pairs(items: list[tuple[str, object]]) -> dict[str, object]:

@@ -76,8 +76,11 @@ class Amended(Struct, frozen=True, kw_only=True):
 class Amendment(Struct, frozen=True, kw_only=True):
     """The result of a run.
 
-    Shape: ``files`` are those that change. ``refused`` are workloads whose text cannot be edited; ``spared`` counts the
-    reasons why others get no constraints.
+    Attributes:
+        files: The changed files.
+        refused: A fault for each workload whose text cannot be edited.
+        faults: What cannot be read.
+        spared: The number of workloads without new constraints, by reason.
     """
 
     files: tuple[Amended, ...]
@@ -131,7 +134,7 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
 def _wanted(
     content: Sequence[Manifest | InputFault], frame: Frame, index: ClusterIndex, spared: Counter[str]
 ) -> Iterable[Addition]:
-    """The additions to one file; the reasons why other workloads get none are counted."""
+    """The additions to one file. Counts the reasons why other workloads get none."""
     for number, manifest in enumerate(content):
         if isinstance(manifest, InputFault):
             continue
@@ -219,7 +222,7 @@ def add_defaults(files: Iterable[File | InputFault], frame: Frame, *, write: boo
 
 
 def _written(files: Iterable[Amended], unwritten: list[InputFault]) -> Iterator[str]:
-    """Write each file, and say what was added where."""
+    """Write each file, and yield a line per addition."""
     for amended in files:
         if fault := written(amended.file, amended.after):
             unwritten.append(fault)
@@ -251,7 +254,7 @@ def _summarize(amendment: Amendment, policy: Policy, index: ClusterIndex, *, wri
 
 
 def _warn(files: Iterable[Amended], frame: Frame) -> None:
-    """Print findings of rules that use the cluster which the workloads have only with their new constraints."""
+    """Print findings that only the new constraints cause, by rules that use the cluster."""
     hard = [each for file in files for each in file.additions if any(map(_is_hard, each.constraints))]
     if hard and frame.index is not None and (missing := frame.index.lacks("nodes")):
         click.echo(
@@ -295,7 +298,7 @@ def _found(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> Ite
 
 
 def _uncertain(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> int:
-    """How many pods a workload has, if all find a node without hard constraints but maybe not with them; else 0."""
+    """The number of pods that all fit without hard constraints but may not fit with them. 0 if sure."""
     workload = read_workload(value, frame.policy.workloads, api_version=manifest.api_version, kind=manifest.kind)
     if workload is None or frame.index is None:
         return 0

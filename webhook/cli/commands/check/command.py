@@ -114,7 +114,7 @@ def check(  # noqa: PLR0913 one parameter an option
 
 
 def _with_cluster(frame: Frame, given: Given, progress: Progress) -> Frame:
-    """The frame with what is known of the cluster that was named, if one was."""
+    """The frame with the cluster named by options, if any."""
     if given == Given():
         return frame
     from webhook.cli.cluster_source import beside, read_cluster  # noqa: PLC0415 offline work does without

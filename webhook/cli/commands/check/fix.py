@@ -43,9 +43,11 @@ class Mended(Struct, frozen=True):
 
 
 class Mending(Struct, frozen=True):
-    """The result of a run; ``files`` are all that were read, including those that do not change.
+    """The result of a run.
 
-    Shape: ``refused`` are findings of the last round whose fix cannot be written into the text, with the reason.
+    Attributes:
+        files: All files, also unchanged ones.
+        refused: Findings of the last round whose fix cannot be written into the text, each with the reason.
     """
 
     files: tuple[Mended, ...]
@@ -84,7 +86,7 @@ def _mended(file: File, frame: Frame, lowest: Severity, refused: list[tuple[Row,
 
 
 class _Offer(Struct, frozen=True):
-    """The change of one object, and the findings that it fixes."""
+    """The change of one object, and the findings it fixes."""
 
     change: ObjectChange
     rows: tuple[Row, ...]
@@ -178,7 +180,7 @@ def fix_files(files: Iterable[File | InputFault], frame: Frame, *, lowest: Sever
 
 
 def _written(files: Iterable[Mended], unwritten: list[InputFault]) -> Iterator[str]:
-    """Write each file, and say what was fixed where; positions are those in the file before."""
+    """Write each file, and yield a line per fix with its position before."""
     for mended in files:
         if fault := written(mended.file, mended.after):
             unwritten.append(fault)
@@ -188,7 +190,7 @@ def _written(files: Iterable[Mended], unwritten: list[InputFault]) -> Iterator[s
 
 
 def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str], lowest: Severity) -> Iterator[str]:
-    """The findings that are left, each with what to do and why it was not fixed."""
+    """A line for each remaining finding: what to do, and why it was not fixed."""
     for row in result.rows:
         if row.waived:
             continue
