@@ -4,6 +4,8 @@ The package's loader knows every way in which a kubeconfig can name credentials;
 time and memory of the JSON that they are made from, and are not used.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import logging
@@ -85,7 +87,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     text: str = ""
     warnings: str = ""
 
-    def accepted(self, title: str = "") -> "Answer":
+    def accepted(self, title: str = "") -> Answer:
         """The answer. Raises RefusedError, whose message names the object by ``title``, for any but a success."""
         if self.status not in _FINE:
             message = f"{title}: " * bool(title) + str(self.content.get("message", ""))
@@ -135,7 +137,7 @@ def chosen_context(account: Account) -> _Context:
 class Stream:
     """The answer to one request, read as it arrives. Another thread may call ``end``."""
 
-    def __init__(self, response: "HTTPResponse") -> None:
+    def __init__(self, response: HTTPResponse) -> None:
         self._response = response
 
     def body(self, most: int = _PAGE_BYTES) -> bytes:
@@ -231,7 +233,7 @@ class ApiServer:
     @contextlib.contextmanager
     def _send(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str], silence_seconds: float
-    ) -> "Iterator[HTTPResponse]":
+    ) -> Iterator[HTTPResponse]:
         import urllib3  # noqa: PLC0415 it comes with the kubernetes package: see _connect
 
         with self._lock:
@@ -306,7 +308,7 @@ def _socket_options() -> list[tuple[int, int, int]]:
     return options
 
 
-def _refused(response: "HTTPResponse") -> RefusedError:
+def _refused(response: HTTPResponse) -> RefusedError:
     """The error of an answer: the message of its Status, else the HTTP reason."""
     with _one_line_errors():
         content = response.read(_STATUS_BYTES)
@@ -317,7 +319,7 @@ def _refused(response: "HTTPResponse") -> RefusedError:
     return RefusedError(response.status, message, retry_after=_retry_after(response))
 
 
-def _retry_after(response: "HTTPResponse") -> float:
+def _retry_after(response: HTTPResponse) -> float:
     after = response.headers.get("Retry-After", "")
     return float(after) if after.isdecimal() else 0.0
 
