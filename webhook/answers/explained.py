@@ -4,7 +4,7 @@ from itertools import zip_longest
 
 from msgspec import UNSET, Struct, UnsetType
 
-from webhook.answers.document import Document, Range
+from webhook.answers.document import Document, Range, with_fields_of
 from webhook.core.api.types import Toleration
 from webhook.core.changes.candidates import PodFix
 from webhook.core.explain.cause_text import not_evaluated_lines, relief_text
@@ -179,18 +179,11 @@ def explained(answer: AnsweredQuestion, pods: tuple[str, ...] | UnsetType = UNSE
         title=question.title,
         pod=PodName(namespace=meta.namespace, name=meta.name, exists=question.exists),
         notes=question.notes,
-        details=tuple(
-            Detail(plugin=each.plugin, text=each.text, nodes=(*names(each.nodes),)) for each in explanation.obstacles
-        ),
+        details=tuple(with_fields_of(each, Detail, nodes=(*names(each.nodes),)) for each in explanation.obstacles),
         ways=tuple(OpenWay(without=way.parts, nodes=(*names(way.nodes),)) for way in explanation.ways),
         fixes=tuple(_fix(*each, answer) for each in zip_longest(explanation.fixes, answer.replicas)),
         reliefs=tuple(
-            ClusterRelief(
-                what=each.what,
-                text=relief_text(each, explanation),
-                nodes=(*names(each.nodes),),
-                tolerations=each.tolerations,
-            )
+            with_fields_of(each, ClusterRelief, text=relief_text(each, explanation), nodes=(*names(each.nodes),))
             for each in explanation.reliefs
         ),
         edit=None if question.target is None else _edit(question.target),
@@ -212,19 +205,13 @@ def _fix(fix: PodFix, replicas: Replicas | None, answer: AnsweredQuestion) -> Fi
 
 
 def _edit(target: EditTarget) -> Edit:
-    return Edit(
-        api_version=target.api_version,
-        kind=target.kind,
-        namespace=target.namespace,
-        name=target.name,
-        path=None if target.path is None else f"{target.path}spec.topologySpreadConstraints",
-        note=target.note,
-    )
+    path = None if target.path is None else f"{target.path}spec.topologySpreadConstraints"
+    return with_fields_of(target, Edit, path=path)
 
 
 def _nodes(verdict: Verdict) -> dict[str, NodeStatus]:
     statuses = {
-        verdict.nodes.names[slot]: NodeStatus(code=status.code, plugin=status.plugin, reasons=status.reasons)
+        verdict.nodes.names[slot]: with_fields_of(status, NodeStatus)
         for status, members in ((OK, verdict.feasible), *verdict.failed)
         for slot in node_sets.to_slots(members)
     }

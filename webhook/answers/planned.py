@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import UNSET, Struct, UnsetType
 
-from webhook.answers.document import Document
+from webhook.answers.document import Document, with_fields_of
 from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.derive import Derived, fresh_plan, kept_plan
@@ -14,13 +14,7 @@ from webhook.core.groups.group import Fields, Group, PlannedFor, Stored
 from webhook.core.groups.outlook import Outlook
 from webhook.core.groups.plan import Plan, Proof, Way, outlook_of
 from webhook.core.placement.simulation import Outcome, Step
-
-
-class PlacedPod(Document, frozen=True):
-    """A pod and its node."""
-
-    pod: str
-    node: str
+from webhook.core.what_if.play import Moved
 
 
 class CapOfKey(Document, frozen=True, kw_only=True):
@@ -41,7 +35,7 @@ class FullestDomain(Document, frozen=True):
     domain: str
     pods: int
     most: int | None
-    sequence: tuple[PlacedPod, ...]
+    sequence: tuple[Moved, ...]
 
 
 class NaivePlan(Document, frozen=True):
@@ -50,7 +44,7 @@ class NaivePlan(Document, frozen=True):
     constraints: tuple[SpreadConstraint, ...]
     verdict: Outcome | None
     worst: tuple[FullestDomain, ...]
-    witness: tuple[PlacedPod, ...]
+    witness: tuple[Moved, ...]
     stuck_probability: float | None
     every_order: bool
 
@@ -126,16 +120,16 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
         there = [(each.name, zones) for each, zones in plan.pins if each.exists]
         return sum(not has_fields(self.group, shards[name], plan.constraints, zones) for name, zones in there)
 
-    def named(self, steps: Sequence[Step]) -> tuple[PlacedPod, ...]:
+    def named(self, steps: Sequence[Step]) -> tuple[Moved, ...]:
         """The pods of these steps, each with its node."""
         return tuple(self._named(steps))
 
-    def _named(self, steps: Sequence[Step]) -> Iterator[PlacedPod]:
+    def _named(self, steps: Sequence[Step]) -> Iterator[Moved]:
         made, shards, size = Counter[int](), self.known.shards, self.group.pods_per_shard
         for step in steps:
             number = made[step.batch]
             made[step.batch] += 1
-            yield PlacedPod(pod=f"{shards[step.batch + number // size].name}-{number % size}", node=step.node)
+            yield Moved(pod=f"{shards[step.batch + number // size].name}-{number % size}", node=step.node)
 
 
 def plan_answer(known: PlannedFor, freed: PlannedFor, before: Stored) -> PlanAnswer:
@@ -165,16 +159,8 @@ def plan_answer(known: PlannedFor, freed: PlannedFor, before: Stored) -> PlanAns
 def planned(of: PlanAnswer) -> Planned:
     """The document of one group."""
     group = of.group
-    return Planned(
-        group=group.name,
-        namespace=group.namespace,
-        pods=group.pods,
-        shards=group.shards,
-        pods_per_shard=group.pods_per_shard,
-        caps=tuple(_cap(each, group.pods) for each in group.caps),
-        naive=_naive(of),
-        derived=_derived(of),
-    )
+    caps = tuple(_cap(each, group.pods) for each in group.caps)
+    return with_fields_of(group, Planned, group=group.name, caps=caps, naive=_naive(of), derived=_derived(of))
 
 
 def _cap(cap: Cap, pods: int) -> CapOfKey:
@@ -195,12 +181,8 @@ def _naive(of: PlanAnswer) -> NaivePlan:
         constraints=of.naive.constraints,
         verdict=seen.outcome if seen else None,
         worst=tuple(
-            FullestDomain(
-                topology_key=key,
-                domain=worst.domain,
-                pods=worst.pods,
-                most=of.group.most(key),
-                sequence=of.named(worst.steps),
+            with_fields_of(
+                worst, FullestDomain, topology_key=key, most=of.group.most(key), sequence=of.named(worst.steps)
             )
             for key, worst in (seen.worst.items() if seen else ())
         ),

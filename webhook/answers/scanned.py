@@ -1,12 +1,12 @@
 """The documents of a scan: the console's API, and what ``evenspread audit`` and ``evenspread skew`` print of it."""
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
-from webhook.answers.document import Document
+from webhook.answers.document import Document, with_fields_of
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
@@ -25,7 +25,6 @@ from webhook.core.scan.scanned import (
 from webhook.core.text import one_line
 
 _MOST_CHARS = 4096  # of one text from outside; a field of an object can have megabytes
-_Part = TypeVar("_Part", bound=Struct)
 
 
 class WorkloadFinding(Document, frozen=True):
@@ -104,12 +103,12 @@ class ScanNumbers(Document, frozen=True):
 def scan_document(scan: ClusterScan, workloads: Iterable[ScannedWorkload]) -> ScanDocument:
     """The scan with these of its workloads."""
     gaps = tuple(replace(each, missing=one_line(each.missing)) for each in scan.gaps)
-    return _with_fields_of(scan, ScanDocument, gaps=gaps, workloads=tuple(map(workload_document, workloads)))
+    return with_fields_of(scan, ScanDocument, gaps=gaps, workloads=tuple(map(workload_document, workloads)))
 
 
 def workload_document(of: ScannedWorkload) -> WorkloadDocument:
     """The document of one workload."""
-    return _with_fields_of(
+    return with_fields_of(
         of,
         WorkloadDocument,
         findings=tuple(map(_finding, of.findings)),
@@ -121,7 +120,7 @@ def workload_document(of: ScannedWorkload) -> WorkloadDocument:
 
 def skew_document(of: ActualSkew) -> PublishedSkew:
     """The published part of a skew."""
-    return _with_fields_of(of, PublishedSkew)
+    return with_fields_of(of, PublishedSkew)
 
 
 def scan_numbers(scan: ClusterScan) -> ScanNumbers:
@@ -152,8 +151,3 @@ def _finding(of: Judged) -> WorkloadFinding:
         fix=one_line(finding.fix or finding.remedy, _MOST_CHARS),
         waived=of.waived,
     )
-
-
-def _with_fields_of(of: Struct, into: type[_Part], **others: object) -> _Part:
-    """A value of the type: these fields, and all others as the value has them."""
-    return into(**{name: getattr(of, name) for name in into.__struct_fields__ if name not in others}, **others)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import replace
 
-from webhook.answers.document import Document, Range
+from webhook.answers.document import Document, Range, with_fields_of
 from webhook.core.explain.cause_text import not_evaluated_lines
 from webhook.core.explain.explanation import out_text
 from webhook.core.explain.obstacles import grouped
@@ -205,10 +205,7 @@ def _blocking(end: Ending) -> Blocking:
 
 
 def _change(of: SuggestedChange) -> Change:
-    fits = Range(min=of.wanted, max=of.wanted)
-    return Change(
-        text=of.text, target=of.target, path=of.path, before=of.before, after=of.after, fits=fits, harms=of.harms
-    )
+    return with_fields_of(of, Change, fits=Range(min=of.wanted, max=of.wanted))
 
 
 def _constraints(end: Ending) -> tuple[DomainCounts, ...]:

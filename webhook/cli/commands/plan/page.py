@@ -4,7 +4,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from webhook.answers.planned import PlacedPod, PlanAnswer
+from webhook.answers.planned import PlanAnswer
 from webhook.cli.commands.plan.manifests import PlannedGroup, spec_of
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
 from webhook.core.api.types import SpreadConstraint
@@ -13,6 +13,7 @@ from webhook.core.groups.group import Group, Loads
 from webhook.core.groups.plan import Keeping, Plan, Proof, Way
 from webhook.core.placement.simulation import Outcome, Step
 from webhook.core.text import listed, one_line, plural, together
+from webhook.core.what_if.play import Moved
 from webhook.core.yaml_text import block
 
 _MOST_ROWS = 12
@@ -116,7 +117,7 @@ def _left(of: PlanAnswer, witness: Sequence[Step]) -> list[str]:
     return left or [plural(of.group.pods - len(witness), "pod")]
 
 
-def _steps(of: PlanAnswer, steps: Sequence[PlacedPod]) -> Iterator[str]:
+def _steps(of: PlanAnswer, steps: Sequence[Moved]) -> Iterator[str]:
     column, slots = of.known.index.nodes.view().column(of.group.zone_key), of.known.index.nodes.view().slots
     told = []
     for each in steps[:_MOST_STEPS]:
