@@ -13,8 +13,8 @@ from webhook.cli.console_sources import once, over_file
 from webhook.cli.frame import Frame
 from webhook.config import load_policy
 from webhook.console.app import create_console
+from webhook.console.rendering import single_file
 from webhook.console.serving import ConsoleServer
-from webhook.console.single_file import single_file
 from webhook.console.what_if import Simulator
 
 EXAMPLE = CLUSTER

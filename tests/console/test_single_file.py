@@ -6,7 +6,7 @@ import re
 
 from console.scans import EVERYTHING
 
-from webhook.console.single_file import single_file
+from webhook.console.rendering import single_file
 
 
 def test_it_needs_nothing_else():

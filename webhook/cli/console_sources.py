@@ -20,9 +20,9 @@ from webhook.cli.frame import Frame
 from webhook.cli.terminal import print_faults
 from webhook.cluster.writing.lease import Elector
 from webhook.console.app import LOCAL_HOSTS, create_console
+from webhook.console.rendering import single_file
 from webhook.console.serving import ConsoleServer
 from webhook.console.shown import Health, Shown
-from webhook.console.single_file import single_file
 from webhook.console.what_if import Simulator
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.scan import Scanner

@@ -6,5 +6,5 @@ pages         scan -> what each page shows: first_screen, listing, workload, gro
 words         numbers, ages and zones as people read them         rendering   templates -> HTML
 what_if       a change -> core.what_if in a worker process, bounded
 app           routes and headers, the only file that knows Flask
-serving       the app on an address      single_file   the first screen as one file that needs nothing else
+serving       the app on an address
 """

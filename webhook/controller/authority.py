@@ -11,8 +11,9 @@ replica of the controller does this. Each write names the version it changes, so
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from certs.authority import expires
 from certs.rotation import Authorities, Lives, ensured, rotated
@@ -20,7 +21,6 @@ from webhook.cluster.connection import ApiServer
 from webhook.cluster.named_watch import watch_named
 from webhook.cluster.writing.ca_bundle import KINDS, Completed, collection, complete
 from webhook.cluster.writing.ca_secret import CaSecret
-from webhook.controller.replicas import Replicas
 
 # The latest time at which a change is found if its watch was lost.
 LOOK_SECONDS = 10.0
@@ -28,8 +28,88 @@ _WAITING_SECONDS = 0.5
 _LOOKS = 12  # the fewest looks in the life of a leaf
 _ABSENT_SECONDS = 30.0  # Helm makes configurations last; after that, somebody has deleted one
 _FOLLOW = timedelta(minutes=1)  # until every replica has a leaf of a CA that signs, and the Secret is watched
+_ENDPOINT_SECONDS = 2.0  # until endpoints follow a pod that is ready
 
 _log = logging.getLogger(__name__)
+
+
+class Replicas:
+    """Whether replicas of the webhook answer: what their Deployment says, and for how long. For one thread.
+
+    Pods are ready before every node and API server leads connections to them. A replaced replica answers until it has
+    drained. So each state counts only once it is some seconds old.
+
+    Source: k8s.io/kubernetes pkg/controller/deployment/progress.go, and util/deployment_util.go DeploymentComplete.
+
+    Args:
+        deployment: Namespace and name.
+        settle_seconds: How long after a rollout a replica of before may answer.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        deployment: tuple[str, str],
+        settle_seconds: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._server = server
+        namespace, name = deployment
+        self._path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
+        self.title = f"Deployment {namespace}/{name}"
+        self._settle_seconds = settle_seconds
+        self._clock = clock
+        self._since: dict[str, float] = {}
+
+    def available(self) -> bool:
+        """Whether as many replicas as are wanted are ready, and connections reach them.
+
+        Raises:
+            ClusterError: The Deployment cannot be read.
+        """
+        status, now = self._status()
+        condition = _condition(status, "Available")
+        good = condition.get("status") == "True"
+        return self._lasts("available", _ENDPOINT_SECONDS, condition.get("lastTransitionTime") if good else None, now)
+
+    def settled(self) -> bool:
+        """Whether every replica is of the Deployment's template, and those of before have ended.
+
+        Raises:
+            ClusterError: The Deployment cannot be read.
+        """
+        status, now = self._status()
+        condition = _condition(status, "Progressing")
+        wanted = status.get("wanted")
+        good = status.get("observed") and all(
+            status.get(name, 0) == wanted for name in ("replicas", "updatedReplicas", "availableReplicas")
+        )
+        return self._lasts("settled", self._settle_seconds, condition.get("lastUpdateTime", "") if good else None, now)
+
+    def _status(self) -> tuple[Mapping[str, Any], datetime | None]:
+        """The Deployment's status with ``wanted`` replicas, whether it was ``observed``, and the server's time."""
+        answer = self._server.ask("GET", self._path).accepted(self.title)
+        spec, status = answer.content.get("spec") or {}, answer.content.get("status") or {}
+        generation = answer.content["metadata"].get("generation", 0)
+        observed = status.get("observedGeneration", 0) >= generation
+        return {**status, "wanted": spec.get("replicas", 1), "observed": observed}, answer.date
+
+    def _lasts(self, state: str, seconds: float, since: str | None, now: datetime | None) -> bool:
+        """Whether a state is as old as that, by the API server's times or by how long we have seen it."""
+        if since is None:
+            self._since.pop(state, None)
+            return False
+        seen = self._clock() - self._since.setdefault(state, self._clock())
+        try:
+            stated = 0.0 if now is None else (now - datetime.fromisoformat(since)).total_seconds()
+        except (TypeError, ValueError):
+            stated = 0.0
+        return max(seen, stated) >= seconds
+
+
+def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    return next((each for each in status.get("conditions") or () if each.get("type") == kind), {})
 
 
 class AuthorityUpkeep:

@@ -18,7 +18,7 @@ from webhook.core.api.spread_group import CONDITIONS
 from webhook.core.scan.scanned import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
 from webhook.metrics import ClusterFigures
 from webhook.report.documents import ReportApi
-from webhook.report.grouped import is_broken
+from webhook.report.scanned import is_broken
 
 # Of constraints, two series each; beyond that the reports have them.
 _MOST_WAITING = 100

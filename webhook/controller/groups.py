@@ -35,7 +35,7 @@ from webhook.core.policy.policy import Policy
 from webhook.core.scan.group_members import group_status, readable, stands, workloads_of
 from webhook.core.workloads.kinds import group_kind
 from webhook.logs import bounded, described
-from webhook.report.grouped import group_notices
+from webhook.report.scanned import group_notices
 
 _LOOK_SECONDS = 5.0  # between two looks at one group whose spec stays
 _ANYWAY_SECONDS = 60.0

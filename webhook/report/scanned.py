@@ -13,7 +13,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from webhook.core.api.selectors import valid_selector
+from webhook.core.api.spread_group import API_VERSION, CAPS_HELD, KIND, SpreadGroup
 from webhook.core.api.well_known import EVENT_CONTROLLER, HOSTNAME
+from webhook.core.groups.status.forms import Distribution, Status
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
@@ -23,6 +26,7 @@ from webhook.core.text import one_line, plural
 from webhook.report.documents import Reported, Stated
 
 SPREAD_VIOLATION, SPREAD_DRIFT, SPREAD_INFEASIBLE = "SpreadViolation", "SpreadDrift", "SpreadInfeasible"
+GROUP_CAP_EXCEEDED = "GroupCapExceeded"
 _DRIFT_POLICY, _INFEASIBLE_POLICY = "spread-drift", "spread-infeasible"
 # So long a pod may wait before its event: autoscalers and rollouts need some time.
 PATIENCE = timedelta(seconds=60)
@@ -202,3 +206,25 @@ def _time(text: str, otherwise: datetime) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError:
         return otherwise
+
+
+def group_notices(of: SpreadGroup, status: Status) -> Iterator[Notice]:
+    """The event that is due while a cap of the group is broken."""
+    broken = [each for each in status.distribution if is_broken(each)]
+    if broken:
+        yield Notice(
+            reason=GROUP_CAP_EXCEEDED,
+            keys=frozenset(map(_key, broken)),
+            note=short_note(status.condition(CAPS_HELD).message),
+            regarding=reference(API_VERSION, KIND, of.meta.namespace, of.meta.name, of.meta.uid),
+        )
+
+
+def is_broken(each: Distribution) -> bool:
+    """Whether a domain holds more than the cap leaves."""
+    return max(each.domains.values(), default=0) > each.cap
+
+
+def _key(each: Distribution) -> str:
+    selector = valid_selector(each.selector) if each.selector is not None else None
+    return f"{each.topology_key} {selector.text if selector is not None else ''}"

@@ -31,8 +31,7 @@ from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.cluster.writing.lease import Elector
 from webhook.config import reloaded
 from webhook.console.shown import Source
-from webhook.controller.authority import AuthorityUpkeep
-from webhook.controller.replicas import Replicas
+from webhook.controller.authority import AuthorityUpkeep, Replicas
 from webhook.controller.run import Controller, run
 from webhook.controller.scan import Scanner, ScanSettings
 from webhook.core.policy.policy import Policy

@@ -7,7 +7,7 @@ import pytest
 from cli.snapshots import owned, running, snapshot, waiting
 from manifest import workload
 
-from webhook.cli.commands.audit.pod_tables import standing
+from webhook.cli.commands.audit.page import standing
 from webhook.cli.terminal import Paint
 from webhook.core.scan.scanned import ClusterScan, PendingCause, ScannedWorkload, SmallestFix, Stranded, ZoneLoss
 
