@@ -105,7 +105,7 @@ def main():
         return called
 
     workload_scan.zone_losses = timed(workload_scan.zone_losses, losing)
-    for name in ("surroundings", "scan_object", "cluster_scan"):
+    for name in ("scan_context", "scan_object", "cluster_scan"):
         setattr(whole_cluster, name, timed(getattr(whole_cluster, name), scanning))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cluster.jsonl"

@@ -21,7 +21,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.cluster_scan import cluster_scan
-from webhook.core.scan.scan_context import surroundings
+from webhook.core.scan.scan_context import scan_context
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.report.documents import ReportApi, digest, report
 from webhook.report.scanned import notices, reported
@@ -51,7 +51,7 @@ def main():
     began, found, sizes, longest = time.process_time(), [], [], 0.0
     for first in range(0, len(raw), SLICE):
         at = time.process_time()
-        within = surroundings(here)
+        within = scan_context(here)
         slice_ = [scan_workload(each, within) for each in raw[first : first + SLICE]]
         longest = max(longest, time.process_time() - at)
         for each in slice_:
@@ -62,7 +62,7 @@ def main():
                 sizes.append(len(msgspec.json.encode(document)))
             [*notices(each, NOW)]
         found += slice_
-    cluster_scan(found, surroundings(here))
+    cluster_scan(found, scan_context(here))
     seconds = time.process_time() - began
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(

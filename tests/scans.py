@@ -7,7 +7,7 @@ from manifest import PLAIN, TODAY
 
 from webhook.core.context import Context
 from webhook.core.scan.cluster_scan import cluster_scan
-from webhook.core.scan.scan_context import Representatives, key_of, surroundings
+from webhook.core.scan.scan_context import Representatives, key_of, scan_context
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.workloads.reading import has_template, read_meta
 from webhook.snapshot.load import read_snapshot
@@ -32,9 +32,9 @@ def scanned(data, policy=PLAIN, *, of_a_slice=100):
     kept = [each for each, meta in named if chosen.takes(each.of.api_version, each.of.kind, meta)]
     found = []
     for start in range(0, len(kept), of_a_slice):
-        within = surroundings(here)
+        within = scan_context(here)
         found += [scan_workload(bytes(each.raw), within) for each in kept[start : start + of_a_slice]]
-    return cluster_scan([each for each in found if each is not None], surroundings(here))
+    return cluster_scan([each for each in found if each is not None], scan_context(here))
 
 
 def lines(*objects):

@@ -5,14 +5,14 @@ import time
 
 import pytest
 
-from webhook.controller.bounds import Share
+from webhook.controller.bounds import CpuThrottle
 
 
 class Clocks:
     def __init__(self, share):
         self.processor = 0.0
         self.rested = []
-        self.share = Share(share, self.rested.append, lambda: self.processor)
+        self.share = CpuThrottle(share, self.rested.append, lambda: self.processor)
 
     def works(self, seconds):
         self.processor += seconds
@@ -64,7 +64,7 @@ def works(seconds):
 def test_each_thread_has_a_processor_clock_of_its_own():
     """The scan's thread begins at 0 on its clock; the thread that made the share may be minutes ahead."""
     works(0.1)
-    share, readings = Share(1.0, lambda _: None), []
+    share, readings = CpuThrottle(1.0, lambda _: None), []
 
     def scans():
         share.rest()
@@ -83,7 +83,7 @@ def test_each_thread_has_a_processor_clock_of_its_own():
 def test_a_thread_of_its_own_rests_from_the_beginning():
     works(0.1)
     rested = []
-    share = Share(0.5, rested.append)
+    share = CpuThrottle(0.5, rested.append)
 
     def scans():
         share.rest()

@@ -2,8 +2,8 @@
 
 run        the process: election, the loop, the health port
 authority  our CA: rotated in time, trusted by the API server
-scan       what runs in the cluster, again and again: gathering, share
-reports    what is written of it, as are events; within an allowance
-figures    its metrics
-health     liveness, readiness and metrics, on a plain port
+scan       what runs in the cluster, again and again, listed by workload_lister
+reports    the reports of a scan, as events its events; groups the statuses of SpreadGroups
+bounds     how much may be written, computed and waited for
+figures    the scan's metrics
 """

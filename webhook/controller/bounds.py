@@ -73,7 +73,7 @@ class Allowance:
         self._namespaces = {name: each for name, each in self._namespaces.items() if each.left(now) < full}
 
 
-class Share:
+class CpuThrottle:
     """Count the processor time of a worker and make it rest. Call `rest` first in each new thread: it starts its clock.
 
     Args:

@@ -20,16 +20,16 @@ from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
 from webhook.cluster.unowned_pods import UnownedPods
-from webhook.controller.bounds import Allowance, OutOfTimeError, Rate, Share, in_time
+from webhook.controller.bounds import Allowance, CpuThrottle, OutOfTimeError, Rate, in_time
 from webhook.controller.events import Events
 from webhook.controller.groups import Groups
 from webhook.controller.reports import Reports
-from webhook.controller.workload_lister import Gathered, Gathering
+from webhook.controller.workload_lister import Gathered, WorkloadLister
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.cluster_scan import cluster_scan
-from webhook.core.scan.scan_context import ScanContext, surroundings
+from webhook.core.scan.scan_context import ScanContext, scan_context
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.workloads.kinds import group_kind, group_of
@@ -83,7 +83,7 @@ class _LostError(Exception):
 class _Round(Struct):
     """A scan that has begun, and what it found so far."""
 
-    gathering: Gathering
+    lister: WorkloadLister
     policy: Policy
     began: float
     used: float
@@ -116,7 +116,7 @@ class Scanner:
         self._clock = clock
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._share = Share(settings.share, self.wait)
+        self._share = CpuThrottle(settings.share, self.wait)
         self._unowned = UnownedPods()
         self._due = 0.0
         self._failures = 0
@@ -200,14 +200,14 @@ class Scanner:
         round_ = self._round
         if round_ is None or self._clock() > round_.began + 2 * self.settings.interval:
             round_ = self._round = self._begun(feed)
-        for gathered in round_.gathering.objects():
+        for gathered in round_.lister.objects():
             # Where a list has begun again, the same object comes twice.
             for each in self._looked_at(gathered, round_, feed):
                 round_.found[each.namespace, group_of(each.api_version), each.kind, each.name] = each
-        within = self._surroundings(round_.policy, feed)
+        within = self._context(round_.policy, feed)
         with feed.lock:
             scan = cluster_scan(round_.found.values(), within, started=_iso(round_.began), ended=_iso(self._clock()))
-        unread = round_.gathering.unread
+        unread = round_.lister.unread
         if self.reports is not None:
             self.reports.end(unread)
         if self.events is not None:
@@ -226,8 +226,8 @@ class Scanner:
         with feed.lock:
             unowned = self._unowned.listed()
         policy = self._policy()
-        gathering = Gathering(self._server, policy, unowned, self.wait)
-        return _Round(gathering=gathering, policy=policy, began=self._clock(), used=self.used)
+        lister = WorkloadLister(self._server, policy, unowned, self.wait)
+        return _Round(lister=lister, policy=policy, began=self._clock(), used=self.used)
 
     def _looked_at(self, objects: Iterable[Gathered], round_: _Round, feed: Feed) -> list[ScannedWorkload]:
         """Look at some objects, slice by slice, and write what is to be written of each.
@@ -238,7 +238,7 @@ class Scanner:
         while left:
             if not self.may_write():
                 raise _LostError
-            within = self._surroundings(round_.policy, feed)
+            within = self._context(round_.policy, feed)
             with feed.lock:
                 until, slice_ = time.monotonic() + _SLICE_SECONDS, list[ScannedWorkload]()
                 while left and time.monotonic() < until:
@@ -267,7 +267,7 @@ class Scanner:
             of = group_kind(scanned.api_version, scanned.kind), scanned.namespace, scanned.name
             self.events.take(of, notices(scanned, now), now)
 
-    def _surroundings(self, policy: Policy, feed: Feed) -> ScanContext:
+    def _context(self, policy: Policy, feed: Feed) -> ScanContext:
         """The context of the next workloads.
 
         Raises:
@@ -279,7 +279,7 @@ class Scanner:
         now = _iso(self._clock())
         context = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, today=now[:10], now=now)
         with feed.lock:
-            return surroundings(context)
+            return scan_context(context)
 
     def lines(self) -> dict[str, str]:
         """How it stands, line by line, for readiness."""
@@ -331,5 +331,5 @@ def _scanned(one: Gathered, within: ScanContext, round_: _Round) -> ScannedWorkl
         fields = {"kind": stated.kind, "namespace": meta.namespace, "name": meta.name}
         _log.warning("a workload takes too long to look at; its report stays as it is", extra={"fields": fields})
         kind = group_kind(stated.api_version or "", stated.kind or "")
-        round_.gathering.unread.add((kind, meta.namespace, meta.name))
+        round_.lister.unread.add((kind, meta.namespace, meta.name))
         return None

@@ -50,7 +50,7 @@ def in_both(one: Unread, other: Unread) -> set[GroupKind | ObjectName]:
     return {each for each in one if is_among(other, each)} | {each for each in other if is_among(one, each)}
 
 
-class Gathering:
+class WorkloadLister:
     """See the module; `objects` may be called again after it raised, and goes on.
 
     Shape: ``unread`` has the kinds of which not all objects could be read, and whoever looks at objects adds those of

@@ -14,7 +14,7 @@ from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.scan import zone_losses
-from webhook.core.scan.scan_context import next_pods, surroundings
+from webhook.core.scan.scan_context import next_pods, scan_context
 from webhook.core.workloads.reading import read_exactly, read_workload
 
 CLUSTER = str(Path(__file__).parents[3] / "webhook" / "example" / "cluster.jsonl")
@@ -128,7 +128,7 @@ def small_worlds(family):
 @pytest.mark.parametrize("family", ["policies and taints", "affinity", "resources"])
 def test_what_is_said_without_a_search_is_what_the_search_says(family, monkeypatch):
     for name, made, index in small_worlds(family):
-        within = surroundings(Context(policy=PLAIN, version=RECORDED, today=TODAY, index=index))
+        within = scan_context(Context(policy=PLAIN, version=RECORDED, today=TODAY, index=index))
         pods = tuple(next_pods(made, within))
         quick = zone_losses.zone_losses(made, pods, within)
         with monkeypatch.context() as patched:

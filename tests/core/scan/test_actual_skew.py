@@ -20,7 +20,7 @@ from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, InjectionRecord
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.actual_skew import actual_skews, domain_text, workload_skews
-from webhook.core.scan.scan_context import surroundings
+from webhook.core.scan.scan_context import scan_context
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import Template
 
@@ -111,12 +111,12 @@ def test_of_the_templates_of_one_workload():
     state = snapshot_of(snapshot("a: a0=3 | b: b0=1", workload("Deployment", "app=web", "zone hard 1 app=web")))
     (item,) = [each for each in state.kept if each.of.kind == "Deployment"]
     made = read_workload(item.raw, api_version="apps/v1", kind="Deployment")
-    found = [*workload_skews(made, surroundings(context(state)), stand_in=False)]
+    found = [*workload_skews(made, scan_context(context(state)), stand_in=False)]
     assert [(each.skew, each.above, each.hard) for each in found] == [(2, True, True)]
     state.index.lack("pods", "403 Forbidden")
-    assert [*workload_skews(made, surroundings(context(state)), stand_in=False)] == []
+    assert [*workload_skews(made, scan_context(context(state)), stand_in=False)] == []
     alone = read_workload(json.dumps(running_object("a", "a0")).encode(), api_version="v1", kind="Pod")
-    assert [*workload_skews(alone, surroundings(context(state)), stand_in=False)] == []
+    assert [*workload_skews(alone, scan_context(context(state)), stand_in=False)] == []
 
 
 ONE = "app=redis shard=one"
@@ -196,7 +196,7 @@ def test_its_own_pods_are_told_from_others(spread, held, pods, text):
             index.apply("ADDED", running(f"{on}-{number}", on, labelled, namespace="shop"))
     made = json.dumps(workload("StatefulSet", ONE, spread, selector=ONE)).encode()
     read = read_workload(made, api_version="apps/v1", kind="StatefulSet")
-    within = surroundings(Context(policy=PLAIN, version=RECORDED, index=index, today=TODAY))
+    within = scan_context(Context(policy=PLAIN, version=RECORDED, index=index, today=TODAY))
     [found] = workload_skews(read, within, stand_in=False)
     assert (found.domains, found.others, found.own) == (counted, others, own)
     assert domain_text(found) == text

@@ -17,7 +17,7 @@ from webhook.core.context import Context
 from webhook.core.policy.policy import Annotations, Mode
 from webhook.core.scan import smallest_fix, waiting_pods, workload_scan
 from webhook.core.scan.cluster_scan import cluster_scan
-from webhook.core.scan.scan_context import surroundings
+from webhook.core.scan.scan_context import scan_context
 from webhook.core.scan.scanned import PendingCause, PendingPod, Stranded
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.scheduler.profile import SchedulerProfile
@@ -33,7 +33,7 @@ def web(*constraints, kind="Deployment", **more):
 
 def one(state, *objects, policy=PLAIN, **more):
     """The one workload of a cluster in the notation of ``snapshot``: the first of the objects."""
-    within = surroundings(context(snapshot_of(snapshot(state, *objects, **more)), policy))
+    within = scan_context(context(snapshot_of(snapshot(state, *objects, **more)), policy))
     return scan_workload(json.dumps(objects[0]).encode(), within)
 
 
@@ -47,7 +47,7 @@ def deleted(pod):
     return pod | {"metadata": pod["metadata"] | {"deletionTimestamp": SINCE}}
 
 
-IN_ONE_ZONE = surroundings(context(snapshot_of(snapshot("a: a0"))))
+IN_ONE_ZONE = scan_context(context(snapshot_of(snapshot("a: a0"))))
 WEB_1 = owned("ReplicaSet", "web-1", "Deployment/web", selector={"matchLabels": {"app": "web"}})
 
 
@@ -310,7 +310,7 @@ def test_without_nodes_nothing_is_said_of_pods():
     assert (of_web_.wanted, of_web_.pods, of_web_.skews, of_web_.losses) == (3, None, (), ())
     assert scan.lacks["nodes"] == "403 Forbidden"
     assert any(each.missing == "nodes: 403 Forbidden" for each in scan.gaps)
-    alone = cluster_scan((), surroundings(Context(policy=PLAIN, version=(1, 37), today=TODAY)))
+    alone = cluster_scan((), scan_context(Context(policy=PLAIN, version=(1, 37), today=TODAY)))
     assert (alone.nodes, alone.pods, alone.zones) == (0, 0, ())
 
 

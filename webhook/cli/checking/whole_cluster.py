@@ -17,7 +17,7 @@ from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import readable
 from webhook.core.scan.cluster_scan import cluster_scan
-from webhook.core.scan.scan_context import ObjectKey, Representatives, ScanContext, key_of, surroundings
+from webhook.core.scan.scan_context import ObjectKey, Representatives, ScanContext, key_of, scan_context
 from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.scan.workload_scan import REVIEW, scan_object
 from webhook.core.workloads.reading import has_template
@@ -58,7 +58,7 @@ def examine_cluster(
     for resource, why in (absent(kinds) if header is None else header.lacks).items():
         index.lack(resource, why)
     frame = structs.replace(frame, index=index)
-    within, chosen = surroundings(frame.context(frame.namespace)), Representatives(here, frame.policy.workloads)
+    within, chosen = scan_context(frame.context(frame.namespace)), Representatives(here, frame.policy.workloads)
     seen, scanned = CheckRun(), list[ScannedWorkload]()
     seen.faults += faults
     for manifest in seen.manifests(files, duplicates=False):

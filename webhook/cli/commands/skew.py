@@ -32,7 +32,7 @@ from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.context import Context
 from webhook.core.scan.actual_skew import domain_text, workload_skews
-from webhook.core.scan.scan_context import Representatives, ScanContext, key_of, stands_for, surroundings
+from webhook.core.scan.scan_context import Representatives, ScanContext, key_of, scan_context, stands_for
 from webhook.core.scan.scanned import ActualSkew, Origin
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.custom_kinds import EmbeddedKind
@@ -128,7 +128,7 @@ def _keeping(embedded: tuple[EmbeddedKind, ...]) -> Callable[[Item], bool]:
 
 def _standings(known: ClusterSource, context: Context, namespace: str) -> list[_Standing]:
     """The skews of the kept workloads, those above maxSkew first. An empty ``namespace`` stands for all."""
-    within = surroundings(context)
+    within = scan_context(context)
     named = [(item, read_meta(item.raw)) for item in known.kept]
     present = {key_of(meta.namespace, *_type(item), meta.name) for item, meta in named}
     chosen = Representatives(present, context.policy.workloads)

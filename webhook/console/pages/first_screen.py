@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from webhook.console.pages.summary import Summary, above_text, excess, summary, worst_loss, wrongs
+from webhook.console.pages.summary import above_text, excess, summary, worst_loss, wrongs
 from webhook.console.shown import Health, Shown
 from webhook.console.words import age, duration, instant, short_names, written
 from webhook.core.scan.scanned import ClusterScan, PendingCause, ZoneLoss
@@ -38,33 +38,17 @@ class Fact(Struct, frozen=True):
     bad: bool = False
 
 
-class FirstScreen(Struct, frozen=True, kw_only=True):
-    """Shape: without ``worst``, ``nothing`` says why and ``nothing_next`` what to do."""
-
-    tiles: tuple[Tile, ...]
-    health: tuple[Fact, ...]
-    worst: tuple[Summary, ...]
-    total: str
-    nothing: str
-    nothing_next: str
-
-
-def first_screen(shown: Shown, scan: ClusterScan) -> FirstScreen:
+def first_screen(shown: Shown, scan: ClusterScan) -> dict[str, object]:
     """The page's values."""
     moment, shorts = instant(shown.moment), zone_shorts(scan)
     bad = [each for each in scan.workloads if any(True for _ in wrongs(each, moment))]
-    worst = tuple(summary(each, moment, shorts) for each in bad[:MOST_WORST])
-    total = plural(len(scan.workloads), "workload")
-    return FirstScreen(
-        tiles=(loss_tile(scan, shorts), pending_tile(scan, moment), above_tile(scan)),
-        health=tuple(health_line(shown.health, scan)),
-        worst=worst,
-        total=total,
-        nothing="Nothing is wrong." if scan.workloads else "There are no workloads here.",
-        nothing_next=f"{total} looked at, and each is spread as it asks to be."
-        if scan.workloads
-        else "Nothing that was read makes pods. Was the right cluster read, and may its workloads be listed?",
-    )
+    return {
+        "tiles": (loss_tile(scan, shorts), pending_tile(scan, moment), above_tile(scan)),
+        "health": tuple(health_line(shown.health, scan)),
+        "worst": tuple(summary(each, moment, shorts) for each in bad[:MOST_WORST]),
+        "total": plural(len(scan.workloads), "workload"),
+        "any": bool(scan.workloads),
+    }
 
 
 def zone_shorts(scan: ClusterScan) -> Mapping[str, str]:

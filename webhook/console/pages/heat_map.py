@@ -18,7 +18,6 @@ _ROWS = 40
 _MOST_COLUMNS = 20
 _MOST_KEYS = 20
 _LEVELS = 4
-_EMPTY = "A constraint of a workload, a default that is injected, or one of the scheduler's own brings it here."
 
 
 class Cell(Struct, frozen=True):
@@ -65,8 +64,6 @@ def heat_map(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]
             }
             for each, skew in rows
         ],
-        "nothing": "No workload is like that." if keys else "No workload is spread over domains.",
-        "nothing_next": "Ask for another part of the name." if keys else _EMPTY,
     }
 
 

@@ -95,8 +95,7 @@ def listing(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]:
         "choices": [(str(only), name) for only, (name, _) in _CHOICES.items()],
         "columns": [_column(name, sort, query) for name, sort in _COLUMNS],
         "rows": [{**_numbers(each), "of": summary(each, moment, shorts)} for each in rows],
-        "nothing": "No workload is like that." if scan.workloads else "There are no workloads here.",
-        "nothing_next": "Ask for another part of the name, or for all workloads.",
+        "any": bool(scan.workloads),
     }
 
 

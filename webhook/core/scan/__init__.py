@@ -1,6 +1,6 @@
-"""What stands in a whole cluster: of every workload what the rules say, how its pods stand, why some wait, what fails.
+"""The state of a whole cluster: of every workload the findings, its pods, why some wait, and the loss of a zone.
 
-surroundings     what all workloads of one slice are scanned in
+scan_context     the context of the workloads of one slice
 workload_scan    one workload -> ScannedWorkload
 cluster_scan     all of them -> ClusterScan, the worst first
 """

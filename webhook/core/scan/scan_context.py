@@ -59,12 +59,8 @@ class ScanContext(Struct, frozen=True, kw_only=True):
         return None if index is None or index.lacks("nodes", "pods") else index
 
 
-def surroundings(context: Context) -> ScanContext:
-    """The surroundings in these context.
-
-    Shape: costs a look at every node and at every pod that waits, so one is made for many workloads; it knows nothing
-    of pods that came later.
-    """
+def scan_context(context: Context) -> ScanContext:
+    """The context of a slice of workloads. It reads every node and every Pending pod once, and none that comes later."""
     index = context.index
     found = ScanContext(context=context)
     if found.index is None or index is None:

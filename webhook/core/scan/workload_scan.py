@@ -21,7 +21,7 @@ from webhook.core.review.examination import examine
 from webhook.core.review.judging import Judged
 from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods
 from webhook.core.scan.scan_context import ObjectKey, ScanContext, key_of, next_pods, stands_for, to_inject
-from webhook.core.scan.scanned import ActualSkew, ScanFailure, ScannedWorkload, SmallestFix, ZoneLoss
+from webhook.core.scan.scanned import ActualSkew, ScanFailure, ScannedWorkload, SmallestFix
 from webhook.core.scan.smallest_fix import of_defaults, of_findings, of_waiting
 from webhook.core.scan.waiting_pods import Waiting, waiting
 from webhook.core.scan.zone_losses import zone_losses
@@ -32,9 +32,6 @@ from webhook.core.workloads.workload import Workload, namespace_of
 _Answer = TypeVar("_Answer")
 _RawObject = bytes | Raw | Mapping[str, object]
 REVIEW = "review"
-_NO_TEMPLATES: tuple[ComingPod, ...] = ()
-_NO_SKEWS: tuple[ActualSkew, ...] = ()
-_NO_LOSSES: tuple[ZoneLoss, ...] = ()
 
 
 def scan_workload(raw: bytes | Mapping[str, object], within: ScanContext) -> ScannedWorkload | None:
@@ -56,23 +53,24 @@ def scan_object(
     here = within.context
     here = replace(here, namespace=meta.namespace or here.namespace)
     within = replace(within, context=here)
-    examined = _asked(REVIEW, lambda: examine(raw, here, as_written=as_written), Examination(), failures)
+    examined = _guarded(REVIEW, lambda: examine(raw, here, as_written=as_written), failures) or Examination()
     workload = examined.workload
     if workload is None and examined.decode_error is None and not failures:
         return examined, None
     failures += (ScanFailure(each.rule, each.fault) for each in examined.not_evaluated if each.fault is not None)
     found = replace(_named(stated, meta, examined, within), failures=tuple(failures))
     if workload is not None and within.index is not None:
-        found = _Standing(workload, raw, found, within=within, index=within.index).told()
+        found = _PodState(workload, raw, found, within=within, index=within.index).scanned()
     return examined, found
 
 
-def _asked(part: str, ask: Callable[[], _Answer], otherwise: _Answer, failures: list[ScanFailure]) -> _Answer:
+def _guarded(part: str, ask: Callable[[], _Answer], failures: list[ScanFailure]) -> _Answer | None:
+    """The answer; None if asking raises, which is noted."""
     try:
         return ask()
     except Exception as error:  # noqa: BLE001 whatever one part does to us, the others are answered
         failures.append(ScanFailure(part, error))
-        return otherwise
+        return None
 
 
 def _named(stated: TypeMeta, meta: ObjectMeta, examined: Examination, within: ScanContext) -> ScannedWorkload:
@@ -116,7 +114,7 @@ def _wanted(workload: Workload) -> int | None:
     return None if workload.traits.completes and workload.replicas is None else sum(numbers)
 
 
-class _Standing:
+class _PodState:
     """How the pods of one workload stand, part by part."""
 
     def __init__(
@@ -132,25 +130,25 @@ class _Standing:
         self._within, self._index = within, index
         self._own = own_pods(workload, within)
 
-    def told(self) -> ScannedWorkload:
+    def scanned(self) -> ScannedWorkload:
         """The named workload with all that is known of its pods."""
         named, failures = self._named, [*self._named.failures]
-        made = _asked("next pod", lambda: tuple(next_pods(self._workload, self._within)), _NO_TEMPLATES, failures)
-        waits = _asked("cause of Pending pods", self._waiting, Waiting(), failures)
-        injection = _asked("injection", lambda: self._injection(made), None, failures)
+        made = _guarded("next pod", lambda: tuple(next_pods(self._workload, self._within)), failures) or ()
+        waits = _guarded("cause of Pending pods", self._waiting, failures) or Waiting()
+        injection = _guarded("injection", lambda: self._injection(made), failures)
         found = replace(
             named,
             wanted=self._nodes(made) if self._workload.traits.on_every_node else named.wanted,
             pods=self._present(waits),
-            zones=_asked("zones", self._zones, dict[str, int](), failures),
+            zones=_guarded("zones", self._zones, failures) or {},
             pending=waits.causes,
             pending_since=waits.since,
             pending_pods=waits.named,
-            skews=_asked("skew", lambda: self._skews(made), _NO_SKEWS, failures),
-            losses=_asked("zone loss", lambda: zone_losses(self._workload, made, self._within), _NO_LOSSES, failures),
+            skews=_guarded("skew", lambda: self._skews(made), failures) or (),
+            losses=_guarded("zone loss", lambda: zone_losses(self._workload, made, self._within), failures) or (),
             would_inject=0 if injection is None else len(injection.record.filled or injection.constraints),
             lacking=self._lacking(injection),
-            fix=_asked("fix", lambda: self._fix(waits, injection), None, failures),
+            fix=_guarded("fix", lambda: self._fix(waits, injection), failures),
         )
         return replace(found, failures=tuple(failures))
 
