@@ -60,7 +60,7 @@ class ScanContext(Struct, frozen=True, kw_only=True):
 
 
 def scan_context(context: Context) -> ScanContext:
-    """The context of a slice of workloads. It reads every node and every Pending pod once, and none that comes later."""
+    """The context of a slice of workloads. It reads every node and every Pending pod once, none later."""
     index = context.index
     found = ScanContext(context=context)
     if found.index is None or index is None:
