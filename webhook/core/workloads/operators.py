@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_MANAGED_BY, APP_NAME, APP_PART_OF, HOSTNAME
 from webhook.core.api.written_selector import has_conditions
-from webhook.core.workloads.custom_kinds import Layout, Site
+from webhook.core.workloads.custom_kinds import CONSTRAINTS, Layout, Site
 
 _Labels = tuple[tuple[str, str], ...]
 
@@ -24,23 +24,20 @@ def _made(*sites: Site, filled: str = "", inherits: bool = False) -> Layout:
 
 
 def _alone(path: str, labels: _Labels = (), replicas: str | None = None) -> Site:
-    return Site("", replicas, path, labels)
+    """Constraints in this mapping, outside any pod template."""
+    return Site("", replicas, f"{path}.{CONSTRAINTS}", labels)
 
 
 def _prometheus(name: str, own: str) -> Layout:
     labels = ((APP_NAME, name), *_INSTANCE, (APP_MANAGED_BY, "prometheus-operator"))
-    site = _alone("spec.topologySpreadConstraints", (*labels, (own, "{name}")), "spec.replicas")
+    site = _alone("spec", (*labels, (own, "{name}")), "spec.replicas")
     return _made(site, filled="prometheus")
 
 
 def _strimzi(kind: str, *components: tuple[str, str]) -> Layout:
     """Shape: each component is the path of its template, and the end of its name after that of the object."""
-    sites = []
-    for path, suffix in components:
-        labels = (("strimzi.io/cluster", "{name}"), ("strimzi.io/kind", kind))
-        named = (("strimzi.io/name", f"{{name}}-{suffix}"),)
-        sites.append(_alone(f"{path}.topologySpreadConstraints", (*labels, *named)))
-    return _made(*sites)
+    labels = (("strimzi.io/cluster", "{name}"), ("strimzi.io/kind", kind))
+    return _made(*(_alone(path, (*labels, ("strimzi.io/name", f"{{name}}-{suffix}"))) for path, suffix in components))
 
 
 def _elastic(owner: str, *templates: str) -> Layout:
@@ -53,18 +50,14 @@ def _redis(name: str, setup: str, role: str) -> _Labels:
 
 
 def _failover(part: str) -> Site:
-    labels = (
-        (APP_NAME, "{name}"),
-        (APP_COMPONENT, part),
-        (APP_PART_OF, "redis-failover"),
-    )
-    return _alone(f"spec.{part}.topologySpreadConstraints", labels, f"spec.{part}.replicas")
+    labels = ((APP_NAME, "{name}"), (APP_COMPONENT, part), (APP_PART_OF, "redis-failover"))
+    return _alone(f"spec.{part}", labels, f"spec.{part}.replicas")
 
 
 def _of_percona(name: str, path: str, component: str = "", replicas: str | None = None) -> Site:
     labels = ((APP_NAME, name), *_INSTANCE)
     own = ((APP_COMPONENT, component),) if component else ()
-    return _alone(f"{path}.topologySpreadConstraints", (*labels, *own), replicas)
+    return _alone(path, (*labels, *own), replicas)
 
 
 _INSTANCE: _Labels = ((APP_INSTANCE, "{name}"),)
@@ -77,11 +70,7 @@ OPERATED: Mapping[tuple[str, str], Layout] = {
     # github.com/cloudnative-pg/cloudnative-pg: api/v1/cluster_types.go, pkg/specs/pods.go buildInstance,
     # pkg/specs/pgbouncer/deployments.go.
     ("postgresql.cnpg.io", "Cluster"): _made(
-        _alone(
-            "spec.topologySpreadConstraints",
-            (("cnpg.io/cluster", "{name}"), ("cnpg.io/podRole", "instance")),
-            "spec.instances",
-        )
+        _alone("spec", (("cnpg.io/cluster", "{name}"), ("cnpg.io/podRole", "instance")), "spec.instances")
     ),
     ("postgresql.cnpg.io", "Pooler"): _made(
         Site("spec.template", "spec.instances", labels=(("cnpg.io/poolerName", "{name}"),))
@@ -89,18 +78,14 @@ OPERATED: Mapping[tuple[str, str], Layout] = {
     # github.com/CrunchyData/postgres-operator: internal/controller/postgrescluster instance.go, pgbouncer.go,
     # pgadmin.go, pgbackrest.go.
     ("postgres-operator.crunchydata.com", "PostgresCluster"): _made(
-        _alone(
-            "spec.instances[*].topologySpreadConstraints",
-            (*_CRUNCHY, ("postgres-operator.crunchydata.com/data", "postgres")),
-            "replicas",
-        ),
-        _alone("spec.proxy.pgBouncer.topologySpreadConstraints", _CRUNCHY, "spec.proxy.pgBouncer.replicas"),
-        _alone("spec.userInterface.pgAdmin.topologySpreadConstraints", _CRUNCHY),
-        _alone("spec.backups.pgbackrest.repoHost.topologySpreadConstraints", _CRUNCHY),
+        _alone("spec.instances[*]", (*_CRUNCHY, ("postgres-operator.crunchydata.com/data", "postgres")), "replicas"),
+        _alone("spec.proxy.pgBouncer", _CRUNCHY, "spec.proxy.pgBouncer.replicas"),
+        _alone("spec.userInterface.pgAdmin", _CRUNCHY),
+        _alone("spec.backups.pgbackrest.repoHost", _CRUNCHY),
     ),
     # github.com/zalando/postgres-operator: pkg/cluster/k8sres.go generateTopologySpreadConstraints. Its labels are the
     # operator's configuration.
-    ("acid.zalan.do", "postgresql"): _made(_alone("spec.topologySpreadConstraints"), filled="zalando"),
+    ("acid.zalan.do", "postgresql"): _made(_alone("spec"), filled="zalando"),
     # github.com/prometheus-operator/prometheus-operator: pkg/apis/monitoring/v1, makeSelectorLabels of pkg/prometheus,
     # pkg/alertmanager and pkg/thanos, pkg/prometheus/common.go MakeK8sTopologySpreadConstraint.
     ("monitoring.coreos.com", "Prometheus"): _prometheus("prometheus", "operator.prometheus.io/name"),
@@ -118,11 +103,7 @@ OPERATED: Mapping[tuple[str, str], Layout] = {
         ("spec.kafkaExporter.template.pod", "kafka-exporter"),
     ),
     ("kafka.strimzi.io", "KafkaNodePool"): _made(
-        _alone(
-            "spec.template.pod.topologySpreadConstraints",
-            (("strimzi.io/pool-name", "{name}"), ("strimzi.io/kind", "Kafka")),
-            "spec.replicas",
-        )
+        _alone("spec.template.pod", (("strimzi.io/pool-name", "{name}"), ("strimzi.io/kind", "Kafka")), "spec.replicas")
     ),
     ("kafka.strimzi.io", "KafkaConnect"): _strimzi("KafkaConnect", ("spec.template.pod", "connect")),
     ("kafka.strimzi.io", "KafkaMirrorMaker2"): _strimzi("KafkaMirrorMaker2", ("spec.template.pod", "mirrormaker2")),
@@ -150,7 +131,7 @@ OPERATED: Mapping[tuple[str, str], Layout] = {
     ),
     # github.com/kubevirt/api: core/v1/types.go, pool/v1beta1/types.go. One pod a virtual machine.
     ("kubevirt.io", "VirtualMachine"): _made(Site(_VMI)),
-    ("kubevirt.io", "VirtualMachineInstance"): _made(_alone("spec.topologySpreadConstraints")),
+    ("kubevirt.io", "VirtualMachineInstance"): _made(_alone("spec")),
     ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): _made(Site(_VMI, "spec.replicas")),
     ("pool.kubevirt.io", "VirtualMachinePool"): _made(
         Site("spec.virtualMachineTemplate.spec.template", "spec.replicas")
@@ -158,17 +139,17 @@ OPERATED: Mapping[tuple[str, str], Layout] = {
     # github.com/OT-CONTAINER-KIT/redis-operator: api, internal/k8sutils labels.go, redis-cluster.go,
     # redis-replication.go, redis-sentinel.go. Its standalone Redis has no constraints.
     ("redis.redis.opstreelabs.in", "RedisCluster"): _made(
-        _alone("spec.redisLeader.topologySpreadConstraints", _redis("{name}-leader", "cluster", "leader")),
-        _alone("spec.redisFollower.topologySpreadConstraints", _redis("{name}-follower", "cluster", "follower")),
+        _alone("spec.redisLeader", _redis("{name}-leader", "cluster", "leader")),
+        _alone("spec.redisFollower", _redis("{name}-follower", "cluster", "follower")),
         inherits=True,
     ),
     ("redis.redis.opstreelabs.in", "RedisReplication"): _made(
-        _alone("spec.topologySpreadConstraints", _redis("{name}", "replication", "replication"), "spec.clusterSize"),
-        _alone("spec.sentinel.topologySpreadConstraints"),
+        _alone("spec", _redis("{name}", "replication", "replication"), "spec.clusterSize"),
+        _alone("spec.sentinel"),
         inherits=True,
     ),
     ("redis.redis.opstreelabs.in", "RedisSentinel"): _made(
-        _alone("spec.topologySpreadConstraints", _redis("{name}-sentinel", "sentinel", "sentinel"), "spec.clusterSize"),
+        _alone("spec", _redis("{name}-sentinel", "sentinel", "sentinel"), "spec.clusterSize"),
         inherits=True,
     ),
     # github.com/spotahome/redis-operator: operator/redisfailover/service generator.go, client.go.
@@ -178,11 +159,7 @@ OPERATED: Mapping[tuple[str, str], Layout] = {
         Site(
             "spec.override.statefulSet.spec.template",
             "spec.replicas",
-            labels=(
-                (APP_NAME, "{name}"),
-                (APP_COMPONENT, "rabbitmq"),
-                (APP_PART_OF, "rabbitmq"),
-            ),
+            labels=((APP_NAME, "{name}"), (APP_COMPONENT, "rabbitmq"), (APP_PART_OF, "rabbitmq")),
         )
     ),
     # github.com/mongodb/mongodb-kubernetes-operator: api/v1, controllers/construct/mongodbstatefulset.go. The label
@@ -208,14 +185,12 @@ OPERATED: Mapping[tuple[str, str], Layout] = {
         filled="percona-xtradb",
     ),
     # github.com/minio/operator: pkg/resources/statefulsets/minio-statefulset.go, pkg/apis/minio.min.io/v2.
-    ("minio.min.io", "Tenant"): _made(
-        _alone("spec.pools[*].topologySpreadConstraints", (("v1.min.io/tenant", "{name}"),), "servers")
-    ),
+    ("minio.min.io", "Tenant"): _made(_alone("spec.pools[*]", (("v1.min.io/tenant", "{name}"),), "servers")),
     # github.com/open-telemetry/opentelemetry-operator: apis, internal/manifests/manifestutils/labels.go. The label
     # app.kubernetes.io/instance is made of namespace and name.
     ("opentelemetry.io", "OpenTelemetryCollector"): _made(
         _alone(
-            "spec.topologySpreadConstraints",
+            "spec",
             (
                 (APP_MANAGED_BY, "opentelemetry-operator"),
                 (APP_PART_OF, "opentelemetry"),
@@ -223,7 +198,7 @@ OPERATED: Mapping[tuple[str, str], Layout] = {
             ),
             "spec.replicas",
         ),
-        _alone("spec.targetAllocator.topologySpreadConstraints"),
+        _alone("spec.targetAllocator"),
     ),
 }
 
