@@ -107,7 +107,7 @@ def read_workload(
     own = configured_layout(api_version, kind, embedded) if embedded else None
     key = group_kind(api_version, kind)
     if own is None and key in BUILT_IN_KINDS:
-        return _READERS.get(key, _read_object)(raw, api_version, key)
+        return (_read_pod if key == POD else _read_object)(raw, api_version, key)
     layout = own or _layout(key)
     return None if layout is None else _walk(parsed(raw), api_version, key, layout)
 
@@ -261,24 +261,21 @@ def _read_pod(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: G
     )
 
 
-def _read_controller(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: GroupKind) -> Workload:
-    found = _typed(raw, _CONTROLLER, kind[1])
-    spec = found.spec or built_in_objects.ControllerSpec()
-    template = spec.template
-    return Workload(
-        api_version=api_version,
-        kind=kind[1],
-        meta=found.metadata or _NO_META,
-        traits=KINDS[kind],
-        templates=(Template(path="spec.template.", template=template, replicas=spec.replicas),) if template else (),
-        replicas=spec.replicas,
-        selector=None if spec.selector is None else LabelSelector(match_labels=spec.selector),
-        built_in=True,
-    )
+def _read_controller(raw: bytes | Raw | Mapping[str, object]) -> built_in_objects.Object:
+    """A ReplicationController with its selector as those of other kinds."""
+    found = _typed(raw, _CONTROLLER, REPLICATION_CONTROLLER[1])
+    own = found.spec or built_in_objects.ControllerSpec()
+    selector = None if own.selector is None else LabelSelector(match_labels=own.selector)
+    spec = built_in_objects.Spec(replicas=own.replicas, selector=selector, template=own.template)
+    return built_in_objects.Object(metadata=found.metadata, spec=spec)
 
 
 def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: GroupKind) -> Workload:
-    found = _typed(raw, _JOB, kind[1]) if kind == JOB else _typed(raw, _OBJECT, kind[1])
+    found: built_in_objects.Object
+    if kind == REPLICATION_CONTROLLER:
+        found = _read_controller(raw)
+    else:
+        found = _typed(raw, _JOB, kind[1]) if kind == JOB else _typed(raw, _OBJECT, kind[1])
     spec = found.spec or _NO_SPEC
     row = KINDS[kind]
     site = row.layout.sites[0]
@@ -341,9 +338,6 @@ def _strategy(given: built_in_objects.StrategyFields | None) -> Strategy | None:
         max_unavailable=rolling.max_unavailable,
         partition=rolling.partition,
     )
-
-
-_READERS = {POD: _read_pod, REPLICATION_CONTROLLER: _read_controller}
 
 
 def _walk(value: object, api_version: str, kind: GroupKind, layout: Layout) -> Workload:
