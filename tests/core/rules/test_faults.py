@@ -213,7 +213,7 @@ def test_a_review_that_raises_outside_its_rules(  # noqa: PLR0917 a table
         return
     else:
         new = {**new, "spec": CART["spec"]} if denied else new
-        monkeypatch.setattr("webhook.core.review.review._old", at_once)
+        monkeypatch.setattr("webhook.core.review.review._old_object", at_once)
     decision = decide(new, old, index=SHOP, **{"policy": DENY, **more})
     assert decision.allowed is not denied
     if broken != "judge_old" or denied:

@@ -97,7 +97,7 @@ def _is_reviewed(request: AdmissionRequest, meta: ObjectMeta, policy: Policy) ->
     old = None if request.old_object is None else read_meta(request.old_object)
     if old is not None and (old.controller, old.labels) == (meta.controller, meta.labels):
         return True
-    freed = old is not None and _is_foreign(old.controller) and old.controller != meta.controller
+    freed = old is not None and _is_operator_owned(old.controller) and old.controller != meta.controller
     return not freed and _is_trusted(request, policy)
 
 
@@ -122,14 +122,13 @@ def _is_an_operators(meta: ObjectMeta, request: AdmissionRequest) -> bool:
     """Whether an operator writes a revision of its own object. Its data have an unknown meaning."""
     own = f"{SERVICE_ACCOUNT}{request.namespace}:"
     return (
-        _is_foreign(meta.controller)
+        _is_operator_owned(meta.controller)
         and request.user.startswith(SERVICE_ACCOUNT)
         and not request.user.startswith((own, KUBE_SYSTEM_ACCOUNT))
     )
 
 
-def _is_foreign(owner: OwnerReference | None) -> bool:
-    """Whether the owner is an operator's object."""
+def _is_operator_owned(owner: OwnerReference | None) -> bool:
     return owner is not None and not owner.api_version.startswith("apps/")
 
 

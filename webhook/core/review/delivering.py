@@ -51,7 +51,7 @@ def delivered(request: AdmissionRequest, context: Context) -> Decision:
     if workload is None or index is None:
         return Decision(reason="unreadable" if workload is None else "cluster-unknown")
     template = workload.templates[0]
-    if request.operation == "UPDATE" and _sent(request.old_object) == _sent(request.object):
+    if request.operation == "UPDATE" and _sent_template(request.old_object) == _sent_template(request.object):
         return Decision(reason="template-unchanged")
     if opted_out(workload.meta) or opted_out(template.template.meta):
         return Decision(reason="opted-out")
@@ -73,7 +73,7 @@ def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, conte
     if standing is not None:
         # Whoever writes the object again without what was delivered has changed nothing, and restarts nothing.
         kept = _patch(of, template, before, standing, request)
-        if isinstance(kept, _Patched) and kept.template == _sent(request.old_object):
+        if isinstance(kept, _Patched) and kept.template == _sent_template(request.old_object):
             return Decision(reason="already-there", patch=kept.operations)
     title = workload.kind, workload.meta.name or request.name
     plan = stored_plan(of, template, before, title, context.version)
@@ -153,8 +153,8 @@ def _patch(
     noted = annotating(template.meta.annotations, INJECTED_ANNOTATION, text)
     if noted is None:
         return Reason("the template's annotations leave no room for a record")
-    sent = _sent(request.object)
-    changed = _changed(template, fields, sent["spec"])
+    sent = _sent_template(request.object)
+    changed = _changed_fields(template, fields, sent["spec"])
     operations = [{"op": "add", "path": f"/spec/template/spec/{name}", "value": each} for name, each in changed.items()]
     annotations = {**(template.meta.annotations or {}), INJECTED_ANNOTATION: text}
     if annotations != template.meta.annotations:
@@ -163,8 +163,7 @@ def _patch(
     return _Patched({**sent, "metadata": meta, "spec": {**sent["spec"], **changed}}, tuple(operations))
 
 
-def _changed(template: PodTemplate, fields: Fields, spec: Mapping[str, Json]) -> Mapping[str, object]:
-    """The fields of the pod spec that the plan changes."""
+def _changed_fields(template: PodTemplate, fields: Fields, spec: Mapping[str, Json]) -> Mapping[str, object]:
     before, after, found = template.pod_spec.constraints, fields.constraints, dict[str, object]()
     if any(each not in after for each in before) or any(each not in before for each in after):
         found["topologySpreadConstraints"] = _constraints(before, after, spec)
@@ -173,7 +172,7 @@ def _changed(template: PodTemplate, fields: Fields, spec: Mapping[str, Json]) ->
     return found
 
 
-def _sent(raw: bytes | msgspec.Raw | None) -> Mapping[str, Json]:
+def _sent_template(raw: bytes | msgspec.Raw | None) -> Mapping[str, Json]:
     """The pod template as it was sent; empty where there is none."""
     try:
         found: Json = parsed(raw or b"{}")

@@ -89,7 +89,7 @@ def _exactly(
     written = Written(
         raw=raw, stated=stated, embedded=context.policy.workloads, workload=found.workload, warnings=strict
     )
-    found = _told_once(found.and_of((*evaluate_written(written),)))
+    found = _without_repeated_unknown_fields(found.and_of((*evaluate_written(written),)))
     if not context.fixes:
         return found, strict
 
@@ -106,7 +106,7 @@ def _exactly(
     return found.with_fixes(tried_as_a_whole(found.answers, rules, raw, again, speaks_against)), strict
 
 
-def _told_once(found: Evaluation) -> Evaluation:
+def _without_repeated_unknown_fields(found: Evaluation) -> Evaluation:
     """Drop findings about unknown fields at paths of other findings."""
     # Another rule knows the intended field, which is the more useful message.
     elsewhere = {each.path for each in found.findings if each.rule != UNKNOWN_FIELD.id}

@@ -111,7 +111,7 @@ def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decis
     Updates of metadata or status alone are allowed. So are objects that a controller makes from a reviewed one.
     """
     policy, controlled = here.policy, is_controller(request.user, here.policy)
-    if policy.too_large == TooLarge.ALLOW or controlled or request.object is None or _keeps_spec(request):
+    if policy.too_large == TooLarge.ALLOW or controlled or request.object is None or _changes_metadata_only(request):
         return Decision(reason="internal error", audit={"error": "internal"}, fault=error)
     found = failing(group_kind(request.api_version, request.kind), Missing.RULE_FAILED.reason, error)
     decision = _denied_unanswered(request, here, found, read_meta(request.object))
@@ -137,7 +137,6 @@ def unread(request: AdmissionRequest, context: Context, why: Reason, *, may_deny
 
 
 def _denied_unanswered(request: AdmissionRequest, here: Context, found: Evaluation, meta: ObjectMeta) -> Decision:
-    """Deny an object by the first rule on ``deny`` whose answer is unknown."""
     judged = only_denied_unanswered(_judged(request, here, found, meta))
     return _decide(request, here.policy, found, judged[:1], told=False)
 
@@ -152,8 +151,7 @@ def _judged(request: AdmissionRequest, here: Context, found: Evaluation, meta: O
     return judged
 
 
-def _keeps_spec(request: AdmissionRequest) -> bool:
-    """Whether an update changes only the object's metadata and status."""
+def _changes_metadata_only(request: AdmissionRequest) -> bool:
     if request.operation != "UPDATE" or request.object is None or request.old_object is None:
         return False
     if has_more_values(request.object, MAX_VALUES) or has_more_values(request.old_object, MAX_VALUES):
@@ -172,17 +170,21 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Context, *, wa
         return _COSTLY
     if not new.findings:
         return _clean(new)
-    if not waited and _comes_too_early(request.namespace, here):
+    if not waited and _lacks_only_the_namespace(request.namespace, here):
         awaits = Awaited(api_version="v1", kind="Namespace", namespace="", name=request.namespace)
         return Decision(reason="too-early", awaits=awaits)
-    before = _old(request, here)
+    before = _old_object(request, here)
     # If rules see no difference, evaluate once.
     old = None if before is None else new if _are_alike(before, given) else _evaluated(before, here)
     if before is not None and old is None:
         return _COSTLY
     judged = _judged(request, here, new, _meta_of(new))
     if before is not None and old is not None:
-        unchanged = new.workload is not None and old.workload is not None and _says(new.workload) == _says(old.workload)
+        unchanged = (
+            new.workload is not None
+            and old.workload is not None
+            and _parts_but_replicas(new.workload) == _parts_but_replicas(old.workload)
+        )
         excuse = unchanged or _had_time(before, old, given, here)
         had = judged if old is new else _by_policy(request, here, old, _meta_of(old))
         judged = subtract(judged, old, had, excuse_unjudged=excuse, unchanged=unchanged)
@@ -227,7 +229,7 @@ def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Cont
     return here.policy.too_large == TooLarge.ALLOW or not costly
 
 
-def _comes_too_early(namespace: str, context: Context) -> bool:
+def _lacks_only_the_namespace(namespace: str, context: Context) -> bool:
     """Whether a known cluster lacks only this namespace."""
     index = context.index
     if index is None or not namespace or context.policy.ceiling is Mode.OFF:
@@ -262,8 +264,7 @@ def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
     return {"feasibility": f"{feasibility.verdict}: {one_line(feasibility.answer.missing)}"}
 
 
-def _old(request: AdmissionRequest, context: Context) -> ReadObject | None:
-    """The old object of an update. None for other requests."""
+def _old_object(request: AdmissionRequest, context: Context) -> ReadObject | None:
     if request.operation != "UPDATE" or request.old_object is None:
         return None
     # The old object is evaluated even if it had a reviewed owner: garbage collection may orphan it in this request.
@@ -290,16 +291,21 @@ def _is_read(new: Evaluation, old: Evaluation | None) -> bool:
     # A controller reads no warnings.
     if new.workload.meta.controller is not None:
         return False
-    return old is None or old.workload is None or _relevant(new.workload) != _relevant(old.workload)
+    return (
+        old is None or old.workload is None or _parts_with_findings(new.workload) != _parts_with_findings(old.workload)
+    )
 
 
-def _relevant(workload: Workload) -> tuple[object, ...]:
-    """The parts of an object that a finding can be about."""
-    return (workload.replicas, workload.suspended, [each.replicas for each in workload.templates], _says(workload))
+def _parts_with_findings(workload: Workload) -> tuple[object, ...]:
+    return (
+        workload.replicas,
+        workload.suspended,
+        [each.replicas for each in workload.templates],
+        _parts_but_replicas(workload),
+    )
 
 
-def _says(workload: Workload) -> tuple[object, ...]:
-    """Those parts except the number of pods."""
+def _parts_but_replicas(workload: Workload) -> tuple[object, ...]:
     templates = [(each.path, each.template.labels, each.template.spec) for each in workload.templates]
     return (workload.selector, workload.strategy, templates)
 

@@ -113,11 +113,10 @@ def _repeats_one(template: Template, declared: Declared) -> bool:
         return False
     if any(not labels.keys() >= {*(each.match_label_keys or ())} for each in declared.constraints):
         return False
-    return (labels.keys() - declared.labels.keys()).isdisjoint(_barred(declared.constraints))
+    return (labels.keys() - declared.labels.keys()).isdisjoint(_excluded_keys(declared.constraints))
 
 
-def _barred(constraints: Iterable[SpreadConstraint]) -> Iterator[str]:
-    """The keys of labels that the constraints' selectors exclude."""
+def _excluded_keys(constraints: Iterable[SpreadConstraint]) -> Iterator[str]:
     for each in constraints:
         for requirement in (each.selector and each.selector.match_expressions) or ():
             if requirement.operator in _EXCLUDING:

@@ -204,7 +204,6 @@ def cost(workload: Workload, nodes: int, *, grouped: bool = False) -> float:
 
 
 def _labels_in_terms(affinity: Affinity | None) -> int:
-    """How many labels and values there are in all terms of affinity, preferred ones too."""
     if affinity is None:
         return 0
     near, apart, on = affinity.pod_affinity, affinity.pod_anti_affinity, affinity.node_affinity

@@ -294,7 +294,6 @@ def _of_places(subject: Subject) -> Iterator[RuleAnswer]:
 
 
 def _of_the_object(subject: Subject) -> Iterator[RuleAnswer]:
-    """Answers of the rules that look at the object alone."""
     for family in _ASKED_AGAIN[AskedAgain.AFTER_FIXES]:
         yield from guarded(family.rules, family.ask, subject)
 

@@ -129,8 +129,7 @@ def _blamed(case: TemplateUnderRule, admitted: int, tally: ConstraintRoom) -> Fi
     return None
 
 
-def _held(tally: ConstraintRoom) -> list[int]:
-    """The domains without an open node that hold the others down."""
+def _closed_at_minimum(tally: ConstraintRoom) -> list[int]:
     minimum = tally.minimum if tally.limit.enough else None
     if minimum is None or not any(cell.room == 0 and cell.pods == minimum for cell in tally.cells):
         return []
@@ -143,7 +142,7 @@ def _finding(case: TemplateUnderRule, tally: ConstraintRoom, who: str, admitted:
     remedy = first_that_helps(
         case, admitted, _remedies(case, tally, placed), field=WHEN_UNSATISFIABLE, brings=costs_pods
     )
-    held = _held(tally)
+    held = _closed_at_minimum(tally)
     more = f", and {staying(case, tally, held)}" if held else ""
     brief, bare = said.partition(", and minDomains")[0], remedy.words.removeprefix("set ")
     lines = [f"{case.fit(admitted)}: {each}; {how}" for each in (said, brief) for how in (remedy.words, bare) if how]
@@ -173,7 +172,6 @@ def _said(tally: ConstraintRoom, who: str, *, together: bool) -> str:
 
 
 def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
-    """The changes to try, the smallest first."""
     yield from honoring(case, placed, NODE_AFFINITY_POLICY)
     if not tally.limit.enough and tally.domains.constraint.min_domains < CAPPING_MIN_DOMAINS:
         yield from fewer_domains(case, tally)
@@ -237,7 +235,6 @@ def _finding_about_volumes(
 
 
 def _remedies_about_volumes(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
-    """The changes to try, the smallest first."""
     for fields in ((NODE_TAINTS_POLICY,), (NODE_AFFINITY_POLICY,), (NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY)):
         yield from honoring(case, placed, *fields)
     yield from loosened(case, placed)

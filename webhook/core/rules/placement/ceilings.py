@@ -200,7 +200,6 @@ def _fewer(tally: ConstraintRoom, placed: Placed) -> tuple[Change, ...]:
 
 
 def _fixes_of_domains(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
-    """The changes to try, the smallest first."""
     yield from fewer_domains(case, tally)
     if tally.column.domain_count(tally.domains.counting) == 1:
         yield Remedy(
@@ -244,7 +243,7 @@ def _capped_by_zone(
 ) -> Finding:
     zone, host = placed
     of = f"{admitted} of {plural(case.wanted, 'pod')}" if admitted < case.wanted else plural(admitted, "pod")
-    said = f"{_sizes(zones)} at most {of}{case.run}"
+    said = f"{_zone_sizes(zones)} at most {of}{case.run}"
     tried = (*made_soft(case, host), *made_soft(case, zone), *made_soft(case, zone, host))
     remedy = first_that_helps(case, admitted, tried, field=WHEN_UNSATISFIABLE, brings=costs_pods)
     loose = zone if remedy.fix.edits and remedy.fix.edits[0].path.startswith(f"{zone.path}.") else host
@@ -263,8 +262,7 @@ def _capped_by_zone(
     )
 
 
-def _sizes(zones: ConstraintRoom) -> str:
-    """``zones of 1 and 4 nodes hold``."""
+def _zone_sizes(zones: ConstraintRoom) -> str:
     sizes = sorted((zones.open & zones.column.nodes(number)).bit_count() for number in zones.open_domains)
     if sizes[0] == sizes[-1]:
         many, each = len(sizes), plural(sizes[0], "node")

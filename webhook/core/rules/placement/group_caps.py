@@ -116,12 +116,11 @@ def has_many_caps(workload: Workload, groups: Iterable[Iterable[Membership]], in
     taken = 0
     for template, selecting in zip(workload.templates, groups, strict=False):
         pods = _A_DOMAIN + min(_MOST_LED, 1 if template.replicas is None else template.replicas)
-        taken += pods * _domains_of(selecting, index)
+        taken += pods * _domains_to_try(selecting, index)
     return taken > _MOST_IN_LINE
 
 
-def _domains_of(groups: Iterable[Membership], index: ReadOnlyIndex) -> int:
-    """How many domains are looked at for all caps."""
+def _domains_to_try(groups: Iterable[Membership], index: ReadOnlyIndex) -> int:
     columns = (index.nodes.view().column(cap.topology_key) for each in groups for cap in each.group.caps)
     return sum(min(_MOST_DOMAINS, max(1, len(column.values))) for column in columns)
 
@@ -156,7 +155,7 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
     placed_after = coming is not None and not _is_planned(of, template, subject)
     others = tuple(subject.timely(_lacking(of, subject, index))) if placed_after else ()
     for cap in of.group.caps:
-        column, selector = index.nodes.view().column(cap.topology_key), _counted(of, cap)
+        column, selector = index.nodes.view().column(cap.topology_key), _counted_by(of, cap)
         counts = index.pods.count(of.group.namespace, selector)
         # The pods without a node count too; without a selector of its own, a cap's share is not of what is counted.
         counted = (
@@ -186,8 +185,7 @@ def _is_planned(of: Membership, template: Template, subject: Subject) -> bool:
     return has_stored_plan(of, template.template, (subject.workload.kind, subject.workload.meta.name))
 
 
-def _counted(of: Membership, cap: Cap) -> Selector:
-    """The pods of the group that the cap counts."""
+def _counted_by(of: Membership, cap: Cap) -> Selector:
     if cap.selector is None:
         return of.selector
     return of.selector.joined(compile_selector(cap.selector).requirements)

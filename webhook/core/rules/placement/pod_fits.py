@@ -82,7 +82,7 @@ def feasibility(subject: Subject) -> Feasibility | None:
     template = _tried(subject)
     if template is None:
         return None
-    unknown = _unknown(subject, template)
+    unknown = _missing_facts(subject, template)
     if unknown is not None:
         return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, unknown))
     namespace, beside, index = namespace_of(subject.workload.meta.namespace), subject.context, subject.context.cluster
@@ -136,8 +136,7 @@ def _tried(subject: Subject) -> PodTemplate | None:
     return template if may_get or any(placed.constraint.hard for placed in subject.placed) else None
 
 
-def _unknown(subject: Subject, pod: PodTemplate) -> Reason | None:
-    """What is missing for an answer."""
+def _missing_facts(subject: Subject, pod: PodTemplate) -> Reason | None:
     claims = any(claim_name(pod.meta.name, volume) is not None for volume in pod.pod_spec.volumes or ())
     grouped = POD_GROUP if pod.pod_spec.scheduling_group else None
     return subject.lacks("nodes", "pods", *(_STORAGE if claims else ())) or grouped

@@ -70,12 +70,11 @@ def _remedy(case: TemplateUnderRule, loss: Loss) -> Remedy:
     """What lets all replicas run, before and after the loss, and leaves nothing to be said of another zone."""
     for each in honoring(case, loss.placed, NODE_TAINTS_POLICY):
         after = case.fits(each.hard, case.wanted, lost=loss.nodes)
-        if after and case.fits(each.hard, case.wanted) and not _goes_on(case, each):
+        if after and case.fits(each.hard, case.wanted) and not _another_loss_costs_pods(case, each):
             return each
     return Remedy()
 
 
-def _goes_on(case: TemplateUnderRule, remedy: Remedy) -> bool:
-    """Whether the loss of another zone costs pods all the same."""
+def _another_loss_costs_pods(case: TemplateUnderRule, remedy: Remedy) -> bool:
     ignoring = any(each.constraint.node_taints_policy == IGNORE for each in remedy.hard)
     return ignoring and costs_pods(case.with_hard(remedy.hard))

@@ -96,7 +96,7 @@ def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:
     hard = tuple(replace(each, constraint=replace(each.constraint, node_taints_policy=HONOR)) for each in remedy.hard)
     if not ignoring or not _spreads(case, hard):
         return None
-    fix = changes_in([case.placed[each] for each in ignoring], _constraints(case), nodeTaintsPolicy=HONOR)
+    fix = changes_in([case.placed[each] for each in ignoring], _all_constraints(case), nodeTaintsPolicy=HONOR)
     return replace(remedy, fix=all_of((remedy.fix, fix)), hard=hard)
 
 
@@ -120,7 +120,7 @@ def _spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool
 
 def removed(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
     """Remove a constraint of one domain, if it is the only one; beside others, it keeps defaults away."""
-    if len(_constraints(case)) == 1:
+    if len(_all_constraints(case)) == 1:
         yield Remedy(WHEN_UNSATISFIABLE, f"remove {placed.name}", removal(placed), ())
 
 
@@ -130,7 +130,7 @@ def _honoring(case: TemplateUnderRule, several: Sequence[Placed], fields: Sequen
     if not all(changed.values()):
         return None
     made = tuple(Change(each.index, field, HONOR) for field, group in changed.items() for each in group)
-    words, every = f"set {' and '.join(fields)}: {HONOR}", _constraints(case)
+    words, every = f"set {' and '.join(fields)}: {HONOR}", _all_constraints(case)
     if len(several) == 1:
         fix = fix_of(case, made)
     else:
@@ -152,8 +152,7 @@ def fewer_domains(case: TemplateUnderRule, room: ConstraintRoom) -> Iterator[Rem
         yield from removed(case, placed)
 
 
-def _constraints(case: TemplateUnderRule) -> tuple[Placed, ...]:
-    """All constraints of the template, soft ones included."""
+def _all_constraints(case: TemplateUnderRule) -> tuple[Placed, ...]:
     return tuple(each for each in case.subject.placed if each.template is case.placed[0].template)
 
 

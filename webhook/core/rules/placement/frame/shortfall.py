@@ -113,7 +113,7 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
     came = _coming(case, question, case.placed[0].template, replicas)
     if came.unknown:
         return Reason(f"unknown: {came.unknown}")
-    found = _played(case, came) if came.batches else None
+    found = _simulated(case, came) if came.batches else None
     if found is None or isinstance(found, Reason):
         return found
     effort = _effort(case)
@@ -130,7 +130,7 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
     return Shortfall(case, question, replicas, came.staying, found, why, mode, victims)
 
 
-def _played(case: TemplateUnderRule, came: ToCome) -> Simulation | Reason | None:
+def _simulated(case: TemplateUnderRule, came: ToCome) -> Simulation | Reason | None:
     """What the engine says; None if all pods fit, a reason if that is unknown."""
     may_search = case.subject.context.budget.may_search
     found = came.outcome(_effort(case) if may_search else _CLOSED_FORMS)
@@ -157,7 +157,7 @@ def _coming(case: TemplateUnderRule, question: Question, template: Template, rep
         template=template,
         namespace=namespace_of(workload.meta.namespace),
         own=own,
-        applied=case.once(_stands),
+        applied=case.once(_is_applied),
     )
     return _PODS[question](source, replicas, subject.context.beside(case.index))
 
@@ -175,8 +175,7 @@ def _own_pods(case: TemplateUnderRule) -> Selector | None:
     return None if case.index.pods.count(namespace, alike, leaving=True) else alike
 
 
-def _stands(case: TemplateUnderRule) -> bool:
-    """Whether only the number of pods is new."""
+def _is_applied(case: TemplateUnderRule) -> bool:
     of, template = case.subject.workload, case.placed[0].template.template
     return keeps_revision(of, template, namespace_of(of.meta.namespace), case.index)
 
@@ -189,7 +188,7 @@ def _unknown_labels(case: TemplateUnderRule) -> str:
     if any(may_be_created_with(workload, key) for key in unknown):
         return "which labels its controller adds, on which constraints depend"
     # The next pod may be of the revision that runs, which its ReplicaSet has.
-    by_revision = workload.traits.in_replica_sets and workload.traits.revision in asked and case.once(_stands)
+    by_revision = workload.traits.in_replica_sets and workload.traits.revision in asked and case.once(_is_applied)
     return case.index.lacks("replicasets") if by_revision else ""
 
 
