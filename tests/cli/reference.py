@@ -1,4 +1,4 @@
-"""Writes what --help prints into docs/cli.md: ``python tests/cli/reference.py``."""
+"""Write the output of --help into the pages of the command line: ``python tests/cli/reference.py``."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import click
 
 from webhook.cli.main import evenspread
 
-FILE = Path(__file__).parents[2] / "docs" / "cli.md"
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "cli").glob("*.md"))
 _BLOCK = re.compile(r"<!-- help: (\S+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -24,4 +24,5 @@ def with_help(text):
 
 
 if __name__ == "__main__":
-    FILE.write_text(with_help(FILE.read_text()))
+    for page in PAGES:
+        page.write_text(with_help(page.read_text()))

@@ -85,7 +85,7 @@ class TestDiff:
 
     def test_is_what_the_page_shows(self, add):
         _, out, err = add("--add-defaults", "web.yaml")
-        page = Path(__file__).parents[4] / "docs" / "cli.md"
+        page = Path(__file__).parents[4] / "docs" / "cli" / "fixes.md"
         assert f"$ evenspread check --add-defaults --config policy.yaml web.yaml\n{out}{err}```\n" in page.read_text()
 
 

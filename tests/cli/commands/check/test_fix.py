@@ -165,7 +165,7 @@ def test_json(fix, tmp_path):
 
 def test_is_what_the_page_shows(fix):
     _, out, err = fix("--fix", "web.yaml")
-    page = Path(__file__).parents[4] / "docs" / "cli.md"
+    page = Path(__file__).parents[4] / "docs" / "cli" / "fixes.md"
     assert f"$ evenspread check --fix web.yaml\n{out}{err}```\n" in page.read_text()
 
 
