@@ -10,8 +10,8 @@ from webhook.core.context import Context
 from webhook.core.policy.policy import Exemption, Match, Mode
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.limits import (
-    exceeded,
-    immense,
+    exceeded_constraint_limit,
+    exceeded_template_limit,
 )
 from webhook.core.rules.placement.pod_fits import DO_NOT_FIT
 from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES
@@ -188,14 +188,14 @@ def requesting(name, count):
     ],
 )
 def test_limits(spec, expected):
-    assert text(exceeded(read_workload(workload("Deployment", "app=web", **spec)))) == expected
+    assert text(exceeded_template_limit(read_workload(workload("Deployment", "app=web", **spec)))) == expected
 
 
 @pytest.mark.parametrize(("templates", "expected"), [(64, ""), (65, TOO_MANY_TEMPLATES)])
 def test_many_templates(templates, expected):
     groups = [{"template": template("app=web", "zone hard 1 app=web")} for _ in range(templates)]
     ray = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "web", "namespace": "shop"}}
-    assert text(exceeded(read_workload({**ray, "spec": {"workerGroupSpecs": groups}}))) == expected
+    assert text(exceeded_template_limit(read_workload({**ray, "spec": {"workerGroupSpecs": groups}}))) == expected
 
 
 def constraints(count, **more):
@@ -222,7 +222,7 @@ def constraints(count, **more):
 )
 def test_limits_without_a_cluster(spec, expected):
     read = read_workload(workload("Deployment", "app=web", **spec))
-    assert text(immense(read.templates[0].template.pod_spec.constraints)) == expected
+    assert text(exceeded_constraint_limit(read.templates[0].template.pod_spec.constraints)) == expected
 
 
 NULL = "selector-null"

@@ -23,7 +23,7 @@ from webhook.core.groups.group import Fields, ShardPlan
 from webhook.core.groups.reading import Membership, memberships
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import AdmissionRequest, Decision
-from webhook.core.rules.limits import exceeded, immense
+from webhook.core.rules.limits import exceeded_constraint_limit, exceeded_template_limit
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import DEPLOYMENT, STATEFUL_SET, group_kind
 from webhook.core.workloads.reading import parsed, read_workload
@@ -62,7 +62,7 @@ def delivered(request: AdmissionRequest, context: Context) -> Decision:
 def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, context: Context) -> Decision:
     template, name = workload.templates[0].template, of.group.name
     # What there is is compared with what there is to be, each with each, while others wait.
-    if too_large := exceeded(workload) or immense(template.pod_spec.constraints):
+    if too_large := exceeded_template_limit(workload) or exceeded_constraint_limit(template.pod_spec.constraints):
         return _nothing(f"SpreadGroup {name}: the template has {too_large.text}")
     old = _read(request.old_object, request)
     there = _record(template)
@@ -106,7 +106,7 @@ def _record(template: PodTemplate) -> InjectionRecord | None:
         return None
     pinned = () if found.pin is None else found.pin.values or ()
     long = len(found.constraints) + len(found.apart) > _MOST_RECORDED or len(pinned) > _MOST_PINNED
-    return None if long or immense(found.constraints) else found
+    return None if long or exceeded_constraint_limit(found.constraints) else found
 
 
 def _plan(record: InjectionRecord) -> ShardPlan:

@@ -208,9 +208,9 @@ def _evaluated(given: ReadObject, context: Context) -> Evaluation | None:
         return None
     # Objects that only lack a search are judged without one. So is every object if others used up the time.
     if budget.unjudged is not None and (not costly or budget.unjudged is Missing.CROWDED):
-        spared = replace(context, budget=replace(budget, unjudged=None, may_search=False))
+        without_search = replace(context, budget=replace(budget, unjudged=None, may_search=False))
         with suppress(OutOfTimeError), budget.limit_in_a_thread():
-            return with_unanswered(evaluated(given, spared, limit), context.policy, costly=costly)
+            return with_unanswered(evaluated(given, without_search, limit), context.policy, costly=costly)
         out_of_time = replace(context, budget=replace(budget, unjudged=Missing.TOO_COSTLY))
         return with_unanswered(evaluated(given, out_of_time, limit), context.policy)
     found = evaluated(given, context, limit)

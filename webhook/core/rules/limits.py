@@ -55,7 +55,7 @@ MAX_VALUES = 65_536
 TOO_MANY_VALUES = Reason(f"more than {MAX_VALUES:,} values", Missing.IMMENSE)
 
 
-def immense(constraints: Sequence[SpreadConstraint]) -> Reason | None:
+def exceeded_constraint_limit(constraints: Sequence[SpreadConstraint]) -> Reason | None:
     """The first limit for all rules that the constraints of all templates exceed. None if they are few enough."""
     if len(constraints) > _MAX_CONSTRAINTS:
         return Reason(f"more than {_MAX_CONSTRAINTS} constraints", Missing.IMMENSE)
@@ -81,7 +81,7 @@ def _labels_in(selector: LabelSelector | None) -> int:
     return labels
 
 
-def exceeded(workload: Workload) -> Reason | None:
+def exceeded_template_limit(workload: Workload) -> Reason | None:
     """The first limit for rules that need the cluster that the object exceeds. None if it is small enough."""
     if len(workload.templates) > MAX_TEMPLATES:
         return Reason(f"more than {MAX_TEMPLATES} pod templates", Missing.TOO_LARGE)
@@ -171,8 +171,12 @@ def weigh(workload: Workload, nodes: int, *, grouped: bool = False) -> tuple[boo
     if cost(workload, nodes, grouped=grouped) <= MOST_IN_LINE:
         return False, None
     # The text of an immense object alone costs more.
-    limit = immense([each for template in workload.templates for each in template.template.pod_spec.constraints])
-    return not limit and (not exceeded(workload) or cost(workload, 0, grouped=grouped) > MOST_IN_LINE), limit
+    limit = exceeded_constraint_limit(
+        [each for template in workload.templates for each in template.template.pod_spec.constraints]
+    )
+    return not limit and (
+        not exceeded_template_limit(workload) or cost(workload, 0, grouped=grouped) > MOST_IN_LINE
+    ), limit
 
 
 def cost(workload: Workload, nodes: int, *, grouped: bool = False) -> float:

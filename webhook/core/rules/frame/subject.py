@@ -18,7 +18,7 @@ from webhook.core.index.objects import Autoscaler
 from webhook.core.index.pod_admission import as_admitted
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.limits import exceeded
+from webhook.core.rules.limits import exceeded_template_limit
 from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
 from webhook.core.text import constraint_name, quoted, segment_of
 from webhook.core.workloads.workload import Template, Workload, namespace_of, selector_of
@@ -96,7 +96,7 @@ class Subject(Computing, frozen=True, kw_only=True):
     @cached_property
     def _limit(self) -> Reason | None:
         """The limit of size that the object exceeds. Without an API server that waits there is time for any object."""
-        return None if self.context.offline else exceeded(self.workload)
+        return None if self.context.offline else exceeded_template_limit(self.workload)
 
     @property
     def offline(self) -> bool:
@@ -137,7 +137,7 @@ class Subject(Computing, frozen=True, kw_only=True):
             return self._limit or here.budget.unjudged.reason
         if self._lacking and (missing := here.index.lacks(*resources, *self._choosing(resources))):
             return Reason(missing)
-        return self._barred or (Missing.NO_TIME.reason if self.late else None)
+        return self._unusable or (Missing.NO_TIME.reason if self.late else None)
 
     def _choosing(self, resources: Sequence[str]) -> Sequence[str]:
         """What else decides which nodes the pods may use: their RuntimeClass."""
@@ -162,7 +162,7 @@ class Subject(Computing, frozen=True, kw_only=True):
         return index is not None and bool(index.lacking)
 
     @cached_property
-    def _barred(self) -> Reason | None:
+    def _unusable(self) -> Reason | None:
         """Why nothing of the cluster can be looked at for this object, whatever time there is."""
         if self.context.age() > self.policy.max_staleness_seconds:
             return Missing.STALE.reason
