@@ -301,14 +301,14 @@ def _of_the_object(subject: Subject) -> Iterator[RuleAnswer]:
 def _answers(subject: Subject) -> list[RuleAnswer]:
     """The answers of the families, and of rules for which time ran out, that it did."""
     answers: list[RuleAnswer] = []
-    timely = bool(subject.placed) and subject.index is not None and not subject.late
+    had_time = bool(subject.placed) and subject.index is not None and not subject.out_of_time
     of_constraints, of_any = _asked(subject.context.skipped_rules)
     for family in of_constraints if subject.placed else of_any:
         try:
             answers.extend(family.ask(subject))
         except Exception as error:  # noqa: BLE001 as `guarded`, which would cost each review a call for each family
             answers.extend(failed(family.rules, error))
-        if timely and family.slow and subject.late:
-            timely = False
+        if had_time and family.slow and subject.out_of_time:
+            had_time = False
             answers += [NotEvaluated(rule.id, Missing.NO_TIME.reason) for rule in family.slow]
     return answers

@@ -112,7 +112,7 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyInd
     template = subject.workload.templates[0]
     if _share_a_disk(template, subject, index):
         return None
-    for pod in subject.timely(_made_anew(template, away.pods, subject, index)):
+    for pod in subject.while_time_is_left(_made_anew(template, away.pods, subject, index)):
         problem = problem_of(pod, subject.context.beside(index))
         if not decide(without_spread(problem)).feasible & away.nodes:
             continue

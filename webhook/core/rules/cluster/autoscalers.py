@@ -56,7 +56,7 @@ def _beside(subject: Subject) -> Iterator[RuleAnswer]:
     for template in subject.workload.templates:
         placed = [each for each in subject.placed if each.template is template]
         ground = UsableNodes(subject, template)
-        for each in subject.timely(placed) if karpenter else ():
+        for each in subject.while_time_is_left(placed) if karpenter else ():
             yield from map(partial(_keyed, each), _of_karpenter(each, placed, ground, subject))
         hard = [each for each in placed if each.constraint.hard]
         empty = [each for each in hard if _is_empty(each) and not gates.COUNTS_EMPTY_SELECTOR.holds(subject.version)]

@@ -165,7 +165,7 @@ def _group(mine: list[Placed], subject: Subject) -> Iterator[_Differing]:
         return
     terms = {placed.index: _terms(placed.constraint) for placed in mine}
     all_of_ours, unsure = frozenset(terms.values()), _unsure((placed.constraint for placed in mine), labels, late)
-    for owner in subject.timely(others):
+    for owner in subject.while_time_is_left(others):
         for other in owner.templates or ():
             if frozenset(map(_terms, other.constraints)) == all_of_ours:
                 continue  # in nearly all groups, and no selector needs to be read for it
@@ -182,7 +182,7 @@ def _group(mine: list[Placed], subject: Subject) -> Iterator[_Differing]:
 
 def _counted_owners(selectors: Iterable[Selector | None], subject: Subject) -> Iterator[Owner]:
     workload, seen = subject.workload, set()
-    for selector in subject.timely(selectors):
+    for selector in subject.while_time_is_left(selectors):
         for owner in () if selector is None else counted_workloads(workload, selector, subject.context.cluster):
             key = (owner.kind, owner.meta.name)
             # Made by one operator, they are its choice and not their authors'.

@@ -309,7 +309,7 @@ def _single_domains(subject: Subject) -> Mapping[int, _Why]:
     if (view := subject.nodes) is None or grows(subject.policy, view):
         return {}
     found = {}
-    for number, (placed, ground) in enumerate(subject.timely(usable_nodes_of(subject))):
+    for number, (placed, ground) in enumerate(subject.while_time_is_left(usable_nodes_of(subject))):
         if (placed.constraint.min_domains or 1) > 1 or ground.domains(placed) != 1 or not ground.open:
             continue
         column = view.column(placed.constraint.topology_key or "")

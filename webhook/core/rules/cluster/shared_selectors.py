@@ -77,11 +77,11 @@ def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
 
 def _beside(subject: Subject) -> Iterator[RuleAnswer]:
     own, namespace = subject.own_selector, subject.workload.meta.namespace
-    for (_, late, selector), alike in subject.timely(_by_selector(subject).items()):
+    for (_, late, selector), alike in subject.while_time_is_left(_by_selector(subject).items()):
         if not (late or own is None):
             pods, others = _foreign(subject, selector, own, alike[0].template.template.labels)
             # Else nobody knows whose they are.
-            if pods and not subject.late and (within := _on_counting_nodes(pods, alike, subject)):
+            if pods and not subject.out_of_time and (within := _on_counting_nodes(pods, alike, subject)):
                 yield _finding(alike, subject, (sum(pods.values()), within), others)
         elif subject.context.cluster.pods.count(namespace, selector):
             yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
@@ -208,7 +208,7 @@ def _foreign(
     for each in members:
         both = selector.joined(each.selector.requirements)
         pods = counts_without(pods, foreign_pods(workload.meta.namespace, both, own, index))
-    for other in subject.timely(_others(workload, selector, own, index)) if pods else ():
+    for other in subject.while_time_is_left(_others(workload, selector, own, index)) if pods else ():
         if any(is_member(other.owner, each) for each in members):
             continue
         if have_one_controller(workload, other.owner):

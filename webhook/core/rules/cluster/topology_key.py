@@ -121,7 +121,7 @@ def evaluate_nodes(subject: Subject) -> Iterable[RuleAnswer]:
 
 
 def _of_nodes(subject: Subject) -> Iterator[RuleAnswer]:
-    for placed, ground in subject.timely(usable_nodes_of(subject)):
+    for placed, ground in subject.while_time_is_left(usable_nodes_of(subject)):
         key = placed.constraint.topology_key
         if not key or placed.template.template.pod_spec.node_name:
             continue  # a bound pod is not scheduled any more

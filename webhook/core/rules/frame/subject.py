@@ -137,7 +137,7 @@ class Subject(Computing, frozen=True, kw_only=True):
             return self._limit or here.budget.unjudged.reason
         if self._lacking and (missing := here.index.lacks(*resources, *self._choosing(resources))):
             return Reason(missing)
-        return self._unusable or (Missing.NO_TIME.reason if self.late else None)
+        return self._unusable or (Missing.NO_TIME.reason if self.out_of_time else None)
 
     def _choosing(self, resources: Sequence[str]) -> Sequence[str]:
         """What else decides which nodes the pods may use: their RuntimeClass."""
@@ -170,14 +170,14 @@ class Subject(Computing, frozen=True, kw_only=True):
         return self._limit
 
     @property
-    def late(self) -> bool:
+    def out_of_time(self) -> bool:
         """Whether there is no time left to look at the cluster."""
         return self.context.budget.is_spent
 
-    def timely(self, items: Iterable[_Item]) -> Iterator[_Item]:
+    def while_time_is_left(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """The items for which there is time; `rule_set` reports it if time ran out."""
         for item in items:
-            if self.late:
+            if self.out_of_time:
                 return
             yield item
 

@@ -104,9 +104,9 @@ def _of_templates(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer
     namespace = namespace_of(subject.workload.meta.namespace)
     for template in subject.workload.templates:
         found = tuple(memberships(namespace, template.template.labels, index))
-        for each in subject.timely(found):
+        for each in subject.while_time_is_left(found):
             yield from _of_group(each, template, subject, index)
-        if found and subject.late:
+        if found and subject.out_of_time:
             yield NotEvaluated(GROUP_CAP.id, Missing.NO_TIME.reason)
             return
 
@@ -153,7 +153,7 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
         coming = None
     # What others do after it is theirs to mend, where it has its part of the plan.
     placed_after = coming is not None and not _is_planned(of, template, subject)
-    others = tuple(subject.timely(_lacking(of, subject, index))) if placed_after else ()
+    others = tuple(subject.while_time_is_left(_lacking(of, subject, index))) if placed_after else ()
     for cap in of.group.caps:
         column, selector = index.nodes.view().column(cap.topology_key), _counted_by(of, cap)
         counts = index.pods.count(of.group.namespace, selector)
@@ -171,7 +171,7 @@ def _of_group(of: Membership, template: Template, subject: Subject, index: ReadO
                 yield _finding(of, limit, broken, template, subject)
         elif cap.enforced and coming is not None:
             beside = others if cap.selector is None else ()  # nobody knows which of those a narrower cap will count
-            for worst in subject.timely(_led(coming, beside, limit, column, there, subject)):
+            for worst in subject.while_time_is_left(_led(coming, beside, limit, column, there, subject)):
                 if isinstance(worst, Reason):
                     yield NotEvaluated(GROUP_CAP.id, worst)
                 elif worst.pods > limit.most:

@@ -137,7 +137,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
 
     def ceilings(self) -> Iterator[tuple[ConstraintRoom, tuple[Placed, Placed], int]]:
         """The zone and host constraints that together admit fewer than each of them, and how many."""
-        for zones, zone in self.subject.timely(zip(self.rooms, self.placed, strict=True)):
+        for zones, zone in self.subject.while_time_is_left(zip(self.rooms, self.placed, strict=True)):
             for hosts, host in zip(self.rooms, self.placed, strict=True):
                 if hosts.column.key != HOSTNAME or zones.column.key != ZONE:
                     continue
@@ -350,7 +350,7 @@ def evaluate_templates(rules: Sequence[PlacementRule], subject: Subject) -> Iter
 
 def _of_templates(asked: list[PlacementRule], subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     asked.sort(key=lambda rule: rule.unless_warned)
-    for case in subject.timely(templates_under_rule(subject, index)):
+    for case in subject.while_time_is_left(templates_under_rule(subject, index)):
         yield from _of_template(asked, case)
 
 

@@ -41,14 +41,14 @@ def worst_loss(case: TemplateUnderRule) -> Loss | None:
     if not case.subject.workload.traits.replaces or zones.sets is None or not _is_moved(case):
         return None
     losses: list[tuple[int, str, int, Placed]] = []
-    for zone, lost in case.subject.timely(zip(zones.values, zones.sets, strict=True)):
+    for zone, lost in case.subject.while_time_is_left(zip(zones.values, zones.sets, strict=True)):
         pending = _pending(case, lost)
         worst = max(pending, default=0)
         if worst:
             losses.append((-worst, zone, lost, case.placed[pending.index(worst)]))
     if not losses or not case.fits_today():
         return None
-    for negative, zone, lost, placed in case.subject.timely(sorted(losses, key=lambda each: each[:2])):
+    for negative, zone, lost, placed in case.subject.while_time_is_left(sorted(losses, key=lambda each: each[:2])):
         if case.has_room(case.wanted + negative + 1, lost=lost):  # otherwise capacity is the cause
             return Loss(placed, zone, lost, -negative)
     return None

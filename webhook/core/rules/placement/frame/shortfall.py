@@ -229,7 +229,7 @@ def _that_helps(short: Shortfall, template: Template) -> Changes | None:
     most = _MAX_FIXES_TRIED_OFFLINE if case.subject.offline else _MAX_FIXES_TRIED
 
     def fits(changes: Changes) -> bool:
-        return not case.subject.late and _always_fit(short, template_with(template, changes))
+        return not case.subject.out_of_time and _always_fit(short, template_with(template, changes))
 
     return next(choices.that_help(at_most(most, fits)), None)
 
