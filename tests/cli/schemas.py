@@ -13,6 +13,7 @@ from webhook.answers.explained import Explained
 from webhook.answers.planned import Planned
 from webhook.answers.scanned import NamedWorkload, WorkloadDocument, WorkloadList
 from webhook.answers.simulated import Simulated
+from webhook.console import shown
 from webhook.console.shown import Overview
 from webhook.core.scan import scanned as scan_values
 from webhook.core.scan.scanned import PublishedSkew
@@ -23,13 +24,21 @@ SKEW = (NamedWorkload, PublishedSkew)
 OF_CONSOLE = {"overview": Overview, "workloads": WorkloadList, "workload": WorkloadDocument, "whatIf": Simulated}
 PUBLISHED = ROOT / "docs" / "answers.schema.json"
 CONSOLE = ROOT / "webhook" / "console" / "api.schema.json"
+
+
+def _types(*modules):
+    """The names of the types that these modules define."""
+    return {
+        name
+        for module in modules
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "") == module.__name__
+    }
+
+
+_COMPLETE = _types(scanned, scan_values, shown)  # every field is written, also one with its default
 # Other types are of the core: what their docstrings say is for its readers.
-_DESCRIBED = {
-    name
-    for module in (document, explained, planned, scanned, simulated, scan_values)
-    for name, value in vars(module).items()
-    if getattr(value, "__module__", "") == module.__name__
-}
+_DESCRIBED = _types(document, explained, planned, simulated) | _COMPLETE
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -40,6 +49,10 @@ def definitions(*types):
     )
     for name in found.keys() - _DESCRIBED:
         found[name].pop("description", None)
+    for each in (found[name] for name in found.keys() & _COMPLETE if "properties" in found[name]):
+        each["required"] = [*each["properties"]]
+        for field in each["properties"].values():
+            field.pop("default", None)
     return dict(sorted(found.items()))
 
 

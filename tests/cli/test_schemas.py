@@ -43,6 +43,7 @@ def test_they_are_written_anew():
             marks=pytest.mark.slow,
         ),
         pytest.param("plan", ("-", "-n", "shop"), id="a group"),
+        pytest.param("skew", ("-A",), id="skews"),
     ],
 )
 def test_what_is_printed_fits(run, command, words):
