@@ -18,7 +18,7 @@ from webhook.manifests.reading.manifest import Manifest, read_manifests
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
-Content = Sequence[Manifest | InputFault]  # what `read_manifests` gives of a file
+Content = Sequence[Manifest | InputFault]  # of a file, by `read_manifests`
 
 
 class ObjectChange(Struct, frozen=True):

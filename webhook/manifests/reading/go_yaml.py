@@ -324,8 +324,8 @@ class _Reader:
         next_event = self._parser.get_event
         handlers: dict[type, Callable[[Any], None]] = {
             ScalarEvent: self._scalar,
-            MappingStartEvent: self._start_mapping,
-            SequenceStartEvent: self._start_sequence,
+            MappingStartEvent: self._start,
+            SequenceStartEvent: self._start,
             MappingEndEvent: self._end,
             SequenceEndEvent: self._end,
             AliasEvent: self._alias,
@@ -403,18 +403,13 @@ class _Reader:
             frame.value.update(mapping)
         frame.key = _Key.NEXT
 
-    def _start_mapping(self, event: MappingStartEvent) -> None:
-        self._start({}, event)
-
-    def _start_sequence(self, event: SequenceStartEvent) -> None:
-        self._start([], event)
-
-    def _start(self, value: dict[str, Any] | list[Any], event: MappingStartEvent | SequenceStartEvent) -> None:
+    def _start(self, event: MappingStartEvent | SequenceStartEvent) -> None:
         if len(self._stack) == MAX_YAML_LEVELS:
             raise UnreadableDocumentError(f"nested more than {MAX_YAML_LEVELS} levels deep")
         anchor = None
         if event.anchor is not None:
             anchor = self._anchors[event.anchor] = _Anchor()
+        value: dict[str, Any] | list[Any] = {} if isinstance(event, MappingStartEvent) else []
         self._stack.append(_Frame(value, anchor, self._decoded, self._size, bool(event.flow_style)))
         self._decoded += 1
 

@@ -255,7 +255,12 @@ def _summarize(amendment: Amendment, policy: Policy, index: ClusterIndex, *, wri
 
 def _warn(files: Iterable[Amended], frame: Frame) -> None:
     """Print findings that only the new constraints cause, by rules that use the cluster."""
-    hard = [each for file in files for each in file.additions if any(map(_is_hard, each.constraints))]
+    hard = [
+        addition
+        for file in files
+        for addition in file.additions
+        if any(each["whenUnsatisfiable"] == DO_NOT_SCHEDULE for each in addition.constraints)
+    ]
     if hard and frame.index is not None and (missing := frame.index.lacks("nodes")):
         click.echo(
             f"note: DoNotSchedule may leave pods Pending; whether it does here is not known ({missing}): "
@@ -268,10 +273,6 @@ def _warn(files: Iterable[Amended], frame: Frame) -> None:
         for told in _effects(addition, frame):
             head = f"{one_line(addition.manifest.file)}:{place.line}: warning: {addition.manifest.title}"
             click.echo(f"{head}: with the added constraints {told}", err=True)
-
-
-def _is_hard(constraint: Mapping[str, object]) -> bool:
-    return constraint["whenUnsatisfiable"] == DO_NOT_SCHEDULE
 
 
 def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
