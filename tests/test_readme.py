@@ -114,11 +114,11 @@ def test_every_page_claims_the_same_releases(page):
 
 
 def test_supported_are_the_releases_that_were_compared():
-    exactness, chart = (ROOT / "docs" / "exactness.md").read_text(), ROOT / "charts" / "evenspread"
-    compared = re.findall(r"^\| (1\.\d+) \| 1\.\d+\.\d+, ", exactness, re.MULTILINE)
+    releases, chart = (ROOT / "docs" / "releases.md").read_text(), ROOT / "charts" / "evenspread"
+    compared = re.findall(r"^\| (1\.\d+) \| 1\.\d+\.\d+, ", releases, re.MULTILINE)
     assert compared == [f"1.{minor}" for minor in range(OLDEST.minor, RECORDED.minor + 1)]
     assert f"Kubernetes {SUPPORTED} are supported" in README
-    assert f"Supported are {SUPPORTED};" in exactness
+    assert f"evenspread supports Kubernetes {SUPPORTED}." in releases
     assert f"Kubernetes {SUPPORTED}; {ANNOUNCED} as announced" in (ROOT / "docs" / "image.md").read_text()
     assert yaml.safe_load((chart / "Chart.yaml").read_text())["kubeVersion"] == f">={OLDEST}.0-0"
     assert RELEASES[0].startswith(f"{OLDEST}.")

@@ -4,7 +4,7 @@
     --world FILE...             worlds that were written before: all that is said of them
     --record SEED COUNT FILE... the cases of the offline test: worlds in which a rule speaks, and these
 
-Prints the table of docs/exactness.md. Exit code 1 for a contradiction, whose smallest world is written to
+Prints the table of docs/exactness-workloads.md. Exit code 1 for a contradiction, whose smallest world is written to
 CLAIMS_OUT (a directory, default: the current one).
 """
 

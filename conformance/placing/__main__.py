@@ -2,7 +2,7 @@
 
 Random small clusters and workloads (`worlds`). What our search says of all orders is compared with `oracle place`, which
 tries every order with the real plugins: the fewest and the most pods that find a node, how often each number comes out,
-and of rollouts the most old pods that stay. Prints the table of docs/exactness.md, with the smallest world of each family
+and of rollouts the most old pods that stay. Prints the table of docs/exactness-workloads.md, with the smallest world of each family
 that differs or is unknown. Exit code 1 for a difference, or where more than 2 % of a family are unknown: one of the two
 did not follow every order.
 

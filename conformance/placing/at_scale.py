@@ -2,7 +2,7 @@
 
 No search follows all orders there. `oracle place` tries single orders with the real plugins, and each must end between
 our bounds. Where we say that pods can get stuck, the real plugins must admit no further pod at the end that we found.
-Prints a row for the table of docs/exactness.md; exit code 1 for a difference.
+Prints a row for the table of docs/exactness-workloads.md; exit code 1 for a difference.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Writes the table of releases into docs/exactness.md: ``PYTHONPATH=tests python tests/core/api/releases.py``."""
+"""Writes the table of releases into docs/releases.md: ``PYTHONPATH=tests python tests/core/api/releases.py``."""
 
 import gzip
 import json
@@ -9,7 +9,7 @@ from webhook.core.api import gates
 from webhook.core.api.version import parse_version
 
 ROOT = Path(__file__).resolve().parents[3]
-FILE = ROOT / "docs" / "exactness.md"
+FILE = ROOT / "docs" / "releases.md"
 CORE = ROOT / "webhook" / "core"
 VECTORS = ROOT / "conformance" / "vectors"
 _BLOCK = re.compile(r"<!-- releases -->\n.*?<!-- end -->", re.DOTALL)

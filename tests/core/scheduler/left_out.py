@@ -1,28 +1,28 @@
-"""Writes what verdicts leave out into docs/exactness.md: ``PYTHONPATH=tests python`` with this file."""
+"""Write the facts a verdict leaves out into docs/left-out.md: ``PYTHONPATH=tests python`` with this file."""
 
 import re
 from pathlib import Path
 
 from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
 
-FILE = Path(__file__).resolve().parents[3] / "docs" / "exactness.md"
+FILE = Path(__file__).resolve().parents[3] / "docs" / "left-out.md"
 _BLOCK = re.compile(r"<!-- left out -->\n.*?<!-- end -->", re.DOTALL)
-_CLAIMS = "pods with volumes, where these objects may not be read"
+_CLAIMS = "pods with volumes, if RBAC forbids reading these objects"
 # Which pods each entry matters for, as `problem.not_evaluated` finds them.
 MATTERS_FOR = {
-    "SchedulerConfiguration": "every pod, unless `schedulerConfiguration` of the policy names the scheduler's file",
+    "SchedulerConfiguration": "every pod, unless the policy's `schedulerConfiguration` names the scheduler's file",
     "SchedulingGates": "pods with scheduling gates",
-    "PodGroup": "pods with a schedulingGroup",
-    "DynamicResources": "pods with either",
-    "NodeDeclaredFeatures": "pods in the host network with users of their own",
+    "PodGroup": "pods with a `schedulingGroup`",
+    "DynamicResources": "pods with resource claims or extended resources",
+    "NodeDeclaredFeatures": "pods with `hostNetwork: true` and `hostUsers: false`",
     "CSIStorageCapacity": _CLAIMS,
     "VolumeAttachment": _CLAIMS,
     "CSIDriver": _CLAIMS,
-    "SchedulerExtenders": "every pod, where `schedulerConfiguration` names the scheduler's file",
-    "LimitRange": "the same, where LimitRanges may not be read, or two of a namespace give different amounts",
-    "PriorityClass": "the same, where classes may not be read, or the pod's is not there",
-    "RuntimeClass": "pods with a runtimeClassName, likewise",
-    "AdmissionPlugins": "pods that are yet to be created (`explain FILE`, templates)",
+    "SchedulerExtenders": "every pod, if `schedulerConfiguration` names the scheduler's file",
+    "LimitRange": "new pods, if LimitRanges cannot be read, or two of a namespace give different amounts",
+    "PriorityClass": "new pods, if classes cannot be read, or the pod's class is missing",
+    "RuntimeClass": "new pods with a `runtimeClassName`, if classes cannot be read, or the pod's class is missing",
+    "AdmissionPlugins": "new pods (`explain FILE`, templates)",
 }
 
 

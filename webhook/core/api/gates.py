@@ -1,7 +1,7 @@
 """What changed between Kubernetes releases: each change once, with its first release and the source that says so.
 
 Nothing else compares a version: ``gates.SHOWS_JSON.holds(version)``. For a new release, read this list, add what it
-changes, and move ``ANNOUNCED`` in `version`. docs/exactness.md shows the list with the places that ask and the tests
+changes, and move ``ANNOUNCED`` in `version`. docs/releases.md shows the list with the places that ask and the tests
 (``make docs``).
 """
 
@@ -41,15 +41,15 @@ _1_38 = KubernetesVersion(1, 38, 0)
 
 RESIZES_IN_PLACE = Gate(
     _1_33,
-    "a pod that is resized in place holds the largest of spec, allocated and actual resources: up to 1.36 of each"
-    " container whose status has resources",
+    "a pod being resized in place holds the largest of its spec, allocated and actual resources. Up to 1.36, for each"
+    " container with resources in its status",
     "gate InPlacePodVerticalScaling; component-helpers v0.33.13 `resource/helpers.go` AggregateContainerRequests",
     case="1.31/answers.jsonl.gz#filters-20261121-144",
 )
 RESIZES_AS_A_WHOLE = Gate(
     _1_37,
-    "of a pod that is resized in place the sums over its containers are compared, and allocated resources count without"
-    " actual ones",
+    "for a pod being resized in place, the sums over its containers are compared. Allocated resources count even"
+    " without actual ones",
     "component-helpers v0.36.0 and v0.37.1 `resource/helpers.go` AggregateContainerRequests",
     case="1.33/answers.jsonl.gz#scores-904-140",
 )
@@ -62,7 +62,7 @@ BALANCE_IGNORES_NO_REQUEST = Gate(
 MERGES_SPREAD_KEYS = Gate(
     _1_34,
     "matchLabelKeys are merged into the selector when a Pod is created; keys are checked against the merged selector."
-    " Before: against the selector as written, also in templates",
+    " Before: against the written selector, also in templates",
     "kubernetes #129874; `ValidateMatchLabelKeysInTopologySpread` still stands in 1.37 for the gate switched off",
     case="1.31/answers.jsonl.gz#mutate-validate-7-70",
 )
@@ -74,27 +74,27 @@ SIDECARS_HAVE_PORTS = Gate(
 )
 NAMES_LEFT_OUT = Gate(
     _1_32,
-    "nodes that PreFilter leaves out have a reason in FailedScheduling",
+    "FailedScheduling gives a reason for nodes excluded by PreFilter",
     "kubernetes v1.31.0 and v1.32.0 `pkg/scheduler/schedule_one.go` findNodesThatFitPod",
     case="1.31/answers.jsonl.gz#defaults-20261121-56",
 )
 LOCAL_VOLUMES_NAME_NODES = Gate(
     _1_31,
-    "local volumes that are bound leave only the nodes that their affinity names, before any filter",
+    "bound local volumes limit the pod to the nodes in their affinity, before any filter",
     "kubernetes v1.31.2 and v1.31.3 `volumebinding/volume_binding.go` PreFilter; #125398, #127584",
     until=KubernetesVersion(1, 31, 3),
 )
 VOLUME_AFFINITY_REASON = Gate(
     _1_33,
-    "a volume on other nodes: `node(s) didn't match PersistentVolume's node affinity`; before"
+    "the reason for a volume on other nodes is `node(s) didn't match PersistentVolume's node affinity`; before"
     " `node(s) had volume node affinity conflict`",
     "kubernetes v1.32.0 and v1.33.0 `volumebinding/binder.go`",
     case="1.31/answers.jsonl.gz#filters-20261121-65",
 )
 CLAIM_IN_USE_REASON = Gate(
     _1_34,
-    "a ReadWriteOncePod claim in use: `node(s) unavailable due to PersistentVolumeClaim with …`; before `node has pod"
-    " using PersistentVolumeClaim with the same name and …`",
+    "the reason for a ReadWriteOncePod claim in use is `node(s) unavailable due to PersistentVolumeClaim with …`;"
+    " before `node has pod using PersistentVolumeClaim with the same name and …`",
     "kubernetes v1.33.0 and v1.34.0 `volumerestrictions/volume_restrictions.go`",
     case="1.31/answers.jsonl.gz#filters-20261121-93",
 )
@@ -106,8 +106,8 @@ FIT_IS_UNRESOLVABLE = Gate(
 )
 NAMESPACES_NOT_MERGED = Gate(
     _1_34,
-    "the namespaceSelector of an incoming pod's term is not replaced by the namespaces that it selects: one that no"
-    " labels at all satisfy applies to every namespace",
+    "the namespaceSelector of an incoming pod's term is not replaced by its namespaces. A selector that no labels can"
+    " satisfy applies to every namespace",
     "kubernetes v1.33.0, v1.34.12, v1.36.5, v1.37.1 `interpodaffinity/plugin.go` mergeAffinityTermNamespacesIfNotEmpty;"
     " #132457, #141526",
     until=_1_37,
@@ -115,28 +115,28 @@ NAMESPACES_NOT_MERGED = Gate(
 )
 VALIDATES_STATEFUL_SETS = Gate(
     _1_34,
-    "the spec of a StatefulSet's template is validated. Before: nothing of it, so that its pods are refused",
+    "the spec of a StatefulSet's template is validated. Before: not validated, so its pods are refused",
     "kubernetes v1.33.0 and v1.34.0 `pkg/apis/apps/validation` ValidatePodTemplateSpecForStatefulSet",
     case="1.31/answers.jsonl.gz#mutate-validate-7-137",
 )
 SHOWS_JSON = Gate(
     _1_34,
-    "values of named types (whenUnsatisfiable, policies, operators) are shown as JSON; before in Go syntax, which"
-    " differs for `<`, `>`, `&` and unprintable characters only",
+    "values of named types (whenUnsatisfiable, policies, operators) are shown as JSON; before in Go syntax. They"
+    " differ only for `<`, `>`, `&` and unprintable characters",
     "apimachinery v0.33.0 and v0.34.0 `field/errors.go`",
     case="1.33/answers.jsonl.gz#mutate-args-904-198",
 )
 POD_LEVEL_RESOURCES = Gate(
     _1_34,
-    "pod-level resources replace what containers request, also for LimitRanges; missing pod-level requests are filled"
-    " in beside pod-level limits. Before, the field is dropped",
+    "pod-level resources replace the containers' requests, also for LimitRanges. Missing pod-level requests are filled"
+    " in from pod-level limits. Before, the field is dropped",
     "gate PodLevelResources",
     case="1.31/answers.jsonl.gz#filters-20261121-505",
 )
 MATCHES_ATTRIBUTES_CLASS = Gate(
     _1_34,
-    "claims and free volumes must have the same volume attributes class; before, a volume with one was never taken, and"
-    " a claim with one was an error",
+    "claims and free volumes must have the same volume attributes class; before, a volume with a class never matched,"
+    " and a claim with a class was an error",
     "gate VolumeAttributesClass; component-helpers v0.33.13 `storage/volume/pv_helpers.go` FindMatchingVolume",
 )
 SHORT_TAINT_REASON = Gate(
@@ -158,20 +158,20 @@ SCHEME_LINE_110 = Gate(
 )
 SCHEME_LINE_111 = Gate(
     _1_35,
-    "they name `pkg/runtime/scheme.go:111`",
+    "decoding errors of the scheduler's configuration name `pkg/runtime/scheme.go:111`",
     "apimachinery v0.34.4 and v0.35.4 `pkg/runtime/scheme.go`",
     case="1.31/answers.jsonl.gz#args-20261121-52",
 )
 SCHEME_LINE_110_AGAIN = Gate(
     _1_38,
-    "they name `pkg/runtime/scheme.go:110`",
+    "decoding errors of the scheduler's configuration name `pkg/runtime/scheme.go:110`",
     "apimachinery v0.37.1 and v0.38.0-alpha.2 `pkg/runtime/scheme.go`",
     announced=True,
 )
 FINDS_CLAIMS_BY_LISTER = Gate(
     _1_35,
-    "a claim that VolumeBinding cannot get: `persistentvolumeclaims … not found`; before `could not find"
-    " v1.PersistentVolumeClaim …`",
+    "the reason for a claim that VolumeBinding cannot get is `persistentvolumeclaims … not found`; before `could not"
+    " find v1.PersistentVolumeClaim …`",
     "kubernetes v1.34.0 and v1.35.0 `volumebinding/binder.go`, `util/assumecache`",
     case="1.33/answers.jsonl.gz#odd-filters-905-40",
 )
@@ -188,36 +188,36 @@ LABEL_KEYS_IN_BYTES = Gate(
 )
 SCORES_CHANGE_OF_BALANCE = Gate(
     _1_36,
-    "NodeResourcesBalancedAllocation scores how much the pod changes a node's balance; before, the balance with it",
+    "NodeResourcesBalancedAllocation scores the pod's change of a node's balance. Before: the balance with the pod",
     "kubernetes #135573",
     case="1.33/answers.jsonl.gz#scores-904-47",
 )
 RESIZES_POD_LEVEL = Gate(
     _1_36,
-    "a pod that is resized in place holds the resources of the pod as a whole too",
+    "a pod being resized in place also holds its pod-level resources",
     "gate InPlacePodLevelResourcesVerticalScaling",
 )
 FILLS_POD_LEVEL_REQUESTS = Gate(
     _1_37,
-    "missing pod-level requests are filled in without pod-level limits too, and limits where all containers have one;"
-    " both after the admission plugins that change the pod, and before those that validate it",
+    "missing pod-level requests are filled in even without pod-level limits, and missing limits if all containers have"
+    " one. Both happen after the mutating admission plugins and before the validating ones",
     "gate PodLevelResourcesFixDefaulting",
     case="1.35/answers.jsonl.gz#admit-906-272",
 )
 NEEDS_THE_DRIVER = Gate(
     _1_37,
-    "a node on which a CSI driver is not installed is rejected, if the driver's CSIDriver object asks for that",
+    "a node without the CSI driver is rejected, if the driver's CSIDriver object demands this",
     "gate VolumeLimitScaling",
     case="1.33/answers.jsonl.gz#storage-904-128",
 )
 ORDINALS_UNAVAILABLE = Gate(
     _1_37,
-    "maxUnavailable of a StatefulSet's rolling update counts; before it is 1",
+    "maxUnavailable of a StatefulSet's rolling update takes effect. Before: 1",
     "gate MaxUnavailableStatefulSet",
 )
 DISTINCT_CAUSES = Gate(
     _1_37,
-    "`details.causes` of an answer has each cause once; its message always did",
+    "`details.causes` of an answer lists each cause once, as its message always did",
     "apiserver v0.36.0 and v0.37.1 `registry/rest/create.go`",
     case="1.34/answers.jsonl.gz#validate-901-169",
 )
@@ -229,7 +229,7 @@ NODE_NAME_BEFORE_FILTERS = Gate(
 )
 COUNTS_EMPTY_SELECTOR = Gate(
     _1_38,
-    "a constraint with an empty selector counts the namespace's pods; before it counts none",
+    "a constraint with an empty selector counts the namespace's pods. Before: none",
     "kubernetes #141340",
     announced=True,
 )

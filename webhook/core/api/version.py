@@ -23,7 +23,7 @@ class KubernetesVersion(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-# Each supported release was compared with its own code: docs/exactness.md.
+# Each supported release was compared with its own code: docs/releases.md.
 OLDEST = KubernetesVersion(1, 31, 0)
 RECORDED = KubernetesVersion(1, 37)  # the newest supported one, and the default; most vectors in conformance/ are of it
 # Not released yet: accepted, and judged by the changes that upstream has merged. There is no code to compare with.
