@@ -36,7 +36,7 @@ HEAD = """\
 
 <!-- Written by tests/config/reference.py from webhook/config/policy.schema.json; a test keeps it so. -->
 
-evenspread reads one YAML file, usually mounted from a ConfigMap:
+evenspread reads one YAML file. In a cluster, the chart mounts it from a ConfigMap. This is a complete file:
 
 ```yaml
 apiVersion: config.evenspread.io/v1alpha1
@@ -44,12 +44,13 @@ kind: SpreadPolicy
 ceiling: warn
 ```
 
-[example-policy.yaml](example-policy.yaml) has every field with a comment. An editor that knows JSON Schema completes
-and checks the file with `webhook/config/policy.schema.json`.
+- [example-policy.yaml](example-policy.yaml) has every field with a comment.
+- `evenspread check FILE` checks your file.
+- Editors with JSON Schema support complete and check it with `webhook/config/policy.schema.json`.
 
 ## Faults
 
-All faults are reported at once, each with line, column and path, and the process exits with 2 before it opens a socket:
+evenspread reports all faults at once, with line, column and path. It then exits with 2, before it opens a socket:
 
 ```
 policy.yaml:3:1: ceilling: unknown field; did you mean "ceiling"?
@@ -57,46 +58,61 @@ policy.yaml:4:9: rules.selector-not-sef: unknown rule; did you mean "selector-no
 policy.yaml:5:15: maxStaleness: must be a duration such as 60s or 1m30s, is the number 60
 ```
 
-Warnings have the same form after `warning:` and stop nothing: an exemption that is over, an entry that an earlier one
-hides, `matchLabelKeys` of a default while `defaults.matchLabelKeys` is off.
+Warnings have the same form after `warning:`. evenspread starts with them. It warns of an expired exemption, of an
+entry that an earlier entry hides, and of `matchLabelKeys` of a default while `defaults.matchLabelKeys` is off.
 
-- `off`, `no` and `false` are the same to YAML, and all mean `off` where a field knows it. `on` means nothing here.
-- A field without a value is as if it were not there.
-- A key that stands twice is a fault, and so are a second document, an alias in its own anchor, and a file above 1 MiB.
+- `off`, `no` and `false` are equal in YAML. They mean `off` in fields with this value. `on` has no meaning.
+- A field without a value counts as missing.
+- Each of these is a fault: a duplicate key, a second document, an alias in its own anchor, and a file above 1 MiB.
 
 ## Changes while running
 
-A changed file is read again, within a moment of the swap of a mounted ConfigMap or half a second after the last write
-to a plain file. A file that cannot be used changes nothing: the last good one holds, and the log, the metric
-`evenspread_config_valid` and the readiness detail say so until the file is good again.
+Edit the ConfigMap or the file, and evenspread reads it again. It notices a mounted ConfigMap at once, and a plain
+file half a second after the last write. If the new file is faulty, the last good one stays. The log, the metric
+`evenspread_config_valid` and the readiness detail report the fault until you correct it.
 
 ## Which ceiling holds
 
-The mode of a rule is the one in `rules`, else the rule's own; the ceiling caps it. For a namespace the ceiling is
+A rule's mode is its entry in `rules`, or the rule's own default. The ceiling caps it. The ceiling of a namespace is
+the first of these:
 
-1. `off` if the global `ceiling` is `off`: the kill switch,
-2. else that of the first entry of `namespaces` that matches,
-3. else the global `ceiling`.
+1. `off`, if the global `ceiling` is `off` (the kill switch),
+2. the first matching entry of `namespaces`,
+3. the global `ceiling`.
 
-The Namespace's label `evenspread.io/ceiling` can then change the second and third, if it is a mode. Everybody who may
-edit the Namespace can set it, so `namespaceLabel` decides what it may do:
+The Namespace's label `evenspread.io/ceiling` can change 2 and 3. Every editor of the Namespace can set it, so
+`namespaceLabel` limits the label:
 
 | `namespaceLabel` | a label with a higher mode | a label with a lower mode |
 |---|---|---|
-| `raise`: the default where the global ceiling or the namespace's entry is `deny` | counts | is ignored |
-| `any`: the default elsewhere | counts | counts |
+| `raise`: the default if the global ceiling or the namespace's entry is `deny` | counts | is ignored |
+| `any`: the default otherwise | counts | counts |
 | `none` | is ignored | is ignored |
+
+## Objects beyond the limits
+
+A rule on `deny` denies these objects, unless you set `tooLarge: allow`:
+
+| beyond | effect |
+|---|---|
+| 16 constraints and required pod affinity terms | no rule compares the object with the cluster |
+| 32 resources, 128 node requirements, or 128 tolerations | no rule compares the object with the cluster |
+| 256 labels in selectors, or 64 pod templates | no rule compares the object with the cluster |
+| 128 constraints, or 1,024 labels, values and keys in them, in all templates | no rule compares all of the object |
+| 65,536 JSON values | evenspread does not read the object |
+| 7 MiB with the old object, or no room or time next to other long reviews | evenspread does not read the review |
+
+`tooLarge` also decides for an object on which a rule on `deny` fails by a bug of evenspread.
 
 ## Process settings
 
-Where the process listens and finds its files is no matter of policy: those are flags of `evenspread webhook`, and each
-can stand in the environment.
+Addresses and file paths are no part of the policy. Set them by flags of `evenspread webhook` or in the environment.
 
 SETTINGS
 ## Fields
 
-What has neither a default nor *required* is absent unless it is given. `schedulerConfiguration` counts where one pod is
-tried (`explain`, bare pods at admission).
+A field without a default and without *required* is absent until you set it. `schedulerConfiguration` applies where
+evenspread places one pod: in `explain`, and for bare pods at admission.
 """
 
 
