@@ -8,7 +8,10 @@ import re
 
 from readme import ROOT, printed
 
-PAGES = (ROOT / "docs" / "simulate.md", ROOT / "docs" / "groups.md", *sorted((ROOT / "docs" / "examples").glob("*.md")))
+PAGES = (
+    *(ROOT / "docs" / name for name in ("simulate.md", "group-examples.md")),
+    *sorted((ROOT / "docs" / "examples").glob("*.md")),
+)
 SHOWN = re.compile(
     r"```\n\$ evenspread (?P<command>(?:simulate|plan) .*)\n"
     r"(?P<out>(?:(?!```).*\n)*?)(?P<code>\$ echo \$\?\n\d\n)?```\n"
