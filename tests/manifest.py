@@ -94,13 +94,21 @@ def examined(manifest, policy=DENY, *, index=None, version=RECENT, now=""):
     return examine(manifest, Context(policy=policy, index=index, version=version, today=TODAY, now=now))
 
 
-def told(rule, manifest, index, policy=DENY, now=""):
-    """What a rule says and in which mode: ``warn zone[0] …; remedy``."""
-    judged = examined(manifest, policy, index=index, now=now).findings
+def judged_by(rule, manifest, policy=DENY, **kwargs):
+    """The findings of one rule, each with its mode."""
+    return [each for each in examined(manifest, policy, **kwargs).findings if each.finding.rule == rule]
+
+
+def findings_of(rule, manifest, policy=DENY, **kwargs):
+    """The findings of one rule."""
+    return [each.finding for each in judged_by(rule, manifest, policy, **kwargs)]
+
+
+def told(rule, manifest, index, policy=DENY, **kwargs):
+    """The mode and the message of each finding of one rule: ``warn zone[0] …; remedy``."""
     return [
         f"{each.mode} {each.finding.summary}; {each.finding.remedy}".removesuffix("; ")
-        for each in judged
-        if each.finding.rule == rule
+        for each in judged_by(rule, manifest, policy, index=index, **kwargs)
     ]
 
 

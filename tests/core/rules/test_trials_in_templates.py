@@ -1,7 +1,7 @@
 """A fix after which another rule would speak."""
 
 import pytest
-from manifest import PLAIN, constraint, examined, workload
+from manifest import PLAIN, constraint, examined, findings_of, workload
 from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
@@ -18,7 +18,7 @@ ROOT = "spec.template.spec.topologySpreadConstraints[0]"
 
 def told(rule, manifest):
     """The fix of the one finding of a rule, and its edits: paths below the first constraint."""
-    [found] = [each.finding for each in examined(manifest).findings if each.finding.rule == rule]
+    [found] = findings_of(rule, manifest)
     return found.fix, {each.path.removeprefix(ROOT): each.value for each in found.edits}
 
 

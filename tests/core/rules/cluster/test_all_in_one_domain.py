@@ -1,9 +1,12 @@
 """Where the pods of a workload stand."""
 
+from functools import partial
+
 import pytest
 from build import running, terminating
 from core.rules.shop import LABELS, shop
-from manifest import DENY, decide, examined, said, workload
+from manifest import DENY, decide, findings_of, said, workload
+from manifest import told as told_by
 from msgspec.structs import replace
 
 from webhook.core.api.storage import Claim, ClaimSpec, PersistentVolume, PersistentVolumeSpec
@@ -18,11 +21,7 @@ def asked(*constraints, kind="Deployment", **more):
     return workload(kind, "app=web", *constraints, **more)
 
 
-def told(manifest, found, policy=DENY):
-    judged = [each for each in examined(manifest, policy, index=found).findings if each.finding.rule == RULE]
-    return [f"{each.mode} {each.finding.summary}; {each.finding.remedy}" for each in judged]
-
-
+told = partial(told_by, RULE)
 NODE = ["audit all 2 running pods are on one node; spread them over nodes"]
 IN_A = ["audit all 2 running pods are in zone a; spread them over zones"]
 
@@ -171,8 +170,7 @@ def test_what_is_missing():
 
 
 def test_the_words():
-    found = examined(asked(), index=shop(APART)).findings
-    [together] = [each.finding for each in found if each.finding.rule == RULE]
+    [together] = findings_of(RULE, asked(), index=shop(APART))
     assert (
         together.detail
         == "the loss of that zone takes all 2 running pods down; made anew, they could go to another zone"
@@ -186,7 +184,7 @@ def test_the_words():
 
 
 def fix_of(manifest, found):
-    [together] = [each.finding for each in examined(manifest, index=found).findings if each.finding.rule == RULE]
+    [together] = findings_of(RULE, manifest, index=found)
     return together.fix
 
 
@@ -307,9 +305,7 @@ def test_volumes_hold_the_pods_of_a_statefulset(disks, expected):
         found.apply("ADDED", disk(f"pv-{number}", zone))
     assert told(asked(**SET), found) == expected
     if expected:
-        [together] = [
-            each.finding for each in examined(asked(**SET), index=found).findings if each.finding.rule == RULE
-        ]
+        [together] = findings_of(RULE, asked(**SET), index=found)
         assert together.detail.endswith("made anew, at least one of them could go to another zone")
 
 

@@ -3,6 +3,7 @@
 import pytest
 from build import cluster, index, node, owner
 from manifest import DENY, decide, examined, said, workload
+from manifest import told as told_by
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
@@ -18,11 +19,8 @@ DESCHEDULER = replace(
 )
 
 
-def told(manifest, found=ALONE, policy=DENY, version=None):
-    """What the rule says and in which mode: ``warn hostname[0]: …; remedy``."""
-    more = {} if version is None else {"version": version}
-    judged = [each for each in examined(manifest, policy, index=found, **more).findings if each.finding.rule == RULE]
-    return [f"{each.mode} {each.finding.summary}; {each.finding.remedy}" for each in judged]
+def told(manifest, found=ALONE, **more):
+    return told_by(RULE, manifest, found, **more)
 
 
 def asked(*constraints, **more):

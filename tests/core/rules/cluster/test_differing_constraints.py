@@ -4,7 +4,8 @@ import pytest
 from build import owner
 from core.groups.grouped import written
 from core.rules.shop import LABELS, deployed, shop
-from manifest import DENY, decide, examined, said, workload
+from manifest import DENY, decide, findings_of, said, workload
+from manifest import told as told_by
 from msgspec.structs import replace
 
 from webhook.core.index.objects import Declared
@@ -19,9 +20,7 @@ def stable(*constraints, **more):
 
 
 def told(manifest, *owners, policy=DENY):
-    found = shop("a: n1 | b: n2", *owners)
-    judged = [each for each in examined(manifest, policy, index=found).findings if each.finding.rule == RULE]
-    return [f"{each.mode} {each.finding.summary}; {each.finding.remedy}" for each in judged]
+    return told_by(RULE, manifest, shop("a: n1 | b: n2", *owners), policy)
 
 
 JOINT = "zone hard 1 app=web"
@@ -192,7 +191,7 @@ def test_what_is_missing():
 
 def test_the_words():
     found = shop("", deployed("canary", "zone soft 1 app=web"))
-    [differ] = [each.finding for each in examined(stable(JOINT), index=found).findings if each.finding.rule == RULE]
+    [differ] = findings_of(RULE, stable(JOINT), index=found)
     assert differ.detail == "these pods and those of canary count each other, but zone hard here, soft there"
     assert differ.path == "spec.template.spec.topologySpreadConstraints"
     [warning] = warnings_of([differ])

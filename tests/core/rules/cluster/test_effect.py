@@ -2,7 +2,7 @@
 
 import pytest
 from build import autoscaler, cluster, index, node, service
-from manifest import DENY, GROWING, PLAIN, examined, said, workload
+from manifest import DENY, GROWING, PLAIN, findings_of, said, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import SpreadConstraint
@@ -170,8 +170,7 @@ def test_a_configured_scheduler_has_defaults_of_its_own(profiles, name, expected
     ids=["hosts have 3", "zones have 5"],
 )
 def test_the_fix_has_the_schedulers_own_number(constraint, fix):
-    found = examined(workload("Deployment", "app=web", constraint)).findings
-    [lost] = [each.finding for each in found if each.finding.rule == "system-defaults-lost"]
+    [lost] = findings_of("system-defaults-lost", workload("Deployment", "app=web", constraint))
     assert lost.fix.startswith(fix)
 
 
@@ -304,7 +303,7 @@ def test_a_node_that_is_added_may_lack_a_key_of_ones_own():
 
 
 def fixed(manifest, rule, **more):
-    [found] = [each.finding for each in examined(manifest, **more).findings if each.finding.rule == rule]
+    [found] = findings_of(rule, manifest, **more)
     return found.remedy, found.fix, [(each.path.rpartition("Constraints")[2], each.value) for each in found.edits]
 
 
@@ -367,9 +366,7 @@ def test_pods_of_others_under_its_labels_make_maxskew_reachable():
 def test_why_a_default_over_zones_is_not_pasted(nodes, reason):
     manifest = workload("Deployment", "app=web", "hostname hard 1 app=web")
     known = {"index": cluster(nodes)} if nodes else {}
-    [found] = [
-        each.finding for each in examined(manifest, **known).findings if each.finding.rule == "system-defaults-lost"
-    ]
+    [found] = findings_of("system-defaults-lost", manifest, **known)
     assert found.by_hand == reason
 
 

@@ -1,6 +1,7 @@
 """Whom a constraint counts besides the workload's own pods."""
 
 import re
+from functools import partial
 
 import pytest
 from build import declared, index, owner, running
@@ -8,7 +9,8 @@ from core.groups.grouped import written
 from core.rules.shop import LABELS, deployed, shop
 from hypothesis import given
 from hypothesis import strategies as st
-from manifest import DENY, decide, examined, said, workload
+from manifest import DENY, decide, examined, findings_of, said, workload
+from manifest import told as told_by
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
@@ -29,10 +31,7 @@ def asked(name, *constraints, kind="Deployment", selector=None, **more):
     return workload(kind, LABELS[name], *constraints, selector=selector or OWN[name], meta=meta, **more)
 
 
-def told(manifest, found, policy=DENY):
-    """``audit zone[0] also counts …; remedy``."""
-    judged = [each for each in examined(manifest, policy, index=found).findings if each.finding.rule == RULE]
-    return [f"{each.mode} {each.finding.summary}; {each.finding.remedy}" for each in judged]
+told = partial(told_by, RULE)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +221,7 @@ def test_beside_a_selector_that_cannot_be_read_no_verdict_is_reached():
 
 def test_the_numbers_of_nodes_are_in_the_detail():
     found = shop("a: n1=cart,pay,pay n2 | b: n3=cart", deployed("pay"))
-    [wide] = [each.finding for each in examined(asked("cart", HARD), index=found).findings if each.finding.rule == RULE]
+    [wide] = findings_of(RULE, asked("cart", HARD), index=found)
     assert wide.detail == (
         "this workload's own selector does not match 2 pods of those counted: the next pod may go to 1 node,"
         " and could go to 3"
@@ -237,8 +236,7 @@ def test_the_numbers_of_nodes_are_in_the_detail():
 )
 def test_what_others_weigh(action, weight):
     manifest = asked("cart", f"zone {action} 1 part=shop")
-    found = examined(manifest, index=shop("a: n1=pay | b: n2=loose")).findings
-    [wide] = [each.finding for each in found if each.finding.rule == RULE]
+    [wide] = findings_of(RULE, manifest, index=shop("a: n1=pay | b: n2=loose"))
     assert wide.detail == (
         f"this workload's own selector does not match 2 pods of those counted: a domain that they fill {weight}"
     )
@@ -376,11 +374,7 @@ def test_the_warning_is_one_short_line():
         "evenspread/selector-too-wide: zone[0] also counts 2 pods of pay and 1 of db; narrow it to app=cart",
     )
     long = replace(deployed("pay"), meta=replace(deployed("pay").meta, name="p" * 63))
-    [wide] = [
-        each.finding
-        for each in examined(asked("cart", HARD), index=shop("a: n1=pay", long)).findings
-        if each.finding.rule == RULE
-    ]
+    [wide] = findings_of(RULE, asked("cart", HARD), index=shop("a: n1=pay", long))
     [warning] = warnings_of([wide])
     assert warning == f"evenspread/selector-too-wide: zone[0] also counts 1 pod of {'p' * 31}…; narrow it to app=cart"
     assert len(warning) <= WARNING_CHARS
@@ -429,8 +423,10 @@ def test_the_warning_is_one_short_line():
     ],
 )
 def test_pods_count_where_their_nodes_do(cluster, constraints, fields, expected):
-    judged = examined(asked("cart", *constraints, **fields), index=shop(cluster, deployed("pay"))).findings
-    details = [each.finding.detail for each in judged if each.finding.rule == RULE]
+    details = [
+        each.detail
+        for each in findings_of(RULE, asked("cart", *constraints, **fields), index=shop(cluster, deployed("pay")))
+    ]
     assert [each for line in details for each in re.findall(r"\d (?:pods?|of them)", line)] == expected
 
 
@@ -518,7 +514,7 @@ def test_what_the_controller_adds_decides_where_the_next_pod_goes(fields, number
 def test_a_narrower_selector_that_takes_places_away_is_for_people(replicas, helps):
     manifest = asked("cart", "zone hard 1 app=cart", "hostname hard 1 part=shop", replicas=replicas)
     found = shop("a: n1 | b: n2 n3=pay", deployed("pay"))
-    [fix] = [each.finding for each in examined(manifest, index=found).findings if each.finding.rule == RULE]
+    [fix] = findings_of(RULE, manifest, index=found)
     selector = "labelSelector: {matchLabels: {part: shop, app: cart}}"
     assert (fix.fix, bool(fix.edits)) == (selector if helps else f"set {selector}", helps)
 
@@ -556,7 +552,7 @@ def test_pods_that_two_workloads_select_are_not_named_twice():
 def test_the_narrower_selector_counts_its_own_pods_alone(constraint, own, edits):
     found = shop("a: n1=pay", deployed("pay"))
     manifest = asked("cart", constraint, "hostname soft 1 part=shop", spec=own)
-    [wide] = [each.finding for each in examined(manifest, index=found).findings if each.finding.rule == RULE]
+    [wide] = findings_of(RULE, manifest, index=found)
     assert [each.value for each in wide.edits] == edits * 2
     assert told(applied(manifest, wide.edits), found) == []
 
@@ -568,7 +564,7 @@ def test_a_narrower_selector_that_leaves_pods_without_a_place_is_not_pasted():
     edits = {}
     for taint in (None, (Taint(key="gpu", effect="NoSchedule"),)):
         found.apply("ADDED", replace(found.nodes.get("n3"), spec=NodeSpec(taints=taint)))
-        [wide] = [each.finding for each in examined(manifest, index=found).findings if each.finding.rule == RULE]
+        [wide] = findings_of(RULE, manifest, index=found)
         edits[taint is not None] = len(wide.edits)
     assert edits == {False: 1, True: 0}
 

@@ -2,7 +2,7 @@
 
 import pytest
 from build import cluster, index, node
-from manifest import DENY, FIXED, GROWING, PLAIN, decide, examined, said, workload
+from manifest import DENY, FIXED, GROWING, PLAIN, decide, examined, findings_of, said, told, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
@@ -18,12 +18,6 @@ IN_A = {ZONE: "a"}
 
 def asked(*constraints, **more):
     return workload("Deployment", "app=web", *constraints, **more)
-
-
-def told(rule, manifest, found, policy=DENY):
-    """What a rule says and in which mode: ``warn zone[0] …; remedy``."""
-    judged = [each for each in examined(manifest, policy, index=found).findings if each.finding.rule == rule]
-    return [f"{each.mode} {each.finding.summary}; {each.finding.remedy}" for each in judged]
 
 
 def tainted(name, key, zone=None, *, cordoned=False):
@@ -365,8 +359,7 @@ ODD = "rack.example/zone soft 1 app=web"
 )
 def test_another_key_instead_of_an_unknown_one(constraints, nodes, fix, edited):
     found = index(*(node(f"n{place}", None if zone == "-" else zone) for place, zone in enumerate(nodes.split())))
-    answers = examined(workload("Deployment", "app=web", *constraints), index=found).findings
-    [unknown] = [each.finding for each in answers if each.finding.rule == "topology-key-unknown"]
+    [unknown] = findings_of("topology-key-unknown", workload("Deployment", "app=web", *constraints), index=found)
     assert (unknown.fix, bool(unknown.edits)) == (fix, edited)
 
 

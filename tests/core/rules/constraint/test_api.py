@@ -6,7 +6,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from manifest import DENY, RECENT, TODAY, constraint, examined, findings, workload
+from manifest import DENY, RECENT, TODAY, constraint, examined, findings, findings_of, workload
 
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.api.version import ANNOUNCED, OLDEST, KubernetesVersion
@@ -274,8 +274,9 @@ def test_an_action_beside_others_of_its_key(actions, fixes):
         }
         for each in actions
     ]
-    found = examined(workload("Rollout", "app=web", *constraints)).findings
-    assert [each.finding.fix for each in found if each.finding.rule == "when-unsatisfiable"] == fixes
+    assert [
+        each.fix for each in findings_of("when-unsatisfiable", workload("Rollout", "app=web", *constraints))
+    ] == fixes
 
 
 @pytest.mark.parametrize(

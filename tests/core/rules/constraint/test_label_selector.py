@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from manifest import constraint, examined, findings, said, workload
+from manifest import constraint, examined, findings, findings_of, said, workload
 
 from webhook.core.api.version import KubernetesVersion
 
@@ -241,8 +241,7 @@ def test_the_fix_of_a_missing_selector(kind, pods, expected):
 def test_pods_without_labels_need_labels(kind, constraint, remedy, fix):
     if isinstance(constraint, dict):
         constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", **constraint}
-    found = examined(workload(kind, "", constraint)).findings
-    [wrong] = [each.finding for each in found if each.finding.rule == "selector-not-self"]
+    [wrong] = findings_of("selector-not-self", workload(kind, "", constraint))
     assert (wrong.remedy, wrong.fix) == (remedy, fix)
     assert wrong.headline.endswith(f"; {remedy}")
 
@@ -277,8 +276,7 @@ def test_match_label_keys_make_a_selector_of_an_empty_one(keys, expected):
     [("web", "web"), ("1", '"1"'), ("true", '"true"'), ("No", '"No"'), ("1.4.2", '"1.4.2"'), ("", '""'), ("n1", "n1")],
 )
 def test_what_is_to_be_written_is_a_text_in_yaml_too(value, written):
-    found = examined(workload("Deployment", f"app={value} tier=front", "zone hard 1 app=x")).findings
-    [wrong] = [each.finding for each in found if each.finding.rule == "selector-not-self"]
+    [wrong] = findings_of("selector-not-self", workload("Deployment", f"app={value} tier=front", "zone hard 1 app=x"))
     assert wrong.fix == f"labelSelector: {{matchLabels: {{app: {written}}}}}"
     assert yaml.safe_load(wrong.fix) == {"labelSelector": {"matchLabels": {"app": value}}}
 
@@ -308,6 +306,5 @@ def test_what_is_to_be_written_is_a_text_in_yaml_too(value, written):
     ],
 )
 def test_no_label_is_written_that_kubernetes_refuses(pods, given, fix):
-    found = examined(workload("Pod", pods, given)).findings
-    [wrong] = [each.finding for each in found if each.finding.rule == "selector-not-self"]
+    [wrong] = findings_of("selector-not-self", workload("Pod", pods, given))
     assert (wrong.fix, wrong.edits) == (fix, ())

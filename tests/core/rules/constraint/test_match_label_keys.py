@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from build import cluster, index, node
-from manifest import examined, findings, said, workload
+from manifest import examined, findings, findings_of, said, workload
 
 from webhook.core.api.well_known import ZONE
 from webhook.core.json_edits import applied
@@ -246,7 +246,7 @@ def test_without_nodes_only_zones_are_judged():
 
 def test_it_says_how_often_and_how_to_mend_it():
     manifest = workload("Deployment", "app=web", HARD, replicas=12)
-    [mixed] = [each.finding for each in examined(manifest).findings if each.finding.rule == "revision-mixed"]
+    [mixed] = findings_of("revision-mixed", manifest)
     assert mixed.summary == (
         "after a rollout of 12 replicas the zones can differ by 4, because old and new pods are counted together"
     )

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from manifest import DENY, PLAIN, RECENT, constraint, decide, examined, findings, headline, said, workload
+from manifest import DENY, PLAIN, RECENT, constraint, decide, examined, findings, findings_of, headline, said, workload
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.context import Context
@@ -38,7 +38,7 @@ def spread(keys, labels=None, expressions=None, **fields):
 
 def refused(manifest, **kwargs):
     """The rule's findings, with path, fix and edits."""
-    return [each.finding for each in examined(manifest, **kwargs).findings if each.finding.rule == "pods-refused"]
+    return findings_of("pods-refused", manifest, **kwargs)
 
 
 def operated(*constraints):

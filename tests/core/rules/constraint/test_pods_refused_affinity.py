@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from manifest import examined, said, workload
+from manifest import examined, findings_of, said, workload
 
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.json_edits import applied
@@ -33,7 +33,7 @@ def asked(key, operator="Exists", *values):
 
 
 def refused(manifest, **kwargs):
-    return [each.finding for each in examined(manifest, **kwargs).findings if each.finding.rule == "pods-refused"]
+    return findings_of("pods-refused", manifest, **kwargs)
 
 
 class TestWhatIsRefused:

@@ -3,7 +3,7 @@
 import pytest
 from build import NAMESPACE, cluster
 from build import running as running_pod
-from manifest import FIXED, PLAIN, examined, pods_term, said, template, told, workload
+from manifest import FIXED, PLAIN, examined, findings_of, pods_term, said, template, told, workload
 from msgspec.structs import replace
 
 from webhook.core.api.storage import (
@@ -247,8 +247,9 @@ def test_a_claim_for_one_pod_only_is_in_the_way_itself():
     ],
 )
 def test_how_a_constraint_is_made_soft(constraints, remedy, fix):
-    found = examined(asked(*constraints, replicas=3, **DATA), FIXED, index=with_volume("a: n1 | b: n2")).findings
-    (finding,) = (each.finding for each in found if each.finding.rule == CONFLICTS)
+    (finding,) = findings_of(
+        CONFLICTS, asked(*constraints, replicas=3, **DATA), FIXED, index=with_volume("a: n1 | b: n2")
+    )
     assert (finding.remedy, finding.fix) == (remedy, fix)
 
 
@@ -279,8 +280,9 @@ def test_a_disk_of_the_pod_itself_may_be_in_the_way():
 
 def test_names_as_configured():
     policy = replace(FIXED, messages=Messages(detail="minimal"))
-    found = examined(asked(ZONE + IGNORE, replicas=3, **IN_A), policy, index=cluster("a: n1 | b: n2")).findings
-    (finding,) = (each.finding for each in found if each.finding.rule == CONFLICTS)
+    (finding,) = findings_of(
+        CONFLICTS, asked(ZONE + IGNORE, replicas=3, **IN_A), policy, index=cluster("a: n1 | b: n2")
+    )
     assert finding.detail.endswith("and 1 zone stays at 0")
 
 

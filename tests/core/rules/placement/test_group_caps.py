@@ -7,7 +7,7 @@ import pytest
 from build import ROOMY, index, node, pod, running
 from core.groups.grouped import written
 from core.scheduler.plugins.test_volume_filters import claim, in_zone, volume
-from manifest import PLAIN, RECENT, ending_after, examined, request, said, workload
+from manifest import PLAIN, RECENT, ending_after, examined, findings_of, request, said, workload
 from msgspec.structs import replace
 
 from webhook.core.api.storage import Claim, ClaimSpec
@@ -302,8 +302,7 @@ def test_pods_that_other_workloads_lack(text, made, others, expected):
     ],
 )
 def test_how_many_of_the_pods_other_workloads_still_lack_is_told(text, lacked):
-    found = examined(ONE, PLAIN, index=beside(text, declared())).findings
-    (told,) = [each.finding for each in found if each.finding.rule == RULE]
+    (told,) = findings_of(RULE, ONE, PLAIN, index=beside(text, declared()))
     held = "3 pods can come to be in zone a, those of other workloads of the group included"
     assert told.detail.partition(": ")[2] == ", ".join(filter(None, (held, lacked)))
     too = ", in redis-1 too" if lacked else ""
@@ -431,7 +430,7 @@ def test_workloads_without_the_plan_are_named():
         found = town(text, of)
         for each in others:
             found.apply("ADDED", each)
-        (told,) = [each.finding for each in examined(made, PLAIN, index=found).findings if each.finding.rule == RULE]
+        (told,) = findings_of(RULE, made, PLAIN, index=found)
         return told.remedy, told.fix.partition(":")[0]
 
     here = "a: n1 | b: n2 | c: n3"

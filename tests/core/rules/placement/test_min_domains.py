@@ -4,7 +4,7 @@ import json
 
 import pytest
 from build import ROOMY, cluster, index, node
-from manifest import DENY, FIXED, PLAIN, decide, examined, said, told, workload
+from manifest import DENY, FIXED, PLAIN, decide, findings_of, said, told, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, NodeStatus, Taint
@@ -205,7 +205,7 @@ def test_a_domain_that_is_cordoned_for_long_is_not_eligible(since, expected):
 def test_the_fix_makes_room_for_all(constraint):
     found = cluster("a: n1 n2 | b: n3")
     manifest = asked(f"{constraint} nodeTaintsPolicy:Honor keys:pod-template-hash", replicas=7)
-    [capped] = [each.finding for each in examined(manifest, index=found).findings if each.finding.rule == RULE]
+    [capped] = findings_of(RULE, manifest, index=found)
     assert capped.fix == "minDomains: 2"
     assert told(RULE, applied(manifest, capped.edits), found) == []
 

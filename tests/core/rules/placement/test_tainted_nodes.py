@@ -3,7 +3,7 @@
 import pytest
 from build import autoscaler, cluster, owner, running
 from core.rules.placement.places import CEILING, HONOR, HOST, NOON, TAINTED, ZONE, asked, with_node
-from manifest import FIXED, PLAIN, examined, told, workload
+from manifest import FIXED, PLAIN, findings_of, told, workload
 from msgspec.structs import replace
 
 from webhook.core.json_edits import Edit
@@ -105,8 +105,7 @@ def test_domains_of_tainted_nodes(nodes, constraints, replicas, expected):
 
 def test_what_it_says_at_length():
     manifest = asked("hostname soft 1 app=web", ZONE, replicas=7)
-    found = examined(manifest, FIXED, index=cluster("a: n1 | b: n2 | c: ~n3 ~n4")).findings
-    (finding,) = (each.finding for each in found if each.finding.rule == TAINTED)
+    (finding,) = findings_of(TAINTED, manifest, FIXED, index=cluster("a: n1 | b: n2 | c: ~n3 ~n4"))
     assert finding.path == "spec.template.spec.topologySpreadConstraints[1].nodeTaintsPolicy"
     assert finding.detail == (
         "at most 2 of 7 fit: tainted zone c stays at 0 (2 nodes), and maxSkew 1 lets no other zone have more than 1; "

@@ -3,7 +3,7 @@
 import pytest
 from build import cluster
 from core.rules.placement.places import CEILING, HOST, ZONE, asked
-from manifest import FIXED, examined, told
+from manifest import FIXED, findings_of, told
 from msgspec.structs import replace
 
 
@@ -89,8 +89,7 @@ def test_another_constraint_is_made_soft_where_the_first_is_not_enough():
     manifest = asked(
         "zone hard 1 app=web minDomains:2", "hostname hard 1 app=web", "hostname soft 1 app=web", replicas=6
     )
-    found = examined(manifest, FIXED, index=cluster("a: n1 | b: n2 n3 n4 n5")).findings
-    (finding,) = (each.finding for each in found if each.finding.rule == CEILING)
+    (finding,) = findings_of(CEILING, manifest, FIXED, index=cluster("a: n1 | b: n2 n3 n4 n5"))
     assert finding.remedy == "remove hostname[1]"
     # Once all fit, the loss of a zone would cost pods: the fix sees to that as well.
     assert finding.fix == "remove the constraint and add nodeTaintsPolicy: Honor in zone[0]"

@@ -2,7 +2,7 @@
 
 import pytest
 from build import cluster, running
-from manifest import FIXED, PLAIN, decide, examined, said, told, workload
+from manifest import FIXED, PLAIN, decide, findings_of, said, told, workload
 from msgspec.structs import replace
 
 from webhook.core.json_edits import Edit
@@ -136,8 +136,7 @@ def test_a_lost_zone(nodes, constraints, replicas, expected):
 
 
 def test_what_it_says_at_length():
-    found = examined(asked(ZONE, replicas=6), FIXED, index=cluster(THREE)).findings
-    (finding,) = (each.finding for each in found if each.finding.rule == LOSS)
+    (finding,) = findings_of(LOSS, asked(ZONE, replicas=6), FIXED, index=cluster(THREE))
     assert finding.path == "spec.template.spec.topologySpreadConstraints[0].nodeTaintsPolicy"
     assert finding.detail == (
         "if zone a goes NotReady, at least 2 of 6 stay Pending: its nodes are tainted and still count for zone[0] with"
