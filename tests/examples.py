@@ -9,7 +9,7 @@ import re
 from readme import ROOT, printed
 
 PAGES = (
-    *(ROOT / "docs" / name for name in ("simulate.md", "group-examples.md")),
+    *(ROOT / "docs" / name for name in ("simulate.md", "what-if.md", "group-examples.md")),
     *sorted((ROOT / "docs" / "examples").glob("*.md")),
 )
 SHOWN = re.compile(
