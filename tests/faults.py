@@ -1,16 +1,17 @@
 """A fault to try the boundaries with: rules that ask what messages may name raise."""
 
+from webhook.core.policy.policy import Messages
 from webhook.core.rules.frame import trials
 
 
 class Raising:
     """Messages that can be asked so many times what they may name, and raise from then on."""
 
-    docs_url = ""
-    footer = ""
-
     def __init__(self, readable=0):
         self._readable = readable
+
+    def __getattr__(self, name):
+        return getattr(Messages(), name)
 
     def name_workloads(self, *, offline):
         return self.name_domains(offline)

@@ -267,6 +267,11 @@ def test_what_people_write_is_understood(body, expected):
             "stuckThreshold: 1.5", ["3:17: stuckThreshold: must be at most 1, is 1.5"], id="a share above all"
         ),
         pytest.param(
+            "messages:\n  docsURL: |\n    https://example.com\n",
+            ['4:12: messages.docsURL: must be an address, is "https://example.com\\n"'],
+            id="a line break at the end",
+        ),
+        pytest.param(
             "denyFrom: hihg",
             ['3:11: denyFrom: must be one of none, high, medium, low, is "hihg"; did you mean "high"?'],
             id="a misspelt severity",

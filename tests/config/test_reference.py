@@ -36,6 +36,10 @@ def test_the_example_has_every_field():
     assert missing == []
 
 
+def test_every_pattern_has_words_for_its_fault():
+    assert [path for path, part in fields() if "pattern" in part and "x-must" not in part] == []
+
+
 def test_the_schema_knows_every_rule():
     assert schema()["$defs"]["ruleId"]["enum"] == [rule.id for rule in RULES]
     assert SCHEMA.read_text(encoding="utf-8") == with_rules(SCHEMA.read_text(encoding="utf-8")), "run: make docs"

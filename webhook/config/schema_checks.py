@@ -6,6 +6,7 @@
 
 import functools
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import resources
 from itertools import takewhile
@@ -83,9 +84,18 @@ def _validator() -> "Validator":
         "integer", lambda _checker, value: isinstance(value, int) and not isinstance(value, bool)
     )
     # types-jsonschema leaves this function without types.
-    kind = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]  # it has no types
+    extend = cast("Callable[..., Any]", validators.extend)
+    kind = extend(Draft202012Validator, {"pattern": _pattern_errors}, type_checker=types)
     made: Validator = kind(schema())
     return made
+
+
+def _pattern_errors(_validator: object, pattern: str, value: object, _part: Schema) -> "Iterator[ValidationError]":
+    """An error if the value does not match as in Helm, where `$` does not match before a final line break."""
+    from jsonschema import ValidationError  # noqa: PLC0415  slow to import
+
+    if isinstance(value, str) and (value.endswith("\n") or not re.search(pattern, value)):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 def _plain(value: object, part: Schema, path: Path, written: Mapping[Path, str]) -> object:
