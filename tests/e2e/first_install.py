@@ -4,9 +4,8 @@
 """
 
 import pytest
-from e2e.kubelet import Kubelet
 from e2e.objects import path, workload
-from e2e.terminal import PAGES, Terminal, open_namespaces
+from e2e.terminal import PAGES, open_namespaces, with_kubelet
 from e2e.test_switches import DENIED, NAMESPACE, SWITCHES
 from e2e.waiting import eventually
 
@@ -39,12 +38,7 @@ TRY = "kubectl -n shop apply --dry-run=server -f web.yaml"
 def _terminal(plane, tmp_path):
     open_namespaces(plane, NAMESPACE, "shop")
     (tmp_path / "web.yaml").write_text(MANIFEST)
-    kubelet = Kubelet(plane, NAMESPACE, tmp_path / "kubelet")
-    try:
-        with kubelet.at_work():
-            yield Terminal(plane, tmp_path, HEAD)
-    finally:
-        kubelet.stop()
+    yield from with_kubelet(plane, NAMESPACE, tmp_path, HEAD)
 
 
 @pytest.mark.usefixtures("pod_addresses")  # the Service is dialled

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import yaml
-from e2e.kubelet import Kubelet
-from e2e.terminal import PAGES, Terminal, open_namespaces
+from e2e.terminal import PAGES, Terminal, open_namespaces, with_kubelet
 from e2e.test_groups import GROUPS, group
 from e2e.test_scan import shard
 from e2e.test_switches import NAMESPACE
@@ -104,12 +103,7 @@ def _terminal(plane, tmp_path):
         "shards-of-cache.yaml": plain(),
     }.items():
         (tmp_path / name).write_text(text)
-    kubelet = Kubelet(plane, NAMESPACE, tmp_path / "kubelet")
-    try:
-        with kubelet.at_work():
-            yield Terminal(plane, tmp_path, HEAD)
-    finally:
-        kubelet.stop()
+    yield from with_kubelet(plane, NAMESPACE, tmp_path, HEAD)
 
 
 def installed(terminal: Terminal) -> None:

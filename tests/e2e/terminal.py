@@ -4,11 +4,13 @@ import os
 import re
 import subprocess
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 from chart.rendered import CHART
 from e2e.controlplane.up import ControlPlane
 from e2e.helm import quiet
+from e2e.kubelet import Kubelet
 from e2e.served import PROGRAM
 from e2e.waiting import eventually
 
@@ -71,3 +73,13 @@ def open_namespaces(plane: ControlPlane, *names: str) -> None:
         plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         where = f"/api/v1/namespaces/{name}/serviceaccounts/default"
         eventually(lambda where=where: plane.api.send("GET", where).status == 200)
+
+
+def with_kubelet(plane: ControlPlane, namespace: str, home: Path, head: str) -> Iterator[Terminal]:
+    """Yield a terminal while a kubelet runs the pods of the namespace."""
+    kubelet = Kubelet(plane, namespace, home / "kubelet")
+    try:
+        with kubelet.at_work():
+            yield Terminal(plane, home, head)
+    finally:
+        kubelet.stop()
