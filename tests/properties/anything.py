@@ -288,15 +288,24 @@ def filled(index, values):
     return index
 
 
+def requests(world):
+    """The review of the world's object when it is created, and when it replaces the old one."""
+    group, _, version = world.object["apiVersion"].rpartition("/")
+    raw, old = json.dumps(world.object).encode(), json.dumps(world.old).encode()
+    for operation, before in (("CREATE", None), ("UPDATE", old)):
+        yield AdmissionRequest(
+            uid="u", operation=operation, group=group, version=version, kind=world.object["kind"], namespace="shop",
+            name="web", object=raw, old_object=before,
+        )  # fmt: skip
+
+
 def faults(number):
     """What was raised in this world, as text; what a rule raised is told by the rule."""
     world = World(number)
     index, seen = world.index, []
+    context = Context(policy=world.policy, index=index, version=world.version, today="2026-11-22", now=world.now)
     try:
-        found = examine(
-            world.object,
-            Context(policy=world.policy, index=index, version=world.version, today="2026-11-22", now=world.now),
-        )
+        found = examine(world.object, context)
         seen += [each for each in found.not_evaluated if each.fault]
         for each in found.findings:
             applied(world.object, each.finding.edits)
@@ -305,42 +314,31 @@ def faults(number):
     frame = Frame(policy=world.policy, today="2026-11-22", asked_version=world.version, index=index)
     mended = mend([File("a.json", json.dumps(world.object).encode())], frame, lowest=Severity.LOW).files[0]
     failures = look([File("a.json", mended.after)], frame).failures
-    group, _, version = world.object["apiVersion"].rpartition("/")
-    raw, old = json.dumps(world.object).encode(), json.dumps(world.old).encode()
-    for operation in ("CREATE", "UPDATE"):
-        request = AdmissionRequest(
-            uid="u", operation=operation, group=group, version=version, kind=world.object["kind"], namespace="shop",
-            name="web", object=raw, old_object=old if operation == "UPDATE" else None,
-        )  # fmt: skip
-        context = Context(
-            policy=world.policy,
-            index=index,
-            version=world.version,
-            today="2026-11-22",
-            now=world.now,
-        )
+    for request in requests(world):
         seen += [each for each in review(request, context).not_evaluated if each.fault]
         mutate(request, context, waited=True)
     raised = [(each.rule, each.fault) for each in seen] + [(each.rule, each.error) for each in failures]
     return [f"{rule}: {''.join(traceback.format_exception(error))}" for rule, error in raised]
 
 
-def main():
+def hunt(find, noun, verdict, also=lambda: ""):
+    """Print what `find` returns or raises for each number, until the seconds of the command line have passed."""
     seed, seconds = int(sys.argv[1]), float(sys.argv[2])
     until, bad = time.monotonic() + seconds, 0
     for number in count(seed * 1_000_000_000):
         if time.monotonic() > until:
             break
         try:
-            found = faults(number)
+            found = find(number)
         except Exception:  # noqa: BLE001 it is what is looked for
             found = [traceback.format_exc()]
         if found:
             bad += 1
-            print(f"world {number}:", *found, sep="\n", flush=True)  # noqa: T201 its output
-    print(f"seed {seed}: {number - seed * 1_000_000_000:,} worlds in {seconds:.0f} s, {bad} in which something raised")  # noqa: T201
+            print(f"{noun} {number}:", *found, sep="\n", flush=True)  # noqa: T201 its output
+    done = f"{number - seed * 1_000_000_000:,} {noun}s in {seconds:.0f} s{also()}"
+    print(f"seed {seed}: {done}, {bad} {verdict}")  # noqa: T201
     sys.exit(bool(bad))
 
 
 if __name__ == "__main__":
-    main()
+    hunt(faults, "world", "in which something raised")

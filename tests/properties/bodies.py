@@ -10,12 +10,10 @@ applies, its object can be reviewed, and the next review of that object has no p
 import base64
 import json
 import random
-import sys
 import time
 import traceback
 from collections import Counter
 from copy import deepcopy
-from itertools import count
 
 import jsonpatch
 import msgspec
@@ -23,7 +21,7 @@ from build import default, reference
 from core.review.test_delivering import group, redis
 from fuzzing.extremes import NUMBERS, QUANTITIES, TEXTS, drawn
 from msgspec.structs import replace
-from properties.anything import ODD, World, filled, places
+from properties.anything import ODD, World, filled, hunt, places
 from properties.churn import others
 
 from webhook.admission import Engine, answer, decode_review
@@ -44,7 +42,7 @@ USERS = (
 )
 # Whatever is read of a kind, by the name of its class; parts of an object are drawn from these.
 SHAPES = [each for name, each in vars(built_in_objects).items() if isinstance(each, type) and name.endswith("Spec")]
-SEEN = Counter()  # what `main` prints
+SEEN = Counter()  # what `hunt` prints
 INFOS = [msgspec.inspect.type_info(each) for each in (*SHAPES, PodSpec, PodTemplate, SpreadConstraint)]
 
 
@@ -232,23 +230,5 @@ def patched(value, made, wrong):
         return value
 
 
-def main():
-    seed, seconds = int(sys.argv[1]), float(sys.argv[2])
-    until, bad = time.monotonic() + seconds, 0
-    for number in count(seed * 1_000_000_000):
-        if time.monotonic() > until:
-            break
-        try:
-            found = faults(number)
-        except Exception:  # noqa: BLE001 it is what is looked for
-            found = [traceback.format_exc()]
-        if found:
-            bad += 1
-            print(f"review {number}:", *found, sep="\n", flush=True)  # noqa: T201 its output
-    done = f"{number - seed * 1_000_000_000:,} reviews in {seconds:.0f} s, {SEEN['patches']:,} patches"
-    print(f"seed {seed}: {done}, {bad} with a fault")  # noqa: T201
-    sys.exit(bool(bad))
-
-
 if __name__ == "__main__":
-    main()
+    hunt(faults, "review", "with a fault", lambda: f", {SEEN['patches']:,} patches")

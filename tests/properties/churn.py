@@ -9,13 +9,10 @@ Reviews between the events fill what an index keeps from one question to the nex
 
 import json
 import random
-import sys
-import time
-import traceback
 from itertools import count
 
 from msgspec.structs import replace
-from properties.anything import World, filled
+from properties.anything import World, filled, hunt, requests
 
 from webhook.core.api.types import Node, ObjectMeta, Pod, PodStatus, TypeMeta
 from webhook.core.api.version import KubernetesVersion
@@ -24,7 +21,6 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.facts import answered, judged_afar
 from webhook.core.index.objects import Owner
 from webhook.core.index.readers import decode_object
-from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.mutation import mutate
 from webhook.core.review.review import review
 
@@ -185,17 +181,6 @@ class Churn:
         return {"status": replace(status, nominated_node_name=self.rng.choice([*nodes, None]))}
 
 
-def requests(world):
-    """The world's object in every route, and a pod of it."""
-    group, _, version = world.object["apiVersion"].rpartition("/")
-    raw, old = json.dumps(world.object).encode(), json.dumps(world.old).encode()
-    for operation, before in (("CREATE", None), ("UPDATE", old)):
-        yield AdmissionRequest(
-            uid="u", operation=operation, group=group, version=version, kind=world.object["kind"], namespace="shop",
-            name="web", object=raw, old_object=before,
-        )  # fmt: skip
-
-
 class Asking:
     """As the server asks for what is judged beside the event loop."""
 
@@ -255,22 +240,5 @@ def parted(one, other):
     return "\n  not  ".join(text[max(0, same - 150) : same + 200] for text in (one, other))
 
 
-def main():
-    seed, seconds = int(sys.argv[1]), float(sys.argv[2])
-    until, bad = time.monotonic() + seconds, 0
-    for number in count(seed * 1_000_000_000):
-        if time.monotonic() > until:
-            break
-        try:
-            found = differences(number) + differences_by_order(number)
-        except Exception:  # noqa: BLE001 it is what is looked for
-            found = [traceback.format_exc()]
-        if found:
-            bad += 1
-            print(f"world {number}:", *found, sep="\n", flush=True)  # noqa: T201 its output
-    print(f"seed {seed}: {number - seed * 1_000_000_000:,} worlds in {seconds:.0f} s, {bad} with another answer")  # noqa: T201
-    sys.exit(bool(bad))
-
-
 if __name__ == "__main__":
-    main()
+    hunt(lambda number: differences(number) + differences_by_order(number), "world", "with another answer")
