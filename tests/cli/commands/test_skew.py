@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cli.snapshots import running, snapshot
@@ -140,7 +141,7 @@ def test_looking_again_prints_the_table_when_it_is_another(run, tmp_path, monkey
             if step == 2:
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr(skew.time, "sleep", meanwhile)
+        monkeypatch.setattr(skew, "time", SimpleNamespace(sleep=meanwhile))
         code, out, err = run("skew", "--watch", "-A", "--kubeconfig", api.kubeconfig(tmp_path))
         assert (code, err.strip()) == (130, NOT_INSTALLED.strip())
         assert [line.rpartition("  ")[2] for line in out.splitlines() if "zone[0]" in line] == ["a 0, b 0", "a 1, b 0"]
