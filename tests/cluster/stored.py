@@ -9,19 +9,19 @@ from datetime import UTC, datetime, timedelta
 
 import jsonpatch
 
-from webhook.cluster.connection import Answer, ClusterError
+from webhook.cluster.connection import Answer, ApiServer, ClusterError
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 
 
-class StoredApi:
-    """Requests as `ApiServer` takes them.
+class StoredApi(ApiServer):
+    """An `ApiServer` that answers from memory. It stores no object of a dry run.
 
-    Shape: ``before`` is called with method and path before each request is answered; what it returns, if anything, is
+    ``before`` is called with method and path before each request is answered; what it returns, if anything, is
     the answer. It may change what is stored, as somebody else would.
     """
 
-    def __init__(self, **objects):
+    def __init__(self, **objects):  # connects to nothing
         self.objects = {}
         self.version = 0
         self.now = NOW
@@ -39,29 +39,32 @@ class StoredApi:
     def passes(self, **time):
         self.now += timedelta(**time)
 
-    def request(self, method, path, body=None, *, media="application/json"):
-        answer = self.ask(method, path, body, media=media)
-        return answer.status, answer.content
-
     def ask(self, method, path, body=None, *, media="application/json"):
         self.asked.append((method, path))
         said = self.before(method, path)
         if isinstance(said, int):
             return self._status(said)
-        path = path.partition("?")[0]
-        if path not in self.objects:
+        path, _, query = path.partition("?")
+        if media == "application/apply-patch+yaml":
+            if "dryRun" in query:
+                return Answer(status=200, content=body, date=self.now)
+            self.put(path, body)
+        elif path not in self.objects:
             return self._status(404)
-        if method == "PUT":
+        elif method == "PUT":
             if body["metadata"]["resourceVersion"] != self.objects[path]["metadata"]["resourceVersion"]:
                 return self._status(409)
             self.put(path, json.loads(json.dumps(body)))
-        if method == "PATCH":
+        elif method == "PATCH":
             assert media == "application/json-patch+json"
             try:
                 self.put(path, jsonpatch.apply_patch(self.objects[path], body))
             except jsonpatch.JsonPatchTestFailed:
                 return self._status(422)
-        return Answer(status=200, content=copy.deepcopy(self.objects[path]), date=self.now)
+        content = copy.deepcopy(self.objects[path])
+        if method == "DELETE":
+            del self.objects[path]
+        return Answer(status=200, content=content, date=self.now)
 
     @contextlib.contextmanager
     def open(self, path, *, silence_seconds):

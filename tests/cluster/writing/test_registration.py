@@ -3,6 +3,7 @@
 import base64
 
 import pytest
+from cluster.stored import StoredApi
 
 from webhook.cluster.connection import ClusterError
 from webhook.cluster.writing.registration import (
@@ -17,29 +18,9 @@ from webhook.core.policy.policy import Defaults
 MADE = configurations("https://127.0.0.1:8443", b"the CA", Defaults(mode="inject"))
 
 
-class FakeServer:
-    """Objects by path, and every request that changed one."""
-
-    def __init__(self, **found):
-        self.objects = {
-            f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{REGISTRATION_NAME}": value
-            for kind, value in found.items()
-        }
-        self.changes = []
-
-    def request(self, method, path, body=None, *, media="application/json"):
-        address, _, query = path.partition("?")
-        if method == "GET":
-            return (200, self.objects[address]) if address in self.objects else (404, {})
-        self.changes.append((method, address.rpartition("/v1/")[2], media))
-        if method == "DELETE":
-            return (200, {}) if self.objects.pop(address, None) else (404, {})
-        if "dryRun" not in query:
-            self.objects[address] = body
-        return 200, body
-
-
-FOREIGN = {"metadata": {"name": REGISTRATION_NAME, "labels": {"app.kubernetes.io/managed-by": "Helm"}}}
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+LABELS = {"app.kubernetes.io/managed-by": "Helm"}
+FOREIGN = {"metadata": {"name": REGISTRATION_NAME, "labels": LABELS, "resourceVersion": "1"}}
 
 
 def test_both_configurations_fail_open_in_two_seconds_and_leave_the_system_out():
@@ -97,7 +78,7 @@ def test_templates_of_groups_are_sent_where_the_cluster_has_groups():
     ],
 )
 def test_whether_a_cluster_has_groups(answer, has):
-    server = FakeServer()
+    server = StoredApi()
     if answer is not None:
         server.objects["/apis/evenspread.io/v1alpha1"] = answer
     assert has_groups(server) is has
@@ -120,7 +101,7 @@ def test_pods_with_constraints_are_sent_only_where_these_may_change(defaults, fi
 
 
 def test_what_is_registered_is_taken_out_again():
-    server = FakeServer()
+    server = StoredApi()
     register(server, MADE)
     register(server, MADE)
     assert len(server.objects) == 2
@@ -130,18 +111,19 @@ def test_what_is_registered_is_taken_out_again():
 
 
 def test_a_rehearsal_leaves_nothing():
-    server = FakeServer()
+    server = StoredApi()
     register(server, MADE, rehearsed=True)
     assert server.objects == {}
 
 
 @pytest.mark.parametrize("kind", [made["kind"] for made in MADE])
 def test_nothing_of_another_owner_is_touched(kind):
-    server = FakeServer(**{kind: FOREIGN})
+    path = f"{GROUP}/{kind.lower()}s/{REGISTRATION_NAME}"
+    server = StoredApi(**{path: FOREIGN})
     with pytest.raises(
         ClusterError, match=rf"^{kind} {REGISTRATION_NAME} exists and is not ours; delete it, or let it be$"
     ):
         register(server, MADE, rehearsed=True)
     unregister(server, MADE)
     assert list(server.objects.values()) == [FOREIGN]
-    assert ("DELETE", f"{kind.lower()}s/{REGISTRATION_NAME}", "application/json") not in server.changes
+    assert ("DELETE", path) not in server.asked
