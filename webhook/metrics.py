@@ -32,7 +32,7 @@ _WAIT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 _COUNTERS = {
     "admission_errors": ("Reviews that failed by a bug.",),
     "connections_ended": (
-        "Connections that the server ended or refused: made-room, over-share, refused, body-bytes, late, left.",
+        "Connections ended or refused by the server: made-room, over-share, refused, body-bytes, buffers, late, left.",
         *("port", "reason"),
     ),
     "certificate_faults": ("Certificate files that could not be served; the last good pair stayed.",),

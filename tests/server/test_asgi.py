@@ -439,6 +439,7 @@ def test_a_client_that_leaves_is_not_answered(state):
         pytest.param(b"timeout=2s", 1.5, 1.75, id="what the API server still waits, less a margin"),
         pytest.param(b"a=b&timeout=10s&c", 9.5, 9.75, id="among others"),
         pytest.param(b"", 9.5, 9.75, id="Kubernetes' default"),
+        pytest.param(b"timeout=999s", 29.5, 29.75, id="no caller waits longer than 30 s"),
         pytest.param(b"timeout=nonsense", 9.5, 9.75, id="nonsense is the default"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from webhook.server import connection_table
 from webhook.server.connection_table import ConnectionTable, source_of
 
 
@@ -207,6 +208,54 @@ def test_what_is_being_judged_is_not_taken_away():
     [other] = admitted(table, "b")
     assert not table.hold(other, 7 * MIB)
     assert table.hold(other, 6000), "short ones have room of their own"
+
+
+def grown(table, *connections):
+    for each in connections:
+        table.grown(each)
+
+
+@pytest.fixture
+def _few(monkeypatch):
+    monkeypatch.setattr(connection_table, "MAX_BULKY", 8)
+
+
+@pytest.mark.usefixtures("_few")
+def test_of_too_many_large_buffers_the_largest_source_loses_its_oldest_that_is_not_busy():
+    table = ConnectionTable("admission", 100)
+    known = served(table, *"aaabbbbb")
+    known[3].busy = True
+    grown(table, *known)
+    assert ended(known) == []
+    another = served(table, "a")
+    grown(table, *another)
+    assert ended(known) == [4]
+    assert table.count == 8
+
+
+@pytest.mark.usefixtures("_few")
+def test_strangers_with_large_buffers_go_before_the_known_until_an_eighth_is_left():
+    table = ConnectionTable("admission", 100)
+    known, strangers = served(table, *"aaaaaa"), admitted(table, *"xxx")
+    grown(table, *known, *strangers)
+    assert ended(strangers) == [0]
+    assert ended(known) == []
+    more = served(table, "b")
+    grown(table, *more)
+    assert ended(strangers) == [0, 1]
+    grown(table, *served(table, "c"))
+    assert ended(strangers) == [0, 1]
+    assert ended(known) == [0]
+
+
+@pytest.mark.usefixtures("_few")
+def test_a_connection_that_leaves_takes_its_large_buffers_with_it():
+    table = ConnectionTable("admission", 100)
+    for _ in range(20):
+        (one,) = admitted(table, "a")
+        grown(table, one)
+        table.leave(one)
+        assert not one.ended
 
 
 def test_the_log_has_one_line_in_ten_seconds_and_the_metric_counts_each(caplog):

@@ -231,3 +231,28 @@ def test_a_body_of_many_small_chunks_is_not_read(server, stack, size, length, st
         connection.sendall(chunked(review(size=length), size))
     with connection.makefile("rb") as stream:
         assert read_reply(stream).status == status
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("first", "reads"),
+    [
+        pytest.param(posted(b"x" * 400_000, "/validate?timeout=30s", length=6 * MIB), True, id="bodies wait for room"),
+        pytest.param(b"GET /x HTTP/1.1\r\n\r\n" * 20_000, False, id="answers are not read"),
+    ],
+)
+def test_the_buffers_of_many_connections_are_bounded(stack, first, reads):
+    """0.9 MiB on each of 2,000 connections took a replica past its memory limit."""
+    before = "from webhook.server import connection_table; connection_table.MAX_BULKY = 16; "
+    with serving(before=before) as server:
+        trust = server.tls()
+        kept = used(stack, server, trust)
+        resident = server.resident()
+        for _ in range(120):
+            connection = stack.enter_context(server.connect(trust, source="127.0.0.2"))
+            connection.settimeout(0.1 if reads else 0.02)
+            with contextlib.suppress(OSError):
+                connection.sendall(first)
+        assert server.resident() - resident < 45
+        assert ends(server, "buffers") > 20
+        assert answered(kept)

@@ -319,4 +319,4 @@ def _envelope(body: bytes | bytearray) -> AdmissionRequest | None:
 
 def _seconds(query: bytes) -> float:
     match = _TIMEOUT.search(query)
-    return float(match[1]) if match else CALLER_SECONDS
+    return min(float(match[1]), _LONGEST_SECONDS) if match else CALLER_SECONDS

@@ -35,6 +35,8 @@ UNREAD_SECONDS = 5.0
 _HEAD_BYTES = 32 * 1024
 # What waits for the application, or for its turn behind an answer that is not read, on each connection.
 _BUFFER_BYTES = 64 * 1024
+# A connection that reads, or has waiting, more than this at once keeps buffers of up to 0.6 MiB as long as it lives.
+_BULKY_BYTES = 16 * 1024
 # So many chunks of a body may be of any size, and one more for each of these bytes: 5 µs each, in the event loop. What
 # is read at once, 256 KiB, has 43,000 chunks of one byte.
 _CHUNKS, _CHUNK_BYTES = 256, 512
@@ -105,7 +107,7 @@ class Connection(asyncio.Protocol):
         self._begun = False  # whether the parser has the start of a request
         self._exchange: _Exchange | None = None
         self._behind = bytearray()
-        self._paused = False
+        self._paused = self._bulky = False
         self._unread: asyncio.Future[None] | None = None  # while the peer does not take what was written
         self._head_bytes = self._chunks = self._chunk_bytes = 0  # of the current request
 
@@ -134,6 +136,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The peer has not taken what was written."""
         self._unread = self.loop.create_future()
+        self._grow()
 
     def resume_writing(self) -> None:
         """The peer has taken it."""
@@ -151,6 +154,8 @@ class Connection(asyncio.Protocol):
             self._parse(data)
         else:
             self._begin(data)
+        if len(data) > _BULKY_BYTES:
+            self._grow()
         self.balance()
 
     @property
@@ -218,28 +223,32 @@ class Connection(asyncio.Protocol):
         if not self._closed:
             self.transport.write(data)
             if self._unread is not None:
-                await self._unread
+                # A time limit of the caller's must not cancel the future, which `resume_writing` sets.
+                await asyncio.shield(self._unread)
 
     def refuse(self, status: int, text: str) -> None:
         """Answer what cannot be read, or a failure of ours, and close."""
         body = text.encode()
         headers = (b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body)), _CLOSE
-        if not self._closed:
+        if not self._closed and (self._exchange is None or not self._exchange.responded):
             self.transport.write(encoded(status, headers, body))
         self.close()
 
     def balance(self) -> None:
         """Read on only while little waits for the application, or for its turn behind an answer."""
         waiting = len(self._behind) + (self._exchange.waiting_bytes if self._exchange is not None else 0)
+        if waiting > _BULKY_BYTES:
+            self._grow()
         paused = waiting > _BUFFER_BYTES
-        if paused != self._paused and not self._closed:
+        if paused != self._paused and not self._closed and not self.transport.is_closing():
             self._paused = paused
             (self.transport.pause_reading if paused else self.transport.resume_reading)()
 
     def answered(self, *, keep: bool) -> None:
         """The request is done with: read the next one, or close."""
         self._exchange = None
-        if self._closed or not keep:
+        # uvloop has closed the socket if the answer could not be written.
+        if self._closed or not keep or self.transport.is_closing():
             self.close()
             return
         self._parser.reset()
@@ -249,6 +258,12 @@ class Connection(asyncio.Protocol):
         if behind:
             self._begin(behind)
         self.balance()
+
+    def _grow(self) -> None:
+        """Count the connection as one with large buffers, from now on."""
+        if not self._bulky and not self._closed:
+            self._bulky = True
+            self.port.table.grown(self)
 
     def _begin(self, data: bytes) -> None:
         """Read from the start of a request. One is answered at once; those behind it wait for a turn in the loop."""
@@ -324,7 +339,7 @@ class _Exchange:
         self._chunks: deque[bytes] = deque()
         self._arrived = asyncio.Event()
         self._start: Mapping[str, Any] = {}
-        self._responded = False
+        self.responded = False
         self.waiting_bytes = 0
         self.complete = False
         path, _, query = parser.path.partition(b"?")
@@ -361,11 +376,11 @@ class _Exchange:
             await self._connection.port.app(scope, self._receive, self._send)
         except Exception:  # noqa: BLE001 a bug of ours must not keep the connection
             _log.exception("Error in ASGI application")
-            if not self._responded:
+            if not self.responded:
                 self._connection.refuse(500, "Internal Server Error")
             self._keep = False
         finally:
-            self._connection.answered(keep=self._keep and self._responded and self.complete)
+            self._connection.answered(keep=self._keep and self.responded and self.complete)
 
     async def _receive(self) -> Mapping[str, Any]:
         if self._awaits_continue and not self._arrived.is_set():
@@ -389,6 +404,6 @@ class _Exchange:
             self._keep = False
         if not self._keep and _CLOSE not in headers:
             headers.append(_CLOSE)
-        self._responded = True
+        self.responded = True
         body = b"" if self._method == b"HEAD" else message["body"]
         await self._connection.write(encoded(self._start["status"], headers, body))

@@ -22,8 +22,8 @@ from webhook.config import Loaded
 from webhook.server.certificates import OwnCertificate, RotatingTls
 
 BACKLOG = 1024  # a burst waits in it while the loop answers; the kernel caps it (net.core.somaxconn)
-# An answer has a few KiB; a large body arrives at 100 MiB/s with a round trip of 2 ms.
-_SEND_BYTES, _RECEIVE_BYTES = 64 * 1024, 256 * 1024
+# An answer has a few KiB. TLS keeps buffers as large as what is read at once, on each connection.
+_SEND_BYTES = _RECEIVE_BYTES = 64 * 1024
 
 _log = logging.getLogger(__name__)
 
