@@ -3,15 +3,19 @@
 from msgspec.structs import replace
 
 from webhook.core.api.types import (
+    Affinity,
     Container,
     LabelSelector,
     LabelSelectorRequirement,
     Node,
+    NodeAffinity,
+    NodeSelector,
     NodeSpec,
     NodeStatus,
     ObjectMeta,
     OwnerReference,
     Pod,
+    PodAffinity,
     PodSpec,
     PodStatus,
     Service,
@@ -95,6 +99,16 @@ def pod(labelled="app=web", *, owner=None, uid="", annotations=None, constraints
         metadata=meta("web-0", labelled=labelled, owner=owner, uid=uid, annotations=annotations),
         spec=PodSpec(topology_spread_constraints=constraints, **spec),
     )
+
+
+def requiring(*terms):
+    """The affinity for nodes that match one of these terms."""
+    return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
+
+
+def apart(*terms):
+    """The required anti-affinity with these terms."""
+    return Affinity(pod_anti_affinity=PodAffinity(required=terms))
 
 
 def node(name, zone=None, **more):
@@ -208,3 +222,12 @@ def running(name, on, labelled="app=web", *, namespace=NAMESPACE, **more):
         spec=PodSpec(node_name=on, **spec),
         status=PodStatus(phase="Running"),
     )
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now

@@ -6,7 +6,7 @@ A constraint is written ``zone hard 1 app=web``: key, action, maxSkew, selector.
 
 import json
 
-from build import API_VERSIONS
+from build import API_VERSIONS, labels
 from msgspec.structs import replace
 
 from webhook.core.api.version import KubernetesVersion
@@ -34,10 +34,6 @@ PLAIN = Policy(
 )
 DENY = replace(PLAIN, ceiling=Mode.DENY)
 FIXED, GROWING = replace(DENY, capacity="fixed"), replace(DENY, capacity="growing")
-
-
-def labels(text):
-    return dict(part.split("=", 1) for part in text.split())
 
 
 def constraint(text):
@@ -88,6 +84,16 @@ def workload(kind, pod_labels, *constraints, replicas=3, selector="app=web", met
     if selector and kind not in {"Job", "ReplicationController"}:
         body["selector"] = {"matchLabels": labels(selector)}
     return {**found, "metadata": named, "spec": {**body, **(spec or {})}}
+
+
+def web(*constraints, kind="Deployment", pods="app=web", **fields):
+    """`workload` of pods with these labels."""
+    return workload(kind, pods, *constraints, **fields)
+
+
+def expression(**fields):
+    """The fields of a constraint whose selector has this expression about the label tier."""
+    return {"labelSelector": {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "tier", **fields}]}}
 
 
 def examined(manifest, policy=DENY, *, index=None, version=RECENT, now=""):

@@ -1,17 +1,11 @@
 """How much may be written: over time, at once, and in one namespace."""
 
+from build import Clock
+
 from webhook.controller.bounds import Allowance, Rate
 
 SOME = Rate(a_minute=60, burst=10)
 FEW = Rate(a_minute=6, burst=3)
-
-
-class Time:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 def taken(allowance, namespace, times=50):
@@ -19,17 +13,17 @@ def taken(allowance, namespace, times=50):
 
 
 def test_a_namespace_has_its_share_and_no_more():
-    allowance = Allowance(SOME, FEW, Time())
+    allowance = Allowance(SOME, FEW, Clock())
     assert [taken(allowance, name) for name in ("loud", "other", "loud")] == [3, 3, 0]
 
 
 def test_all_together_have_what_there_is():
-    allowance = Allowance(SOME, FEW, Time())
+    allowance = Allowance(SOME, FEW, Clock())
     assert sum(taken(allowance, f"n{number}") for number in range(9)) == 10
 
 
 def test_time_brings_it_back_up_to_the_burst():
-    time = Time()
+    time = Clock()
     allowance = Allowance(SOME, FEW, time)
     taken(allowance, "loud")
     time.now = 20
@@ -39,7 +33,7 @@ def test_time_brings_it_back_up_to_the_burst():
 
 
 def test_namespaces_that_rest_are_forgotten():
-    time = Time()
+    time = Clock()
     allowance = Allowance(SOME, FEW, time)
     taken(allowance, "loud")
     allowance.take("quiet")

@@ -3,12 +3,11 @@
 import pytest
 from cluster.api import FakeApi, refuse
 from cluster.following import eventually
-from controller.town import Replica, add_nodes, add_workload, owned_by
+from controller.town import Replica, add_nodes, add_workload, figures, owned_by
 
 from webhook.cluster.connection import Stream
 from webhook.cluster.writing import group_status
 from webhook.controller import groups
-from webhook.controller.figures import ScanFigures
 from webhook.core.groups.status import assess
 
 LABELS = {"app": "redis"}
@@ -87,14 +86,6 @@ def group_writes(api):
 
 def told(api):
     return [each["reason"] for each in api.objects["events"].values()]
-
-
-def figures(replica):
-    return {
-        (each.name, *each.labels.values()): each.value
-        for family in ScanFigures(replica.scanner).collect()
-        for each in family.samples
-    }
 
 
 def test_from_the_first_plan_to_a_cap_that_is_broken_and_mended(api, replica):

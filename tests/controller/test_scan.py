@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from cluster.api import KINDS, FakeApi, cut, raw, refuse
 from cluster.following import eventually
-from controller.town import HARD, Replica, add_deployment, add_nodes, add_pods, add_set, add_workload
+from controller.town import HARD, Replica, add_deployment, add_nodes, add_pods, add_set, add_workload, figures
 from msgspec import Raw
 
 from webhook.cluster.feed import Feed
 from webhook.cluster.listing import ListedPage
 from webhook.controller import scan, workload_lister
-from webhook.controller.figures import ScanFigures
 from webhook.core.api.types import TypeMeta
 from webhook.core.scan.scanned import PendingCause
 
@@ -48,14 +47,6 @@ def results(api):
 
 def events(api):
     return sorted((each["reason"], each["regarding"]["name"]) for each in api.objects["events"].values())
-
-
-def figures(replica):
-    return {
-        (each.name, *each.labels.values()): each.value
-        for family in ScanFigures(replica.scanner).collect()
-        for each in family.samples
-    }
 
 
 def titles(found):

@@ -4,6 +4,7 @@ import threading
 
 from cluster.following import eventually, server
 
+from webhook.controller.figures import ScanFigures
 from webhook.controller.scan import Scanner, ScanSettings
 
 ZONE = "topology.kubernetes.io/zone"
@@ -105,3 +106,12 @@ class Replica:
         self.leads = False
         self.scanner.turn()
         assert not [each for each in threading.enumerate() if each.name.startswith("cluster-")]
+
+
+def figures(replica):
+    """The samples of the scanner's metrics, by name and label values."""
+    return {
+        (each.name, *each.labels.values()): each.value
+        for family in ScanFigures(replica.scanner).collect()
+        for each in family.samples
+    }

@@ -118,3 +118,13 @@ def path(kind: str, namespace: str, name: str = "") -> str:
     """Where the API server keeps such objects."""
     group = GROUPS.get(kind, "/apis/apps/v1")
     return f"{group}/namespaces/{namespace}/{kind.lower()}s" + (f"/{name}" if name else "")
+
+
+def pods(plane, namespace: str) -> list[dict]:
+    return plane.api.request("GET", path("Pod", namespace))["items"]
+
+
+def failures(plane, namespace: str) -> list[str]:
+    """What controllers report of pods that they cannot create."""
+    events = plane.api.request("GET", f"/api/v1/namespaces/{namespace}/events")["items"]
+    return [each["message"] for each in events if each["reason"] == "FailedCreate"]

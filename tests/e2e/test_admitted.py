@@ -6,7 +6,7 @@ import subprocess
 
 import msgspec
 import pytest
-from e2e.objects import path, workload
+from e2e.objects import path, pods, workload
 from e2e.served import PROGRAM
 from e2e.waiting import eventually
 
@@ -104,10 +104,6 @@ def forecast(made, known, namespace):
         source = PodSource(workload=read, template=read.templates[0], namespace=namespace)
         within = Context(policy=Policy(), version=index.version, index=index)
         return after_admission(next_pod(source, index).template, namespace, within)
-
-
-def pods(plane, namespace):
-    return plane.api.request("GET", path("Pod", namespace))["items"]
 
 
 @pytest.mark.parametrize(

@@ -4,21 +4,15 @@ import gzip
 import json
 import os
 import subprocess
-from typing import NamedTuple
 
 import pytest
+from e2e.kubectl import Ran
 from e2e.objects import constraint, path, workload
 from e2e.served import NO_INSTALLATION, PROGRAM
 from e2e.waiting import eventually
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 UNKNOWN = constraint(topologyKey="example.com/rack")
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture(name="evenspread")

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import pytest
-from e2e.objects import constraint, path, workload
+from e2e.objects import constraint, failures, path, workload
 from e2e.registration import registered
 from e2e.served import NO_INSTALLATION, PROGRAM
 from e2e.waiting import eventually
@@ -37,12 +37,6 @@ def evenspread(*arguments, **more):
 def found_by(ran):
     """The grave findings of a command, by rule."""
     return {each["rule"]: each["message"] for each in json.loads(ran.stdout) if each.get("severity") == "high"}
-
-
-def failures(plane, namespace):
-    """Why controllers got no pods."""
-    events = plane.api.request("GET", f"/api/v1/namespaces/{namespace}/events")["items"]
-    return [each["message"] for each in events if each["reason"] == "FailedCreate"]
 
 
 @pytest.mark.parametrize("refused", REFUSED)

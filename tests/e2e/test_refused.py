@@ -4,7 +4,7 @@ import json
 import subprocess
 
 import pytest
-from e2e.objects import constraint, path, workload
+from e2e.objects import constraint, failures, path, pods, workload
 from e2e.registration import registered
 from e2e.served import PROGRAM
 from e2e.waiting import eventually
@@ -42,16 +42,6 @@ def said(made):
     [finding] = [each.finding for each in found if each.finding.rule == "pods-refused"]
     words = finding.summary.removeprefix("no pod of this workload can be created: ")
     return words, finding.path, applied(made, finding.edits)
-
-
-def failures(plane, namespace):
-    """What controllers say of pods that they cannot create."""
-    events = plane.api.request("GET", f"/api/v1/namespaces/{namespace}/events")["items"]
-    return [each["message"] for each in events if each["reason"] == "FailedCreate"]
-
-
-def pods(plane, namespace):
-    return plane.api.request("GET", path("Pod", namespace))["items"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Who gives way to whom, without sockets."""
 
 import pytest
+from build import Clock
 
 from webhook.server import connection_table
 from webhook.server.connection_table import ConnectionTable, source_of
@@ -17,13 +18,6 @@ class Connection:
         self.ended = True
 
     give_way = end
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 def admitted(table, *sources, busy=False):

@@ -7,6 +7,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from build import Clock as StoppedClock
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -31,14 +32,6 @@ def test_only_ciphers_that_authenticate_what_they_encrypt_are_offered(tmp_path):
     names = {each["name"] for each in served.context.get_ciphers()}
     assert names
     assert {name for name in names if "GCM" not in name and "CHACHA20" not in name} == set()
-
-
-class Monotonic:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 def handshake(tls, name="localhost", identity=None):
@@ -88,7 +81,7 @@ def client_identity(directory, authority):
 
 
 def test_with_a_client_ca_only_its_clients_are_answered(tmp_path):
-    first, second, clock = leaf(), leaf(), Monotonic()
+    first, second, clock = leaf(), leaf(), StoppedClock()
     authority, other = issue_authority(NOW, common_name="clients"), issue_authority(NOW, common_name="other")
     (tmp_path / "clients.crt").write_bytes(authority.certificate)
     tls = RotatingTls(*write_pair(tmp_path / "tls", first), tmp_path / "clients.crt", clock=clock)
@@ -116,7 +109,7 @@ def serial(pair):
 
 @pytest.mark.parametrize("name", [pytest.param("localhost", id="with SNI"), pytest.param(None, id="without SNI")])
 def test_new_files_are_served_on_a_later_handshake(tmp_path, name):
-    clock, first, second = Monotonic(), leaf(), leaf()
+    clock, first, second = StoppedClock(), leaf(), leaf()
     tls = RotatingTls(*write_pair(tmp_path, first), clock=clock)
     assert handshake(tls, name) == serial(first)
     write_pair(tmp_path, second)
@@ -127,7 +120,7 @@ def test_new_files_are_served_on_a_later_handshake(tmp_path, name):
 
 
 def test_a_mismatched_pair_keeps_the_last_good_one_until_it_is_mended(tmp_path):
-    clock, first, second = Monotonic(), leaf(), leaf()
+    clock, first, second = StoppedClock(), leaf(), leaf()
     certificate, key = write_pair(tmp_path, first)
     tls = RotatingTls(certificate, key, clock=clock)
     key.write_bytes(second.key)
@@ -151,7 +144,7 @@ def test_a_mismatched_pair_keeps_the_last_good_one_until_it_is_mended(tmp_path):
     ],
 )
 def test_files_that_cannot_be_read_keep_the_last_good_pair(tmp_path, spoil):
-    clock, first = Monotonic(), leaf()
+    clock, first = StoppedClock(), leaf()
     certificate, key = write_pair(tmp_path, first)
     tls = RotatingTls(certificate, key, clock=clock)
     spoil(certificate, key)

@@ -3,16 +3,10 @@
 import asyncio
 
 import pytest
+from build import Clock
 
 from webhook.core.review.decision import AdmissionRequest
 from webhook.server.turns import Turns, caller_of
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 def asker(text):

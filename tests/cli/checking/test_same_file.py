@@ -4,15 +4,12 @@ import json
 
 import pytest
 import yaml
+from build import labels
 from cli.snapshots import running, snapshot
 
 RULE = "selector-too-wide"
 NO_SELECTOR = {"Job", "ReplicationController"}
 HARD = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
-
-
-def labels(text):
-    return dict(pair.split("=") for pair in text.split())
 
 
 def constraint(counts, **fields):

@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from build import labels
 
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.selectors import (
@@ -13,11 +14,6 @@ from webhook.core.api.selectors import (
     tolerates,
 )
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, Taint, Toleration
-
-
-def labels(text):
-    """``app=web x=`` -> {"app": "web", "x": ""}."""
-    return dict(pair.split("=") for pair in text.split())
 
 
 def selector(match_labels="", *expressions):

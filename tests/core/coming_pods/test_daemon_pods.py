@@ -1,13 +1,11 @@
 """Where a DaemonSet wants its pods, and what the pod for a node looks like."""
 
 import pytest
-from build import cluster, pod
+from build import cluster, pod, requiring
 from msgspec.structs import replace
 
 from webhook.core.api.types import (
     Affinity,
-    NodeAffinity,
-    NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
     NodeSpec,
@@ -32,7 +30,7 @@ def tainted(*taints):
 def zones(*values):
     condition = NodeSelectorRequirement(key="topology.kubernetes.io/zone", operator="In", values=values)
     terms = (NodeSelectorTerm(match_expressions=(condition,)),)
-    return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
+    return requiring(*terms)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +67,7 @@ def test_the_pod_of_a_node_goes_there_only():
 def field(key, operator, value):
     condition = NodeSelectorRequirement(key=key, operator=operator, values=(value,))
     terms = (NodeSelectorTerm(match_fields=(condition,)),)
-    return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
+    return requiring(*terms)
 
 
 @pytest.mark.parametrize(

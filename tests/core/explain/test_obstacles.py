@@ -1,7 +1,7 @@
 """What keeps a pod off nodes, by name."""
 
 import pytest
-from build import ROOMY, cluster, constraint, meta, node, pod, running
+from build import ROOMY, cluster, constraint, meta, node, pod, requiring, running
 from msgspec.structs import replace
 
 from webhook.core.api.storage import (
@@ -26,7 +26,6 @@ from webhook.core.api.types import (
     ContainerPort,
     GcePersistentDisk,
     LabelSelector,
-    NodeAffinity,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -102,10 +101,6 @@ def labelled():
     for name, more in (("a", {"disk": "ssd", "size": "8"}), ("b", {"disk": "hdd", "size": "4"})):
         index.apply("MODIFIED", replace(index.nodes.get(name), metadata=node(name, "z1", **more).metadata))
     return index
-
-
-def requiring(*terms):
-    return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
 
 
 def expressions(*texts):

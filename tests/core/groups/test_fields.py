@@ -1,12 +1,11 @@
 """What a template gets, and what of its own it keeps; shards that are still to come."""
 
 import pytest
-from build import constraint, pod, selector
+from build import apart, constraint, pod, requiring, selector
 from core.groups.grouped import redis, shards_of
 from msgspec.structs import replace
 
 from webhook.core.api.types import (
-    Affinity,
     LabelSelector,
     NodeAffinity,
     NodeSelector,
@@ -30,10 +29,6 @@ def term(key, select):
 
 def shard(*constraints, affinity=None, labels="app=redis shard=0"):
     return Shard(name="redis-0", value="0", pod=pod(labels, constraints=constraints or None, affinity=affinity))
-
-
-def apart(*terms):
-    return Affinity(pod_anti_affinity=PodAffinity(required=terms))
 
 
 def in_zones(*zones):
@@ -71,7 +66,7 @@ def test_a_shard_is_kept_apart_once():
 def test_pins_join_every_alternative_of_the_affinity():
     wanted = NodeSelectorRequirement(key="disk", operator="Exists")
     terms = (NodeSelectorTerm(match_expressions=(wanted, in_zones("a", "b", "c"))), NodeSelectorTerm())
-    own = Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
+    own = requiring(*terms)
     found = derived(GROUP, shard(affinity=own), [], ("a", "b")).affinity.node_affinity.required
     assert [each.match_expressions for each in found.node_selector_terms] == [
         (wanted, in_zones("a", "b")),
@@ -129,7 +124,7 @@ DISK = NodeSelectorRequirement(key="disk", operator="Exists")
 
 def on_nodes(*terms):
     made = tuple(NodeSelectorTerm(match_expressions=tuple(each)) for each in terms)
-    return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=made)))
+    return requiring(*made)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from build import NAMESPACE, cluster, constraint, index, node, selector, service
+from build import NAMESPACE, apart, cluster, constraint, index, node, selector, service
 from core.groups.every_order import Orders, hosts_of
 from core.groups.grouped import FIELD, cap, derive, derived, planned_for, redis, shards_of, zones
 from msgspec.structs import replace
@@ -344,7 +344,7 @@ def test_what_keeps_the_pods_of_one_shard_apart_leaves_a_proof(terms):
 def test_of_anti_affinity_elsewhere_nothing_is_in_the_way(more, alike):
     group = redis(9)
     term = replace(meeting(HOSTNAME, "app=redis"), **more)
-    template = with_spec(group, affinity=lambda _: Affinity(pod_anti_affinity=PodAffinity(required=(term,))))
+    template = with_spec(group, affinity=lambda _: apart(term))
     found = derive(group, template, cluster(zones(3, 3, 3)), Policy(), searches=False)
     assert found.capacity.alike is alike
 

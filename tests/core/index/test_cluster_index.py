@@ -1,4 +1,5 @@
 import pytest
+from build import index
 from fuzzing.extremes import run
 
 from webhook.core.api.spread_group import MOST_GROUPS, GroupMeta, SpreadGroup
@@ -40,13 +41,6 @@ def autoscaler(name, target, most):
     scale_target = ScaleTarget(api_version="apps/v1", kind="Deployment", name=target)
     spec = AutoscalerSpec(scale_target_ref=scale_target, max_replicas=most)
     return Autoscaler(metadata=meta(name, "shop"), spec=spec)
-
-
-def index(*values):
-    made = ClusterIndex()
-    for value in values:
-        made.apply("ADDED", value)
-    return made
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """The cluster after nodes failed, by every question whose answer changes."""
 
 import pytest
-from build import NAMESPACE, cluster, running, selector, terminating
+from build import NAMESPACE, apart, cluster, running, selector, terminating
 
 from webhook.core.api.selectors import compile_selector
-from webhook.core.api.types import Affinity, PodAffinity, PodAffinityTerm
+from webhook.core.api.types import PodAffinityTerm
 from webhook.core.api.well_known import ZONE
 from webhook.core.index.lost_nodes import UNREACHABLE, keeps_name, terminated, without_nodes
 
@@ -66,7 +66,7 @@ def test_terminating_pods_keep_their_names_on_unreachable_nodes_alone():
 def test_anti_affinity_of_lost_pods_keeps_nobody_away():
     term = PodAffinityTerm(label_selector=selector("app=web"), topology_key=ZONE)
     index = cluster("z1: a | z2: b")
-    index.apply("ADDED", running("p", "a", affinity=Affinity(pod_anti_affinity=PodAffinity(required=(term,)))))
+    index.apply("ADDED", running("p", "a", affinity=apart(term)))
     lost, _ = after(index, "a", gone=False)
     assert lost.pods.terms_matching(NAMESPACE, {"app": "web"}) == []
     assert len(after(index, "b", gone=True)[0].pods.terms_matching(NAMESPACE, {"app": "web"})) == 1

@@ -2,17 +2,15 @@
 
 import msgspec
 import pytest
-from build import node, running, selector
+from build import apart, node, running, selector
 
 from bench.index_memory import KINDS, cluster, fields, measured, objects, weight
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import (
-    Affinity,
     Container,
     LabelSelector,
     LabelSelectorRequirement,
     NodeStatus,
-    PodAffinity,
     PodAffinityTerm,
     ResourceRequirements,
 )
@@ -111,7 +109,7 @@ def test_slots_of_nodes_that_never_were_are_given_back():
 
 def anti(name, *terms):
     made = running(name, "n0", "app=web")
-    affinity = Affinity(pod_anti_affinity=PodAffinity(required=terms))
+    affinity = apart(*terms)
     return msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, affinity=affinity))
 
 

@@ -1,7 +1,7 @@
 """An overlay answers as an index that was told of the added objects, and leaves the one below as it is."""
 
 import pytest
-from build import cluster, index, node, owner, running, selector
+from build import apart, cluster, index, node, owner, running, selector
 from msgspec.structs import replace
 
 from webhook.core.api.resources import PODS
@@ -205,10 +205,8 @@ def test_anti_affinity_of_others_over_the_same_key_stays():
     for gone, left in (({0: 1, 1: 1}, {0: 1}), ({0: 9}, {0: 2, 1: 1})):
         [(_, counts)] = without_pods(below, like, OWN, gone).pods.terms_matching("shop", {"app": "web"})
         assert counts == left
-    apart = replace(
-        other, spec=replace(other.spec, affinity=Affinity(pod_anti_affinity=PodAffinity(required=(FRONT,))))
-    )
-    below = index(*NODES, owned("web-0", "n0"), owned("web-1", "n1"), apart)
+    separate = replace(other, spec=replace(other.spec, affinity=apart(FRONT)))
+    below = index(*NODES, owned("web-0", "n0"), owned("web-1", "n1"), separate)
     answers = without_pods(below, like, OWN, {0: 1, 1: 1}).pods.terms_matching("shop", {"app": "web", "tier": "front"})
     assert answers == [(HOSTNAME, {0: 1})]
 

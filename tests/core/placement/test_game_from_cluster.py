@@ -1,16 +1,12 @@
 """From pods and a cluster to a game, where neither the search nor brute force would notice."""
 
-from build import cluster, constraint, pod
+from build import apart, cluster, constraint, pod, requiring
 
 from webhook.core.api.types import (
-    Affinity,
     Container,
     LabelSelector,
-    NodeAffinity,
-    NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    PodAffinity,
     PodAffinityTerm,
     ResourceRequirements,
 )
@@ -28,14 +24,14 @@ def needs(**requests):
     return {"containers": (Container(name="c", resources=ResourceRequirements(requests=requests)),)}
 
 
-def apart(key, select):
+def apart_by(key, select):
     term = PodAffinityTerm(label_selector=LabelSelector(match_labels=select), topology_key=key)
-    return Affinity(pod_anti_affinity=PodAffinity(required=(term,)))
+    return apart(term)
 
 
 def only(name):
     field = NodeSelectorRequirement(key="metadata.name", operator="In", values=(name,))
-    return Affinity(node_affinity=NodeAffinity(required=NodeSelector((NodeSelectorTerm(match_fields=(field,)),))))
+    return requiring(NodeSelectorTerm(match_fields=(field,)))
 
 
 def numbers(index, *batches):
@@ -81,7 +77,7 @@ def test_an_empty_selector_counts_no_pods_before_1_38():
 
 def test_anti_affinity_in_a_key_that_some_nodes_lack():
     """Nodes without a zone are in no domain, so that any number of pods may be there."""
-    incoming = pod(affinity=apart(ZONE, {"app": "web"}))
+    incoming = pod(affinity=apart_by(ZONE, {"app": "web"}))
     for text, most in (("a: a0=0 a1=0 | b: b0=0 b1=0", 2), ("bare=0 | a: a0=0 a1=0 | b: b0=0 b1=0", 3)):
         index = cluster(text)
         assert numbers(index, batch(index, incoming, 3))[-1] == (most,)

@@ -1,15 +1,13 @@
 """Verdicts on whole workloads: known answers, each worked out by hand or published elsewhere."""
 
 import pytest
-from build import cluster, constraint, pod
+from build import apart, cluster, constraint, pod
 from msgspec.structs import replace
 
 from webhook.core.api.types import (
-    Affinity,
     Container,
     LabelSelector,
     ObjectMeta,
-    PodAffinity,
     PodAffinityTerm,
     ResourceRequirements,
 )
@@ -64,7 +62,7 @@ def redis(host_skew, order="a0 b0 c0 a1 b1 c1", *, free=True, zones=None):
         one = pod(
             f"app=redis shard={shard}",
             constraints=(spread(HOSTNAME, host_skew, "app=redis"), spread(ZONE, 2, "app=redis")),
-            affinity=Affinity(pod_anti_affinity=PodAffinity(required=(term,))),
+            affinity=apart(term),
         )
         nodes = None if zones is None else zone_nodes(index, zones[shard])
         behind = number - 1 if number and not free else None
@@ -196,6 +194,6 @@ def test_nodes_without_the_key_keep_nobody_apart():
     index = cluster("a: a0=0")
     index.apply("MODIFIED", replace(index.nodes.get("a0"), metadata=ObjectMeta(name="a0", labels={ZONE: "a"})))
     term = PodAffinityTerm(label_selector=LabelSelector(match_labels={"app": "web"}), topology_key=HOSTNAME)
-    one = pod(affinity=Affinity(pod_anti_affinity=PodAffinity(required=(term,))))
+    one = pod(affinity=apart(term))
     found = simulate(game_of([PodBatch(problem=take(index, one), pods=3)], index))
     assert (found.outcome, found.most) == (Outcome.FITS, 3)

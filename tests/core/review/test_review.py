@@ -8,7 +8,7 @@ import pytest
 from build import autoscaler, index, namespace, node
 from hypothesis import given
 from hypothesis import strategies as st
-from manifest import DENY, RECENT, TODAY, decide, examined, headline, request, workload
+from manifest import DENY, RECENT, TODAY, decide, examined, headline, request, web, workload
 from msgspec.structs import replace
 
 from webhook.core.context import Context
@@ -31,10 +31,6 @@ WRONG = "zone hard 1 app=other"
 NOT_SELF = replace(DENY, rules={"selector-not-self": Mode.DENY})
 
 
-def deployment(*constraints, pods="app=web", **fields):
-    return workload("Deployment", pods, *constraints, **fields)
-
-
 def modes(decision):
     return {each.finding.rule: str(each.mode) for each in decision.findings}
 
@@ -51,7 +47,7 @@ def modes(decision):
     ],
 )
 def test_requests_without_anything_to_review(fields, reason):
-    decision = decide(deployment("zone hard 0 app=other"), policy=EVERYTHING, **fields)
+    decision = decide(web("zone hard 0 app=other"), policy=EVERYTHING, **fields)
     assert (decision.allowed, decision.reason, decision.warnings) == (True, reason, ())
 
 
@@ -63,7 +59,7 @@ def test_requests_without_anything_to_review(fields, reason):
 )
 @pytest.mark.parametrize("broken", [WRONG, {"maxSkew": "1"}], ids=["reads", "does not decode"])
 def test_objects_of_which_nothing_is_said(meta, reason, broken):
-    decision = decide(deployment(broken, meta=meta), policy=EVERYTHING)
+    decision = decide(web(broken, meta=meta), policy=EVERYTHING)
     assert (decision.allowed, decision.reason, decision.warnings) == (True, reason, ())
 
 
@@ -135,8 +131,8 @@ BESIDE = (*ALONE, "kubernetes.io/hostname soft 1 app=web")
 def test_a_note_about_the_old_object_excuses_no_denial(old, new, allowed):
     """Without zones, a soft constraint over zones is harmless alone, and takes the effect of one over hosts."""
     policy = Policy(ceiling=Mode.DENY, deny_from="high", capacity="fixed")
-    before = deployment(*old) if old else None
-    after = deployment(*new, selector="app=web track=a")
+    before = web(*old) if old else None
+    after = web(*new, selector="app=web track=a")
     assert decide(after, before, policy=policy, index=index(node("a"), node("b"))).allowed is allowed
 
 
@@ -170,7 +166,7 @@ def test_what_becomes_of_a_violation_that_was_there():
     ],
 )
 def test_an_update_is_warned_of_only_where_it_matters(change, warned):
-    decision = decide(deployment(WRONG, **change), deployment(WRONG), policy=Policy())
+    decision = decide(web(WRONG, **change), web(WRONG), policy=Policy())
     assert bool(decision.warnings) == warned
 
 
@@ -202,7 +198,7 @@ def test_an_update_is_warned_of_only_where_it_matters(change, warned):
     ],
 )
 def test_modes_and_ceilings(policy, labels, expected):
-    decision = decide(deployment(WRONG), policy=policy, index=index(namespace("shop", labels)))
+    decision = decide(web(WRONG), policy=policy, index=index(namespace("shop", labels)))
     assert modes(decision).get("selector-not-self") == expected
     assert decision.allowed == (expected != "deny")
     assert any("selector-not-self" in warning for warning in decision.warnings) == (expected == "warn")
@@ -242,7 +238,7 @@ NO_SUCH_KEY = {
     ],
 )
 def test_a_severity_from_which_warnings_are_denials(policy, constraint, expected):
-    decision = decide(deployment(constraint), policy=policy)
+    decision = decide(web(constraint), policy=policy)
     found = {rule: mode for rule, mode in modes(decision).items() if rule in expected}
     assert found == expected
     assert decision.allowed is ("deny" not in expected.values())
@@ -273,7 +269,7 @@ def exempt(**fields):
     ],
 )
 def test_exemptions_of_the_configuration(policy, expected):
-    decision = decide(deployment(WRONG), policy=policy)
+    decision = decide(web(WRONG), policy=policy)
     (found,) = [each for each in decision.findings if each.finding.rule == "selector-not-self"]
     assert (str(found.mode), found.waived) == expected
     assert decision.allowed == (expected[0] != "deny")
@@ -291,7 +287,7 @@ def test_exemptions_of_the_configuration(policy, expected):
 @pytest.mark.parametrize("place", ["object", "template"])
 def test_the_annotation_exempts_as_far_as_it_may(allows, mode, expected, place):
     policy = replace(DENY, rules={"selector-not-self": mode}, annotations=Annotations(exempt=allows))
-    manifest = deployment(WRONG)
+    manifest = web(WRONG)
     annotations = {"annotations": {"evenspread.io/exempt": "selector-null, selector-not-self"}}
     (manifest if place == "object" else manifest["spec"]["template"])["metadata"].update(annotations)
     assert modes(decide(manifest, policy=policy))["selector-not-self"] == expected
@@ -309,9 +305,9 @@ def test_api_rules_are_denied_only_up_to_the_ceiling():
 
 
 def test_kube_apiserver_warns_of_its_own_kinds_itself():
-    assert decide(deployment("zone hard 1 null"), policy=Policy()).warnings == ()
+    assert decide(web("zone hard 1 null"), policy=Policy()).warnings == ()
     assert len(decide(workload("Rollout", "app=web", "zone hard 1 null"), policy=Policy()).warnings) == 1
-    found = examined(deployment("zone hard 1 null"))
+    found = examined(web("zone hard 1 null"))
     assert "selector-null" in {each.finding.rule for each in found.findings}
     path = "spec.template.spec.topologySpreadConstraints[0].labelSelector"
     assert found.warnings == (f"{path}: a null labelSelector results in matching no pod",)
@@ -349,7 +345,7 @@ def test_audit_annotations_are_few_short_and_have_qualified_keys():
 
 
 def test_an_examination_looks_past_owners_and_deletion():
-    manifest = deployment(WRONG, meta={"deletionTimestamp": "2026-11-21T00:00:00Z", **owned("Deployment", "apps/v1")})
+    manifest = web(WRONG, meta={"deletionTimestamp": "2026-11-21T00:00:00Z", **owned("Deployment", "apps/v1")})
     assert "selector-not-self" in {each.finding.rule for each in examined(manifest).findings}
 
 
@@ -492,7 +488,7 @@ class TestProperties:
     ],
 )
 def test_an_examination_finds_the_wrong_type_that_kube_apiserver_would(spec, path, text):
-    manifest = deployment("zone hard 1 app=web")
+    manifest = web("zone hard 1 app=web")
     manifest["spec"]["template"]["spec"].update(spec)
     found = examined(manifest)
     assert (found.decode_error.path, found.decode_error.text) == (path, text)
@@ -500,7 +496,7 @@ def test_an_examination_finds_the_wrong_type_that_kube_apiserver_would(spec, pat
 
 
 def test_an_examination_has_the_warnings_of_strict_decoding_first():
-    manifest = deployment("zone hard 1 null")
+    manifest = web("zone hard 1 null")
     manifest["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["maxskew"] = 1
     path = "spec.template.spec.topologySpreadConstraints[0]"
     assert examined(manifest).warnings == (
@@ -529,15 +525,13 @@ LACKING.lack("namespaces", "403 Forbidden")
 @pytest.mark.parametrize(
     ("manifest", "given", "awaits"),
     [
-        pytest.param(deployment(WRONG), {"index": index()}, True, id="a finding in a namespace that is not there yet"),
-        pytest.param(deployment(), {"index": index()}, False, id="nothing was found"),
-        pytest.param(deployment(WRONG), {"index": index(namespace("shop", ""))}, False, id="it is there"),
-        pytest.param(deployment(WRONG), {"index": LACKING}, False, id="namespaces cannot be read"),
-        pytest.param(deployment(WRONG), {}, False, id="no cluster"),
-        pytest.param(deployment(WRONG), {"index": index(), "namespace": ""}, False, id="of no namespace"),
-        pytest.param(
-            deployment(WRONG), {"index": index(), "policy": Policy(ceiling=Mode.OFF)}, False, id="the kill switch"
-        ),
+        pytest.param(web(WRONG), {"index": index()}, True, id="a finding in a namespace that is not there yet"),
+        pytest.param(web(), {"index": index()}, False, id="nothing was found"),
+        pytest.param(web(WRONG), {"index": index(namespace("shop", ""))}, False, id="it is there"),
+        pytest.param(web(WRONG), {"index": LACKING}, False, id="namespaces cannot be read"),
+        pytest.param(web(WRONG), {}, False, id="no cluster"),
+        pytest.param(web(WRONG), {"index": index(), "namespace": ""}, False, id="of no namespace"),
+        pytest.param(web(WRONG), {"index": index(), "policy": Policy(ceiling=Mode.OFF)}, False, id="the kill switch"),
     ],
 )
 def test_what_becomes_of_a_finding_may_wait_for_its_namespace(manifest, given, awaits):

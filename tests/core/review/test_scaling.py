@@ -4,8 +4,8 @@ import json
 
 import pytest
 from build import cluster, running
-from core.rules.placement.places import ZONE, asked, with_node
-from manifest import FIXED, decide
+from core.rules.placement.places import ZONE, with_node
+from manifest import FIXED, decide, web
 from msgspec.structs import replace
 
 from webhook.core.api.types import TypeMeta
@@ -43,17 +43,17 @@ def scaled(manifest, old=2, new=7, *, policy=FIXED, **fields):
     [("Deployment", "deployments"), ("ReplicaSet", "replicasets"), ("StatefulSet", "statefulsets")],
 )
 def test_more_replicas_than_fit_are_told(kind, resource):
-    assert scaled(asked(ZONE, kind=kind), resource=resource).warnings == TOLD
+    assert scaled(web(ZONE, kind=kind), resource=resource).warnings == TOLD
 
 
 def test_and_nothing_is_denied():
     denying = replace(FIXED, rules={"replicas-do-not-fit": Mode.DENY})
-    decision = scaled(asked(ZONE), policy=denying)
+    decision = scaled(web(ZONE), policy=denying)
     assert (decision.allowed, decision.warnings) == (True, TOLD)
 
 
 def test_nothing_is_said_of_the_rest_of_the_workload():
-    manifest = asked("zone hard 1 app=other", replicas=2)
+    manifest = web("zone hard 1 app=other", replicas=2)
     denying = replace(FIXED, rules={"selector-not-self": Mode.DENY})
     decision = scaled(manifest, policy=denying)
     assert (decision.allowed, decision.findings) == (True, ())
@@ -62,25 +62,25 @@ def test_nothing_is_said_of_the_rest_of_the_workload():
 @pytest.mark.parametrize(
     ("manifest", "old", "new", "fields"),
     [
-        pytest.param(asked(ZONE), 1, 2, {}, id="as many as fit"),
-        pytest.param(asked(ZONE), 9, 7, {}, id="fewer than before"),
-        pytest.param(asked(ZONE), 2, 7, {"user": HPA}, id="an autoscaler reads no warnings"),
-        pytest.param(asked(ZONE), 2, 7, {"user": "system:kube-controller-manager"}, id="nor does its manager"),
-        pytest.param(asked(ZONE), 2, 7, {"sub_resource": "status"}, id="another subresource"),
-        pytest.param(asked(ZONE), 2, 7, {"resource": "rollouts", "resource_group": "argoproj.io"}, id="another kind"),
-        pytest.param(asked(ZONE), 2, 7, {"object": b"{"}, id="no JSON"),
-        pytest.param(asked(ZONE), 2, 7, {"old_object": None}, id="nothing to compare with"),
+        pytest.param(web(ZONE), 1, 2, {}, id="as many as fit"),
+        pytest.param(web(ZONE), 9, 7, {}, id="fewer than before"),
+        pytest.param(web(ZONE), 2, 7, {"user": HPA}, id="an autoscaler reads no warnings"),
+        pytest.param(web(ZONE), 2, 7, {"user": "system:kube-controller-manager"}, id="nor does its manager"),
+        pytest.param(web(ZONE), 2, 7, {"sub_resource": "status"}, id="another subresource"),
+        pytest.param(web(ZONE), 2, 7, {"resource": "rollouts", "resource_group": "argoproj.io"}, id="another kind"),
+        pytest.param(web(ZONE), 2, 7, {"object": b"{"}, id="no JSON"),
+        pytest.param(web(ZONE), 2, 7, {"old_object": None}, id="nothing to compare with"),
         pytest.param(None, 2, 7, {}, id="the cluster does not have it yet"),
-        pytest.param(asked(ZONE, volumes=[{"name": "v" * 9000}]), 2, 7, {}, id="immense"),
+        pytest.param(web(ZONE, volumes=[{"name": "v" * 9000}]), 2, 7, {}, id="immense"),
         pytest.param(
-            asked(ZONE, meta={"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "controller": True}]}),
+            web(ZONE, meta={"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "controller": True}]}),
             2,
             7,
             {},
             id="its controller reads no warnings",
         ),
         pytest.param(
-            asked(ZONE, meta={"annotations": {"evenspread.io/exempt": "replicas-do-not-fit"}}), 2, 7, {}, id="exempt"
+            web(ZONE, meta={"annotations": {"evenspread.io/exempt": "replicas-do-not-fit"}}), 2, 7, {}, id="exempt"
         ),
     ],
 )

@@ -1,7 +1,7 @@
 """What the scheduler's filters said in older releases; conformance/vectors has what their own code answered."""
 
 import pytest
-from build import ROOMY, cluster, namespace, pod, running, selector
+from build import ROOMY, cluster, namespace, pod, requiring, running, selector
 from build import node as bare_node
 from msgspec.structs import replace
 
@@ -21,7 +21,6 @@ from webhook.core.api.types import (
     ContainerPort,
     LabelSelector,
     LabelSelectorRequirement,
-    NodeAffinity,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -107,7 +106,7 @@ def test_preemption_was_thought_to_help_whatever_is_asked(release, code):
 def on_node(name):
     condition = NodeSelectorRequirement(key="metadata.name", operator="In", values=(name,))
     terms = (NodeSelectorTerm(match_fields=(condition,)),)
-    return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
+    return requiring(*terms)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
 """All filters together: order, first failure, PreFilter, the sentence; and the filters that look at one node."""
 
 import pytest
-from build import cluster, constraint, pod, running, service
+from build import cluster, constraint, pod, requiring, running, service
 from msgspec.structs import replace
 
 from webhook.core.api.storage import CsiNode, CsiNodeSpec
 from webhook.core.api.types import (
-    Affinity,
     AzureDisk,
     Container,
     ContainerPort,
@@ -42,10 +41,6 @@ TAINTED = "node(s) had untolerated taint(s)"
 def container(requests=None, ports=None):
     resources = None if requests is None else ResourceRequirements(requests=requests)
     return Container(name="c", resources=resources, ports=ports)
-
-
-def required(*terms):
-    return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
 
 
 def named(*names, operator="In"):
@@ -89,13 +84,13 @@ def unschedulable(plugin, *reasons):
             id="a named node leaves no other",
         ),
         pytest.param(
-            {"affinity": required(named("b"))},
+            {"affinity": requiring(named("b"))},
             unresolvable("NodeAffinity", "node(s) didn't satisfy plugin(s) [NodeAffinity]"),
             unresolvable("TaintToleration", TAINTED),
             id="affinity to a name leaves no other",
         ),
         pytest.param(
-            {"affinity": required(named("a", operator="NotIn"))},
+            {"affinity": requiring(named("a", operator="NotIn"))},
             unresolvable("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"),
             unresolvable("TaintToleration", TAINTED),
             id="any node but one",
@@ -185,10 +180,10 @@ def test_an_error_names_the_plugin_that_was_running():
 
 def test_names_that_exclude_each_other():
     both = NodeSelectorTerm(match_fields=named("a").match_fields + named("b").match_fields)
-    verdict = verdict_of(cluster("z1: a=0 b=0"), affinity=required(both))
+    verdict = verdict_of(cluster("z1: a=0 b=0"), affinity=requiring(both))
     assert verdict.before == unresolvable("NodeAffinity", "pod affinity terms conflict")
     assert verdict.sentence == "0/2 nodes are available: pod affinity terms conflict."
-    verdict = verdict_of(cluster("z1: a=0 b=0"), affinity=required(named("a")), node_name="b")
+    verdict = verdict_of(cluster("z1: a=0 b=0"), affinity=requiring(named("a")), node_name="b")
     reason = "node(s) didn't satisfy plugin(s) [NodeAffinity NodeName] simultaneously"
     assert verdict.before == unresolvable("", reason)
 

@@ -1,7 +1,7 @@
 """What the status of a group says, from its first plan to pods that break its caps."""
 
 import pytest
-from build import cluster, node, pod, selector
+from build import apart, cluster, node, pod, selector
 from core.groups.grouped import cap, redis, zones
 from core.groups.status.stands import (
     LATER,
@@ -19,7 +19,7 @@ from core.groups.status.stands import (
 from core.scheduler.plugins.test_volume_filters import claim, in_zone, volume
 from msgspec import structs
 
-from webhook.core.api.types import Affinity, PodAffinity, PodAffinityTerm
+from webhook.core.api.types import PodAffinityTerm
 from webhook.core.api.well_known import HOSTNAME, NODE_POOL, ZONE
 from webhook.core.groups.group import Fields
 from webhook.core.groups.status.assess import MOST_PODS_PLANNED, unreadable
@@ -311,7 +311,7 @@ def test_another_group_of_other_pods_is_no_overlap():
 def test_what_gets_stuck_in_every_order_that_was_tried_is_not_said_to_be_free_of_it():
     # A node for each of eighteen pods, on nine.
     alone = PodAffinityTerm(topology_key=HOSTNAME, label_selector=selector("app=redis"))
-    fields = Fields((), Affinity(pod_anti_affinity=PodAffinity(required=(alone,))))
+    fields = Fields((), apart(alone))
     status = told(redis(9), cluster(zones(3, 3, 3)), [member(number, fields=fields) for number in range(9)])
     assert conditions(status) == {
         "Planned": ("True", "Planned"),

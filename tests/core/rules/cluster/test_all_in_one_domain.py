@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from build import running, terminating
 from core.rules.shop import LABELS, shop
-from manifest import DENY, decide, findings_of, said, workload
+from manifest import DENY, decide, findings_of, said, web, workload
 from manifest import told as told_by
 from msgspec.structs import replace
 
@@ -15,10 +15,6 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.policy.policy import Messages, Mode
 
 RULE = "all-in-one-domain"
-
-
-def asked(*constraints, kind="Deployment", **more):
-    return workload(kind, "app=web", *constraints, **more)
 
 
 told = partial(told_by, RULE)
@@ -46,7 +42,7 @@ IN_A = ["audit all 2 running pods are in zone a; spread them over zones"]
     ],
 )
 def test_where_they_stand(cluster, expected):
-    assert told(asked(), shop(cluster)) == expected
+    assert told(web(), shop(cluster)) == expected
 
 
 APART = "a: n1=web n2=web | b: n3"
@@ -91,7 +87,7 @@ def near(key, *, required=True):
     ],
 )
 def test_what_may_be_meant(cluster, fields, expected):
-    assert told(asked(**fields), shop(cluster)) == expected
+    assert told(web(**fields), shop(cluster)) == expected
 
 
 @pytest.mark.parametrize(
@@ -107,7 +103,7 @@ def test_what_may_be_meant(cluster, fields, expected):
     ],
 )
 def test_what_helps(constraint, remedy):
-    assert told(asked(constraint), shop(APART)) == [f"audit all 2 running pods are in zone a; {remedy}"]
+    assert told(web(constraint), shop(APART)) == [f"audit all 2 running pods are in zone a; {remedy}"]
 
 
 @pytest.mark.parametrize(
@@ -141,36 +137,36 @@ def test_what_helps_beside_others_that_are_counted(constraints, remedy):
 )
 def test_names_as_far_as_they_may_be_told(detail, zone, node):
     policy = replace(DENY, messages=Messages(detail=detail))
-    assert told(asked(), shop(APART), policy) == [f"audit all 2 running pods are {zone}; spread them over zones"]
-    assert told(asked(), shop(ALONE), policy) == [f"audit all 2 running pods are {node}; spread them over nodes"]
+    assert told(web(), shop(APART), policy) == [f"audit all 2 running pods are {zone}; spread them over zones"]
+    assert told(web(), shop(ALONE), policy) == [f"audit all 2 running pods are {node}; spread them over nodes"]
 
 
 def test_a_node_that_is_gone_is_no_place():
     found = shop("a: n1=web | b: n2")
     found.apply("ADDED", running("web-9", "n9", LABELS["web"]))
-    assert told(asked(), found) == []
+    assert told(web(), found) == []
 
 
 def test_what_is_missing():
-    assert said(RULE, asked()) == ["not evaluated: no cluster"]
-    assert said(RULE, asked(), index=shop("")) == ["not evaluated: no nodes known"]
+    assert said(RULE, web()) == ["not evaluated: no cluster"]
+    assert said(RULE, web(), index=shop("")) == ["not evaluated: no nodes known"]
     found = shop(APART)
     found.lack("pods", "403 Forbidden")
-    assert said(RULE, asked(), index=found) == ["not evaluated: pods: 403 Forbidden"]
+    assert said(RULE, web(), index=found) == ["not evaluated: pods: 403 Forbidden"]
     without = ["not evaluated: which pods are its own: the kind has no selector"]
     assert (
         said(
             RULE,
-            asked(kind="PyTorchJob", spec={"pytorchReplicaSpecs": {"Worker": {"template": {}}}}),
+            web(kind="PyTorchJob", spec={"pytorchReplicaSpecs": {"Worker": {"template": {}}}}),
             index=shop(APART),
         )
         == without
     )
-    assert said(RULE, asked(spec={"template": None}), index=shop(APART)) == []
+    assert said(RULE, web(spec={"template": None}), index=shop(APART)) == []
 
 
 def test_the_words():
-    [together] = findings_of(RULE, asked(), index=shop(APART))
+    [together] = findings_of(RULE, web(), index=shop(APART))
     assert (
         together.detail
         == "the loss of that zone takes all 2 running pods down; made anew, they could go to another zone"
@@ -178,7 +174,7 @@ def test_the_words():
     what = "maxSkew 1, ScheduleAnyway, the workload's own selector"
     assert together.fix == f"add a constraint over {ZONE} ({what}): its rollout places the pods anew"
     warned = replace(DENY, rules={RULE: Mode.WARN})
-    assert decide(asked(), policy=warned, index=shop(APART)).warnings == (
+    assert decide(web(), policy=warned, index=shop(APART)).warnings == (
         "evenspread/all-in-one-domain: all 2 running pods are in zone a; spread them over zones",
     )
 
@@ -218,7 +214,7 @@ def fix_of(manifest, found):
     ],
 )
 def test_what_is_to_be_done(kind, constraint, fix):
-    assert fix_of(asked(constraint, kind=kind), shop(APART)) == fix
+    assert fix_of(web(constraint, kind=kind), shop(APART)) == fix
 
 
 TIGHT = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "65"}}}]}
@@ -242,7 +238,7 @@ TIGHT = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "65"}}}]
     ],
 )
 def test_it_speaks_only_if_a_pod_made_anew_may_go_elsewhere(cluster, constraints, fields, spoken):
-    assert bool(told(asked(*constraints, **fields), shop(cluster))) is spoken
+    assert bool(told(web(*constraints, **fields), shop(cluster))) is spoken
 
 
 def test_a_constraint_that_holds_them_there_is_not_called_open():
@@ -303,9 +299,9 @@ def test_volumes_hold_the_pods_of_a_statefulset(disks, expected):
     for number, zone in enumerate(disks):
         found.apply("ADDED", claim(f"data-web-{number}", f"pv-{number}"))
         found.apply("ADDED", disk(f"pv-{number}", zone))
-    assert told(asked(**SET), found) == expected
+    assert told(web(**SET), found) == expected
     if expected:
-        [together] = findings_of(RULE, asked(**SET), index=found)
+        [together] = findings_of(RULE, web(**SET), index=found)
         assert together.detail.endswith("made anew, at least one of them could go to another zone")
 
 
@@ -317,11 +313,11 @@ def test_a_pod_that_terminates_is_none_of_those_that_run(pod, expected):
     for number, zone in enumerate(("a", "a", None)):
         found.apply("ADDED", claim(f"data-web-{number}", f"pv-{number}"))
         found.apply("ADDED", disk(f"pv-{number}", zone))
-    assert [each.replace("3 running", "2 running") for each in told(asked(**SET), found)] == expected
+    assert [each.replace("3 running", "2 running") for each in told(web(**SET), found)] == expected
 
 
 def test_a_claim_that_is_not_there_says_nothing():
-    assert told(asked(**SET), ordinals(shop("a: n1 n2 | b: n3"), "n1", "n2")) == []
+    assert told(web(**SET), ordinals(shop("a: n1 n2 | b: n3"), "n1", "n2")) == []
 
 
 def mounting(name):
@@ -341,11 +337,11 @@ def test_one_volume_holds_all_pods(mode, zone, cluster, expected):
     found = shop(cluster)
     found.apply("ADDED", claim("data", "pv", mode))
     found.apply("ADDED", disk("pv", zone))
-    assert told(asked(**mounting("data")), found) == expected
+    assert told(web(**mounting("data")), found) == expected
 
 
 def test_volumes_that_could_not_be_read():
     found = shop(APART)
     found.lack("persistentvolumes", "403 Forbidden")
-    assert said(RULE, asked(**mounting("data")), index=found) == ["not evaluated: persistentvolumes: 403 Forbidden"]
-    assert len(told(asked(), found)) == 1
+    assert said(RULE, web(**mounting("data")), index=found) == ["not evaluated: persistentvolumes: 403 Forbidden"]
+    assert len(told(web(), found)) == 1

@@ -2,7 +2,7 @@
 
 import pytest
 from build import cluster, index, node, owner
-from manifest import DENY, decide, examined, said, workload
+from manifest import DENY, decide, examined, said, web, workload
 from manifest import told as told_by
 from msgspec.structs import replace
 
@@ -21,10 +21,6 @@ DESCHEDULER = replace(
 
 def told(manifest, found=ALONE, **more):
     return told_by(RULE, manifest, found, **more)
-
-
-def asked(*constraints, **more):
-    return workload("Deployment", "app=web", *constraints, **more)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +62,7 @@ def asked(*constraints, **more):
     ],
 )
 def test_karpenter_takes_the_minimum_over_hosts_as_none(constraint, replicas, more, expected):
-    assert told(asked(constraint, replicas=replicas, **more)) == expected
+    assert told(web(constraint, replicas=replicas, **more)) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,7 +70,7 @@ def test_karpenter_takes_the_minimum_over_hosts_as_none(constraint, replicas, mo
 )
 def test_without_karpenter_nothing_is_said(labels):
     found = cluster("a: n1 n2 | b: n3", labelled=labels)
-    manifest = asked("hostname hard 1 app=web", "zone soft 1 {}", "rack hard 1 null", replicas=6)
+    manifest = web("hostname hard 1 app=web", "zone soft 1 {}", "rack hard 1 null", replicas=6)
     assert told(manifest, found) == []
 
 
@@ -84,7 +80,7 @@ def test_pods_that_are_alone_on_their_node_ask_for_no_other(kind):
 
 
 def test_replicas_that_nobody_wrote_are_not_guessed():
-    manifest = asked("hostname hard 1 app=web")
+    manifest = web("hostname hard 1 app=web")
     del manifest["spec"]["replicas"]
     assert told(manifest) == []
 
@@ -102,17 +98,17 @@ def test_replicas_that_nobody_wrote_are_not_guessed():
 )
 def test_karpenter_lists_every_pod_for_a_selector_without_conditions(constraint, version, speaks):
     expected = ["audit zone[0]: Karpenter counts every pod of the namespace; set labelSelector"] if speaks else []
-    assert told(asked(constraint), version=KubernetesVersion(*version)) == expected
+    assert told(web(constraint), version=KubernetesVersion(*version)) == expected
 
 
 def test_karpenter_counts_each_constraint_alone():
     racked = index(node("n1", "a", rack="r", karpenter__sh__nodepool="x"), node("n2", "a", rack="r"), node("n3", "b"))
-    both = asked("zone hard 1 app=web", "rack hard 1 app=web")
+    both = web("zone hard 1 app=web", "rack hard 1 app=web")
     assert told(both, racked) == ["audit zone[0]: Karpenter also counts 1 node that lacks another key; label it"]
     racked.apply("ADDED", node("n4", "b"))
     assert told(both, racked) == ["audit zone[0]: Karpenter also counts 2 nodes that lack another key; label them"]
-    assert told(asked("zone hard 1 app=web", "rack soft 1 app=web"), racked) == []
-    chosen = asked("zone hard 1 app=web", "rack hard 1 app=web", nodeSelector={"rack": "r"})
+    assert told(web("zone hard 1 app=web", "rack soft 1 app=web"), racked) == []
+    chosen = web("zone hard 1 app=web", "rack hard 1 app=web", nodeSelector={"rack": "r"})
     assert told(chosen, racked) == []
 
 
@@ -127,8 +123,8 @@ def test_karpenter_counts_each_constraint_alone():
 )
 def test_karpenter_takes_constraints_for_one_that_differ_in_min_domains(soft, speaks):
     expected = ["audit Karpenter treats zone[0] and zone[1] as one constraint; use another maxSkew"] if speaks else []
-    assert told(asked("zone hard 1 app=web minDomains:2", soft)) == expected
-    assert told(asked("zone hard 1 app=web", soft)) == []
+    assert told(web("zone hard 1 app=web minDomains:2", soft)) == expected
+    assert told(web("zone hard 1 app=web", soft)) == []
 
 
 @pytest.mark.parametrize(("policy", "speaks"), [("", True), (" nodeAffinityPolicy:Ignore", False)])
@@ -137,9 +133,9 @@ def test_karpenter_leaves_match_fields_out(policy, speaks):
     terms = {"nodeSelectorTerms": [{"matchFields": [name]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     expected = ["audit zone[0]: Karpenter ignores matchFields; use matchExpressions"] if speaks else []
-    assert told(asked(f"zone hard 1 app=web{policy}", affinity=affinity)) == expected
+    assert told(web(f"zone hard 1 app=web{policy}", affinity=affinity)) == expected
     terms["nodeSelectorTerms"][0]["matchExpressions"] = terms["nodeSelectorTerms"][0].pop("matchFields")
-    assert told(asked(f"zone hard 1 app=web{policy}", affinity=affinity)) == []
+    assert told(web(f"zone hard 1 app=web{policy}", affinity=affinity)) == []
 
 
 def tainted(name, zone, effect, **more):
@@ -169,14 +165,14 @@ def tainted(name, zone, effect, **more):
 )
 def test_karpenter_skips_nodes_that_kube_scheduler_only_avoids(constraints, more, expected):
     found = index(tainted("n1", "a", "PreferNoSchedule"), node("n2", "b"))
-    assert told(asked(*constraints, **more), found) == expected
+    assert told(web(*constraints, **more), found) == expected
     found.apply("ADDED", tainted("n3", "a", "PreferNoSchedule"))
-    assert told(asked(*constraints, **more), found) == [
+    assert told(web(*constraints, **more), found) == [
         each.replace("1 PreferNoSchedule node", "2 PreferNoSchedule nodes") for each in expected
     ]
     found.apply("MODIFIED", node("n1", "a", karpenter__sh__nodepool="x"))
     found.apply("DELETED", node("n3"))
-    assert told(asked(*constraints, **more), found) == []
+    assert told(web(*constraints, **more), found) == []
 
 
 def required(*terms):
@@ -199,7 +195,7 @@ def of_zone(*zones, key="topology.kubernetes.io/zone"):
 )
 def test_karpenter_tries_alternatives_one_by_one(terms, speaks):
     expected = ["audit zone[0]: Karpenter tries node affinity terms one by one; use one term"] if speaks else []
-    assert told(asked("zone hard 1 app=web", affinity=required(*terms))) == expected
+    assert told(web("zone hard 1 app=web", affinity=required(*terms))) == expected
 
 
 @pytest.mark.parametrize(
@@ -217,7 +213,7 @@ def test_karpenter_tries_alternatives_one_by_one(terms, speaks):
 )
 def test_karpenter_counts_no_domain_that_the_pods_exclude_themselves(constraint, chosen, speaks):
     said = "audit zone[0]: Karpenter leaves out excluded domains; use Honor"
-    found = [each for each in told(asked(constraint, **chosen)) if "excluded domains" in each]
+    found = [each for each in told(web(constraint, **chosen)) if "excluded domains" in each]
     assert found == ([said] if speaks else [])
 
 
@@ -236,12 +232,12 @@ def test_karpenter_first_wants_a_node_in_each_domain(constraint, closed, expecte
         node("n1", "a", karpenter__sh__nodepool="x"), tainted("n2", "b", closed) if closed else node("n2", "b")
     )
     said = ["audit zone[0]: Karpenter first wants nodes in 1 closed zone; tolerate the taints"] * expected
-    assert told(asked(constraint), found) == said
+    assert told(web(constraint), found) == said
     found.apply("MODIFIED", replace(node("n2", "b"), spec=NodeSpec(unschedulable=True)))
-    assert told(asked(constraint), found) == []
+    assert told(web(constraint), found) == []
     found.apply("MODIFIED", tainted("n1", "a", "NoSchedule"))
     found.apply("MODIFIED", tainted("n2", "b", "NoSchedule"))
-    assert told(asked(constraint), found) == []
+    assert told(web(constraint), found) == []
 
 
 @pytest.mark.parametrize(
@@ -267,9 +263,9 @@ def test_hosts_that_are_full_to_karpenter(constraint, pods, expected):
     said = (
         [] if expected is None else [f"audit hostname[0]: Karpenter takes 3 nodes to be full; use maxSkew: {expected}"]
     )
-    assert told(asked(constraint), found) == said
+    assert told(web(constraint), found) == said
     assert told(workload("DaemonSet", "app=web", constraint), found) == []
-    unreadable = asked(constraint)
+    unreadable = web(constraint)
     written = unreadable["spec"]["template"]["spec"]["topologySpreadConstraints"][0]
     written["labelSelector"]["matchExpressions"] = [{"key": "app", "operator": "Is"}]
     assert told(unreadable, found) == []
@@ -278,7 +274,7 @@ def test_hosts_that_are_full_to_karpenter(constraint, pods, expected):
 def test_of_full_hosts_nothing_is_said_where_more_are_asked_for():
     found = cluster("a: n1=4 | b: n2=2", labelled=KARPENTER)
     said = ["warn hostname[0]: Karpenter asks for 3 nodes, 2 exist; use maxSkew: 2"]
-    assert told(asked("hostname hard 1 app=web"), found) == said
+    assert told(web("hostname hard 1 app=web"), found) == said
 
 
 @pytest.mark.parametrize(
@@ -307,12 +303,12 @@ def test_of_full_hosts_nothing_is_said_where_more_are_asked_for():
 )
 def test_the_descheduler_balances_one_constraint_at_a_time(constraints, expected):
     plain = index(node("n1", "a"), node("n2", "b"), DESCHEDULER)
-    assert told(asked(*constraints), plain) == expected
+    assert told(web(*constraints), plain) == expected
     assert not [
-        each for each in told(asked(*constraints), plain, version=KubernetesVersion(1, 38)) if "every pod" in each
+        each for each in told(web(*constraints), plain, version=KubernetesVersion(1, 38)) if "every pod" in each
     ]
     plain.apply("DELETED", DESCHEDULER)
-    assert told(asked(*constraints), plain) == []
+    assert told(web(*constraints), plain) == []
 
 
 @pytest.mark.parametrize(
@@ -324,9 +320,7 @@ def test_the_descheduler_balances_one_constraint_at_a_time(constraints, expected
     ],
 )
 def test_the_descheduler_counts_nodes_that_lack_another_key(nodes, expected):
-    found = examined(
-        asked("zone hard 1 app=web", "rack hard 1 app=web"), DENY, index=index(*nodes, DESCHEDULER)
-    ).findings
+    found = examined(web("zone hard 1 app=web", "rack hard 1 app=web"), DENY, index=index(*nodes, DESCHEDULER)).findings
     [detail] = [each.finding.detail for each in found if each.finding.rule == RULE]
     assert detail.removeprefix(
         "the descheduler evicts pods for zone[0] and rack[1] one after the other, whether or not kube-scheduler has a"
@@ -350,10 +344,10 @@ def test_each_template_is_asked_by_itself():
 
 
 def test_what_could_not_be_looked_at_is_said():
-    manifest = asked("hostname hard 1 app=web", replicas=6)
+    manifest = web("hostname hard 1 app=web", replicas=6)
     assert said(RULE, manifest) == ["not evaluated: no cluster"]
     assert said(RULE, manifest, index=index()) == ["not evaluated: no nodes known"]
-    assert said(RULE, asked(), index=index()) == []
+    assert said(RULE, web(), index=index()) == []
     partly = cluster("a: n1", labelled=KARPENTER)
     partly.lack("deployments", "403 Forbidden")
     assert said(RULE, manifest, index=partly) == [
@@ -365,13 +359,13 @@ def test_what_could_not_be_looked_at_is_said():
 @pytest.mark.parametrize(
     "manifest",
     [
-        asked("hostname hard 1 app=web", replicas=9999),
-        asked("hostname soft 1 {}", replicas=9999),
-        asked("zone hard 1 app=web minDomains:2", "zone soft 1 app=web"),
-        asked("zone hard 1 app=web", "hostname hard 9 app=web"),
-        asked("zone hard 1 app=web nodeAffinityPolicy:Ignore", affinity=required(of_zone("a"))),
-        asked("zone hard 1 app=web", affinity=required(of_zone("a"), of_zone("b"))),
-        asked("zone soft 1 app=web"),
+        web("hostname hard 1 app=web", replicas=9999),
+        web("hostname soft 1 {}", replicas=9999),
+        web("zone hard 1 app=web minDomains:2", "zone soft 1 app=web"),
+        web("zone hard 1 app=web", "hostname hard 9 app=web"),
+        web("zone hard 1 app=web nodeAffinityPolicy:Ignore", affinity=required(of_zone("a"))),
+        web("zone hard 1 app=web", affinity=required(of_zone("a"), of_zone("b"))),
+        web("zone soft 1 app=web"),
     ],
     ids=[
         "many replicas, hard on hosts",

@@ -2,7 +2,7 @@
 
 import pytest
 from build import cluster, index, node
-from manifest import DENY, FIXED, GROWING, PLAIN, decide, examined, findings_of, said, told, workload
+from manifest import DENY, FIXED, GROWING, PLAIN, decide, examined, findings_of, said, told, web, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
@@ -14,10 +14,6 @@ UNKNOWN, PARTIAL = "topology-key-unknown", "topology-key-partial"
 ZONE = "topology.kubernetes.io/zone"
 EVERYWHERE = [{"operator": "Exists"}]
 IN_A = {ZONE: "a"}
-
-
-def asked(*constraints, **more):
-    return workload("Deployment", "app=web", *constraints, **more)
 
 
 def tainted(name, key, zone=None, *, cordoned=False):
@@ -88,7 +84,7 @@ def tainted(name, key, zone=None, *, cordoned=False):
     ],
 )
 def test_a_key_that_no_node_has(nodes, constraints, expected):
-    assert told(UNKNOWN, asked(*constraints), cluster(nodes)) == expected
+    assert told(UNKNOWN, web(*constraints), cluster(nodes)) == expected
 
 
 @pytest.mark.parametrize(
@@ -106,20 +102,20 @@ def test_a_key_that_no_node_has(nodes, constraints, expected):
     ],
 )
 def test_where_nodes_can_be_added_one_with_the_key_may_come(key, policy, labels, modes):
-    found = told(UNKNOWN, asked(f"{key} hard 1 app=web"), cluster("a: n1 | b: n2", labelled=labels), policy)
+    found = told(UNKNOWN, web(f"{key} hard 1 app=web"), cluster("a: n1 | b: n2", labelled=labels), policy)
     assert [line.split()[0] for line in found] == modes
 
 
 def test_a_former_name_is_called_deprecated_as_long_as_a_node_has_it():
     key = "failure-domain.beta.kubernetes.io/zone"
-    manifest = asked(f"{key} soft 1 app=web")
+    manifest = web(f"{key} soft 1 app=web")
     has, lacks = cluster("a: n1", labelled=f"{key}=a"), cluster("a: n1")
     assert [len(told("topology-key-deprecated", manifest, each)) for each in (has, lacks)] == [1, 0]
     assert [len(told(UNKNOWN, manifest, each)) for each in (has, lacks)] == [0, 1]
 
 
 def test_a_typo_of_a_key_whose_domains_are_configured_is_none():
-    manifest = asked("topology.kubernetes.io/zones hard 1 app=web")
+    manifest = web("topology.kubernetes.io/zones hard 1 app=web")
     policy = replace(DENY, domains={"topology.kubernetes.io/zones": ("a",)})
     assert [len(told("topology-key-typo", manifest, cluster("a: n1"), each)) for each in (DENY, policy)] == [1, 0]
 
@@ -189,7 +185,7 @@ def test_a_former_name_is_answered_by_what_nodes_have():
     ],
 )
 def test_a_key_that_some_nodes_lack(nodes, constraint, more, expected):
-    assert told(PARTIAL, asked(constraint, **more), cluster(nodes)) == expected
+    assert told(PARTIAL, web(constraint, **more), cluster(nodes)) == expected
 
 
 @pytest.mark.parametrize(
@@ -203,7 +199,7 @@ def test_a_key_that_most_nodes_lack_may_choose_a_pool(racked, plain, mode):
         else (f"{plain} of 4 usable nodes lack the label, so rack[0] excludes them")
     )
     said = f"{lack}; add the label"
-    assert told(PARTIAL, asked("rack hard 1 app=web"), found) == [f"{mode} {said}"]
+    assert told(PARTIAL, web("rack hard 1 app=web"), found) == [f"{mode} {said}"]
 
 
 @pytest.mark.parametrize(
@@ -222,27 +218,27 @@ def test_a_key_that_most_nodes_lack_may_choose_a_pool(racked, plain, mode):
 )
 def test_a_key_that_only_nodes_of_others_have(constraint, policy, expected):
     found = index(node("n1", "a", pool="x"), node("n2", pool="y"))
-    manifest = asked(constraint, nodeSelector={"pool": "y"})
+    manifest = web(constraint, nodeSelector={"pool": "y"})
     assert told(PARTIAL, manifest, found, policy) == [expected.format(ZONE)]
 
 
 @pytest.mark.parametrize(("labelled", "mode"), [(18, "warn"), (19, "warn"), (20, "audit")])
 def test_one_node_in_twenty_is_missed(labelled, mode):
     found = index(node("n"), *(node(f"n{number}", "a") for number in range(labelled)))
-    (line,) = told(PARTIAL, asked("zone hard 1 app=web"), found)
+    (line,) = told(PARTIAL, web("zone hard 1 app=web"), found)
     assert line.startswith(f"{mode} 1 of {labelled + 1} usable nodes lacks the label")
 
 
 def test_a_node_with_the_key_that_is_being_upgraded_comes_back():
     away = tainted("n1", "node.kubernetes.io/unschedulable", "a", cordoned=True)
-    anywhere, elsewhere = (asked("zone hard 1 app=web", **more) for more in ({"tolerations": EVERYWHERE}, {}))
+    anywhere, elsewhere = (web("zone hard 1 app=web", **more) for more in ({"tolerations": EVERYWHERE}, {}))
     assert told(PARTIAL, anywhere, index(away, node("n2"))) == []
     assert len(told(PARTIAL, elsewhere, index(away, node("n2")))) == 1
 
 
 def test_a_pool_without_nodes_says_nothing():
     found = index(node("n1", "a", pool="x"), node("n2", pool="x"))
-    assert told(PARTIAL, asked("zone hard 1 app=web", nodeSelector={"pool": "y"}), found) == []
+    assert told(PARTIAL, web("zone hard 1 app=web", nodeSelector={"pool": "y"}), found) == []
 
 
 @pytest.mark.parametrize(
@@ -258,14 +254,14 @@ def test_a_pool_without_nodes_says_nothing():
     ],
 )
 def test_nodes_on_their_way_in_or_out_do_not_count_even_where_everything_is_tolerated(passing):
-    manifest = asked("zone hard 1 app=web", tolerations=EVERYWHERE)
+    manifest = web("zone hard 1 app=web", tolerations=EVERYWHERE)
     assert told(PARTIAL, manifest, index(node("n1", "a"), node("n2", "b"), passing)) == []
     assert len(told(PARTIAL, manifest, index(node("n1", "a"), tainted("n0", "dedicated")))) == 1
 
 
 def test_each_constraint_and_each_template_is_asked_by_itself():
     found = index(node("n1", "a", rack="r"), node("n2", rack="r"), node("n3", "b"), node("n4", "b", rack="r"))
-    assert told(PARTIAL, asked("zone hard 1 app=web", "rack hard 1 app=web"), found) == [
+    assert told(PARTIAL, web("zone hard 1 app=web", "rack hard 1 app=web"), found) == [
         "warn 1 of 4 usable nodes lacks the label, so zone[0] excludes it; add the label",
         "warn 1 of 4 usable nodes lacks the label, so rack[1] excludes it; add the label",
     ]
@@ -280,7 +276,7 @@ def test_a_pod_that_has_its_node_waits_for_nothing(where, expected):
 
 
 def test_a_constraint_without_a_key_is_for_kube_apiserver_to_refuse():
-    manifest = asked("zone hard 1 app=web")
+    manifest = web("zone hard 1 app=web")
     del manifest["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["topologyKey"]
     found = {each.finding.rule for each in examined(manifest, index=cluster("a: n1")).findings}
     assert "topology-key" in found
@@ -300,7 +296,7 @@ def test_without_nodes_they_say_what_is_missing(rule, constraint, asks):
     clusters = {"no cluster": None, "no nodes known": index(), "nodes: 403 Forbidden": hidden}
     for missing, known in clusters.items():
         expected = [f"not evaluated: {missing}"] if asks else []
-        assert said(rule, asked(constraint), index=known) == expected
+        assert said(rule, web(constraint), index=known) == expected
         assert said(rule, workload("Deployment", "app=web"), index=known) == []
 
 
@@ -315,14 +311,14 @@ def test_warnings_are_one_short_line(constraint):
     policy = replace(PLAIN, rules={PARTIAL: Mode.WARN})
     key = constraint.split()[0]
     labelled = f"{key.replace('datacentre', 'datacenter')}=x" if "/" in key and len(key) < 100 else ""
-    manifest = asked(constraint, replicas=40)
+    manifest = web(constraint, replicas=40)
     found = decide(manifest, policy=policy, index=cluster("a: n1 | b: n2", labelled=labelled)).warnings
     assert found
     assert all(len(line) <= WARNING_CHARS and line.isprintable() for line in found)
 
 
 def test_a_key_with_an_odd_end_stands_in_quotes():
-    manifest = asked("zone hard 1 app=web")
+    manifest = web("zone hard 1 app=web")
     manifest["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["topologyKey"] = "zone "
     found = told(UNKNOWN, manifest, cluster("a: n1"))
     assert [each.partition(";")[0] for each in found] == ['warn pods stay Pending: no node has "zone "']

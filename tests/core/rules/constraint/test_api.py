@@ -6,7 +6,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from manifest import DENY, RECENT, TODAY, constraint, examined, findings, findings_of, workload
+from manifest import DENY, RECENT, TODAY, constraint, examined, expression, findings, findings_of, workload
 
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.api.version import ANNOUNCED, OLDEST, KubernetesVersion
@@ -66,10 +66,6 @@ def test_errors_of_the_field(fields, rule, text):
 
 
 EXPRESSION = ".labelSelector.matchExpressions[0]"
-
-
-def expression(**fields):
-    return {"labelSelector": {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "tier", **fields}]}}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Pods that kube-apiserver will refuse, of workloads that it takes."""
 
 import json
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -29,16 +30,14 @@ LABEL = (
 )
 
 
+refused = partial(findings_of, "pods-refused")
+
+
 def spread(keys, labels=None, expressions=None, **fields):
     """A constraint over zones with these matchLabelKeys and this selector."""
     selector = {"matchLabels": labels, "matchExpressions": expressions}
     written = {name: value for name, value in selector.items() if value is not None}
     return {**constraint("zone hard 1"), "matchLabelKeys": keys, "labelSelector": written, **fields}
-
-
-def refused(manifest, **kwargs):
-    """The rule's findings, with path, fix and edits."""
-    return findings_of("pods-refused", manifest, **kwargs)
 
 
 def operated(*constraints):

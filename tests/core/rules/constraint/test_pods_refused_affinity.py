@@ -1,6 +1,7 @@
 """Pods that kube-apiserver refuses for a key that stands twice in the selector of a pod affinity term."""
 
 import json
+from functools import partial
 
 import pytest
 from manifest import examined, findings_of, said, workload
@@ -20,6 +21,9 @@ WEB = {"matchLabels": {"app": "web"}}
 LATE = "not evaluated: labels that are added after the template"
 
 
+refused = partial(findings_of, "pods-refused")
+
+
 def term(keys, selector=WEB, **fields):
     return {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector, "matchLabelKeys": keys, **fields}
 
@@ -30,10 +34,6 @@ def apart(*terms, kind="Deployment"):
 
 def asked(key, operator="Exists", *values):
     return {"key": key, "operator": operator, **({"values": [*values]} if values else {})}
-
-
-def refused(manifest, **kwargs):
-    return findings_of("pods-refused", manifest, **kwargs)
 
 
 class TestWhatIsRefused:

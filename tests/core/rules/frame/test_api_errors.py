@@ -7,7 +7,7 @@ import ast
 import inspect
 
 import pytest
-from manifest import DENY, RECENT, constraint, examined, workload
+from manifest import DENY, RECENT, constraint, examined, expression, workload
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver import field_errors, validation
@@ -35,10 +35,6 @@ def raising():
         for node in ast.walk(function):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {*makers, "FieldError"}:
                 yield f"{function.name}: {ast.unparse(node)}"
-
-
-def requirement(**fields):
-    return {"labelSelector": {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "tier", **fields}]}}
 
 
 TWICE = {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "app", "operator": "Exists"}]}
@@ -134,31 +130,31 @@ MENDED = [
     ),
     (
         "_requirement_errors: required(f'{path}.values', \"must be specified when `operator` is 'In' or 'NotIn'\")",
-        requirement(operator="In"),
+        expression(operator="In"),
         ".labelSelector.matchExpressions[0].values",
         "not a valid selector",
     ),
     (
         FORBIDS_VALUES,
-        requirement(operator="Exists", values=["a"]),
+        expression(operator="Exists", values=["a"]),
         ".labelSelector.matchExpressions[0].values",
         "not a valid selector",
     ),
     (
         NO_OPERATOR,
-        requirement(operator="exists"),
+        expression(operator="exists"),
         ".labelSelector.matchExpressions[0].operator",
         "not a valid selector",
     ),
     (
         "_requirement_errors: invalid(f'{path}.key', requirement.key, fault)",
-        requirement(key=BAD, operator="Exists"),
+        expression(key=BAD, operator="Exists"),
         ".labelSelector.matchExpressions[0].key",
         "not a valid selector",
     ),
     (
         "_requirement_errors: invalid(f'{path}.values[{index}]', value, fault)",
-        requirement(operator="In", values=["a", BAD]),
+        expression(operator="In", values=["a", BAD]),
         ".labelSelector.matchExpressions[0].values[1]",
         "not a valid selector",
     ),

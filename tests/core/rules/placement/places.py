@@ -1,6 +1,5 @@
 """Workloads and clusters for the tests of rules about places."""
 
-from manifest import workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
@@ -15,10 +14,6 @@ def path(rest):
 
 
 NOON = "2026-11-21T12:00:00Z"
-
-
-def asked(*constraints, kind="Deployment", **fields):
-    return workload(kind, "app=web", *constraints, **fields)
 
 
 def with_node(index, name, *, cordoned=False, **taints):

@@ -3,7 +3,7 @@
 import pytest
 from build import NAMESPACE, cluster
 from build import running as running_pod
-from manifest import FIXED, PLAIN, examined, findings_of, pods_term, said, template, told, workload
+from manifest import FIXED, PLAIN, examined, findings_of, pods_term, said, template, told, web, workload
 from msgspec.structs import replace
 
 from webhook.core.api.storage import (
@@ -37,10 +37,6 @@ OUTSIDE_C = {
     }
 }
 AFFINITY = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": IN_ZONE_A}}}
-
-
-def asked(*constraints, **fields):
-    return workload("Deployment", "app=web", *constraints, **fields)
 
 
 APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity", "zone")
@@ -170,12 +166,12 @@ APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity",
     ],
 )
 def test_conflicts(nodes, constraints, fields, expected):
-    assert told(CONFLICTS, asked(*constraints, **fields), cluster(nodes), FIXED) == expected
+    assert told(CONFLICTS, web(*constraints, **fields), cluster(nodes), FIXED) == expected
 
 
 def test_what_it_says_at_length():
     found = examined(
-        asked(ZONE + IGNORE, replicas=3, **OUTSIDE_C), FIXED, index=cluster("a: n1 | b: n2 | c: n3")
+        web(ZONE + IGNORE, replicas=3, **OUTSIDE_C), FIXED, index=cluster("a: n1 | b: n2 | c: n3")
     ).findings
     (finding,) = (each.finding for each in found if each.finding.rule == CONFLICTS)
     assert finding.path == "spec.template.spec.topologySpreadConstraints[0].nodeAffinityPolicy"
@@ -208,17 +204,17 @@ def with_volume(nodes, zone="a"):
 
 
 def test_a_volume_in_one_zone():
-    manifest = asked(ZONE, replicas=3, **DATA)
+    manifest = web(ZONE, replicas=3, **DATA)
     assert told(CONFLICTS, manifest, with_volume("a: n1 | b: n2 | c: n3"), FIXED) == [
         "warn at most 1 of 3 fit: claim data leaves 1 of 3 zones; make zone ScheduleAnyway"
     ]
     assert told(CONFLICTS, manifest, with_volume("a: n1 n2 n3"), FIXED) == []
-    wide = asked("zone hard 3 app=web", replicas=3, **DATA)
+    wide = web("zone hard 3 app=web", replicas=3, **DATA)
     assert told(CONFLICTS, wide, with_volume("a: n1 | b: n2 | c: n3"), FIXED) == []
 
 
 def test_a_claim_that_nobody_knows():
-    manifest = asked(ZONE, replicas=3, **DATA)
+    manifest = web(ZONE, replicas=3, **DATA)
     index = cluster("a: n1 | b: n2 | c: n3")
     assert said(CONFLICTS, manifest, policy=FIXED, index=index) == ["not evaluated: a claim that is not known"]
     index.lack("persistentvolumes", "403 Forbidden")
@@ -230,7 +226,7 @@ def test_a_claim_for_one_pod_only_is_in_the_way_itself():
     claim = next(volume("a"))
     exclusive = ClaimSpec(volume_name="pv-1", access_modes=("ReadWriteOncePod",))
     index.apply("MODIFIED", Claim(metadata=claim.metadata, spec=exclusive))
-    assert told(CONFLICTS, asked(ZONE, replicas=3, **DATA), index, FIXED) == []
+    assert told(CONFLICTS, web(ZONE, replicas=3, **DATA), index, FIXED) == []
 
 
 @pytest.mark.parametrize(
@@ -248,7 +244,7 @@ def test_a_claim_for_one_pod_only_is_in_the_way_itself():
 )
 def test_how_a_constraint_is_made_soft(constraints, remedy, fix):
     (finding,) = findings_of(
-        CONFLICTS, asked(*constraints, replicas=3, **DATA), FIXED, index=with_volume("a: n1 | b: n2")
+        CONFLICTS, web(*constraints, replicas=3, **DATA), FIXED, index=with_volume("a: n1 | b: n2")
     )
     assert (finding.remedy, finding.fix) == (remedy, fix)
 
@@ -266,7 +262,7 @@ def test_how_a_constraint_is_made_soft(constraints, remedy, fix):
 def test_a_fix_needs_room_on_the_nodes(fields, room):
     index = with_volume("a: n1 n2 | b: n3 | c: n4")
     for replicas, remedy in ((room, "; make zone ScheduleAnyway"), (room + 1, "")):
-        manifest = asked(ZONE, replicas=replicas, **DATA, **fields)
+        manifest = web(ZONE, replicas=replicas, **DATA, **fields)
         (answer,) = told(CONFLICTS, manifest, index, FIXED) or [f"; {remedy}"]
         if replicas > 1:
             assert answer.endswith(f"zones{remedy}")
@@ -274,20 +270,18 @@ def test_a_fix_needs_room_on_the_nodes(fields, room):
 
 def test_a_disk_of_the_pod_itself_may_be_in_the_way():
     disk = {"name": "disk", "gcePersistentDisk": {"pdName": "d"}}
-    manifest = asked(ZONE + IGNORE, replicas=3, **IN_A, volumes=[disk])
+    manifest = web(ZONE + IGNORE, replicas=3, **IN_A, volumes=[disk])
     assert told(CONFLICTS, manifest, cluster("a: n1 | b: n2"), FIXED) == []
 
 
 def test_names_as_configured():
     policy = replace(FIXED, messages=Messages(detail="minimal"))
-    (finding,) = findings_of(
-        CONFLICTS, asked(ZONE + IGNORE, replicas=3, **IN_A), policy, index=cluster("a: n1 | b: n2")
-    )
+    (finding,) = findings_of(CONFLICTS, web(ZONE + IGNORE, replicas=3, **IN_A), policy, index=cluster("a: n1 | b: n2"))
     assert finding.detail.endswith("and 1 zone stays at 0")
 
 
 def test_where_capacity_grows_it_is_a_note():
-    manifest = asked(ZONE + IGNORE, replicas=3, **IN_A)
+    manifest = web(ZONE + IGNORE, replicas=3, **IN_A)
     (answer,) = told(CONFLICTS, manifest, cluster("a: n1 | b: n2 | c: n3"), replace(PLAIN, capacity="growing"))
     assert answer.startswith("audit at most 1 of 3 fit")
 

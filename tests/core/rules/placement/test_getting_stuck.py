@@ -4,8 +4,8 @@ import json
 
 import pytest
 from build import NAMESPACE, ROOMY, autoscaler, cluster, running, terminating
-from core.rules.placement.places import HOST, ZONE, asked, with_node
-from manifest import FIXED, GROWING, decide, examined, request, said, template, told
+from core.rules.placement.places import HOST, ZONE, with_node
+from manifest import FIXED, GROWING, decide, examined, request, said, template, told, web
 from msgspec import convert
 from msgspec.structs import replace
 
@@ -65,21 +65,21 @@ class TestReplicasThatDoNotFit:
         [
             pytest.param(
                 cordoned(),
-                asked(ZONE, replicas=7),
+                web(ZONE, replicas=7),
                 ["warn 2 of 7 fit: cordoned zone c stays at 0; zone ScheduleAnyway fits 7"],
                 id="a cordoned zone",
             ),
-            pytest.param(cluster(CORDONED), asked(ZONE, replicas=7), [], id="the same with the zone open"),
-            pytest.param(cordoned(), asked(ZONE, replicas=2), [], id="as many as fit"),
+            pytest.param(cluster(CORDONED), web(ZONE, replicas=7), [], id="the same with the zone open"),
+            pytest.param(cordoned(), web(ZONE, replicas=2), [], id="as many as fit"),
             pytest.param(
                 cluster("a: a0 | b: b0"),
-                asked(f"{ZONE} minDomains:3", HOST, replicas=3),
+                web(f"{ZONE} minDomains:3", HOST, replicas=3),
                 ["warn 2 of 3 fit: zone[0] has fewer zones than minDomains 3; zone minDomains: 2 fits 3"],
                 id="too few domains",
             ),
             pytest.param(
                 cluster("a: a0 | b0", labelled="disk=ssd"),
-                asked(
+                web(
                     f"{ZONE} nodeAffinityPolicy:Honor", HOST, replicas=3, nodeSelector={"kubernetes.io/hostname": "b0"}
                 ),
                 [
@@ -92,13 +92,13 @@ class TestReplicasThatDoNotFit:
             ),
             pytest.param(
                 cluster(CORDONED),
-                asked(ZONE, replicas=7, **asking("40")),
+                web(ZONE, replicas=7, **asking("40")),
                 ["audit 3 of 7 fit: the nodes have no room for more"],
                 id="no room",
             ),
             pytest.param(
                 cordoned(),
-                asked(ZONE, replicas=7, **asking("40")),
+                web(ZONE, replicas=7, **asking("40")),
                 ["audit 2 of 7 fit: cordoned zone c stays at 0"],
                 id="no room, and a cordoned zone",
             ),
@@ -110,7 +110,7 @@ class TestReplicasThatDoNotFit:
     def test_are_explained(self):
         [judged] = [
             each
-            for each in examined(asked(ZONE, replicas=7), FIXED, index=cordoned()).findings
+            for each in examined(web(ZONE, replicas=7), FIXED, index=cordoned()).findings
             if each.finding.rule == DO_NOT_FIT
         ]
         assert judged.finding.detail == "2 of 7 fit (cause: spread): cordoned zone c stays at 0"
@@ -118,18 +118,18 @@ class TestReplicasThatDoNotFit:
 
     def test_where_another_rule_warns_it_has_no_word(self):
         index = cluster("a: a0 | b: b0 | c: ~c0")
-        assert told("tainted-nodes-counted", asked(ZONE, replicas=7), index, FIXED)
-        assert told(DO_NOT_FIT, asked(ZONE, replicas=7), index, FIXED) == []
+        assert told("tainted-nodes-counted", web(ZONE, replicas=7), index, FIXED)
+        assert told(DO_NOT_FIT, web(ZONE, replicas=7), index, FIXED) == []
 
     def test_of_the_autoscaler_are_a_note(self):
         index = cordoned()
         index.apply("ADDED", autoscaler("Deployment/web", 9))
-        assert told(DO_NOT_FIT, asked(ZONE, replicas=2), index, FIXED) == [
+        assert told(DO_NOT_FIT, web(ZONE, replicas=2), index, FIXED) == [
             "audit 2 of 9 fit (the autoscaler's maximum): cordoned zone c stays at 0; zone ScheduleAnyway fits 9"
         ]
 
     def test_that_devices_may_admit_are_a_note(self):
-        manifest = asked(ZONE, replicas=7, resourceClaims=[{"name": "gpu"}])
+        manifest = web(ZONE, replicas=7, resourceClaims=[{"name": "gpu"}])
         assert told(DO_NOT_FIT, manifest, cordoned(), FIXED)[0].startswith("audit 2 of 7")
 
     @pytest.mark.parametrize(("priority", "mode"), [(0, "warn"), (1000, "audit")])
@@ -140,14 +140,14 @@ class TestReplicasThatDoNotFit:
         index.apply("ADDED", running("other", "b0", "app=x", containers=held))
         meta = {"name": "high"}
         index.apply("ADDED", convert({"metadata": meta, "value": priority}, PriorityClass))
-        manifest = asked(ZONE, replicas=4, priorityClassName="high", **asking("1"))
+        manifest = web(ZONE, replicas=4, priorityClassName="high", **asking("1"))
         assert [each.partition(" ")[0] for each in told(DO_NOT_FIT, manifest, index, FIXED)] == [mode]
         [judged] = [each for each in examined(manifest, FIXED, index=index).findings if each.finding.rule == DO_NOT_FIT]
         assert ("; fits by preempting 1 pod" in judged.finding.detail) is (mode == "audit")
         assert told(DO_NOT_FIT, manifest, cordoned(), FIXED)[0].startswith("warn")
 
     def test_where_capacity_grows_are_a_note(self):
-        assert told(DO_NOT_FIT, asked(ZONE, replicas=7), cordoned(), GROWING)[0].startswith("audit ")
+        assert told(DO_NOT_FIT, web(ZONE, replicas=7), cordoned(), GROWING)[0].startswith("audit ")
 
     @pytest.mark.parametrize(
         "more",
@@ -164,12 +164,12 @@ class TestReplicasThatDoNotFit:
         ids=["scheduling gates", "a controller"],
     )
     def test_that_nobody_tries_are_not_told(self, more):
-        assert said(DO_NOT_FIT, asked(ZONE, replicas=7, **more), index=cordoned()) == []
+        assert said(DO_NOT_FIT, web(ZONE, replicas=7, **more), index=cordoned()) == []
 
     def test_ordinals_that_run_keep_their_names(self):
         index = cordoned("a: a0 | b: b0 | c: c0")
         index.apply("ADDED", running("web-0", "a0"))
-        assert told(DO_NOT_FIT, asked(ZONE, kind="StatefulSet", replicas=7), index, FIXED) == [
+        assert told(DO_NOT_FIT, web(ZONE, kind="StatefulSet", replicas=7), index, FIXED) == [
             "warn 2 of 7 fit: cordoned zone c stays at 0; zone ScheduleAnyway fits 7"
         ]
 
@@ -187,12 +187,12 @@ class TestReplicasThatDoNotFit:
         index.apply("ADDED", pod("web-0", "a0"))
         if unreachable:
             index.apply("MODIFIED", replace(index.nodes.get("a0"), spec=NodeSpec(taints=UNREACHABLE)))
-        absent = asked("example.com/absent hard 1 app=web", kind="StatefulSet", replicas=2, spec=spec)
+        absent = web("example.com/absent hard 1 app=web", kind="StatefulSet", replicas=2, spec=spec)
         [line] = told(DO_NOT_FIT, absent, index, FIXED)
         assert line.split(" fit")[0].split(" ", 1)[1] == count
 
     def test_two_constraints_can_hold_each_other(self):
-        manifest = asked(ZONE + HONOR, "hostname hard 2 app=web" + HONOR, replicas=6, **asking("30"))
+        manifest = web(ZONE + HONOR, "hostname hard 2 app=web" + HONOR, replicas=6, **asking("30"))
         assert told(DO_NOT_FIT, manifest, cluster("a: a0=3 | b: b0"), FIXED) == [
             "warn 5 of 6 fit: no node takes another under zone and hostname"
         ]
@@ -201,31 +201,31 @@ class TestReplicasThatDoNotFit:
         index = cluster("a: a0")
         index.apply("ADDED", running("web-0", "a0"))
         index.apply("ADDED", running("web-1", "a0"))
-        assert said(DO_NOT_FIT, asked(HOST, **STATEFUL), index=index) == []
+        assert said(DO_NOT_FIT, web(HOST, **STATEFUL), index=index) == []
 
     def test_with_more_in_the_way_than_spread(self):
-        manifest = asked(ZONE, replicas=3, **asking("60"), nodeSelector={"disk": "ssd"})
+        manifest = web(ZONE, replicas=3, **asking("60"), nodeSelector={"disk": "ssd"})
         [line] = told(DO_NOT_FIT, manifest, cluster("a: a0 | b: b0", labelled="disk=ssd"), FIXED)
         assert line == "audit 2 of 3 fit: the nodes have no room for more"
 
     def test_the_rest_stays_beside_those_that_run(self):
         index = cordoned("a: a0=1 | b: b0=1 | c: c0")
-        assert told(DO_NOT_FIT, asked(ZONE, replicas=7), index, FIXED) == [
+        assert told(DO_NOT_FIT, web(ZONE, replicas=7), index, FIXED) == [
             "warn 2 of 7 fit: cordoned zone c stays at 0; zone ScheduleAnyway fits 7"
         ]
 
     @pytest.mark.parametrize(
         ("manifest", "index", "missing"),
         [
-            pytest.param(asked(ZONE, kind="Thing", selector=""), cordoned(), [], id="no kind that we know"),
+            pytest.param(web(ZONE, kind="Thing", selector=""), cordoned(), [], id="no kind that we know"),
             pytest.param(
-                asked(ZONE, selector=""),
+                web(ZONE, selector=""),
                 cordoned(),
                 ["whether all replicas fit is unknown: which pods are its own: the kind has no selector"],
                 id="no selector",
             ),
             pytest.param(
-                asked(ZONE, kind="StatefulSet", spec=CLAIMS),
+                web(ZONE, kind="StatefulSet", spec=CLAIMS),
                 cordoned(),
                 ["whether all replicas fit is unknown: where the volumes of its claims will be"],
                 id="volumes",
@@ -239,12 +239,12 @@ class TestReplicasThatDoNotFit:
 class TestReplicasThatCanGetStuck:
     def test_are_told(self):
         # The volume of web-0 is in zone a: if web-1 takes a0 first, web-0 has no node.
-        found = told(STUCK, asked(HOST, **STATEFUL), pinned(), FIXED)
+        found = told(STUCK, web(HOST, **STATEFUL), pinned(), FIXED)
         assert found == ["warn some orders place 1 of 2; maxSkew: 2 always places 2"]
 
     def test_are_explained_with_names_of_nodes_where_these_may_be_told(self):
         for policy, order in ((FULL, "one of them: a0"), (FIXED, "one of them ends after 1 step")):
-            findings = examined(asked(HOST, **STATEFUL), policy, index=pinned()).findings
+            findings = examined(web(HOST, **STATEFUL), policy, index=pinned()).findings
             [judged] = [each for each in findings if each.finding.rule == STUCK]
             assert judged.finding.detail == (
                 f"some orders place 1 of 2 (cause: spread), 25.0% if each step is chosen at random; {order}"
@@ -254,19 +254,19 @@ class TestReplicasThatCanGetStuck:
         "index", [pinned("a", "a: a0 | b: ~b0"), cluster("a: a0 | b: b0")], ids=["they never fit", "no volume"]
     )
     def test_silent_where_no_order_decides(self, index):
-        assert told(STUCK, asked(HOST, **STATEFUL), index, FIXED) == []
+        assert told(STUCK, web(HOST, **STATEFUL), index, FIXED) == []
 
     def test_one_after_the_other_they_all_fit(self):
         spec = {**CLAIMS, "podManagementPolicy": "OrderedReady"}
-        assert told(STUCK, asked(HOST, kind="StatefulSet", replicas=2, spec=spec), pinned(), FIXED) == []
+        assert told(STUCK, web(HOST, kind="StatefulSet", replicas=2, spec=spec), pinned(), FIXED) == []
 
     def test_rarely_they_are_a_note(self):
         often = replace(FIXED, stuck_threshold=0.9)
-        assert told(STUCK, asked(HOST, **STATEFUL), pinned(), often)[0].startswith("audit ")
+        assert told(STUCK, web(HOST, **STATEFUL), pinned(), often)[0].startswith("audit ")
 
 
 def job(**more):
-    return asked(ZONE, kind="Job", replicas=7, **more)
+    return web(ZONE, kind="Job", replicas=7, **more)
 
 
 def training(*constraints, pod_labels="app=web"):
@@ -314,12 +314,12 @@ class TestPodsThatComplete:
         index = cordoned()
         for node in ("a0", "b0"):
             index.apply("ADDED", running(f"web-{node}", node, self.OF_THE_JOB))
-        found = told(DO_NOT_FIT, asked(ZONE, kind="Job", replicas=3), index, FIXED)
+        found = told(DO_NOT_FIT, web(ZONE, kind="Job", replicas=3), index, FIXED)
         assert found == ["warn 2 of 3 fit: cordoned zone c stays at 0; maxSkew: 2 fits 3"]
-        assert told(DO_NOT_FIT, asked(ZONE, kind="Job", replicas=2), index, FIXED) == []
+        assert told(DO_NOT_FIT, web(ZONE, kind="Job", replicas=2), index, FIXED) == []
 
     def test_are_stuck_for_a_while_only(self):
-        manifest = asked(ZONE, "hostname hard 2 app=web", kind="Job", replicas=10)
+        manifest = web(ZONE, "hostname hard 2 app=web", kind="Job", replicas=10)
         [line] = told(STUCK, manifest, cluster(TestASearchForWhichOthersWouldWait.NODES), FIXED)
         assert line.startswith("audit some orders place 7 of 10")
 
@@ -364,7 +364,7 @@ class TestPodsOfKindsWithoutASelector:
 class TestReplicasOfTheRevisionThatRuns:
     """Of a Deployment whose template the cluster has, only the number of replicas is new."""
 
-    MANIFEST = asked(f"{ZONE} keys:pod-template-hash", replicas=3)
+    MANIFEST = web(f"{ZONE} keys:pod-template-hash", replicas=3)
 
     def known(self, *objects):
         index = cordoned()
@@ -395,7 +395,7 @@ class TestReplicasOfTheRevisionThatRuns:
 
 class TestRollouts:
     def test_with_more_orders_than_there_is_time_for_are_not_evaluated(self):
-        manifest = asked(ZONE, "hostname hard 2 app=web", replicas=9)
+        manifest = web(ZONE, "hostname hard 2 app=web", replicas=9)
         index = cluster("a: a0=2 a1=2 | b: b0=2 b1=2 b2=1")
         missing = {each.rule: each.missing for each in decide(manifest, policy=FIXED, index=index).not_evaluated}
         assert missing[ROLLOUT].startswith(
@@ -406,23 +406,23 @@ class TestRollouts:
     HELD = "a: a0=2 | b: ~b0"
 
     def test_that_wait_for_ports_of_the_old_pods_are_a_note(self):
-        manifest = asked(ZONE, replicas=2, **PORTS, **strategy(1, 0))
+        manifest = web(ZONE, replicas=2, **PORTS, **strategy(1, 0))
         ports = (Container(name="c", ports=(ContainerPort(container_port=80, host_port=80),)),)
         index = cluster("a: a0 | b: b0")
         for name in ("a0", "b0"):
             index.apply("ADDED", running(f"web-{name}", name, containers=ports))
         told_of = told(ROLLOUT, manifest, index, FIXED)
         assert told_of == ["audit a rollout places none of 2 new pods"]
-        at_once = asked(ZONE, replicas=2, **PORTS, **strategy(0, 1))
+        at_once = web(ZONE, replicas=2, **PORTS, **strategy(0, 1))
         assert told(ROLLOUT, at_once, index, FIXED) == []
 
     def test_that_the_old_pods_hold_up_are_told(self):
-        manifest = asked(ZONE, replicas=2, **strategy(1, 0))
+        manifest = web(ZONE, replicas=2, **strategy(1, 0))
         [line] = told(ROLLOUT, manifest, cluster(self.HELD), FIXED)
         assert line == ("warn a rollout places none of 2 new pods; nodeTaintsPolicy: Honor always places 2")
 
     def test_of_which_some_orders_end_early_are_told(self):
-        manifest = asked("hostname hard 2 app=web", replicas=7, **strategy(2, 1))
+        manifest = web("hostname hard 2 app=web", replicas=7, **strategy(2, 1))
         index = cluster("a: ~a0=2 a1 | b: b0=2 b1=1")
         [line] = told(ROLLOUT, manifest, index, FIXED)
         assert line.startswith("warn some orders of a rollout place ")
@@ -433,11 +433,11 @@ class TestRollouts:
     def test_for_which_preemption_may_make_room_are_a_note(self):
         index = cluster(self.HELD)
         index.apply("ADDED", convert({"metadata": {"name": "high"}, "value": 1000}, PriorityClass))
-        [line] = told(ROLLOUT, asked(ZONE, replicas=2, priorityClassName="high", **strategy(1, 0)), index, FIXED)
+        [line] = told(ROLLOUT, web(ZONE, replicas=2, priorityClassName="high", **strategy(1, 0)), index, FIXED)
         assert line.startswith("audit a rollout places none of 2 new pods")
 
     def test_of_ordinals_are_told(self):
-        manifest = asked("zone hard 1 app=web", kind="StatefulSet", replicas=2)
+        manifest = web("zone hard 1 app=web", kind="StatefulSet", replicas=2)
         index = cluster("a: ~a0=0 | b: ~b0")
         for number in range(2):
             index.apply("ADDED", running(f"web-{number}", "a0"))
@@ -445,7 +445,7 @@ class TestRollouts:
         assert line == "audit a rollout places none of 2 new pods"
 
     def test_only_if_pods_run(self):
-        manifest = asked(ZONE, replicas=2, **strategy(1, 0))
+        manifest = web(ZONE, replicas=2, **strategy(1, 0))
         assert said(ROLLOUT, manifest, index=cluster("a: a0 | b: ~b0")) == []
 
     @pytest.mark.parametrize(
@@ -458,13 +458,13 @@ class TestRollouts:
         ids=["all at once", "on delete", "never"],
     )
     def test_only_of_kinds_that_replace_pods_step_by_step(self, kind, spec):
-        assert said(ROLLOUT, asked(ZONE, kind=kind, replicas=2, spec=spec), index=cluster(self.HELD)) == []
+        assert said(ROLLOUT, web(ZONE, kind=kind, replicas=2, spec=spec), index=cluster(self.HELD)) == []
 
 
 class TestASearchForWhichOthersWouldWait:
     """Zones of 1, 3 and 1 nodes: the order decides, and no closed form says so."""
 
-    MANIFEST = asked(ZONE, "hostname hard 2 app=web", replicas=10)
+    MANIFEST = web(ZONE, "hostname hard 2 app=web", replicas=10)
     NODES = "a: n1 | b: n2 n3 n4 | c: n5"
 
     def judged(self, manifest=MANIFEST, **more):
@@ -488,8 +488,8 @@ class TestASearchForWhichOthersWouldWait:
         """A closed form answers here, once the game is made: which takes too long already."""
         index = cluster("a: " + " ".join(f"n{number}=1" for number in range(nodes)))
         here = Context(policy=FIXED, version=RECORDED, index=index, budget=Budget(may_search=False))
-        manifest = asked("hostname hard 1 app=web", replicas=nodes, **strategy(1, 0))
+        manifest = web("hostname hard 1 app=web", replicas=nodes, **strategy(1, 0))
         assert review(request(manifest), here).costly is costly
 
     def test_is_not_needed_where_a_closed_form_answers(self):
-        assert not self.judged(asked(ZONE, replicas=10), may_search=False).costly
+        assert not self.judged(web(ZONE, replicas=10), may_search=False).costly

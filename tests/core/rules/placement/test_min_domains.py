@@ -4,7 +4,7 @@ import json
 
 import pytest
 from build import ROOMY, cluster, index, node
-from manifest import DENY, FIXED, PLAIN, decide, findings_of, said, told, workload
+from manifest import DENY, FIXED, PLAIN, decide, findings_of, said, told, web, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, NodeStatus, Taint
@@ -17,10 +17,6 @@ RULE = "min-domains-unreachable"
 ZONE = "topology.kubernetes.io/zone"
 NO_PORTS = SchedulerProfile(name="default-scheduler", disabled_filters=("NodePorts",))
 CAPPED = ["audit at most 2 of 3 fit: minDomains is 3 but 2 zones count, with at most 1 pod each; use minDomains: 2"]
-
-
-def asked(*constraints, **more):
-    return workload("Deployment", "app=web", *constraints, **more)
 
 
 def roomy(name, zone, rack=None):
@@ -87,16 +83,16 @@ def test_more_domains_than_there_are(nodes, constraint, more, expected):
         zones = {"key": ZONE, "operator": "In", "values": ["a", "b"]}
         terms = {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}
         more = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
-    assert told(RULE, asked(constraint, **more), cluster(nodes)) == expected
+    assert told(RULE, web(constraint, **more), cluster(nodes)) == expected
 
 
 def test_only_nodes_with_the_keys_of_all_hard_constraints_make_domains():
     found = index(*(roomy(*each) for each in (("n1", "a", "r"), ("n2", "b", "r"), ("n3", "c"))))
-    hard, soft = (asked("zone hard 1 app=web minDomains:3", f"rack {how} 1 app=web") for how in ("hard", "soft"))
+    hard, soft = (web("zone hard 1 app=web minDomains:3", f"rack {how} 1 app=web") for how in ("hard", "soft"))
     assert [told(RULE, each, found) for each in (hard, soft)] == [CAPPED, []]
 
 
-THREE = asked("zone hard 1 app=web minDomains:3")
+THREE = web("zone hard 1 app=web minDomains:3")
 
 
 @pytest.mark.parametrize(
@@ -125,13 +121,13 @@ def test_domains_that_are_not_there_yet(policy, labels, expected):
 def test_of_what_was_injected_nothing_is_said(record, expected):
     text = record if isinstance(record, str) else json.dumps(record)
     noted = {} if record is None else {"annotations": {"evenspread.io/injected": text}}
-    manifest = asked("zone hard 1 app=web minDomains:3")
+    manifest = web("zone hard 1 app=web minDomains:3")
     manifest["spec"]["template"]["metadata"] |= noted
     assert told(RULE, manifest, cluster("a: n1 | b: n2")) == expected
 
 
 def test_a_selector_that_is_refused_fills_no_cap():
-    manifest = asked("zone hard 1 app=web minDomains:3")
+    manifest = web("zone hard 1 app=web minDomains:3")
     selector = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
     manifest["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["labelSelector"] = selector
     assert told(RULE, manifest, cluster("a: n1 | b: n2")) == []
@@ -179,12 +175,12 @@ def test_replicas_without_a_place(kind, nodes, constraints, fields, expected):
 
 def test_without_min_domains_as_few_would_fit():
     """The tainted zone stays at 0, and so maxSkew is the cap whatever minDomains says."""
-    manifest = asked("zone hard 1 app=web minDomains:3")
+    manifest = web("zone hard 1 app=web minDomains:3")
     assert told(RULE, manifest, cluster("a: n1 | b: ~n2")) == []
 
 
 def test_where_room_is_the_cause_nothing_is_said():
-    manifest = asked("zone hard 1 app=web minDomains:3")
+    manifest = web("zone hard 1 app=web minDomains:3")
     small = {"cpu": "1", "memory": "1Gi", "pods": "1"}
     assert told(RULE, manifest, cluster("a: n1 | b: n2", resources=small)) == []
     assert told(RULE, manifest, cluster("a: n1 | b: n2")) == CAPPED
@@ -196,7 +192,7 @@ def test_where_room_is_the_cause_nothing_is_said():
     ids=["half an hour", "three hours"],
 )
 def test_a_domain_that_is_cordoned_for_long_is_not_eligible(since, expected):
-    honours = asked("zone hard 1 app=web minDomains:3 nodeTaintsPolicy:Honor")
+    honours = web("zone hard 1 app=web minDomains:3 nodeTaintsPolicy:Honor")
     found = index(roomy("n1", "a"), roomy("n2", "b"), cordoned("n3", "c", since))
     assert told(RULE, honours, found, now="2026-11-21T12:00:00Z") == expected
 
@@ -204,7 +200,7 @@ def test_a_domain_that_is_cordoned_for_long_is_not_eligible(since, expected):
 @pytest.mark.parametrize("constraint", ["zone hard 1 app=web minDomains:3", "zone hard 2 app=web minDomains:9"])
 def test_the_fix_makes_room_for_all(constraint):
     found = cluster("a: n1 n2 | b: n3")
-    manifest = asked(f"{constraint} nodeTaintsPolicy:Honor keys:pod-template-hash", replicas=7)
+    manifest = web(f"{constraint} nodeTaintsPolicy:Honor keys:pod-template-hash", replicas=7)
     [capped] = findings_of(RULE, manifest, index=found)
     assert capped.fix == "minDomains: 2"
     assert told(RULE, applied(manifest, capped.edits), found) == []
@@ -225,7 +221,7 @@ def test_the_fix_makes_room_for_all(constraint):
     ],
 )
 def test_another_scheduler_may_decide_otherwise(fields, policy, missing):
-    manifest = asked("zone hard 1 app=web minDomains:3", **fields)
+    manifest = web("zone hard 1 app=web minDomains:3", **fields)
     assert said(RULE, manifest, index=cluster("a: n1 | b: n2"), policy=policy) == [f"not evaluated: {missing}"]
 
 
@@ -243,12 +239,12 @@ def test_without_a_cluster_it_says_what_is_missing(constraint, asks):
     clusters = {"no cluster": None, "no nodes known": index(), "nodes: 403 Forbidden": hidden}
     for missing, known in clusters.items():
         expected = [f"not evaluated: {missing}"] if asks else []
-        assert said(RULE, asked(constraint), index=known) == expected
+        assert said(RULE, web(constraint), index=known) == expected
         assert said(RULE, workload("Deployment", "app=web"), index=known) == []
 
 
 def test_its_warning_is_one_short_line():
-    manifest = asked("zone hard 10 app=web minDomains:99999", replicas=40)
+    manifest = web("zone hard 10 app=web minDomains:99999", replicas=40)
     policy = replace(PLAIN, rules={RULE: Mode.WARN, "replicas-do-not-fit": Mode.OFF})
     [line] = decide(manifest, policy=policy, index=cluster("a: n1 | b: n2")).warnings
     assert len(line) <= WARNING_CHARS

@@ -2,8 +2,8 @@
 
 import pytest
 from build import autoscaler, cluster, owner, running
-from core.rules.placement.places import CEILING, HONOR, HOST, NOON, TAINTED, ZONE, asked, with_node
-from manifest import FIXED, PLAIN, findings_of, told, workload
+from core.rules.placement.places import CEILING, HONOR, HOST, NOON, TAINTED, ZONE, with_node
+from manifest import FIXED, PLAIN, findings_of, told, web, workload
 from msgspec.structs import replace
 
 from webhook.core.json_edits import Edit
@@ -100,11 +100,11 @@ from webhook.core.review.messages import WARNING_CHARS, warnings_of
     ],
 )
 def test_domains_of_tainted_nodes(nodes, constraints, replicas, expected):
-    assert told(TAINTED, asked(*constraints, replicas=replicas), cluster(nodes), FIXED) == expected
+    assert told(TAINTED, web(*constraints, replicas=replicas), cluster(nodes), FIXED) == expected
 
 
 def test_what_it_says_at_length():
-    manifest = asked("hostname soft 1 app=web", ZONE, replicas=7)
+    manifest = web("hostname soft 1 app=web", ZONE, replicas=7)
     (finding,) = findings_of(TAINTED, manifest, FIXED, index=cluster("a: n1 | b: n2 | c: ~n3 ~n4"))
     assert finding.path == "spec.template.spec.topologySpreadConstraints[1].nodeTaintsPolicy"
     assert finding.detail == (
@@ -132,7 +132,7 @@ def test_what_it_says_at_length():
 )
 def test_names_as_configured(detail, key, expected):
     policy = replace(PLAIN, capacity="fixed", messages=Messages(detail=detail))
-    manifest = asked(f"{key} hard 1 app=web", replicas=7)
+    manifest = web(f"{key} hard 1 app=web", replicas=7)
     assert told(TAINTED, manifest, cluster("a: n1 | b: n2 | c: ~n3"), policy) == [
         f"warn at most 2 of 7 fit: {expected}; set nodeTaintsPolicy: Honor"
     ]
@@ -168,9 +168,9 @@ def test_names_as_configured(detail, key, expected):
 )
 def test_nodes_that_are_away_for_a_while(node, expected):
     index = with_node(cluster("a: n1 | b: n2 | c: n3"), "n3", **node)
-    assert told(TAINTED, asked(ZONE, replicas=7), index, FIXED, now=NOON) == expected
+    assert told(TAINTED, web(ZONE, replicas=7), index, FIXED, now=NOON) == expected
     if expected and "dedicated" not in node:
-        assert told(TAINTED, asked(ZONE, replicas=7), index, FIXED) == []
+        assert told(TAINTED, web(ZONE, replicas=7), index, FIXED) == []
 
 
 def test_the_time_of_what_is_known_outweighs_the_clock():
@@ -178,13 +178,13 @@ def test_the_time_of_what_is_known_outweighs_the_clock():
         cluster("a: n1 | b: n2 | c: n3"), "n3", **{"node.kubernetes.io/not-ready": "2026-11-21T09:00:00Z"}
     )
     index.taken_at = "2026-11-21T09:10:00Z"
-    assert told(TAINTED, asked(ZONE, replicas=7), index, FIXED, now=NOON) == []
+    assert told(TAINTED, web(ZONE, replicas=7), index, FIXED, now=NOON) == []
     index.taken_at = "2026-11-21T10:00:00+00:00"
-    assert len(told(TAINTED, asked(ZONE, replicas=7), index, FIXED)) == 1
+    assert len(told(TAINTED, web(ZONE, replicas=7), index, FIXED)) == 1
 
 
 def test_a_toleration_opens_the_zone():
-    tolerant = asked(ZONE, replicas=7, tolerations=[{"key": "dedicated", "operator": "Exists"}])
+    tolerant = web(ZONE, replicas=7, tolerations=[{"key": "dedicated", "operator": "Exists"}])
     assert told(TAINTED, tolerant, cluster("a: n1 | b: n2 | c: ~n3"), FIXED) == []
 
 
@@ -202,10 +202,10 @@ def test_pods_of_others_hold_the_zone_up():
 def test_a_fix_is_offered_only_if_there_is_room():
     small = cluster("a: n1 | b: n2 | c: ~n3", resources={"cpu": "2", "pods": "110"})
     requests = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
-    assert told(TAINTED, asked(ZONE, replicas=4, containers=requests), small, FIXED) == [
+    assert told(TAINTED, web(ZONE, replicas=4, containers=requests), small, FIXED) == [
         "warn at most 2 of 4 fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"
     ]
-    assert told(TAINTED, asked(ZONE, replicas=5, containers=requests), small, FIXED) == [
+    assert told(TAINTED, web(ZONE, replicas=5, containers=requests), small, FIXED) == [
         "warn at most 2 of 5 fit: tainted zone c stays at 0"
     ]
 
@@ -216,7 +216,7 @@ def test_its_own_pods_leave_their_room_to_the_new_ones():
     for number in (1, 2):
         pod = running(f"web-{number}", f"n{number}")
         small.apply("ADDED", replace(pod, spec=replace(pod.spec, containers=None)))
-    manifest = asked(ZONE, replicas=2, containers=requests)
+    manifest = web(ZONE, replicas=2, containers=requests)
     assert told(TAINTED, manifest, small, FIXED) == [
         "audit at most 2 pods fit (2 run already): tainted zone c stays at 0"
     ]
@@ -236,13 +236,13 @@ def test_where_capacity_grows_it_does_not_warn(policy, index, expected):
         (TAINTED, "a: n1 | b: n2 | c: ~n3", [ZONE]),
         (CEILING, "a: n1 | b: n2 n3 n4 n5", [ZONE, HOST]),
     ):
-        (answer,) = told(rule, asked(*constraints, replicas=7), cluster(nodes, **index), policy)
+        (answer,) = told(rule, web(*constraints, replicas=7), cluster(nodes, **index), policy)
         assert answer.split()[0] == expected
 
 
 def test_the_most_that_an_autoscaler_makes_of_it_is_a_note():
     index = cluster("a: n1 | b: n2 n3 n4 n5")
-    manifest = asked(ZONE, HOST, replicas=3)
+    manifest = web(ZONE, HOST, replicas=3)
     assert told(CEILING, manifest, index, FIXED) == []
     index.apply("ADDED", autoscaler("Deployment/web", 6))
     assert told(CEILING, manifest, index, FIXED) == [
@@ -252,7 +252,7 @@ def test_the_most_that_an_autoscaler_makes_of_it_is_a_note():
 
 def test_replicas_that_the_manifest_leaves_out():
     index = cluster("a: n1 | b: n2 | c: ~n3")
-    manifest = asked(ZONE, kind="Rollout")
+    manifest = web(ZONE, kind="Rollout")
     del manifest["spec"]["replicas"]
     assert told(TAINTED, manifest, index, FIXED) == []
     index.apply("ADDED", owner("Rollout/web", replicas=7))

@@ -2,8 +2,8 @@
 
 import pytest
 from build import cluster
-from core.rules.placement.places import CEILING, HOST, ZONE, asked
-from manifest import FIXED, findings_of, told
+from core.rules.placement.places import CEILING, HOST, ZONE
+from manifest import FIXED, findings_of, told, web
 from msgspec.structs import replace
 
 
@@ -64,7 +64,7 @@ from msgspec.structs import replace
     ],
 )
 def test_zones_of_unequal_size(nodes, constraints, replicas, expected):
-    assert told(CEILING, asked(*constraints, replicas=replicas), cluster(nodes), FIXED) == expected
+    assert told(CEILING, web(*constraints, replicas=replicas), cluster(nodes), FIXED) == expected
 
 
 def test_hosts_that_share_a_name():
@@ -72,23 +72,21 @@ def test_hosts_that_share_a_name():
     twin = index.nodes.get("n5")
     labels = {**twin.labels, "kubernetes.io/hostname": "n4"}
     index.apply("MODIFIED", replace(twin, metadata=replace(twin.metadata, labels=labels)))
-    assert told(CEILING, asked(ZONE, HOST, replicas=6), index, FIXED) == []
+    assert told(CEILING, web(ZONE, HOST, replicas=6), index, FIXED) == []
 
 
 def test_no_fix_without_room():
     small = cluster("a: n1 | b: n2 n3 n4 n5", resources={"cpu": "1", "pods": "110"})
-    manifest = asked(ZONE, HOST, replicas=6, containers=[{"name": "c", "resources": {"requests": {"cpu": "1"}}}])
+    manifest = web(ZONE, HOST, replicas=6, containers=[{"name": "c", "resources": {"requests": {"cpu": "1"}}}])
     assert told(CEILING, manifest, small, FIXED) == ["warn zones of 1 and 4 nodes hold at most 3 of 6 pods"]
 
 
 def test_another_constraint_is_made_soft_where_the_first_is_not_enough():
     anti = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [anti]}}
-    manifest = asked(ZONE, HOST, replicas=5, affinity=affinity)
+    manifest = web(ZONE, HOST, replicas=5, affinity=affinity)
     assert told(CEILING, manifest, cluster("a: n1 | b: n2 n3 n4 n5"), FIXED) == []  # spread-conflicts-affinity has it
-    manifest = asked(
-        "zone hard 1 app=web minDomains:2", "hostname hard 1 app=web", "hostname soft 1 app=web", replicas=6
-    )
+    manifest = web("zone hard 1 app=web minDomains:2", "hostname hard 1 app=web", "hostname soft 1 app=web", replicas=6)
     (finding,) = findings_of(CEILING, manifest, FIXED, index=cluster("a: n1 | b: n2 n3 n4 n5"))
     assert finding.remedy == "remove hostname[1]"
     # Once all fit, the loss of a zone would cost pods: the fix sees to that as well.

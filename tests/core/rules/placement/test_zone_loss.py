@@ -2,7 +2,7 @@
 
 import pytest
 from build import cluster, running
-from manifest import FIXED, PLAIN, decide, findings_of, said, told, workload
+from manifest import FIXED, PLAIN, decide, findings_of, said, told, web, workload
 from msgspec.structs import replace
 
 from webhook.core.json_edits import Edit
@@ -13,10 +13,6 @@ ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
 HONOR = " nodeTaintsPolicy:Honor"
 HONOR_EVERYWHERE = "set nodeTaintsPolicy: Honor in every constraint"
 THREE = "a: n1 n2 | b: n3 n4 | c: n5 n6"
-
-
-def asked(*constraints, kind="Deployment", **fields):
-    return workload(kind, "app=web", *constraints, **fields)
 
 
 @pytest.mark.parametrize(
@@ -132,11 +128,11 @@ def asked(*constraints, kind="Deployment", **fields):
     ],
 )
 def test_a_lost_zone(nodes, constraints, replicas, expected):
-    assert told(LOSS, asked(*constraints, replicas=replicas), cluster(nodes), FIXED) == expected
+    assert told(LOSS, web(*constraints, replicas=replicas), cluster(nodes), FIXED) == expected
 
 
 def test_what_it_says_at_length():
-    (finding,) = findings_of(LOSS, asked(ZONE, replicas=6), FIXED, index=cluster(THREE))
+    (finding,) = findings_of(LOSS, web(ZONE, replicas=6), FIXED, index=cluster(THREE))
     assert finding.path == "spec.template.spec.topologySpreadConstraints[0].nodeTaintsPolicy"
     assert finding.detail == (
         "if zone a goes NotReady, at least 2 of 6 stay Pending: its nodes are tainted and still count for zone[0] with"
@@ -163,11 +159,11 @@ ONE_CPU = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
 )
 def test_room_in_the_other_zones(replicas, expected):
     small = cluster("a: n1 n2 n3 | b: n4 n5 | c: n6 n7 n8", resources={"cpu": "1", "pods": "110"})
-    assert told(LOSS, asked(ZONE, replicas=replicas, containers=ONE_CPU), small, FIXED) == expected
+    assert told(LOSS, web(ZONE, replicas=replicas, containers=ONE_CPU), small, FIXED) == expected
 
 
 def test_pods_that_tolerate_everything():
-    anywhere = asked(ZONE, replicas=6, tolerations=[{"operator": "Exists"}])
+    anywhere = web(ZONE, replicas=6, tolerations=[{"operator": "Exists"}])
     assert told(LOSS, anywhere, cluster(THREE), FIXED) == []
 
 
@@ -178,7 +174,7 @@ def test_a_domain_that_reaches_beyond_the_zone():
         labels = {**node.labels, "rack": rack}
         index.apply("MODIFIED", replace(node, metadata=replace(node.metadata, labels=labels)))
     # The tainted node of rack x that is left in zone b holds no pod, and counts.
-    assert told(LOSS, asked("rack hard 1 app=web", replicas=2), index, FIXED) == [
+    assert told(LOSS, web("rack hard 1 app=web", replicas=2), index, FIXED) == [
         "audit if zone a goes NotReady, at least 1 of 2 stay Pending; set nodeTaintsPolicy: Honor"
     ]
 
@@ -194,7 +190,7 @@ def racked(nodes, racks):
 def test_a_domain_that_keeps_nodes_keeps_its_room():
     """What the domain lost with the zone comes back on its other node."""
     index = racked("a: n1=2 | b: n2 | c: n3=2", {"n1": "x", "n2": "x", "n3": "y"})
-    assert told(LOSS, asked("rack hard 2 app=web", replicas=4), index, FIXED) == [
+    assert told(LOSS, web("rack hard 2 app=web", replicas=4), index, FIXED) == [
         "audit if zone c goes NotReady, at least 2 of 4 stay Pending; set nodeTaintsPolicy: Honor"
     ]
 
@@ -205,7 +201,7 @@ def test_of_zones_that_cost_the_same_the_one_with_room_elsewhere_is_named():
     large = index.nodes.get("n1")
     index.apply("MODIFIED", replace(large, status=replace(large.status, allocatable={"cpu": "9", "pods": "110"})))
     two = [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]
-    assert told(LOSS, asked(ZONE, replicas=3, containers=two), index, FIXED) == [
+    assert told(LOSS, web(ZONE, replicas=3, containers=two), index, FIXED) == [
         "audit if zone b goes NotReady, at least 1 of 3 stay Pending; set nodeTaintsPolicy: Honor"
     ]
 
@@ -221,7 +217,7 @@ def test_of_zones_that_cost_the_same_the_one_with_room_elsewhere_is_named():
     ],
 )
 def test_pods_that_tolerate_that_the_node_is_gone(toleration, expected):
-    manifest = asked(ZONE, replicas=6, tolerations=[{**toleration, "operator": "Exists"}])
+    manifest = web(ZONE, replicas=6, tolerations=[{**toleration, "operator": "Exists"}])
     assert len(told(LOSS, manifest, cluster(THREE), FIXED)) == expected
 
 
@@ -239,15 +235,15 @@ def test_pods_of_others_that_count():
 
 def test_names_as_configured():
     policy = replace(PLAIN, capacity="fixed", messages=Messages(detail="minimal"))
-    assert told(LOSS, asked(ZONE, replicas=6), cluster(THREE), policy) == [
+    assert told(LOSS, web(ZONE, replicas=6), cluster(THREE), policy) == [
         "audit if a zone goes NotReady, at least 2 of 6 stay Pending; set nodeTaintsPolicy: Honor"
     ]
 
 
 def test_statefulsets_wait_for_somebody():
-    assert told(LOSS, asked(ZONE, kind="StatefulSet", replicas=6), cluster(THREE), FIXED) == []
-    assert said(LOSS, asked(ZONE, kind="StatefulSet", replicas=6)) == []
-    assert said(LOSS, asked(ZONE, replicas=6)) == ["not evaluated: no cluster"]
+    assert told(LOSS, web(ZONE, kind="StatefulSet", replicas=6), cluster(THREE), FIXED) == []
+    assert said(LOSS, web(ZONE, kind="StatefulSet", replicas=6)) == []
+    assert said(LOSS, web(ZONE, replicas=6)) == ["not evaluated: no cluster"]
 
 
 @pytest.mark.parametrize(
@@ -258,6 +254,6 @@ def test_statefulsets_wait_for_somebody():
     ],
 )
 def test_at_admission_a_remedy_is_for_whoever_reads_it(mode, remedy):
-    decision = decide(asked(ZONE, replicas=6), policy=replace(FIXED, rules={LOSS: mode}), index=cluster(THREE))
+    decision = decide(web(ZONE, replicas=6), policy=replace(FIXED, rules={LOSS: mode}), index=cluster(THREE))
     (loss,) = [each.finding for each in decision.findings if each.finding.rule == LOSS]
     assert (loss.summary, loss.remedy) == ("if zone a goes NotReady, at least 2 of 6 stay Pending", remedy)

@@ -1,7 +1,7 @@
 """Required affinity and anti-affinity between pods."""
 
 import pytest
-from build import cluster, namespace, pod, running, selector
+from build import apart, cluster, namespace, pod, running, selector
 from msgspec.structs import replace
 
 from webhook.core.api.types import (
@@ -30,10 +30,6 @@ def term(select, key=ZONE, *, within=None, namespaces=None):
 
 def near(*terms):
     return Affinity(pod_affinity=PodAffinity(required=terms))
-
-
-def apart(*terms):
-    return Affinity(pod_anti_affinity=PodAffinity(required=terms))
 
 
 def verdict_of(index, affinity=None, labelled="app=web"):

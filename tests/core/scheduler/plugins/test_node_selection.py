@@ -2,16 +2,11 @@
 
 import msgspec
 import pytest
-from build import index
+from build import index, labels
 
 from webhook.core.api.selectors import compile_required_nodes
 from webhook.core.api.types import Affinity, Node, ObjectMeta
 from webhook.core.scheduler.plugins.node_selection import usable_nodes
-
-
-def labels(text):
-    """``app=web x=`` -> {"app": "web", "x": ""}."""
-    return dict(pair.split("=") for pair in text.split())
 
 
 def nodes(node_selector="", *terms):

@@ -2,8 +2,8 @@
 
 import pytest
 from build import autoscaler, cluster
-from core.rules.placement.places import CEILING, HONOR, HOST, TAINTED, ZONE, asked, with_node
-from manifest import FIXED, examined, told
+from core.rules.placement.places import CEILING, HONOR, HOST, TAINTED, ZONE, with_node
+from manifest import FIXED, examined, told, web
 
 from webhook.core.policy.policy import Mode
 
@@ -41,7 +41,7 @@ from webhook.core.policy.policy import Mode
     ],
 )
 def test_a_fix_brings_nothing_else_to_be_said(nodes, constraints, remedy, fix, edits):
-    found = examined(asked(*constraints, replicas=4), FIXED, index=cluster(nodes)).findings
+    found = examined(web(*constraints, replicas=4), FIXED, index=cluster(nodes)).findings
     finding = next(each.finding for each in found if each.finding.rule == TAINTED and each.mode is Mode.WARN)
     assert (finding.remedy, finding.fix, len(finding.edits)) == (remedy, fix, edits)
 
@@ -57,7 +57,7 @@ ONE_CPU = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
     ],
 )
 def test_constraints_are_not_blamed_where_as_few_have_room_without_them(rule, nodes, constraints):
-    manifest = asked(*constraints, replicas=7, containers=ONE_CPU)
+    manifest = web(*constraints, replicas=7, containers=ONE_CPU)
     for cpu, expected in (("1", 0), ("9", 1)):
         small = cluster(nodes, resources={"cpu": cpu, "pods": "110"})
         assert len(told(rule, manifest, small, FIXED)) == expected, cpu
@@ -65,10 +65,10 @@ def test_constraints_are_not_blamed_where_as_few_have_room_without_them(rule, no
 
 def test_more_pods_with_claims_than_are_looked_for():
     claims = {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
-    manifest = asked(ZONE, kind="StatefulSet", replicas=999, spec=claims)
+    manifest = web(ZONE, kind="StatefulSet", replicas=999, spec=claims)
     index = cluster("a: n1 | b: n2 | c: ~n3")
     assert told(TAINTED, manifest, index, FIXED) == []
-    fewer = asked(ZONE, kind="StatefulSet", replicas=99, spec=claims)
+    fewer = web(ZONE, kind="StatefulSet", replicas=99, spec=claims)
     assert told(TAINTED, fewer, index, FIXED) == ["warn at most 2 of 99 fit: tainted zone c stays at 0"]
 
 
@@ -82,13 +82,13 @@ def test_more_pods_with_claims_than_are_looked_for():
 def test_nodes_that_are_away_under_zones_and_hosts(constraints, expected):
     """Without the one node of zone a, the hosts of zone b are all that count, and hold any number."""
     index = with_node(cluster("a: n1 | b: n2 n3 n4 n5"), "n1", cordoned=True)
-    assert len(told(CEILING, asked(*constraints, replicas=6), index, FIXED)) == expected
+    assert len(told(CEILING, web(*constraints, replicas=6), index, FIXED)) == expected
 
 
 def test_a_fix_that_uncovers_another_ceiling_is_for_people_alone():
     """Three find a place with it; of the thirteen that the autoscaler may make, zones and hosts hold six."""
     index = cluster("b: n1 n2 | c: ~n3 | d: n4")
-    manifest = asked(ZONE, "hostname hard 2 app=web", kind="StatefulSet", replicas=3)
+    manifest = web(ZONE, "hostname hard 2 app=web", kind="StatefulSet", replicas=3)
     without = examined(manifest, FIXED, index=index).findings
     index.apply("ADDED", autoscaler("StatefulSet/web", 13))
     beside = examined(manifest, FIXED, index=index).findings
