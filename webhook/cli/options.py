@@ -178,26 +178,30 @@ _FRAME = (
         "--kube-version",
         type=VERSION,
         metavar="VERSION",
-        help=f"Kubernetes release whose behaviour is asked for: {SUPPORTED}, or {ANNOUNCED} as announced.  "
-        f"[default: {RECORDED}]",
+        help=f"Behave as this Kubernetes release: {SUPPORTED}, or {ANNOUNCED} as announced.  [default: {RECORDED}]",
     ),
     click.option(
         "-n",
         "--namespace",
         metavar="NAME",
         default="",
-        help="Namespace of objects that name none, and of KIND/NAME; audit looks at this one alone.",
+        help="Namespace of KIND/NAME and of objects without one. audit checks only this namespace.",
     ),
 )
 
 _LOOKING = (
     click.option(
-        "--rule", "rules", type=RuleId(), metavar="ID", multiple=True, help="Report only this rule; may be repeated."
+        "--rule",
+        "rules",
+        type=RuleId(),
+        metavar="ID",
+        multiple=True,
+        help="Report only this rule. Repeat it for several.",
     ),
     click.option(
         "--ceiling",
         type=click.Choice([str(mode) for mode in Mode]),
-        help="Instead of the configuration's ceilings: the most that a rule may do; with deny, what its mode says.",
+        help="Highest mode of any rule, in place of the configured ceilings. With deny, every rule has its own mode.",
     ),
 )
 
@@ -206,17 +210,17 @@ _CLUSTER = (
         "--snapshot",
         metavar="FILE",
         type=click.Path(),
-        help="The cluster is what this file says: a snapshot, or what kubectl printed (JSON, YAML).",
+        help="Read the cluster from this file: a snapshot, or output of kubectl (JSON, YAML).",
     ),
-    click.option("--cluster", is_flag=True, help="Ask the kubeconfig's current cluster; nothing is written to it."),
+    click.option("--cluster", is_flag=True, help="Read the kubeconfig's current cluster. Nothing is written to it."),
     click.option(
         "--kubeconfig",
         metavar="FILE",
         type=click.Path(),
-        help="Ask the cluster of this kubeconfig.  [default: as kubectl]",
+        help="Read the cluster of this kubeconfig.  [default: as kubectl]",
     ),
-    click.option("--context", metavar="NAME", help="Ask the cluster of this context."),
-    click.option("--as", "user", metavar="USER", help="Ask as this user (impersonation)."),
+    click.option("--context", metavar="NAME", help="Read the cluster of this context."),
+    click.option("--as", "user", metavar="USER", help="Read as this user (impersonation)."),
 )
 
 _RESULTS = (
@@ -225,17 +229,20 @@ _RESULTS = (
         type=click.Choice([str(api) for api in ReportApi]),
         default=str(ReportApi.OPEN_REPORTS),
         show_default=True,
-        help="With report: the API of the documents.",
+        help="API of the documents of -o report.",
     ),
     click.option(
         "--fail-on",
         type=click.Choice(["high", "medium", "low", "never"]),
         default="high",
         show_default=True,
-        help="Lowest severity of a finding that makes the exit code 1.",
+        help="Exit with 1 for findings of this severity or higher.",
     ),
     click.option(
-        "-v", "--verbose", is_flag=True, help="Name each file of a note; with text, the rules that were not evaluated."
+        "-v",
+        "--verbose",
+        is_flag=True,
+        help="List each file of a note. With text, also list the rules that were not evaluated.",
     ),
 )
 

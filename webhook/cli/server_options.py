@@ -32,20 +32,20 @@ def ca_options(command: _Command) -> _Command:
             type=duration(_SHORTEST),
             default=LEAF_LIFE,
             metavar="DURATION",
-            help="How long certificates of that CA live; renewed at two thirds. [default: 168h]",
+            help="Lifetime of certificates of that CA. Renewed after two thirds. [default: 168h]",
         ),
         option(
             "--ca-duration",
             type=duration(_SHORTEST),
             default=CA_LIFE,
             metavar="DURATION",
-            help="How long a new CA lives; the controller replaces it at two thirds. [default: 8760h]",
+            help="Lifetime of a new CA. The controller replaces it after two thirds. [default: 8760h]",
         ),
         option(
             "--ca-secret",
             type=OBJECT_NAME,
             metavar="NAMESPACE/NAME",
-            help="The cluster's Secret with the CA; filled if it is empty.",
+            help="The cluster's Secret with the CA. Filled if empty.",
         ),
     ):
         command = add(command)

@@ -24,14 +24,14 @@ _MAX_SHOWN = 400  # characters of a value; a verdict of many nodes is long
     "--kube-version",
     type=VERSION,
     metavar="VERSION",
-    help="Kubernetes release whose answers the files hold.  [default: the one that they name]",
+    help="Kubernetes release of the answers in the files.  [default: the release that they name]",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def conformance(*, files: tuple[Path, ...], kube_version: KubernetesVersion | None, output: str) -> None:
-    """Decide the cases of vector files, and say where the answers differ from Kubernetes' own.
+    """Decide the cases of vector files, and list the differences from Kubernetes' own answers.
 
-    FILE is JSON Lines, plain or gzip, as conformance/README.md describes it. Kinds that cannot be decided yet are
-    named and never counted as agreeing.
+    FILE is JSON Lines, plain or gzip, as described in conformance/README.md. Unsupported kinds are listed, and never
+    counted as agreeing.
     """
     tallies: list[Tally] = []
     unreadable = False

@@ -74,39 +74,43 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     return value
 
 
-@click.command(name="controller", short_help="Scan the cluster: reports, events, metrics; look after our CA.")
+@click.command(name="controller", short_help="Scan the cluster, publish reports, and rotate the CA.")
 @ca_options
 @option(
-    "--configuration", metavar="NAME", default="evenspread", show_default=True, help="What our webhooks are called."
+    "--configuration",
+    metavar="NAME",
+    default="evenspread",
+    show_default=True,
+    help="Name of the webhook configurations.",
 )
 @option(
     "--expect",
     type=click.Choice([kind.removesuffix("WebhookConfiguration").lower() for kind in KINDS]),
     multiple=True,
-    help="Which of them the release has: until they are complete this replica is not ready.",
+    help="The webhook configurations of the release. This replica is ready once they are complete.",
 )
 @option(
     "--deployment",
     type=OBJECT_NAME,
     metavar="NAMESPACE/NAME",
-    help="Of the webhook: configurations that may refuse writes get their rules once it is available.",
+    help="The webhook's Deployment. Fail-closed configurations get their rules once it is available.",
 )
 @option(
     "--settle-seconds",
     type=click.FloatRange(0),
     default=6.0,
     show_default=True,
-    help="How long after a rollout of that Deployment this replica is not ready yet.",
+    help="Time after a rollout of that Deployment until this replica is ready.",
 )
-@option("--lease", type=OBJECT_NAME, metavar="NAMESPACE/NAME", help="The Lease by which one replica is elected.")
-@option("--scan/--no-scan", default=False, help="Whether to scan what runs in the cluster.")
-@option("--config", metavar="FILE", help="With --scan: the SpreadPolicy file; followed when it changes.")
+@option("--lease", type=OBJECT_NAME, metavar="NAMESPACE/NAME", help="The Lease that elects the active replica.")
+@option("--scan/--no-scan", default=False, help="Scan the running workloads of the cluster.")
+@option("--config", metavar="FILE", help="With --scan: the SpreadPolicy file. Reloaded when it changes.")
 @option(
     "--scan-interval",
     type=duration(timedelta(seconds=1)),  # the share of a core bounds what short ones cost
     default=timedelta(minutes=5),
     metavar="DURATION",
-    help="From the begin of one scan to the next. [default: 5m]",
+    help="Time between the starts of two scans. [default: 5m]",
 )
 @option(
     "--scan-share",
@@ -114,33 +118,39 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     callback=_share,
     default=0.25,
     show_default=True,
-    help="Of one core, what a scan takes at most.",
+    help="Highest share of one core for a scan.",
 )
-@option("--reports/--no-reports", default=True, help="Whether findings are written as reports, where there is an API.")
-@option("--events/--no-events", default=True, help="Whether events tell what begins to be wrong.")
-@option("--all-workloads/--worst-workloads", default=False, help="Whose skew is shown in metrics; at most 1,000.")
+@option("--reports/--no-reports", default=True, help="Write findings as reports, if the cluster has an API for them.")
+@option("--events/--no-events", default=True, help="Write an event for each new problem.")
+@option(
+    "--all-workloads/--worst-workloads",
+    default=False,
+    help="Export the skew of all workloads, or of the worst. At most 1,000.",
+)
 @option(
     "--health-bind",
     metavar="HOST:PORT",
     default=_HEALTH_BIND,
     show_default=True,
-    help="Where to answer /healthz, /readyz, /metrics, over plain HTTP.",
+    help="Address for /healthz, /readyz and /metrics, over plain HTTP.",
 )
 @option(
     "--log-level",
     type=click.Choice(logs.LEVELS),
     default="info",
     show_default=True,
-    help="Least severe lines of the log.",
+    help="Lowest level of log lines.",
 )
-@option("--console", metavar="HOST:PORT", help="With --scan: where to show browsers what was found, over plain HTTP.")
-@click.option("--snapshot", metavar="FILE", help="Only the console, over this file; at 127.0.0.1:8080 or a free port.")
-@click.option("--kubeconfig", metavar="FILE", help="The cluster; without it, the one around this pod.")
+@option("--console", metavar="HOST:PORT", help="With --scan: address of the console for browsers, over plain HTTP.")
+@click.option(
+    "--snapshot", metavar="FILE", help="Only show this file in the console, at 127.0.0.1:8080 or a free port."
+)
+@click.option("--kubeconfig", metavar="FILE", help="The cluster. Without it, the cluster of this pod.")
 @click.option("--context", metavar="NAME", help="The kubeconfig's context.")
 def controller(**given: object) -> None:
-    """Scan what runs in the cluster, and tell of it in reports, events and metrics; rotate the CA in a Secret.
+    """Scan the cluster, publish reports, events and metrics, and rotate the CA in a Secret.
 
-    Several may run: a Lease says which one acts. It answers no admission request, and none waits for it.
+    You can run several replicas. A Lease elects the active one. The controller answers no admission request.
     """
     options = Options(**given)  # type: ignore[arg-type]  # click made each value of the option's own type
     console = None if options.console is None else address("--console", options.console, _CONSOLE)

@@ -55,27 +55,27 @@ class _Standing(Struct, frozen=True, kw_only=True):
 
 
 @click.command(
-    short_help="Show how uneven the pods of workloads stand, beside their maxSkew.",
+    short_help="Show how uneven the running pods of workloads are, next to maxSkew.",
     epilog="Exit code: 0 no hard constraint is above its maxSkew, 1 one is, 2 usage or configuration, 3 input that "
     "could not be read, 4 the cluster could not be read.",
 )
-@click.option("-A", "--all-namespaces", is_flag=True, help="Workloads of every namespace.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
 @click.option(
     "-w",
     "--watch",
     is_flag=True,
-    help=f"List the cluster again every {_EVERY_SECONDS} s, and print the table when it has changed. Needs no right to "
-    "watch. The policy is the one of the start.",
+    help=f"List the cluster again every {_EVERY_SECONDS} s, and print the table when it changes. Needs no right to "
+    "watch. Keeps the policy of its start.",
 )
 @output_option("text", "json", "yaml")
 @current_cluster_options
 @frame_options
 def skew(*, all_namespaces: bool, watch: bool, output: str, given: Given, frame: Frame) -> None:
-    """Show how uneven the pods of workloads stand now, by each of their constraints, beside its maxSkew.
+    """Show how uneven the running pods of workloads are, by constraint, next to its maxSkew.
 
-    Constraints are those of the templates; of a template that has none, those that the configuration injects, else the
-    scheduler's own defaults. A scheduler keeps maxSkew when it places a pod: when pods or nodes go, nobody moves the
-    rest. Without --snapshot the kubeconfig's current cluster is asked.
+    skew uses the constraints of each template. For a template without any, it uses those that the configuration
+    injects, else the scheduler's own defaults. A scheduler keeps maxSkew only when it places a pod. When pods or nodes
+    go, nothing moves the rest. Without --snapshot, skew reads the kubeconfig's current cluster.
 
       kubectl evenspread skew -A
     """

@@ -34,7 +34,7 @@ def _with_directory(file: str | None) -> str | None:
 
 
 @click.command(
-    short_help="Write what is known of a cluster into a file.",
+    short_help="Write the state of a cluster into a file.",
     epilog="Exit code: 0 written, 2 usage or configuration, 4 no cluster, 5 no room for the file.",
 )
 @click.option(
@@ -44,17 +44,17 @@ def _with_directory(file: str | None) -> str | None:
     metavar="FILE",
     type=click.Path(),
     callback=lambda _context, _parameter, file: _with_directory(file),
-    help="Write there, packed if it ends in .gz.  [default: stdout]",
+    help="Output file, packed if the name ends in .gz.  [default: stdout]",
 )
-@click.option("--anonymise", is_flag=True, help="Replace every name by another; findings and verdicts stay.")
+@click.option("--anonymise", is_flag=True, help="Replace every name. Findings and verdicts stay.")
 @cluster_options
 @policy_option
 def snapshot(*, file: str | None, anonymise: bool, given: Given, policy: Policy) -> None:
-    """Write what is known of a cluster into a file, for check --snapshot, audit, and others to look at.
+    """Write the state of a cluster into a file, for check --snapshot, audit, and other people.
 
-    Only get and list. Of every object only what an answer can depend on is written: no environment, no command, no
-    image, nothing of Secrets and ConfigMaps. The file is there when it is whole, and for its owner alone. With
-    --snapshot an existing file is read instead of a cluster: another snapshot, or what kubectl printed.
+    snapshot only uses get and list. It writes only fields that an answer can depend on: no environment, no command, no
+    image, nothing of Secrets and ConfigMaps. The file appears once it is complete, readable by its owner only. With
+    --snapshot, it reads a file instead of a cluster: another snapshot, or output of kubectl.
     """
     if file is None and sys.stdout.isatty():
         raise click.UsageError("name a file with -o, or send the output into one")

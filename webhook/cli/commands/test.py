@@ -79,7 +79,7 @@ One line a finding, or several rules with commas between them; the mode and the 
 )
 @click.argument("paths", nargs=-1, required=True, metavar="DIR...")
 @output_option("text", "json")
-@click.option("-v", "--verbose", is_flag=True, help="Name the documents that pass, too.")
+@click.option("-v", "--verbose", is_flag=True, help="List passing documents too.")
 @looking_options
 def test(
     *,

@@ -21,7 +21,7 @@ _HTML = "html"
 
 
 @click.command(
-    short_help="Check what runs in a cluster: a summary, then each finding.",
+    short_help="Check the workloads of a cluster: a summary, then each finding.",
     epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster, "
     "5 a fault of evenspread.",
 )
@@ -38,16 +38,16 @@ def audit(
     frame: Frame,
     given: Given,
 ) -> None:
-    """Check what runs in a cluster: a summary of all findings first, then each of them.
+    """Check the workloads of a cluster: a summary of all findings first, then each finding.
 
-    With --cluster, --kubeconfig or --context a live cluster is read, by get and list alone. FILE is a snapshot, or what
-    kubectl printed; .gz too, and - for the standard input:
+    With --cluster, --kubeconfig or --context, audit reads a live cluster by get and list. FILE is a snapshot or output
+    of kubectl, also packed (.gz), or - for the standard input:
 
       kubectl get nodes,namespaces,deployments,statefulsets,daemonsets,cronjobs,pods -A -o json | evenspread audit -
 
-    Objects that a controller in the same input made are looked at once, in the controller. With --ceiling deny the
-    modes are those of a webhook that denies: the summary says what would be refused. -o html is one file to look at,
-    with pictures: the first screen of the console, and the worst workloads.
+    audit checks the objects of a controller once, in the controller. With --ceiling deny, the summary shows the denials
+    of a webhook with this ceiling. -o html writes one page with pictures: the first screen of the console, and the
+    worst workloads.
     """
     collect_rarely()
     progress = Progress()

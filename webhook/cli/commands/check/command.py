@@ -42,7 +42,7 @@ class _Check(click.Command):
     "-f", "--filename", "files", multiple=True, metavar="PATH", help="The same as an argument, as in kubectl."
 )
 @click.option(
-    "--ignore", multiple=True, metavar="PATTERN", help="Leave out files and directories whose path or name matches."
+    "--ignore", multiple=True, metavar="PATTERN", help="Skip files and directories with a matching path or name."
 )
 @click.option(
     "--kustomize",
@@ -50,21 +50,21 @@ class _Check(click.Command):
     "kustomized",
     multiple=True,
     metavar="DIR",
-    help="Check what kustomize, or kubectl, builds of this directory; may be repeated.",
+    help="Check the output of kustomize or kubectl for this directory. Repeat it for several.",
 )
 @click.option(
     "--fix",
     type=click.Choice(["some", "all"]),
     metavar="[=all]",
-    help="Print the fixes of findings of high and medium severity as a diff, and the findings that they leave. "
-    "--fix=all: of low severity too.",
+    help="Print fixes for findings of high and medium severity as a diff, and the remaining findings. "
+    "--fix=all also fixes low severity.",
 )
 @click.option(
     "--add-defaults",
     is_flag=True,
-    help="Print as a diff what the configured defaults add to workloads without constraints.",
+    help="Print the configured defaults for workloads without constraints as a diff.",
 )
-@click.option("--write", is_flag=True, help="Write what --fix or --add-defaults shows into the files.")
+@click.option("--write", is_flag=True, help="Write the changes of --fix or --add-defaults into the files.")
 @result_options()
 @cluster_options
 @looking_options
@@ -81,7 +81,7 @@ def check(  # noqa: PLR0913 one parameter an option
     frame: Frame,
     given: Given,
 ) -> None:
-    """Check manifests: what kube-apiserver would say of their spread constraints, and what is legal but wrong.
+    """Check the spread constraints of manifests: faults that kube-apiserver refuses, and legal mistakes.
 
     PATH is a file, a directory (all .yaml, .yml and .json files below it), a pattern, or - for the standard input:
 

@@ -16,7 +16,7 @@ from webhook.cli.terminal import colored, print_results, print_values
 
 
 @click.command(
-    short_help="What is wrong with an installation in a cluster, and what to do.",
+    short_help="Find faults of an installation in a cluster, and their repair.",
     epilog="Exit code: 0 nothing is wrong as far as could be seen, 1 problems, 2 usage, 4 no cluster, "
     "5 a fault of evenspread.",
 )
@@ -26,12 +26,12 @@ from webhook.cli.terminal import colored, print_results, print_values
 )
 @output_option("text", "json", text="Format of the results.")
 def doctor(*, given: Given, namespace: str, output: str) -> None:
-    """Diagnose an installation: from webhook configurations and certificates to endpoints, controller and policy.
+    """Diagnose an installation: webhook configurations, certificates, endpoints, controller and policy.
 
-    The kubeconfig's current cluster is read by get and list, or the one that the options select. One Deployment is
-    created by dry run, which stores nothing, to see whether the API server has it reviewed. Each line names a check and
-    an object; a problem also has the reason and a command to copy. An object that you may not read is `unknown`, and
-    hides nothing else. To see everything, run it as somebody who may read Secrets and webhook configurations.
+    doctor reads the kubeconfig's current cluster, or the selected one, by get and list. It creates one Deployment by
+    dry run, which stores nothing, to test whether the API server sends reviews. Each line names a check and an object.
+    A problem also has the reason and a command to copy. An object without read permission is `unknown`. For all checks,
+    use an account that may read Secrets and webhook configurations.
     """
     if given.snapshot is not None:
         raise click.UsageError("a snapshot holds no installation; leave --snapshot out")

@@ -38,13 +38,13 @@ from webhook.manifests.reading.files import read_files
 
 
 @click.command(
-    short_help="Say why no node admits a pod, and what would help.",
+    short_help="Explain why no node admits a pod, and what would help.",
     epilog="Exit code: 0 a node admits it, 1 none does (of several pods: of one) or it is refused, 2 usage or "
     "configuration, 3 input that could not be read, 4 the cluster could not be read.",
 )
 @click.argument("words", nargs=-1, metavar="[FILE|KIND/NAME]")
-@click.option("--pending", "all_pending", is_flag=True, help="All Pending pods, grouped by what is in the way.")
-@click.option("-A", "--all-namespaces", is_flag=True, help="With --pending: of every namespace.")
+@click.option("--pending", "all_pending", is_flag=True, help="Explain all Pending pods, grouped by cause.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="With --pending: all namespaces.")
 @output_option("text", "json", "yaml")
 @current_cluster_options
 @frame_options
@@ -57,14 +57,14 @@ def explain(  # noqa: PLR0913 one parameter an option
     given: Given,
     frame: Frame,
 ) -> None:
-    """Say why no node admits a pod: per domain, per node, and the smallest change that helps.
+    """Explain why no node admits a pod: per domain, per node, and the smallest change that helps.
 
-    FILE is a pod or a workload, whose next pod is judged; - is the standard input. KIND/NAME is an object of the
-    cluster: pod/web-0, deployment/web. Without --snapshot the kubeconfig's current cluster is asked.
+    FILE is a pod, or a workload for its next pod. - is the standard input. KIND/NAME is an object of the cluster:
+    pod/web-0, deployment/web. Without --snapshot, explain reads the kubeconfig's current cluster.
 
       kubectl evenspread explain deployment/web -n shop
 
-    The answer is kube-scheduler's own, for this moment and one pod: what else it depends on is listed as not evaluated.
+    The answer is kube-scheduler's own, for one pod at this moment. Other influences are listed as not evaluated.
     """
     if bool(words) == all_pending:
         raise click.UsageError(f"give {'only ' * all_pending}one of them: FILE, KIND/NAME or --pending")

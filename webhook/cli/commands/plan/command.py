@@ -40,7 +40,7 @@ def _say_what_lacks(of: PlannedGroup, output: str) -> None:
     "or configuration, 3 input that could not be read, 4 the cluster could not be read.",
 )
 @click.argument("files", nargs=-1, metavar="[FILE...]")
-@click.option("--group", "name", default="", metavar="NAME", help="Of several groups this one.")
+@click.option("--group", "name", default="", metavar="NAME", help="Plan only this group.")
 @output_option(
     *("text", "json", "yaml", "patch", "manifest"),
     text="Format; patch prints commands of kubectl, manifest what there is to apply.",
@@ -48,14 +48,14 @@ def _say_what_lacks(of: PlannedGroup, output: str) -> None:
 @current_cluster_options
 @frame_options
 def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame: Frame) -> None:
-    """Derive the fields that keep the caps of a group of workloads, in whatever order its pods are placed.
+    """Derive the fields that keep the caps of a group of workloads, in any placing order.
 
-    FILE has a SpreadGroup, or a ConfigMap with cluster-size, max-pod-on-node, max-pod-in-zone and available-zones; and
-    the workloads of the group, as far as the cluster does not have them. Without FILE, the SpreadGroups of the
-    namespace are planned. Without --snapshot the kubeconfig's current cluster is asked. Nothing is changed in it.
+    FILE has a SpreadGroup, or a ConfigMap with cluster-size, max-pod-on-node, max-pod-in-zone and available-zones. It
+    also has the group's workloads that the cluster lacks. Without FILE, plan uses the SpreadGroups of the namespace.
+    Without --snapshot, it reads the kubeconfig's current cluster. It changes nothing there.
 
-    Fields that the controller has stored for a group stay as long as they keep the caps and are proven to place all
-    pods; a note says so.
+    Fields that the controller has stored for a group stay while they provably keep the caps and place all pods. A note
+    reports it.
 
       kubectl evenspread plan cache.yaml -n shop
     """

@@ -77,26 +77,31 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 @click.command(name="webhook", short_help="Answer AdmissionReviews over TLS.")
-@option("--bind", metavar="HOST:PORT", help=f"Where to answer admission requests, over TLS. [default: {_BIND}]")
+@option("--bind", metavar="HOST:PORT", help=f"Address for admission requests, over TLS. [default: {_BIND}]")
 @option(
     "--health-bind",
     metavar="HOST:PORT",
-    help=f"Where to answer /healthz, /readyz, /metrics, over plain HTTP. [default: {_HEALTH_BIND}]",
+    help=f"Address for /healthz, /readyz and /metrics, over plain HTTP. [default: {_HEALTH_BIND}]",
 )
-@option("--cert", metavar="FILE", help="Certificate (PEM); followed when it changes. Without it, a throw-away CA.")
+@option("--cert", metavar="FILE", help="Certificate (PEM). Reloaded when it changes. Without it, a temporary CA.")
 @option("--key", metavar="FILE", help="Private key of --cert (PEM).")
 @option("--client-ca", metavar="FILE", help="Answer only callers whose certificate this CA signed (an API server's).")
-@option("--tls-name", metavar="NAME", multiple=True, help="A name in the certificate that is issued here.")
-@ca_options
-@option("--config", metavar="FILE", help="SpreadPolicy file; followed when it changes. Without it, the defaults.")
 @option(
-    "--snapshot", metavar="FILE", help="What is known of the cluster: a snapshot, or what kubectl printed (JSON, YAML)."
+    "--tls-name",
+    metavar="NAME",
+    multiple=True,
+    help="A DNS name for the certificate that evenspread issues. Repeat it for several.",
+)
+@ca_options
+@option("--config", metavar="FILE", help="SpreadPolicy file. Reloaded when it changes. Without it, the defaults.")
+@option(
+    "--snapshot", metavar="FILE", help="Read the cluster from this file: a snapshot, or output of kubectl (JSON, YAML)."
 )
 @option(
     "--kube-version",
     metavar="VERSION",
     type=VERSION,
-    help=f"Answer as this Kubernetes release does. [default: {RECORDED}]",
+    help=f"Behave as this Kubernetes release. [default: {RECORDED}]",
 )
 @option(
     "--drain-seconds",
@@ -108,30 +113,34 @@ class Options(Struct, frozen=True, kw_only=True):
 @option(
     "--log-level",
     type=click.Choice(logs.LEVELS),
-    help="Least severe lines of the log. [default: info; warning with --example]",
+    help="Lowest level of log lines. [default: info; warning with --example]",
 )
 @option(
     "--leave-audit-to-scan",
     is_flag=True,
-    help="Ask no rule that is only audited: a controller scans the same cluster and reports it.",
+    help="Skip audit-only rules. A controller scans the same cluster and reports them.",
 )
 @click.option(
     "--example",
     is_flag=True,
-    help="Start with a policy that denies and injects and an example cluster; print three things to try.",
+    help="Start with an example cluster and a policy that denies and injects. Print three commands to try.",
 )
-@click.option("--kubeconfig", metavar="FILE", help="Watch this cluster, register with it after asking, and unregister.")
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    help="Watch this cluster, register with it after confirmation, and unregister at the end.",
+)
 @click.option("--context", metavar="NAME", help="The kubeconfig's context.")
 @click.option(
     "--register/--no-register", default=True, help="Register with the cluster of --kubeconfig, or only watch it."
 )
-@click.option("--advertise", metavar="HOST", help="Where that cluster's API server reaches this machine.")
-@click.option("--yes", is_flag=True, help="Register without asking.")
+@click.option("--advertise", metavar="HOST", help="Address at which that cluster's API server reaches this machine.")
+@click.option("--yes", is_flag=True, help="Register without confirmation.")
 def webhook(**given: object) -> None:
     """Answer AdmissionReviews on /validate and /mutate, over TLS.
 
-    Every option but the last six can stand in the environment, as EVENSPREAD_ and its name. In a pod, without
-    --snapshot, the cluster around it is watched with the pod's service account.
+    You can set every option but the last six in the environment, as EVENSPREAD_ and its name. In a pod, without
+    --snapshot, the webhook watches its own cluster with the pod's service account.
     """
     options = Options(**given)  # type: ignore[arg-type]  # click made each value of the option's own type
     workshop = Path(tempfile.mkdtemp(prefix="evenspread-"))
