@@ -57,17 +57,17 @@ _COUNTERS = {
 
 # What is known of one kind of object in the cluster: an attribute of `WatchState`, and the metric that shows it.
 _FIGURES = {
-    "objects": (GaugeMetricFamily, "objects", "Objects that are known."),
+    "objects": (GaugeMetricFamily, "objects", "Known objects."),
     "left_out": (
         *(GaugeMetricFamily, "left_out_objects"),
-        "Objects of the cluster that cannot be decoded or applied, and so are missing here.",
+        "Objects of the cluster that evenspread cannot decode or apply, and leaves out.",
     ),
-    "events": (CounterMetricFamily, "events", "Events that watches brought."),
+    "events": (CounterMetricFamily, "events", "Events of watches."),
     "age": (
         *(GaugeMetricFamily, "age_seconds"),
-        "Since the API server was last known to tell all that happens; 0 while it is.",
+        "Seconds since the last complete state of the API server; 0 while a watch is open.",
     ),
-    "synced": (GaugeMetricFamily, "synced", "1 once the kind was listed; 0 if it is done without."),
+    "synced": (GaugeMetricFamily, "synced", "1 once the kind is listed; 0 if evenspread works without it."),
 }
 
 

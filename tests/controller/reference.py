@@ -15,7 +15,7 @@ def with_table(text):
         name = family.name + ("_total" if family.type == "counter" else "")
         labels = ",".join(family.samples[0].labels) if family.samples else ""
         rows.append(f"| `{name}{f'{{{labels}}}' if labels else ''}` | {family.documentation} |\n")
-    table = "".join(["| metric | says |\n", "|---|---|\n", *rows])
+    table = "".join(["| metric | meaning |\n", "|---|---|\n", *rows])
     text, found = _BLOCK.subn(lambda block: block[1] + table + block[2], text)
     assert found == 1
     return text

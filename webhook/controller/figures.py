@@ -38,7 +38,7 @@ class ScanFigures(Collector):
     def collect(self) -> Iterator[Metric]:
         """The present figures; those of the cluster only where this replica leads."""
         scanner = self._scanner
-        yield CounterMetricFamily("evenspread_scan_cpu_seconds", "Processor time that scans took.", value=scanner.used)
+        yield CounterMetricFamily("evenspread_scan_cpu_seconds", "Processor time of scans.", value=scanner.used)
         yield from self._written()
         if scanner.feed is not None:
             yield from ClusterFigures(scanner.feed.watch_states).collect()
@@ -52,16 +52,14 @@ class ScanFigures(Collector):
     def _written(self) -> Iterator[Metric]:
         reports, events = self._scanner.reports, self._scanner.events
         if reports is not None:
-            api = GaugeMetricFamily(
-                "evenspread_report_api", "1 for the API in which reports are written.", labels=["api"]
-            )
+            api = GaugeMetricFamily("evenspread_report_api", "1 for the API of the reports.", labels=["api"])
             for each in ReportApi:
                 api.add_metric([str(each)], reports.api is each)
             yield api
             writes = CounterMetricFamily(
                 "evenspread_report_writes",
-                "Reports by what became of them: written, removed, postponed (too many a minute), refused (by a quota "
-                "or a policy of the namespace, or since it ends), failed.",
+                "Reports by outcome: written, removed, postponed (too many a minute), refused (by a quota or policy of "
+                "the namespace, or because it is terminating), failed.",
                 labels=["outcome"],
             )
             for outcome, count in list(reports.writes.items()):
@@ -70,8 +68,8 @@ class ScanFigures(Collector):
         if events is not None:
             told = CounterMetricFamily(
                 "evenspread_scan_events",
-                "Events by what became of them: told, known (told before), postponed (too many a minute), refused (by "
-                "the namespace, as reports), failed.",
+                "Events by outcome: told (written), known (written before), postponed (too many a minute), refused (as "
+                "reports), failed.",
                 labels=["reason", "outcome"],
             )
             for (reason, outcome), count in list(events.outcomes.items()):
@@ -85,7 +83,7 @@ def _of_groups(groups: Groups) -> Iterator[Metric]:
     if not found:
         return
     conditions = GaugeMetricFamily(
-        "evenspread_groups", "SpreadGroups by what their status says.", labels=["condition", "status"]
+        "evenspread_groups", "SpreadGroups by condition and its status.", labels=["condition", "status"]
     )
     counted = Counter((each.type, each.status) for of in found for each in of.status.conditions)
     for of in sorted(CONDITIONS):
@@ -94,7 +92,7 @@ def _of_groups(groups: Groups) -> Iterator[Metric]:
     yield conditions
     above = GaugeMetricFamily(
         "evenspread_group_cap_exceeded_pods",
-        "Pods of the fullest domain above the cap, of caps of SpreadGroups that are broken.",
+        "Pods above a broken cap of a SpreadGroup, in the fullest domain.",
         labels=["namespace", "name", "topology_key"],
     )
     broken: dict[tuple[str, str, str], int] = {}
@@ -108,12 +106,12 @@ def _of_groups(groups: Groups) -> Iterator[Metric]:
     yield above
     yield GaugeMetricFamily(
         "evenspread_group_unguarded_pods",
-        "Pods of SpreadGroups without the fields of the plan.",
+        "Pods of SpreadGroups that lack fields of the plan.",
         value=sum(each.status.unguarded.count for each in found),
     )
     writes = CounterMetricFamily(
         "evenspread_group_status_writes",
-        "Statuses of SpreadGroups by what became of them: written, postponed, refused, failed, as reports.",
+        "Statuses of SpreadGroups by outcome: written, postponed, refused, failed, as reports.",
         labels=["outcome"],
     )
     for outcome, count in list(groups.writes.items()):
@@ -134,33 +132,31 @@ def _of_each_namespace(rows: Iterable[tuple[_Labels, _Value]], most: int) -> lis
 
 
 def _taken(latest: Scanned) -> Iterator[Metric]:
-    yield GaugeMetricFamily("evenspread_scan_duration_seconds", "How long the last scan took.", value=latest.seconds)
+    yield GaugeMetricFamily("evenspread_scan_duration_seconds", "Duration of the last scan.", value=latest.seconds)
     yield GaugeMetricFamily(
-        "evenspread_scan_last_success_timestamp_seconds", "When the last scan ended.", value=latest.ended
+        "evenspread_scan_last_success_timestamp_seconds", "End of the last scan.", value=latest.ended
     )
 
 
 def _found(scan: ClusterScan) -> Iterator[Metric]:
-    yield GaugeMetricFamily(
-        "evenspread_scan_workloads", "Workloads that the last scan looked at.", value=len(scan.workloads)
-    )
+    yield GaugeMetricFamily("evenspread_scan_workloads", "Workloads in the last scan.", value=len(scan.workloads))
     yield GaugeMetricFamily(
         "evenspread_would_deny",
-        "Workloads that would be refused if their namespaces had the ceiling deny.",
+        "Workloads that admission would deny under the ceiling deny.",
         value=sum(bool(each.would_deny) for each in scan.workloads),
     )
     yield GaugeMetricFamily(
         "evenspread_lacking_defaults_pods",
-        "Running pods without any constraint, of workloads whose next pod would get some.",
+        "Running pods without a constraint whose workload's next pod would get defaults.",
         value=sum(each.lacking for each in scan.workloads),
     )
-    pending = GaugeMetricFamily("evenspread_pending_pods", "Pods without a node, by what keeps them.", labels=["cause"])
+    pending = GaugeMetricFamily("evenspread_pending_pods", "Pods without a node, by cause.", labels=["cause"])
     for cause in PendingCause:
         pending.add_metric([str(cause)], scan.pending.get(cause, 0))
     yield pending
     waiting = GaugeMetricFamily(
         "evenspread_spread_pending_pods",
-        "Pods that only their spread constraints keep Pending, by workload; of 100, the worst of each namespace first.",
+        "Pods Pending only because of their spread constraints, for 100 workloads, the worst of each namespace first.",
         labels=["namespace", "kind", "name"],
     )
     worst = sorted(scan.workloads, key=lambda each: -each.pending.get(PendingCause.SPREAD, 0))
@@ -170,7 +166,7 @@ def _found(scan: ClusterScan) -> Iterator[Metric]:
     yield waiting
     losses = GaugeMetricFamily(
         "evenspread_zone_loss_pending_pods",
-        "Pods that stay Pending if all nodes of the zone are out of reach, at least; those that wait now among them.",
+        "Minimum of Pending pods if all nodes of the zone are unreachable, pods Pending already included.",
         labels=["topology_value"],
     )
     for zone in scan.zones:
@@ -182,8 +178,8 @@ def _found(scan: ClusterScan) -> Iterator[Metric]:
 def _skews(workloads: Iterable[ScannedWorkload], *, every: bool) -> Iterator[Metric]:
     skew = GaugeMetricFamily(
         "evenspread_skew",
-        "Counted pods (those of other workloads that the selector matches, too) of the fullest domain above the "
-        "emptiest, of workloads above their limit.",
+        "Difference in counted pods (all that the selector matches) between the fullest and the emptiest domain, of "
+        "workloads above their limit.",
         labels=_OF_A_SKEW,
     )
     limit = GaugeMetricFamily("evenspread_max_skew", "The limit of evenspread_skew.", labels=_OF_A_SKEW)
