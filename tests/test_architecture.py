@@ -8,13 +8,21 @@ import grimp
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
-PAGES = {"docs/architecture.md": ARCHITECTURE, "CONTRIBUTING.md": (ROOT / "CONTRIBUTING.md").read_text()}
+PAGES = {
+    page: (ROOT / page).read_text()
+    for page in (
+        "docs/architecture.md",
+        "docs/architecture-core.md",
+        "docs/architecture-outside-core.md",
+        "CONTRIBUTING.md",
+    )
+}
 ROOMS = sorted(
     {f"{path.parent.relative_to(ROOT)}/" for path in (ROOT / "webhook").rglob("*.py")} - {"webhook/"},
 )
 # A paragraph about a room begins with the room's name; files in it may go by their names alone.
-PARAGRAPHS = dict(re.findall(r"^\*\*\[`(\S+?)`\]\(\S+\)\*\*(.*?)$(?=\n\n)", ARCHITECTURE, re.MULTILINE | re.DOTALL))
+ROOM = r"^\*\*\[`(\S+?)`\]\(\S+\)\*\*(.*?)$(?=\n\n)"
+PARAGRAPHS = dict(re.findall(ROOM, "\n\n".join(PAGES.values()), re.MULTILINE | re.DOTALL))
 LINKS = [(page, link) for page, text in PAGES.items() for link in re.findall(r"\]\(([^)#:]+)\)", text)]
 
 

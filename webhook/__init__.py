@@ -12,7 +12,7 @@ The rooms, from the roof to the ground; a module imports from rooms below its ow
     config                         the configuration file -> core.policy.policy.Policy
     core                           pure: values in, values out; no file, clock, thread or socket
 
-`docs/architecture.md` draws them, says what each answers, and walks through the code. `certs` stands beside this
+`docs/architecture.md` draws them, walks through the code, and links the pages about each room. `certs` is beside this
 package, alone; `example` holds the cluster of ``evenspread webhook --example``.
 """
 
