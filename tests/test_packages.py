@@ -146,7 +146,7 @@ def test_a_check_needs_no_extra(light, tmp_path):
     assert "+        labelSelector: {matchLabels: {app: web}}" in fixed.stdout
 
 
-def test_nor_does_what_reads_a_snapshot(light):
+def test_reading_a_snapshot_needs_no_extra(light):
     cluster = str(light.site / "evenspread/webhook/example/cluster.jsonl")
     for command in (("audit",), ("explain", "--pending", "-A"), ("check", str(ROOT / "examples" / "clean.yaml"))):
         done = light.run("evenspread", *command, "--snapshot", cluster)

@@ -56,7 +56,7 @@ def test_first_comes_what_it_stops_and_what_it_does_not():
     assert said.endswith("denies nothing until you say so.")
 
 
-def test_then_a_pod_and_the_message_it_gets():
+def test_the_readme_shows_a_pod_and_the_message_it_gets():
     pod = (ROOT / "examples" / "pod.yaml").read_text()
     [warning] = decide(yaml.safe_load(pod), policy=Policy()).warnings
     shown = f"$ cat examples/pod.yaml\n{pod}$ kubectl apply -f examples/pod.yaml\nWarning: {warning}\npod/web created\n"
@@ -82,14 +82,14 @@ def test_the_step_that_denies_refuses_the_pod_with_these_words():
     assert "--set config.ceiling=deny --set config.denyFrom=high" in install
 
 
-def test_then_three_commands():
+def test_the_readme_shows_three_commands():
     commands = [line.partition("#")[0].strip() for line in LINES[21:31] if line.startswith("$ ")]
     assert commands == ["$ make install", "$ .venv/bin/evenspread check examples/pod.yaml", "$ make run"]
     targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert {"install", "run"} <= set(targets)
 
 
-def test_then_the_five_settings_that_matter_with_their_defaults():
+def test_the_readme_shows_five_settings_with_their_defaults():
     rows = [re.match(r"\| `([\w.]+)` \| `(.*?)` \|", line) for line in LINES[31:41]]
     shown = {row[1]: yaml.safe_load(row[2]) for row in rows if row}
     defaults = {path: part.get("default") for path, part in fields()}
@@ -97,7 +97,7 @@ def test_then_the_five_settings_that_matter_with_their_defaults():
     assert shown == {name: defaults[name] for name in shown}
 
 
-def test_then_what_it_is_not_and_no_pictures():
+def test_the_readme_says_what_it_is_not_and_has_no_pictures():
     first = next(line for line in LINES if line.startswith("## "))
     assert first == "## What it is not"
     assert LINES.index(first) < 50

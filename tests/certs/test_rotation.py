@@ -100,18 +100,18 @@ def test_the_next_ca_is_trusted_before_it_signs():
     ("after", "published"),
     [pytest.param(timedelta(minutes=59), True, id="too early"), pytest.param(DAY, False, id="nobody trusts it yet")],
 )
-def test_it_does_not_sign_before_everybody_trusts_it(after, published):
+def test_the_next_ca_does_not_sign_before_everybody_trusts_it(after, published):
     assert step(ANNOUNCED, DUE + after, published=published) is ANNOUNCED
 
 
-def test_then_it_signs_and_both_are_trusted():
+def test_the_next_ca_signs_once_published_and_both_are_trusted():
     assert OVERLAPPING.signing == ANNOUNCED.coming
     assert {*OVERLAPPING.trusted} == {*ANNOUNCED.trusted}
     assert (OVERLAPPING.coming, OVERLAPPING.since) == (None, DUE + timedelta(hours=1))
     assert FIRST.signing.key not in written(OVERLAPPING).values()
 
 
-def test_the_former_one_is_trusted_until_its_last_leaf_has_ended():
+def test_the_former_ca_is_trusted_until_its_last_leaf_has_ended():
     ended = OVERLAPPING.since + 7 * DAY + timedelta(hours=1)
     assert step(OVERLAPPING, ended - timedelta(seconds=1)) is OVERLAPPING
     assert step(OVERLAPPING, ended).trusted == (ANNOUNCED.coming.certificate,)

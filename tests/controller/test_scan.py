@@ -202,7 +202,7 @@ def test_a_pod_with_deep_fields_that_nobody_reads_keeps_no_scan_from_its_end(api
     assert [*results(api)] == ["deep-0", "flat-0"]
 
 
-def test_nor_do_they_hide_a_workload(api, replica, monkeypatch):
+def test_deep_fields_do_not_hide_a_workload(api, replica, monkeypatch):
     """A page is decoded a few calls above its objects: what the decoder just follows there it may not follow here."""
     made = add_workload(api, constraint=WRONG)
     made["metadata"]["managedFields"] = "DEEP"

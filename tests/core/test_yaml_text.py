@@ -64,6 +64,6 @@ def test_go_yaml_reads_what_was_written(value, indent):
 
 
 @given(TOPS)
-def test_so_does_a_yaml_1_1_reader(value):
+def test_a_yaml_1_1_reader_reads_what_was_written(value):
     text = "\n".join(block_lines(value))
     assert msgspec.json.encode(yaml.load(text, Loader=yaml.CSafeLoader)) == msgspec.json.encode(value)

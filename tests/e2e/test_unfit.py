@@ -47,7 +47,7 @@ def test_a_warning_says_what_is_in_the_way_and_what_would_help(plane, kubectl, n
     )
 
 
-def test_so_does_the_first_line_of_a_denial(plane, kubectl, namespace, refusing):
+def test_the_first_line_of_a_denial_gives_the_way_out(plane, kubectl, namespace, refusing):
     with registered(plane, namespace, refusing.server):
         code, out, err = kubectl("-n", namespace, "create", "-f", "-", stdin=WEB)
 

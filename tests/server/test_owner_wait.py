@@ -231,7 +231,7 @@ def test_others_are_answered_meanwhile():
     assert run(play()) == (["new"] * 3, False, "owner-unknown")
 
 
-def test_so_many_wait_and_no_more():
+def test_no_more_reviews_wait_than_the_limit():
     cluster = Cluster()
 
     async def play():
@@ -248,7 +248,7 @@ def test_so_many_wait_and_no_more():
     assert (cluster.waits("crowded"), cluster.waits("arrived")) == (1, 1)
 
 
-def test_so_many_of_a_namespace_wait_and_others_still_may():
+def test_a_namespace_has_its_own_limit_of_waiting_reviews():
     """Whoever may create pods in one namespace can name owners there that never come."""
     cluster = Cluster()
 

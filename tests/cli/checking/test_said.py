@@ -15,7 +15,7 @@ def test_exactly_this_is_said(name):
     assert said(name) == (MANIFESTS / f"{name}.said").read_text()
 
 
-def test_there_are_many_and_of_many_rules():
+def test_the_manifests_cover_every_api_rule():
     assert len(NAMES) >= 60
     files = {path.name.partition(".")[0] for path in MANIFESTS.iterdir()}
     assert files == set(NAMES), "every manifest has a twin"
@@ -26,7 +26,7 @@ def test_there_are_many_and_of_many_rules():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_of_the_twin_nothing_is_said(name):
+def test_the_right_twin_of_a_manifest_has_no_finding(name):
     wrong, right = (MANIFESTS / f"{name}.said").read_text().split(f"--- {name}.right.yaml\n")
     assert wrong != "exit code 0\n"
     assert right == "exit code 0\n"

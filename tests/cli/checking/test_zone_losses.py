@@ -53,7 +53,7 @@ def told(found, zone="a"):
         pytest.param("a: a0 | b: b0=2", [], 2, [(0, 0), (0, 0)], id="none of its pods there"),
     ],
 )
-def test_of_a_deployment(losses, state, constraints, replicas, expected):
+def test_the_zone_losses_of_a_deployment(losses, state, constraints, replicas, expected):
     assert told(losses(state, *constraints, replicas=replicas)) == expected
 
 

@@ -182,7 +182,7 @@ class TestPage:
         assert (code, out, err) == (0, "nothing to check\n", "<stdin>:1:1: note: an empty list: nothing to look at\n")
         assert run("check", "-", stdin=b"apiVersion: v1\nkind: List\nitems: []\n")[0] == 0
 
-    def test_so_is_no_input(self, run):
+    def test_empty_input_is_an_answer(self, run):
         code, out, err = run("audit", stdin=b"")
         assert (code, out, err) == (0, "nothing to check\n", "<stdin>:1:1: note: no Kubernetes object in it\n")
 

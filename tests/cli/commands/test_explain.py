@@ -827,7 +827,7 @@ class TestWhatToEdit:
             f"'{self.PATCH}'\n"
         ) in out
 
-    def test_for_programs(self, ask):
+    def test_the_json_for_programs(self, ask):
         _, out, _ = ask("z1: a=3 | z2: ~b", "pod/new", "-n", "shop", "-o", "json", objects=self.objects())
         found = json.loads(out)
         assert (found["constraints"][0]["counted"], found["constraints"][0]["foreign"]) == (3, 3)

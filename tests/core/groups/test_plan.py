@@ -341,7 +341,7 @@ def test_what_keeps_the_pods_of_one_shard_apart_leaves_a_proof(terms):
         pytest.param({"namespaces": ("other",), "namespace_selector": selector("{}")}, False, id="in any"),
     ],
 )
-def test_of_anti_affinity_elsewhere_nothing_is_in_the_way(more, alike):
+def test_anti_affinity_elsewhere_does_not_hinder_a_plan(more, alike):
     group = redis(9)
     term = replace(meeting(HOSTNAME, "app=redis"), **more)
     template = with_spec(group, affinity=lambda _: apart(term))

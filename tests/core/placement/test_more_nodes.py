@@ -59,7 +59,7 @@ def with_cpu(cpu, *constraints):
     return pod(constraints=constraints, containers=(Container(resources=ResourceRequirements(requests={"cpu": cpu})),))
 
 
-def test_of_a_class_that_is_large_enough():
+def test_added_nodes_are_of_a_class_that_is_large_enough():
     there = index(*roomy("1", "s0", "s1"), *roomy("4", "l0"))
     assert added(there, with_cpu("2"), 3) == {("l0", None): 1}
     assert added(there, with_cpu("1"), 30) == {("l0", None): 6}

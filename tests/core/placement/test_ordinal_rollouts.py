@@ -194,7 +194,7 @@ def test_before_1_37_one_pod_is_missing_at_most():
     ],
     ids=["on delete", "another controller", "too many", "lost claims"],
 )
-def test_of_which_nothing_is_known(changes, unknown):
+def test_ordinal_rollouts_whose_course_is_unknown(changes, unknown):
     world = small("a", on=["a0"])
     workload = read_workload(written("StatefulSet", "app=web set=yes", replicas=1))
     if "strategy" in changes:

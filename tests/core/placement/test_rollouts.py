@@ -64,7 +64,7 @@ def test_every_order_ends(nodes, constraints, more, known):
         assert simulate(game).outcome is Outcome.FITS
 
 
-def test_of_random_ones_none_that_is_known_to_end_gets_stuck():
+def test_no_random_rollout_that_is_known_to_end_gets_stuck():
     known = 0
     for number in range(60):
         game = game_in(world("rollout", "takes", number)).game

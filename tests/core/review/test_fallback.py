@@ -100,7 +100,7 @@ def test_what_gives_way(constraints, state, left, record):
     assert (again.patch, again.fallback) == ((), None)
 
 
-def test_of_many_all_give_way():
+def test_all_of_many_constraints_fall_back():
     keys = [f"example.com/{number}" for number in range(5)]
     index = cluster("z1: a | z2: b")
     for name in "ab":

@@ -46,7 +46,7 @@ def test_more_replicas_than_fit_are_told(kind, resource):
     assert scaled(web(ZONE, kind=kind), resource=resource).warnings == TOLD
 
 
-def test_and_nothing_is_denied():
+def test_more_replicas_than_fit_are_never_denied():
     denying = replace(FIXED, rules={"replicas-do-not-fit": Mode.DENY})
     decision = scaled(web(ZONE), policy=denying)
     assert (decision.allowed, decision.warnings) == (True, TOLD)

@@ -192,12 +192,12 @@ def objects(draw, constraints=CONSTRAINTS):
 
 @pytest.mark.slow
 @given(objects())
-def test_of_any_object_every_fix_helps(manifest):
+def test_every_fix_of_any_object_helps(manifest):
     check_fixes(manifest)
 
 
 @given(objects(st.builds(lambda right, wrong: {**right, **wrong}, CONSTRAINTS, MISFITS)))
-def test_of_an_object_with_wrong_types_too(manifest):
+def test_every_fix_of_an_object_with_wrong_types_helps(manifest):
     check_fixes(manifest)
 
 

@@ -85,7 +85,7 @@ def test_a_rule_that_is_listed_is_asked(made_up):
     assert said(found.findings) == [("warn", "something", "")]
 
 
-def test_and_judged(made_up):
+def test_a_listed_rule_gets_the_mode_of_the_policy(made_up):
     denying = replace(DENY, rules={made_up.id: Mode.DENY})
     assert said(decide(WEB, policy=denying).findings) == [("deny", "something", "")]
     assert headline(decide(WEB, policy=denying)) == "Deployment shop/web: something"
@@ -95,14 +95,14 @@ def test_and_judged(made_up):
     assert said(decide(WEB, policy=replace(DENY, rules={made_up.id: Mode.OFF})).findings) == []
 
 
-def test_and_guarded(made_up):
+def test_a_listed_rule_that_raises_hides_no_other_finding(made_up):
     wrong = workload("Deployment", "app=web", "zone hard 13 app=shop")
     found = examined(wrong)
     assert {each.finding.rule for each in found.findings} >= {made_up.id, "selector-not-self"}
     assert [str(each.fault) for each in found.not_evaluated if each.fault] == ["thirteen"]
 
 
-def test_and_out_of_time_where_it_needs_the_cluster(made_up):
+def test_a_listed_rule_that_needs_the_cluster_runs_out_of_time(made_up):
     def missing(looks):
         context = Context(
             policy=DENY,

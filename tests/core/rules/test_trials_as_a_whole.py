@@ -104,7 +104,7 @@ def test_other_rules_are_not_tried():
     assert tried_as_a_whole([FOUND], {"other"}, {"a": 1}, raising, warns) == ((FOUND,), ())
 
 
-def test_of_very_many_the_rest_is_for_people():
+def test_findings_beyond_the_sixteenth_have_no_edits():
     many = [Finding(rule="one", path="a", summary=str(n), edits=(Edit("a", n),), key=str(n)) for n in range(2, 20)]
     told, _ = tried_as_a_whole(many, {"one"}, {"a": 1}, lambda _: (), warns)
     assert [bool(each.edits) for each in told] == [True] * 16 + [False] * 2

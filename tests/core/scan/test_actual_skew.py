@@ -107,7 +107,7 @@ def test_as_counted_by_hand(pods, max_skew):
     assert found == ("zone[0]", max(pods) - min(pods), max(pods) - min(pods) > max_skew, "declared")
 
 
-def test_of_the_templates_of_one_workload():
+def test_the_skews_of_one_workloads_templates():
     state = snapshot_of(snapshot("a: a0=3 | b: b0=1", workload("Deployment", "app=web", "zone hard 1 app=web")))
     (item,) = [each for each in state.kept if each.of.kind == "Deployment"]
     made = read_workload(item.raw, api_version="apps/v1", kind="Deployment")

@@ -100,7 +100,7 @@ DEFAULTED = policy(default(when="ScheduleAnyway"), mode="observe")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_of_any_cluster(seed):
+def test_scan_and_audit_agree_on_random_clusters(seed):
     data, given = lines(*any_cluster(seed)), PLAIN if seed % 2 else DEFAULTED
     audit, scan = audited(data, given), scanned(data, given, of_a_slice=1 + seed % 3)
     assert audit.scan == scan
@@ -108,7 +108,7 @@ def test_of_any_cluster(seed):
     assert rows(audit) == findings(scan)
 
 
-def test_of_the_example():
+def test_scan_and_audit_agree_on_the_example():
     data = EXAMPLE.read_bytes()
     audit, scan = audited(data, PLAIN), scanned(data, PLAIN)
     assert audit.scan == scan

@@ -65,7 +65,7 @@ PENDING IF ONE ZONE FAILS"""
     )
 
 
-def test_of_a_cluster_where_all_is_well_nothing_is_said(audited):
+def test_audit_prints_no_pod_table_for_a_healthy_cluster(audited):
     page = audited(
         "--summary", state="a: a0=1 | b: b0=1", objects=[workload("Deployment", "app=web", HARD, replicas=2)]
     )

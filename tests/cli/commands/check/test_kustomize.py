@@ -133,7 +133,7 @@ def test_a_failure_is_in_its_words(run, programs, tree):
     assert run("check", "--kustomize", "app")[::2] == (3, "kustomize build app: error: Error: no such patch\n")
 
 
-def test_neither_program(run, tree, monkeypatch, tmp_path):
+def test_kustomize_and_kubectl_are_both_missing(run, tree, monkeypatch, tmp_path):
     tree("resources: [deploy.yaml]\n")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert run("check", "--kustomize", "app")[::2] == (

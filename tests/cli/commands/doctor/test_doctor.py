@@ -61,7 +61,7 @@ def page(handler, text, status=200):
     handler.wfile.write(body)
 
 
-def test_of_a_right_installation_there_is_nothing_to_say(doctor, api):
+def test_doctor_finds_nothing_wrong_in_a_right_installation(doctor, api):
     assert doctor(w.right()) == []
     assert {each.query.get("watch") for each in api.requests} == {None}
 

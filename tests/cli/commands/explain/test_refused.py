@@ -31,7 +31,7 @@ def ask(run, tmp_path):
     return ask
 
 
-def test_it_is_said_first(ask):
+def test_the_refusal_comes_first(ask):
     code, out, err = ask("-", manifest=workload("Deployment", "app=web", TWICE))
     assert (code, err) == (1, "")
     assert out.startswith(f"{BLOCK}{BELOW}the next pod of Deployment shop/web: 1 of 2 nodes admits it\n")
@@ -40,13 +40,13 @@ def test_it_is_said_first(ask):
     assert out.startswith("the next pod of Deployment shop/web: 1 of 2 nodes admits it\n")
 
 
-def test_of_a_workload_without_pods(ask):
+def test_explain_a_refused_workload_without_pods(ask):
     code, out, _ = ask("deployment/web", "-n", "shop", objects=[workload("Deployment", "app=web", TWICE)])
     assert code == 1
     assert out.startswith(f"{BLOCK}{BELOW}the next pod of Deployment shop/web: ")
 
 
-def test_of_a_workload_whose_older_pods_wait(ask):
+def test_explain_a_refused_workload_whose_older_pods_wait(ask):
     old = waiting("web-1-x", "zone hard 1 app=web", owner="ReplicaSet/web-1")
     between = owned("ReplicaSet", "web-1", "Deployment/web")
     objects = [old, between, workload("Deployment", "app=web", TWICE)]

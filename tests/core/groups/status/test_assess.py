@@ -446,7 +446,7 @@ def test_pods_that_no_plan_knows_are_unguarded():
 @pytest.mark.parametrize(
     ("inject", "when"), [(False, "restarts with these"), (True, "restarts when it is written next")]
 )
-def test_of_one_workload_with_other_fields_one_is_spoken_of(inject, when):
+def test_the_message_counts_one_workload_with_other_fields(inject, when):
     group, index = structs.replace(THREE, inject=inject), cluster(SIX)
     status = told(group, index, members())
     given = (*members(status=status)[:2], member(2))

@@ -24,7 +24,7 @@ def test_a_pod_gets_what_its_namespace_and_its_classes_give():
     assert known.namespaces.admission_facts("other", "", "").limit_ranges == ()
 
 
-def test_of_two_default_classes_the_lower_one():
+def test_the_lower_of_two_default_priority_classes_counts():
     known = index(USUAL, priority_class("low", -5, globalDefault=True))
     assert facts(known).priority_class.meta.name == "low"
 

@@ -226,7 +226,7 @@ def test_no_error_is_missing_above():
         pytest.param(ErrorType.FORBIDDEN, "newField", id="a new field"),
     ],
 )
-def test_of_an_error_that_is_not_known_nothing_is_offered(kind, field):
+def test_an_unknown_error_has_no_fix(kind, field):
     known = examined(written({"matchLabelKeys": ["v"]})).workload
     subject = Subject(workload=known, placed=place(known), context=Context(policy=DENY, version=RECENT))
     error = FieldError(type=kind, field=f"{ROOT}.{field}")

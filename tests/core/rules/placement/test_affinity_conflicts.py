@@ -424,7 +424,7 @@ def test_volumes_that_nobody_may_list():
     ]
 
 
-def test_of_two_templates_only_the_one_that_is_pinned():
+def test_only_the_pinned_one_of_two_templates_conflicts():
     free, pinned = (template("app=web", ZONE + IGNORE, **spec) for spec in ({}, IN_A))
     ray = workload("RayCluster", "app=web")
     groups = [{"replicas": 7, "template": each} for each in (free, pinned)]

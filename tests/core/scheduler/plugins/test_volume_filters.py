@@ -495,12 +495,12 @@ class TestAttachedVolumes:
             pytest.param(mounts(""), failed("PersistentVolumeClaim had no name"), id="a claim without name"),
         ],
     )
-    def test_by_a_pod_on_the_node(self, user, status):
+    def test_a_pod_on_the_node_uses_up_the_limit(self, user, status):
         bound = [each for n in range(2) for each in (claim(f"c{n}", f"pv{n}"), volume(f"pv{n}"))]
         index = index_of(*bound, self.LIMIT, running("user", "a", volumes=user))
         assert told("NodeVolumeLimits", index, mounts("c1"))[1] == [status, OK]
 
-    def test_of_nodes_that_are_gone_or_say_nothing(self):
+    def test_limits_of_missing_nodes_and_of_nodes_without_any(self):
         index = index_of(
             claim(volume="pv"), volume(), limits("gone", x=1), limits("a"), limits("b", csi__example__com=0)
         )
@@ -517,11 +517,11 @@ class TestAttachedVolumes:
             ),
         ],
     )
-    def test_by_a_claim(self, objects, status):
+    def test_a_claim_counts_towards_the_limit(self, objects, status):
         index = index_of(*objects, limits("a", csi__example__com=0))
         assert told("NodeVolumeLimits", index, mounts("data"))[1] == [status, OK]
 
-    def test_by_a_claim_that_was_made_for_another_pod(self):
+    def test_a_claim_made_for_another_pod(self):
         inline = (Volume(name="v", ephemeral=EphemeralSource()),)
         index = index_of(claim("web-0-v", "pv"), volume(), self.LIMIT)
         status = failed("PVC shop/web-0-v was not created for pod shop/web-0 (pod is not owner)")

@@ -76,7 +76,7 @@ def test_a_cluster_that_nobody_knows_for_sure(moment, expected):
         ),
     ],
 )
-def test_of_what_nothing_is_said(manifest):
+def test_objects_without_a_placement_finding(manifest):
     if "team" in str(manifest):  # ignored by Kubernetes, so that the constraint holds as it is
         expected = ["warn at most 2 of 7 fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"]
     else:
