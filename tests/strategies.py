@@ -1,14 +1,21 @@
 """Random pods, clusters and defaults for the properties of defaulting."""
 
 import json
+import os
+import subprocess
 
 import msgspec
+import pytest
 from build import API_VERSIONS, index, namespace, node, owner, service
 from hypothesis import strategies as st
 
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride
 
+ORACLE = os.environ.get("EVENSPREAD_ORACLE")
+needs_oracle = pytest.mark.skipif(
+    ORACLE is None, reason="EVENSPREAD_ORACLE names no oracle program (make conformance builds it)"
+)
 KEYS = ["app", "tier", "pod-template-hash", "controller-revision-hash"]
 TOPOLOGY = ["topology.kubernetes.io/zone", "kubernetes.io/hostname", "example.com/rack"]
 KNOWN_KINDS = ["ReplicaSet", "StatefulSet", "ReplicationController", "Job"]
@@ -101,3 +108,13 @@ def raw_pods(draw):
         encoded = {"null": None, "empty": [], "some": json.loads(msgspec.json.encode(once(some)))}
         spec["topologySpreadConstraints"] = encoded[own]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": draw(metadatas()), "spec": spec}
+
+
+def validated(objects):
+    """What kube-apiserver answers to each object, and whether it refuses it; by the oracle."""
+    lines = "\n".join(json.dumps({"id": str(place), "object": entry}) for place, entry in enumerate(objects))
+    done = subprocess.run(  # noqa: S603 a program that whoever runs the tests has named
+        [ORACLE, "validate"], input=lines, capture_output=True, text=True, check=True
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    return answers, [bool(answer.get("errors") or answer.get("decodeError")) for answer in answers]

@@ -1,15 +1,10 @@
 """What a template declares is what its pods would have been given."""
 
-import json
-import os
-import subprocess
-
 import msgspec
-import pytest
 from build import defaulted, index, meta, namespace, node, owner, pod, service
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from strategies import defaults
+from strategies import defaults, needs_oracle, validated
 
 from webhook.core.api.types import LabelSelector, PodTemplate
 from webhook.core.api.version import RECORDED
@@ -20,7 +15,6 @@ from webhook.core.policy.policy import Policy
 from webhook.core.workloads.kinds import traits
 from webhook.core.workloads.workload import Template, Workload
 
-ORACLE = os.environ.get("EVENSPREAD_ORACLE")
 SPEC = {"containers": [{"name": "c", "image": "i"}]}
 SELECTED = {"own": "web"}  # kube-apiserver wants a selector, and the template's labels to match it
 PAIRS = st.dictionaries(st.sampled_from(["app", "tier", "team"]), st.sampled_from("ab"), max_size=3)
@@ -89,7 +83,7 @@ def test_declared_is_what_would_be_injected(workload, configured, around):
         assert injected.constraints == declared
 
 
-@pytest.mark.skipif(ORACLE is None, reason="EVENSPREAD_ORACLE names no oracle program (make conformance builds it)")
+@needs_oracle
 @settings(max_examples=60, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(workloads(), defaults(), surroundings()), min_size=4, max_size=8))
 def test_kube_apiserver_accepts_what_declares_it(cases):
@@ -99,9 +93,7 @@ def test_kube_apiserver_accepts_what_declares_it(cases):
         declared = adopted(workload, "shop", Context(policy=policy, version=RECORDED, index=index(*around)))
         for constraints in ([], [] if isinstance(declared, Skip) else msgspec.to_builtins(declared)):
             objects += [as_deployment(workload, constraints), as_pod(workload, constraints)]
-    lines = "\n".join(json.dumps({"id": str(place), "object": entry}) for place, entry in enumerate(objects))
-    answers = [json.loads(line) for line in run_oracle(lines).splitlines()]
-    refused = [bool(answer.get("errors") or answer.get("decodeError")) for answer in answers]
+    answers, refused = validated(objects)
     assert not any(refused), [(objects[place], answers[place]) for place, was in enumerate(refused) if was]
 
 
@@ -124,9 +116,3 @@ def as_pod(workload, constraints):
     spec = {**SPEC, "topologySpreadConstraints": constraints}
     metadata = {"name": "web-0", "namespace": "shop", "labels": labels}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-def run_oracle(lines):
-    return subprocess.run(  # noqa: S603 a program that whoever runs the tests has named
-        [ORACLE, "validate"], input=lines, capture_output=True, text=True, check=True
-    ).stdout

@@ -1,8 +1,6 @@
 """What holds of every patch, whatever the pod, the cluster and the defaults."""
 
 import json
-import os
-import subprocess
 
 import jsonpatch
 import msgspec
@@ -10,13 +8,11 @@ import pytest
 from build import defaulted
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from strategies import clusters, defaults, raw_pods
+from strategies import clusters, defaults, needs_oracle, raw_pods, validated
 
 from webhook.core.api.types import Pod
 from webhook.core.defaulting.injection import Injection
 from webhook.core.policy.policy import Policy
-
-ORACLE = os.environ.get("EVENSPREAD_ORACLE")
 
 
 def as_sent(raw):
@@ -81,20 +77,12 @@ def test_no_key_is_both_selected_and_matched(raw, configured, cluster):
         assert len(keys) == len({*keys})
 
 
-@pytest.mark.skipif(ORACLE is None, reason="EVENSPREAD_ORACLE names no oracle program (make conformance builds it)")
+@needs_oracle
 @settings(max_examples=60, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(raw_pods(), defaults(), clusters()), min_size=4, max_size=6))
 def test_kube_apiserver_accepts_what_it_accepted_before(cases):
     after = [patched(raw, Policy(defaults=configured), cluster)[0] for raw, configured, cluster in cases]
     objects = [raw for raw, _, _ in cases] + after
-    lines = "\n".join(json.dumps({"id": str(place), "object": entry}) for place, entry in enumerate(objects))
-    answers = [json.loads(line) for line in run_oracle(lines).splitlines()]
-    refused = [bool(answer.get("errors") or answer.get("decodeError")) for answer in answers]
+    answers, refused = validated(objects)
     for place, (before, now) in enumerate(zip(refused[: len(cases)], refused[len(cases) :], strict=True)):
         assert before or not now, json.dumps([cases[place][0], after[place], answers[len(cases) + place]])
-
-
-def run_oracle(lines):
-    return subprocess.run(  # noqa: S603 a program that whoever runs the tests has named
-        [ORACLE, "validate"], input=lines, capture_output=True, text=True, check=True
-    ).stdout

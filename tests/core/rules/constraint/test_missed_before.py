@@ -2,13 +2,10 @@
 
 import pytest
 from build import cluster
-from manifest import PLAIN
+from manifest import PLAIN, judged_by
 from msgspec.structs import replace
 
-from webhook.core.api.version import RECORDED
-from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
-from webhook.core.review.examination import examine
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 WEB = {"matchLabels": {"app": "web"}}
@@ -31,8 +28,7 @@ def workload(kind, *constraints, **spec):
 
 
 def found(rule, value, index=None, policy=PLAIN):
-    judged = examine(value, Context(policy=policy, version=RECORDED, today="2026-01-01", index=index)).findings
-    return [each for each in judged if each.finding.rule == rule]
+    return judged_by(rule, value, policy, index=index)
 
 
 def counting(key, *values, operator="In"):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from manifest import PLAIN
+from manifest import PLAIN, findings_of
 
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
@@ -48,8 +48,7 @@ def renamed(name, other):
 
 
 def found(manifest, *, rule=RULE):
-    judged = examine(manifest, Context(policy=PLAIN, version=RECORDED, today="2026-01-01")).findings
-    return [each.finding for each in judged if each.finding.rule == rule]
+    return findings_of(rule, manifest, PLAIN)
 
 
 def keys(manifest):
