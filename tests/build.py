@@ -160,11 +160,15 @@ def autoscaler(target, most):
     return Autoscaler(metadata=meta(name), spec=AutoscalerSpec(scale_target_ref=scaled, max_replicas=most))
 
 
+def filled(index, values):
+    """The index with these objects."""
+    for each in values:
+        index.apply("ADDED", each)
+    return index
+
+
 def index(*values):
-    made = ClusterIndex()
-    for value in values:
-        made.apply("ADDED", value)
-    return made
+    return filled(ClusterIndex(), values)
 
 
 def default(key=ZONE, *, hard_when=None, **fields):

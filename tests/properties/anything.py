@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 
 import msgspec
+from build import filled
 
 from webhook.cli.checking.run import look
 from webhook.cli.commands.check.fix import mend
@@ -279,13 +280,6 @@ def _values(scenario, others, rng):
         if read is not None:
             found.append(read)
     return found
-
-
-def filled(index, values):
-    """The index with these objects."""
-    for each in values:
-        index.apply("ADDED", each)
-    return index
 
 
 def requests(world):

@@ -17,11 +17,11 @@ from copy import deepcopy
 
 import jsonpatch
 import msgspec
-from build import default, reference
+from build import default, filled, reference
 from core.review.test_delivering import group, redis
 from fuzzing.extremes import NUMBERS, QUANTITIES, TEXTS, drawn
 from msgspec.structs import replace
-from properties.anything import ODD, World, filled, hunt, places
+from properties.anything import ODD, World, hunt, places
 from properties.churn import others
 
 from webhook.admission import Engine, answer, decode_review

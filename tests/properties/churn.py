@@ -11,8 +11,9 @@ import json
 import random
 from itertools import count
 
+from build import filled
 from msgspec.structs import replace
-from properties.anything import World, filled, hunt, requests
+from properties.anything import World, hunt, requests
 
 from webhook.core.api.types import Node, ObjectMeta, Pod, PodStatus, TypeMeta
 from webhook.core.api.version import KubernetesVersion

@@ -1,7 +1,7 @@
 """A constraint that is said to have no effect has none, by the verdict engine, on any small cluster."""
 
 import pytest
-from build import ROOMY, constraint, node, running
+from build import ROOMY, constraint, filled, node, running
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from manifest import PLAIN
@@ -75,10 +75,7 @@ def specs(draw, most_skew):
 
 
 def clustered(found):
-    index = ClusterIndex()
-    for each in found:
-        index.apply("ADDED", each)
-    return index
+    return filled(ClusterIndex(), found)
 
 
 def incoming(spec):

@@ -2,7 +2,7 @@
 
 import re
 
-from build import ROOMY, constraint, declared, node, owner, running
+from build import ROOMY, constraint, declared, filled, node, owner, running
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from manifest import PLAIN
@@ -64,10 +64,7 @@ def pods(nodes, standing):
 
 
 def clustered(nodes, standing, *others):
-    index = ClusterIndex()
-    for each in (*nodes, *others, *(pod for _, pod in pods(nodes, standing))):
-        index.apply("ADDED", each)
-    return index
+    return filled(ClusterIndex(), (*nodes, *others, *(pod for _, pod in pods(nodes, standing))))
 
 
 @quick

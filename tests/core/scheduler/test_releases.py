@@ -1,7 +1,7 @@
 """What the scheduler's filters said in older releases; conformance/vectors has what their own code answered."""
 
 import pytest
-from build import ROOMY, cluster, namespace, pod, requiring, running, selector
+from build import ROOMY, cluster, filled, namespace, pod, requiring, running, selector
 from build import node as bare_node
 from msgspec.structs import replace
 
@@ -49,10 +49,7 @@ def node(name, zone=None, **more):
 
 
 def index_of(release, *objects):
-    index = ClusterIndex(parse_version(release))
-    for each in objects:
-        index.apply("ADDED", each)
-    return index
+    return filled(ClusterIndex(parse_version(release)), objects)
 
 
 def told(release, *objects, **spec):

@@ -1,7 +1,7 @@
 """Where the pods of a StatefulSet have to go, and what their claims leave uncertain."""
 
 import pytest
-from build import cluster, running, terminating
+from build import cluster, filled, running, terminating
 from msgspec import convert
 from msgspec.structs import replace
 
@@ -17,10 +17,7 @@ LATE = {"provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
 
 
 def index(*values):
-    made = cluster("a: n1 n2 | b: n3")
-    for value in values:
-        made.apply("ADDED", value)
-    return made
+    return filled(cluster("a: n1 n2 | b: n3"), values)
 
 
 def claim(spec=None, **fields):

@@ -1,7 +1,7 @@
 """`spread-conflicts-affinity`: what keeps pods out of domains that count, each beside a twin that does not."""
 
 import pytest
-from build import NAMESPACE, cluster
+from build import NAMESPACE, cluster, filled
 from build import running as running_pod
 from manifest import FIXED, PLAIN, examined, findings_of, pods_term, said, template, told, web, workload
 from msgspec.structs import replace
@@ -197,10 +197,7 @@ def volume(zone):
 
 
 def with_volume(nodes, zone="a"):
-    index = cluster(nodes)
-    for value in volume(zone):
-        index.apply("ADDED", value)
-    return index
+    return filled(cluster(nodes), volume(zone))
 
 
 def test_a_volume_in_one_zone():

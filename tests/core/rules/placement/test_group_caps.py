@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from build import ROOMY, index, node, pod, running
+from build import ROOMY, filled, index, node, pod, running
 from core.groups.grouped import written
 from core.scheduler.plugins.test_volume_filters import claim, in_zone, volume
 from manifest import PLAIN, RECENT, ending_after, examined, findings_of, request, said, workload
@@ -224,10 +224,7 @@ def declared(*constraints, shard="1", claims=(), **more):
 
 
 def beside(text, *others):
-    found = town(text)
-    for each in others:
-        found.apply("ADDED", each)
-    return found
+    return filled(town(text), others)
 
 
 ONE = redis(replicas=1)

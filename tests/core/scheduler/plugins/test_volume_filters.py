@@ -1,7 +1,7 @@
 """VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone: exact reasons; combinations are in the vectors."""
 
 import pytest
-from build import cluster, meta, pod, running
+from build import cluster, filled, meta, pod, running
 from msgspec.structs import replace
 
 from webhook.core.api.storage import (
@@ -98,10 +98,7 @@ def mounts(*names):
 
 
 def index_of(*objects, spread="z1: a=0 | z2: b=0"):
-    index = cluster(spread)
-    for each in objects:
-        index.apply("ADDED", each)
-    return index
+    return filled(cluster(spread), objects)
 
 
 def told(plugin, index, volumes, **more):
