@@ -670,6 +670,23 @@ class TestALiveCluster:
             _, _, err = run("explain", "--kubeconfig", file, "pod/two")
             assert err == f"{NOT_INSTALLED}evenspread: cluster x: no Pod default/two; -n names the namespace\n"
 
+    @pytest.mark.parametrize("waits", [False, True])
+    def test_a_workload_of_a_list(self, run, tmp_path, waits):
+        """Items of a list have no kind of their own."""
+        made, owner = workload("Deployment", "app=web", ZONE), {"apiVersion": "apps/v1", "controller": True, "uid": "u"}
+        with FakeApi() as api:
+            zone = {"labels": {"topology.kubernetes.io/zone": "a"}}
+            api.put("nodes", "n1", metadata=zone, status={"allocatable": {"pods": "9"}})
+            api.put("deployments", "web", "shop", spec=made["spec"])
+            if waits:
+                above, between = ({**owner, "kind": kind, "name": "web"} for kind in ("Deployment", "ReplicaSet"))
+                api.put("replicasets", "web", "shop", metadata={"ownerReferences": [above]})
+                api.put("pods", "web-x", "shop", metadata={"ownerReferences": [between]}, spec={})
+            code, out, err = run("explain", "--kubeconfig", api.kubeconfig(tmp_path), "deployment/web", "-n", "shop")
+        title = "Pod shop/web-x (1 of 1 Pending of {})" if waits else "the next pod of {}"
+        assert (code, err) == (0, NOT_INSTALLED)
+        assert out.startswith(f"{title.format('Deployment shop/web')}: 1 of 1 node admits it\n")
+
     def test_nodes_that_may_not_be_read_are_no_verdict(self, run, tmp_path):
         with FakeApi() as api:
             api.forbidden.add("nodes")

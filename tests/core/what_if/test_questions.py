@@ -14,6 +14,7 @@ from webhook.core.index.owners import controllers
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
 from webhook.core.what_if.questions import of_object, waiting_of
+from webhook.core.workloads.reading import stated_type
 
 ZONE = "zone hard 1 app=web"
 ZONE_KEY, HOST_KEY = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -24,7 +25,7 @@ def questions(manifest, configured=None, *, cluster=None, applied=False):
     known = cluster or index(namespace())
     within = Context(policy=configured or Policy(), version=RECORDED, index=known)
     raw = json.dumps(manifest).encode()
-    return [*of_object(raw, within, known, applied=applied)]
+    return [*of_object(raw, stated_type(raw), within, known, applied=applied)]
 
 
 def notes(*arguments, **more):
@@ -165,6 +166,7 @@ def test_a_namespace_that_the_caller_names():
     bare = workload("Deployment", "app=web", ZONE, meta={"namespace": ""})
     known = index()
     within = Context(policy=Policy(), version=RECORDED, index=known, namespace="here")
-    [question] = of_object(json.dumps(bare).encode(), within, known, applied=False)
+    raw = json.dumps(bare).encode()
+    [question] = of_object(raw, stated_type(raw), within, known, applied=False)
     assert question.title == "the next pod of Deployment here/web"
     assert replace(question.pod.meta).namespace == "here"

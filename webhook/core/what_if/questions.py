@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from webhook.core.api.selectors import NOTHING, valid_selector
-from webhook.core.api.types import Pod
+from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.apiserver.decoding import decode
 from webhook.core.coming_pods.daemon_pods import for_node, node_of, tolerant, wanted_nodes
 from webhook.core.coming_pods.next_pod import ComingPod, PodSource, coming_pod, problem_of, unknown_labels
@@ -28,7 +28,7 @@ from webhook.core.text import listed, one_line, plural
 from webhook.core.what_if.refused import Refused, refused
 from webhook.core.what_if.workloads import introduce
 from webhook.core.workloads.kinds import DAEMON_SET
-from webhook.core.workloads.reading import read_exactly, read_workload, stated_type
+from webhook.core.workloads.reading import read_exactly, read_workload
 from webhook.core.workloads.workload import Workload, namespace_of
 
 _MAX_NODES_LOOKED_AT = 200  # how many nodes of a DaemonSet are looked at; each needs a verdict of its own
@@ -67,16 +67,22 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 def of_object(
-    raw: bytes | Raw | Mapping[str, object], within: Context, index: ClusterIndex, *, applied: bool
+    raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, within: Context, index: ClusterIndex, *, applied: bool
 ) -> Iterator[Question]:
     """The questions about one object: the pod itself, or the next pod of each template.
 
-    ``applied``: the object is in the cluster. Owners of its pods are put into the index. Raises DecodeError for an
-    object that does not fit the API's types.
+    Args:
+        raw: The object.
+        stated: Its type. Items of a list do not have it.
+        within: Where it is asked.
+        index: Gets the owners of its pods.
+        applied: Whether the object is in the cluster.
+
+    Raises:
+        DecodeError: The object does not fit the API's types.
     """
-    stated = stated_type(raw)
     value, _ = read_exactly(raw, stated, within.version)
-    workload = read_workload(value, within.policy.workloads)
+    workload = read_workload(value, within.policy.workloads, api_version=stated.api_version, kind=stated.kind)
     if workload is None or not workload.whole:
         return
     # A pod with a uid exists, and its constraints are those that it has.

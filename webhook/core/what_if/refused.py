@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Raw, Struct
 
-from webhook.core.api.types import Pod
+from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.coming_pods.next_pod import ComingPod
 from webhook.core.context import Context
@@ -13,7 +13,7 @@ from webhook.core.rules.constraint.pods_refused import evaluate
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.text import one_line
-from webhook.core.workloads.reading import read_exactly, read_workload, stated_type
+from webhook.core.workloads.reading import read_exactly, read_workload
 from webhook.core.workloads.refused_pods import refusals
 from webhook.core.workloads.workload import Template, Workload
 
@@ -60,11 +60,11 @@ def _title(workload: Workload, template: Template) -> str:
     return "no pod of this workload can be created"
 
 
-def refused_of(raw: bytes | Raw | Mapping[str, object], within: Context) -> tuple[Refused, ...]:
+def refused_of(raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, within: Context) -> tuple[Refused, ...]:
     """As `refused`, for all templates of an object; none for an object that cannot be decoded."""
     try:
-        value, _ = read_exactly(raw, stated_type(raw), within.version)
-        workload = read_workload(value, within.policy.workloads)
+        value, _ = read_exactly(raw, stated, within.version)
+        workload = read_workload(value, within.policy.workloads, api_version=stated.api_version, kind=stated.kind)
     except DecodeError:
         return ()
     if workload is None:

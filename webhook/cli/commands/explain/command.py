@@ -34,6 +34,7 @@ from webhook.core.explain.explanation import explain_pod
 from webhook.core.what_if.questions import Question, of_object, of_pod, waiting, waiting_of, with_siblings
 from webhook.core.what_if.refused import refused_of
 from webhook.core.what_if.suggestions import replicas_after
+from webhook.core.workloads.reading import stated_type
 from webhook.manifests.reading.files import read_files
 
 
@@ -109,7 +110,7 @@ def _in_files(files: Sequence[str], known: ClusterSource, within: Context) -> tu
     seen, questions = CheckRun(), list[Question]()
     for manifest in seen.manifests(read_files(files, unpack=True), duplicates=False):
         try:
-            questions += of_object(manifest.value, within, known.index, applied=False)
+            questions += of_object(manifest.value, stated_type(manifest.value), within, known.index, applied=False)
         except DecodeError as error:
             seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
     print_faults(seen.faults)
@@ -134,19 +135,19 @@ def _of_cluster(named: NamedObject, known: ClusterSource, within: Context, *, gu
         return
     found = None
     try:
-        found, _ = find(named, known, guessed=guessed)
+        found = find(named, known, guessed=guessed)
     except CommandError:
         if not mine:
             raise
     # A DaemonSet is asked for its nodes, if it can be read.
     if mine and (found is None or named.kind != "DaemonSet"):
         question = with_siblings(of_pod(mine[0], within, index), len(mine), named.title)
-        yield replace(question, refused=() if found is None else refused_of(found, within))
+        yield replace(question, refused=() if found is None else refused_of(*found, within))
         return
     if found is None:
         return
     try:
-        yield from of_object(found, within, index, applied=True)
+        yield from of_object(*found, within, index, applied=True)
     except DecodeError as error:
         raise CommandError(f"{known.source}: {named.title}: {error.message}", Exit.UNREADABLE) from error
 
