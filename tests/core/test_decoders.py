@@ -104,14 +104,15 @@ def test_who_asks_while_a_type_is_half_read_waits(second, printed):
 # such processes crashed.
 AT_ONCE = """
 import sys, threading
+from webhook.core.api.types import TypeMeta
 from webhook.core.index import readers
 sys.setswitchinterval(3e-5)
-kinds = [make for _, make in readers._KINDS.values()]
+kinds = [TypeMeta(api_version=version, kind=kind) for version, kind in readers._KINDS]
 begin, done = threading.Barrier(len(kinds), timeout=30), []
-def read(make):
+def read(kind):
     begin.wait()
-    done.append(make().page(b'{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"}}]}').version)
-threads = [threading.Thread(target=read, args=(make,), daemon=True) for make in kinds]
+    done.append(readers.reader(kind).page(b'{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"}}]}').version)
+threads = [threading.Thread(target=read, args=(kind,), daemon=True) for kind in kinds]
 for each in threads:
     each.start()
 for each in threads:
