@@ -86,7 +86,7 @@ def test_after_a_restart_it_knows_what_a_fresh_one_does(own_plane):
                 plane.kill("kube-apiserver")
                 time.sleep(DOWN)
                 assert feed.synced
-                assert feed.index.nodes()
+                assert feed.index.nodes.all()
                 assert max(each.age for each in feed.watch_states()) >= DOWN / 2
                 plane.revive("kube-apiserver")
             before = len(done)

@@ -97,7 +97,7 @@ class Cluster:
             "PATCH", f"{GROUND}/{name}", {**patch, "metadata": {"labels": labels}}, "application/merge-patch+json"
         )
         wanted = int(changed["metadata"]["resourceVersion"])
-        self._await(lambda index: (node := index.node(name)) and int(node.metadata.resource_version) >= wanted)
+        self._await(lambda index: (node := index.nodes.get(name)) and int(node.metadata.resource_version) >= wanted)
         eventually(lambda: self._finds(revision), 30)  # beside the other end-to-end tests it may take ten seconds
 
     def _finds(self, revision: str) -> bool:
