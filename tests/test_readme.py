@@ -104,6 +104,10 @@ def test_the_readme_says_what_it_is_not_and_has_no_pictures():
     assert "![" not in README
 
 
+def test_the_readme_is_short():
+    assert len(LINES) < 120
+
+
 PAGES = [PAGE, *(ROOT / "docs").glob("**/*.md"), *(ROOT / "charts").glob("**/*.md")]
 
 
