@@ -1,7 +1,7 @@
 """Writes what commands print into the pages that show them: ``PYTHONPATH=tests python tests/examples.py``.
 
-A block that begins with ``$ evenspread simulate`` or ``plan`` is followed by all that the command prints in the
-repository's directory, and by its exit code where the page asks for that with ``$ echo $?``.
+A block begins with one command, such as ``$ evenspread simulate``. Its complete output in the repository's directory
+follows, and its exit code if the page asks for it with ``$ echo $?``.
 """
 
 import re
@@ -11,9 +11,10 @@ from readme import ROOT, printed
 PAGES = (
     *(ROOT / "docs" / name for name in ("simulate.md", "what-if.md", "group-examples.md")),
     *sorted((ROOT / "docs" / "examples").glob("*.md")),
+    ROOT / "docs" / "first-hour" / "README.md",
 )
 SHOWN = re.compile(
-    r"```\n\$ evenspread (?P<command>(?:simulate|plan) .*)\n"
+    r"```\n\$ evenspread (?P<command>(?:simulate|plan|check|audit|explain|test) .*)\n"
     r"(?P<out>(?:(?!```).*\n)*?)(?P<code>\$ echo \$\?\n\d\n)?```\n"
 )
 
