@@ -10,11 +10,11 @@ from e2e.test_switches import DENIED, NAMESPACE, SWITCHES
 from e2e.waiting import eventually
 
 HEAD = """\
-# A first install, as it went
+# A first install
 
-`make transcript` has typed these commands into a cluster that had never seen evenspread (a real control plane of
-tests/e2e, the pods are processes out of the image), and written down what they printed, but for what every
-`helm upgrade` repeats (…). [Install](install.md) and the [runbook](runbook.md) say why one would type them.
+`make transcript` runs these commands in a new cluster and writes this page. The control plane is real, and evenspread's
+pods are processes from the image. `…` replaces output that every `helm upgrade` repeats. [Install](install.md) and the
+[runbook](runbook.md) explain each step.
 """
 MANIFEST = """\
 apiVersion: apps/v1
@@ -51,34 +51,35 @@ def test_a_first_install(plane, terminal):
         often = range(20)
         eventually(lambda: all(plane.api.send("POST", tried, made).status == status for _ in often), 30, every=0.2)
 
-    terminal.say("## Installing it")
+    terminal.say("## Install it")
     terminal.type(
         "helm install evenspread charts/evenspread -n evenspread --create-namespace --wait",
         "kubectl -n evenspread get deployments,services,secrets",
         "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
     )
     terminal.say(
-        "## A mistake, while everything is observed\n\n`web.yaml` counts `app: wbe` where the pods have `app: web`:"
+        "## Make a mistake while evenspread observes\n\n`web.yaml` counts `app: wbe`, but its pods have `app:"
+        " web`. kubectl prints a warning:"
     )
     terminal.type("cat web.yaml", TRY)
-    terminal.say("## The same, denied")
+    terminal.say("## Deny the mistake")
     terminal.type(
         "helm upgrade evenspread charts/evenspread -n evenspread --reset-then-reuse-values --set config.ceiling=deny"
         " --set config.rules.selector-not-self=deny"
     )
     answered(403)
     terminal.type(TRY)
-    terminal.say("## The five switches, and back")
+    terminal.say("## Use the five switches")
     for number, switch, undo in SWITCHES:
         terminal.say(f"### Switch {number}")
         terminal.type(switch.strip())
         answered(201)
         terminal.type(TRY)
-        terminal.say("Back:")
+        terminal.say("Undo it:")
         terminal.type(undo.strip())
         answered(403)
         terminal.type(TRY)
-    terminal.say("## Taking it out")
+    terminal.say("## Uninstall it")
     terminal.type(
         "helm uninstall evenspread -n evenspread",
         "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,clusterroles,clusterrolebindings"

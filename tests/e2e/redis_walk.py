@@ -16,9 +16,9 @@ from e2e.waiting import eventually
 HEAD = """\
 # A Redis cluster, from its ConfigMap to a lost zone
 
-`make transcript` has typed these commands into a cluster that had never seen evenspread (a real control plane of
-tests/e2e with twelve fake nodes in three zones; evenspread's own pods are processes out of the image), has waited for
-the pods and the status, and has written down what was printed. [Groups](groups.md) says why one would type them.
+`make transcript` runs these commands in a new cluster and writes this page. The control plane is real, with twelve
+fake nodes in three zones, and evenspread's pods are processes from the image. It waits for the pods and the status
+after each step. [Groups](groups.md) explains the commands.
 """
 CONFIG = """\
 apiVersion: v1
@@ -107,7 +107,7 @@ def _terminal(plane, tmp_path):
 
 
 def installed(terminal: Terminal) -> None:
-    terminal.say("## Installing it")
+    terminal.say("## Install it")
     terminal.type(
         "helm upgrade --install evenspread charts/evenspread -n evenspread --create-namespace --wait"
         " --set crds.install=true",
@@ -116,9 +116,9 @@ def installed(terminal: Terminal) -> None:
 
 
 def applied(terminal: Terminal, cluster: Cluster) -> None:
-    terminal.say("## From the ConfigMap to fields")
+    terminal.say("## Plan from the ConfigMap")
     terminal.type("cat redis.yaml", "evenspread plan redis.yaml -n shop")
-    terminal.say("## From fields to pods\n\nThe containers are made up, so that they are to be filled in first:")
+    terminal.say("## Apply the plan\n\n`plan` invents the containers. Fill in yours first:")
     terminal.type(
         "evenspread plan redis.yaml -n shop -o manifest > shards.yaml",
         "head -40 shards.yaml",
@@ -138,9 +138,8 @@ def resized(size: int, node: int, zone: int) -> str:
 
 def grown(terminal: Terminal, cluster: Cluster) -> None:
     terminal.say(
-        "## Growing: five shards\n\nThe fields that are stored keep the new caps too, so that none of the old"
-        " shards restarts; those"
-        " that are missing are printed as copies of the first:"
+        "## Grow to five shards\n\nThe stored fields keep the new caps too, so no old shard restarts. `plan`"
+        " prints the missing shards as copies of the first:"
     )
     terminal.type(
         resized(10, 3, 4),
@@ -151,10 +150,9 @@ def grown(terminal: Terminal, cluster: Cluster) -> None:
     cluster.says("ZoneByZone", "Held", "Delivered", held="in a zone 4 of 4")
     terminal.type(TEMPLATES, STATUS, WHY.format("redis"))
     terminal.say(
-        "## Growing: ten shards\n\nThere are fewer nodes than twenty, so that this time the templates change. The"
-        " five shards that"
-        " run restart at the same time, each pod after pod: apply them one by one where the database does"
-        " not bear that."
+        "## Grow to ten shards\n\nTwenty pods need more than one pod on some of the twelve nodes, so the"
+        " templates change. All five running shards restart at once, each one pod at a time. If your database"
+        " cannot bear this, apply the shards one by one."
     )
     terminal.type(
         resized(20, 6, 9),
@@ -169,10 +167,9 @@ def grown(terminal: Terminal, cluster: Cluster) -> None:
 
 def shrunk(terminal: Terminal, cluster: Cluster) -> None:
     terminal.say(
-        "## Shrinking: five shards\n\nShards go before the numbers do, and before a shard goes its slots are"
-        " moved to others:"
-        " evenspread knows pods and zones, no data. The other way round, numbers first, is no harm, but an"
-        " alarm: twenty pods under caps for ten."
+        "## Shrink to five shards\n\nBefore you delete a shard, move its slots to other shards: evenspread knows"
+        " pods and zones, not your data. Then delete the shards, and change the numbers last. If you change the"
+        " numbers first, you get an alarm about twenty pods under caps for ten. Nothing breaks."
     )
     terminal.type(
         "kubectl -n shop delete sts redis-5 redis-6 redis-7 redis-8 redis-9",
@@ -185,7 +182,7 @@ def shrunk(terminal: Terminal, cluster: Cluster) -> None:
 
 
 def rolled(terminal: Terminal, cluster: Cluster) -> None:
-    terminal.say("## A rolling update")
+    terminal.say("## Roll out an update")
     terminal.type("kubectl -n shop set image sts --all redis=redis:8.2")
     cluster.runs(10, image="redis:8.2")
     cluster.says("ZoneByZone", "Held", "Delivered", held="in a zone 4 of 4")
@@ -193,11 +190,13 @@ def rolled(terminal: Terminal, cluster: Cluster) -> None:
 
 
 def without_a_zone(terminal: Terminal, cluster: Cluster) -> None:
-    terminal.say("## A zone is lost\n\nNothing runs in zone `c` any more:")
+    terminal.say("## Lose a zone\n\nEvict all pods from zone `c`:")
     terminal.type(f"{LOST}=true:NoExecute")
     cluster.says("Kept", "DoesNotFit", "Held")
     terminal.type(PODS, STATUS, WHY.format("redis"), "evenspread explain --pending -n shop")
-    terminal.say("The pods wait for their zone: without it the cap of the other two cannot hold. It comes back:")
+    terminal.say(
+        "The three pods wait for zone `c`: without it, the caps admit only 8 of the 10 pods. Bring the zone back:"
+    )
     terminal.type(f"{LOST}-")
     cluster.runs(10, image="redis:8.2")
     cluster.says("ZoneByZone", "Held", "Delivered")
@@ -205,20 +204,20 @@ def without_a_zone(terminal: Terminal, cluster: Cluster) -> None:
 
 
 def mistaken(terminal: Terminal, cluster: Cluster, change: Callable[[str, str], str]) -> None:
-    terminal.say("## Mistakes\n\nNumbers that cannot be, before anything is applied:")
+    terminal.say("## Make mistakes\n\n`plan` reports impossible numbers before you apply them:")
     terminal.type(
         "sed 's/max-pod-in-zone: .*/max-pod-in-zone: \"3\"/' redis.yaml | evenspread plan - -n shop | tail -4",
         "sed 's/max-pod-in-zone/max-pods-in-zone/' redis.yaml | evenspread plan - -n shop | head -6",
         "sed 's/\"10\"/ten/' redis.yaml | evenspread plan - -n shop",
     )
-    terminal.say("The same in the group that runs, which kube-apiserver takes:")
+    terminal.say("kube-apiserver accepts impossible caps in the running group, and its status reports them:")
     terminal.type(change("redis", '"caps":[{"topologyKey":"topology.kubernetes.io/zone","atMost":3}]'))
     cluster.says("Impossible", "CapExceeded")
     cluster.alarms()
     terminal.type(STATUS, WHY.format("redis"), "kubectl -n shop get events --field-selector reason=GroupCapExceeded")
-    terminal.say("What it does not take:")
+    terminal.say("kube-apiserver refuses an invalid share:")
     terminal.type(change("redis", '"caps":[{"topologyKey":"topology.kubernetes.io/zone","lessThan":"3/2"}]'))
-    terminal.say("Back again, and a second group over the same pods:")
+    terminal.say("Undo it, and create a second group for the same pods:")
     terminal.type(
         "evenspread plan redis.yaml -n shop -o manifest | kubectl apply -f -",
         "kubectl -n shop get sg redis -o yaml | sed 's/name: redis/name: other/' | kubectl create -f -",
@@ -226,7 +225,7 @@ def mistaken(terminal: Terminal, cluster: Cluster, change: Callable[[str, str], 
     cluster.says("ZoneByZone", "Held", "Delivered")
     cluster.says("Overlaps", name="other")
     terminal.type(STATUS, WHY.format("other"))
-    terminal.say("A selector that selects nothing:")
+    terminal.say("Select nothing:")
     terminal.type(change("other", '"selector":{"matchLabels":{"app":"redsi"}}'))
     cluster.says("NothingSelected", name="other")
     terminal.type(STATUS, WHY.format("other"), "kubectl -n shop delete sg other")
@@ -234,9 +233,8 @@ def mistaken(terminal: Terminal, cluster: Cluster, change: Callable[[str, str], 
 
 def injected(terminal: Terminal, cluster: Cluster) -> None:
     terminal.say(
-        "## Delivered by the webhook\n\nA second Redis, whose StatefulSets say nothing of spreading, and a group"
-        " that has them get the"
-        " fields as they are created:"
+        "## Let the webhook deliver the plan\n\nThe StatefulSets of a second Redis have no constraints. Its group"
+        " has `delivery: inject`, so the webhook adds the fields at creation:"
     )
     terminal.type("cat cache.yaml", "kubectl -n cache apply -f cache.yaml")
     cluster.says("ZoneByZone", name="cache", namespace="cache")
@@ -266,7 +264,8 @@ def test_a_redis_cluster(plane, terminal):
     )
     injected(terminal, cluster)
     terminal.say(
-        "## Taking it out\n\nPods keep what they got. The definition stays until it is deleted, with every group."
+        "## Uninstall it\n\nPods keep their fields. The CustomResourceDefinition and every group stay until you"
+        " delete the definition."
     )
     terminal.type(
         "helm uninstall evenspread -n evenspread",
