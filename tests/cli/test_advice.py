@@ -19,7 +19,8 @@ EXAMPLES = ROOT / "docs" / "examples"
 SHOWN = re.compile(r"^\$ evenspread simulate (\S+) --snapshot (\S+)$", re.MULTILINE)
 PAIRS = [
     (str(ROOT / manifest), str(ROOT / cluster))
-    for manifest, cluster in SHOWN.findall((EXAMPLES / "README.md").read_text())
+    for page in sorted(EXAMPLES.glob("*.md"))
+    for manifest, cluster in SHOWN.findall(page.read_text())
 ]
 
 
