@@ -11,9 +11,8 @@ _LARGE_BYTES = 1024 * 1024
 def keep_large_blocks_apart() -> None:
     """Have the C library take each large block from the system and return it as soon as it is free.
 
-    It begins so, but from the first that is freed on it takes all up to that size from its heap, where what stands
-    behind them keeps what is free: beside 150,000 pods bodies of 7 MiB took replicas past 512 MiB so, and past 411 no
-    more (docs/reliability.md).
+    By default it does so only until the first large block is freed. Later blocks up to that size come from the heap,
+    where smaller ones behind them keep the memory. Beside 150,000 pods, bodies of 7 MiB took replicas past 512 MiB.
     Source: mallopt(3), "dynamic mmap threshold".
     """
     with contextlib.suppress(OSError, AttributeError):  # a C library without it
