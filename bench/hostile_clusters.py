@@ -426,6 +426,12 @@ def profiled(engine, body):
     pstats.Stats(profile).sort_stats("cumulative").print_stats(45)
 
 
+def once_more(engine, row):
+    """Measure an object again that took too long: a slow second of the machine does not come back, its cost does."""
+    took, longest, name, what = row
+    return min(took, in_line(engine, dict(cases())[name])[0]), longest, name, what
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=NODES)
@@ -448,6 +454,7 @@ def main():
         what = "FAILED" if answered.failed else "a process" if answered.decision.costly else ""
         rows.append((took, engine.index.longest, name, what))
         print(f"\r{len(rows):5}", end="", file=sys.stderr)
+    rows = [row if row[0] <= given.above else once_more(engine, row) for row in rows]
     print(f"\r{given.nodes:,} nodes; milliseconds of processor time in the event loop, and of the longest question")
     for took, longest, name, what in sorted(rows, reverse=True):
         if max(took, longest) > given.above or what == "FAILED":

@@ -2,11 +2,14 @@
 
 import msgspec
 import pytest
-from build import index, labels
+from build import index, labels, node
+from msgspec.structs import replace
 
 from webhook.core.api.selectors import compile_required_nodes
-from webhook.core.api.types import Affinity, Node, ObjectMeta
-from webhook.core.scheduler.plugins.node_selection import usable_nodes
+from webhook.core.api.types import Affinity, Node, NodeSpec, ObjectMeta, Taint
+from webhook.core.budget import OutOfTimeError, time_limit
+from webhook.core.scheduler.plugins.node_ports import run_node_ports
+from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
 
 
 def nodes(node_selector="", *terms):
@@ -77,3 +80,19 @@ def test_the_nodes_that_a_pod_may_use(required, usable, unusable):
 
     assert [admits(node) for node in usable] == [True] * len(usable)
     assert [admits(node) for node in unusable] == [False] * len(unusable)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        pytest.param(lambda view: tolerated_nodes(view, None), id="taints to tolerate"),
+        pytest.param(settled_nodes, id="taints of nodes that are down"),
+        pytest.param(lambda _: run_node_ports([("", "TCP", 80)], {0: [], 1: []}), id="host ports in use"),
+    ],
+)
+def test_a_loop_over_the_cluster_ends_with_the_time(loop):
+    tainted = [NodeSpec(taints=(Taint(key=f"k{number}", effect="NoSchedule"),)) for number in range(3)]
+    view = index(*(replace(node(f"n{number}"), spec=spec) for number, spec in enumerate(tainted))).nodes.view()
+    loop(view)
+    with time_limit(iter([False, True]).__next__), pytest.raises(OutOfTimeError):
+        loop(view)

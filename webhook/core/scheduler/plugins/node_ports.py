@@ -6,6 +6,7 @@ Source: kube-scheduler framework/plugins/nodeports/node_ports.go.
 from collections.abc import Mapping, Sequence
 
 from webhook.core.api.types import ANY_ADDRESS
+from webhook.core.budget import check_time
 from webhook.core.index.pods import HostPort
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, unschedulable
 
@@ -24,6 +25,7 @@ def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[Host
     conflicting = 0
     # ``taken`` has only nodes where some port is in use: most have none.
     for slot, ports in taken.items():
+        check_time()
         if any(ports_conflict(one, other) for one in wanted for other in ports):
             conflicting |= 1 << slot
     return Ran(OK, lambda asked: [(_PORTS_TAKEN, asked & conflicting)])

@@ -22,6 +22,7 @@ from webhook.core.api.selectors import (
 )
 from webhook.core.api.types import Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_NAME_FIELD, NODE_STATES
+from webhook.core.budget import check_time
 from webhook.core.index.nodes import NodeView
 
 
@@ -81,6 +82,7 @@ def tolerated_nodes(view: NodeView, tolerations: Sequence[Toleration] | None) ->
     nodes = view.live
     # Once for each different list of taints: thousands of nodes share a few lists.
     for taints, members in view.taint_classes:
+        check_time()
         if first_untolerated(taints, tolerations, FILTERING_EFFECTS) is not None:
             nodes &= ~members
     return nodes
@@ -116,6 +118,7 @@ def settled_nodes(view: NodeView) -> int:
     """The nodes in normal operation: neither cordoned, nor with one of `NODE_STATES`."""
     nodes = view.live & ~view.unschedulable
     for taints, members in view.taint_classes:
+        check_time()
         if any(taint.key in NODE_STATES for taint in taints):
             nodes &= ~members
     return nodes

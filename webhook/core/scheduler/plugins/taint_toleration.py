@@ -8,6 +8,7 @@ from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import FILTERING_EFFECTS
+from webhook.core.budget import check_time
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins.status import OK, Ran, StatusOfNodes, unresolvable
 
@@ -27,6 +28,7 @@ def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: Kub
     def decide(asked: int) -> list[StatusOfNodes]:
         failed = []
         for taints, members in nodes.taint_classes:
+            check_time()
             taint = first_untolerated(taints, pod.pod_spec.tolerations, FILTERING_EFFECTS)
             if taint is not None:
                 reason = f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
