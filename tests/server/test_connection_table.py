@@ -1,5 +1,7 @@
 """Who gives way to whom, without sockets."""
 
+import asyncio
+
 import pytest
 from build import Clock
 
@@ -202,6 +204,25 @@ def test_what_is_being_judged_is_not_taken_away():
     [other] = admitted(table, "b")
     assert not table.hold(other, 7 * MIB)
     assert table.hold(other, 6000), "short ones have room of their own"
+
+
+def test_a_body_that_fits_does_not_wait_behind_one_that_does_not():
+    async def waiting():
+        table = bodies()
+        judged = [*admitted(table, *"aaaaaaaaa", busy=True), *admitted(table, "b", busy=True)]
+        assert [table.hold(each, 7 * MIB) for each in judged[:-1]] == [True] * 9
+        assert table.hold(judged[-1], MIB)
+        large, small = *served(table, "c"), *admitted(table, "d")
+        until = asyncio.get_running_loop().time() + 10
+        first = asyncio.create_task(table.hold_by(large, 7 * MIB, until))
+        second = asyncio.create_task(table.hold_by(small, MIB, until))
+        await asyncio.sleep(0)
+        table.release(judged[-1])
+        assert await asyncio.wait_for(second, 1)
+        table.release(judged[0])
+        assert await asyncio.wait_for(first, 1)
+
+    asyncio.run(waiting())
 
 
 def grown(table, *connections):

@@ -100,7 +100,7 @@ class ConnectionTable:
         self._sources: dict[str, _Source] = {}
         self._remembered: OrderedDict[str, None] = OrderedDict()
         self._bulky: dict[Member, None] = {}
-        self._waiting: dict[Member, asyncio.Future[None]] = {}  # for room for a body
+        self._waiting: dict[Member, tuple[int, asyncio.Future[None]]] = {}  # for room for a body of so many bytes
         self._strangers = 0
         self.count = 0
         self.held_bytes = 0
@@ -187,8 +187,7 @@ class ConnectionTable:
         source = self._sources.get(connection.source)
         if source is None or (connection not in source.unproven and connection not in source.served):
             return False
-        budget = self._budget if size > SHORT_BODY_BYTES else self._budget * 5 // 4
-        while self.held_bytes + size > budget:
+        while not self._fits(size):
             heaviest = self._heaviest(source, size)
             if heaviest is None or not self._end_oldest([heaviest], "body-bytes"):
                 return False
@@ -200,8 +199,9 @@ class ConnectionTable:
         try:
             async with asyncio.timeout_at(until):
                 while not self.hold(connection, size):
-                    self._waiting[connection] = asyncio.get_running_loop().create_future()
-                    await self._waiting[connection]
+                    freed = asyncio.get_running_loop().create_future()
+                    self._waiting[connection] = size, freed
+                    await freed
         except TimeoutError:
             self._count_and_log("body-bytes")
             return False
@@ -210,13 +210,19 @@ class ConnectionTable:
             self._wake()
         return True
 
+    def _fits(self, size: int) -> bool:
+        budget = self._budget if size > SHORT_BODY_BYTES else self._budget * 5 // 4
+        return self.held_bytes + size <= budget
+
     def _wake(self) -> None:
-        """Let one waiting connection retry: known callers first, then the source that holds the fewest bytes."""
-        waiting = [each for each, freed in self._waiting.items() if not freed.done() and each.source in self._sources]
+        """Let one waiting connection retry: one whose body fits, of a known caller, of the source with fewest bytes."""
+        waiting = []
+        for each, (size, freed) in self._waiting.items():
+            source = self._sources.get(each.source)
+            if source and not freed.done():
+                waiting.append(((not self._fits(size), not source.proven, source.held_bytes), freed))
         if waiting:
-            sources = self._sources
-            first = min(waiting, key=lambda each: (not (of := sources[each.source]).proven, of.held_bytes))
-            self._waiting[first].set_result(None)
+            min(waiting, key=lambda each: each[0])[1].set_result(None)
 
     def release(self, connection: Member) -> None:
         """The body is gone."""
