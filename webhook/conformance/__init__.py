@@ -1,1 +1,1 @@
-"""Recorded verdicts of Kubernetes, decided again by this code."""
+"""Compare evenspread with recorded answers of Kubernetes."""

@@ -1,4 +1,4 @@
-"""Recorded admissions: a pod as a client posts it, LimitRanges and classes -> the pod as the scheduler gets it."""
+"""Recorded admissions: a submitted pod, LimitRanges and classes -> the stored pod."""
 
 from collections.abc import Mapping
 
@@ -23,9 +23,10 @@ _RAWS = decoder_of(list[msgspec.Raw])
 
 
 def decide_admit(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
-    """What kube-apiserver's admission plugins make of the pod, or that they refuse it; amounts are in thousandths.
+    """Apply kube-apiserver's admission plugins to the pod, or report their refusal. Amounts are in thousandths.
 
-    Errors: msgspec.ValidationError for objects that the API's types do not fit.
+    Raises:
+        msgspec.ValidationError: An object does not fit the API's types.
     """
     index = ClusterIndex(version)
     for field, kind in _LISTS.items():
@@ -41,7 +42,7 @@ def decide_admit(case: Mapping[str, bytes], version: KubernetesVersion = RECORDE
 
 
 def as_recorded(spec: PodSpec) -> dict[str, object]:
-    """What the plugins change of a pod, or what follows from it; amounts are in thousandths."""
+    """The parts of a pod that the plugins change, in the recorder's form. Amounts are in thousandths."""
     every = (*(spec.init_containers or ()), *(spec.containers or ()))
     return {
         "requests": {each.name: _requests(each) for each in every},

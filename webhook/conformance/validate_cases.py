@@ -1,7 +1,7 @@
-"""The evaluators behind `evenspread conformance`: one scenario of a vector file -> our answer to it.
+"""The evaluators of `evenspread conformance`: one scenario of a vector file -> our answer.
 
-Each takes the members of the scenario's JSON and gives what stands in ``expected`` of the same kind. The scenarios are
-those of the oracle in conformance/, which runs Kubernetes' own code on them.
+Each evaluator gets the members of the scenario's JSON and returns the fields of ``expected``. The oracle in
+conformance/ runs Kubernetes' own code on the same scenarios.
 """
 
 import json
@@ -30,9 +30,10 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def members(raw: bytes) -> dict[str, bytes]:
-    """The members of a JSON object, each as it is written: what they hold may be what no decoder here would take.
+    """Split a JSON object into its members as written. A member may hold JSON that our decoders refuse.
 
-    Errors: ValueError for anything that is no JSON object.
+    Raises:
+        ValueError: The text is not a JSON object.
     """
     text, found = raw.decode("utf-8", "surrogateescape"), {}
     at = _after(text, 0, "{")
@@ -60,12 +61,12 @@ def _after(text: str, at: int, sign: str) -> int:
 
 
 def text_of(raw: bytes | None) -> str:
-    """A member of a case that is text; empty where it is absent."""
+    """Decode a text member of a case. Empty if absent."""
     return decoder_of(str).decode(raw) if raw else ""
 
 
 def decide_validate(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
-    """What kube-apiserver answers to a create request."""
+    """kube-apiserver's answer to a create request."""
     answer: dict[str, object] = {
         "id": text_of(case.get("id")),
         "errors": [],
@@ -87,7 +88,7 @@ def decide_validate(case: Mapping[str, bytes], version: KubernetesVersion = RECO
     for written in workload.templates:
         template, path = written.template, f"{written.path}spec.topologySpreadConstraints"
         constraints: Sequence[SpreadConstraint] = template.pod_spec.constraints
-        # Keys are merged into the selectors of a Pod alone, never of a template.
+        # kube-apiserver merges keys into the selectors of a Pod, never of a template.
         labels = template.labels if kind == "Pod" else None
         read = reaches_template(workload)
         judged = read and not takes_any_template(workload, version)
@@ -102,7 +103,7 @@ def decide_validate(case: Mapping[str, bytes], version: KubernetesVersion = RECO
 
 
 def decide_refused(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
-    """Whether kube-apiserver accepts a workload, and what it answers to the pods that are then made of it."""
+    """Whether kube-apiserver accepts a workload, and its answers to the pods created from it."""
     validated = decide_validate({**case, "object": case["workload"]}, version)
     answer: dict[str, object] = {"id": validated["id"], "accepted": not validated.get("errors")}
     workload = read_workload(case["workload"]) if answer["accepted"] else None
@@ -113,7 +114,7 @@ def decide_refused(case: Mapping[str, bytes], version: KubernetesVersion = RECOR
 
 
 def decide_args(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
-    """What kube-scheduler makes of an args block."""
+    """kube-scheduler's reading of an args block."""
     answer: dict[str, object] = {"id": text_of(case.get("id")), "errors": []}
     yaml = text_of(case.get("yaml"))
     try:
@@ -128,18 +129,18 @@ def decide_args(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED
 
 
 def _yaml_to_json(text: str) -> bytes:
-    """YAML as sigs.k8s.io/yaml turns it into JSON: the first document, its names sorted."""
+    """Convert YAML to JSON as sigs.k8s.io/yaml does: the first document, with sorted names."""
     try:
         value = read_document(text.encode("utf-8", "replace")).value
     except UnreadableDocumentError as error:
-        # An alias is resolved while parsing goes on; what is wrong behind it is not reached.
+        # The parser resolves an alias at once, so it never reaches later errors.
         syntax = None if error.message.startswith("unknown anchor") else _syntax_fault(text)
         raise ArgsError(f"yaml: {syntax or error.message}") from None
     return msgspec.json.encode(value, order="sorted")
 
 
 def _syntax_fault(text: str) -> str | None:
-    """go-yaml's words, which are libyaml's, and its way of counting lines. Source: go-yaml v2 decode.go fail."""
+    """go-yaml's message and line number. Source: go-yaml v2 decode.go fail."""
     parser = CParser(text)
     try:
         while parser.get_event() is not None:
@@ -162,7 +163,7 @@ def _error(error: FieldError) -> dict[str, object]:
 
 
 def _constraint(constraint: SpreadConstraint) -> dict[str, object]:
-    """A constraint as Go writes it: three fields always, the others unless empty."""
+    """A constraint as Go encodes it: three fields always, the others if not empty."""
     optional = {
         "labelSelector": None if constraint.selector is None else selector_as_json(constraint.selector),
         "minDomains": constraint.min_domains,

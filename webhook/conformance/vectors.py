@@ -1,8 +1,8 @@
-"""Recorded verdicts of Kubernetes: read them, decide the same cases, and say where the answers differ.
+"""Read recorded answers of Kubernetes, decide the same cases, and report the differences.
 
-A file is JSON Lines, each ``{"scenario": ..., "expected": ...}``; a line ``{"kubernetesVersion": "v1.34.4"}`` says
-whose answers follow, which are those of the newest release otherwise. Only the fields that stand in ``expected`` are
-compared; a record that names the whole answer also says by a missing ``decodeError`` that there is none.
+A file is JSON Lines, each ``{"scenario": ..., "expected": ...}``. A line ``{"kubernetesVersion": "v1.34.4"}`` sets
+the release of the following lines. Without it they are from the newest release. Only fields of ``expected`` are
+compared. In a record of a whole answer, a missing ``decodeError`` means no error.
 """
 
 import gzip
@@ -18,8 +18,8 @@ from webhook.conformance.verdict_cases import decide_verdict
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.decoders import decoder_of
 
-# By kind: the members of a scenario's JSON and the release -> the answer, in the shape of ``expected``. A kind that is
-# not here is not supported yet.
+# By kind: a function from the members of a scenario's JSON and the release to the answer, in the form of
+# ``expected``. Other kinds are not supported yet.
 Evaluator = Callable[[Mapping[str, bytes], KubernetesVersion], Mapping[str, object]]
 EVALUATORS: Mapping[str, Evaluator] = {
     "validate": decide_validate,
@@ -31,7 +31,7 @@ EVALUATORS: Mapping[str, Evaluator] = {
 
 _GZIP = b"\x1f\x8b"
 _MAX_FIRST = 10  # differences that are kept of each kind: a wrong rule would differ in thousands
-# A record that has one of these names the whole answer of its kind.
+# A record with one of these fields holds the whole answer of its kind.
 _WHOLE = {
     "validate": {"errors", "warnings", "topologySpreadConstraints"},
     "args": {"errors", "args"},
@@ -45,11 +45,17 @@ _ABSENT_IS_NONE = {
 
 
 class VectorError(Exception):
-    """A file that cannot be read as vectors. Shape: the text has the file and, where known, the line."""
+    """A vector file cannot be read. The message has the file and, if known, the line."""
 
 
 class Difference(Struct, frozen=True):
-    """Shape: ``where`` is the path in ``expected``; ``expected`` and ``got`` are None where nothing is."""
+    """A difference from a recorded answer.
+
+    Attributes:
+        where: The path in ``expected``.
+        expected: The recorded value, None if absent.
+        got: Our value, None if absent.
+    """
 
     id: str
     where: str
@@ -58,10 +64,12 @@ class Difference(Struct, frozen=True):
 
 
 class Tally(Struct, frozen=True, kw_only=True):
-    """How the cases of one kind and release in one file came out.
+    """The result for one kind and release in one file.
 
-    Shape: ``release`` is a minor one. ``supported`` is False for a kind that cannot be decided yet: nothing of it was
-    compared, ``agree`` is 0. ``first`` are the first differences, one a case.
+    Attributes:
+        release: The minor release.
+        supported: False for an unsupported kind. Then nothing was compared, and ``agree`` is 0.
+        first: The first differences, one a case.
     """
 
     file: str
@@ -74,7 +82,7 @@ class Tally(Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float:
-        """Share of the cases that agree, 0 to 1."""
+        """Share of agreeing cases, 0 to 1."""
         return self.agree / self.cases
 
 
@@ -89,7 +97,7 @@ def _kind(scenario: Mapping[str, bytes]) -> str:
 
 
 class _Count:
-    """The tally of one kind while the file is read."""
+    """The tally of one kind while reading the file."""
 
     def __init__(self) -> None:
         self.cases = 0
@@ -100,10 +108,18 @@ class _Count:
 def compare_file(
     path: Path, evaluators: Mapping[str, Evaluator] = EVALUATORS, as_version: KubernetesVersion | None = None
 ) -> tuple[Tally, ...]:
-    """Decide every case of a file, as the release that it names, or ``as_version``.
+    """Decide every case of a file.
 
-    Shape: one tally a kind and release, in the order of first appearance.
-    Errors: VectorError.
+    Args:
+        path: The file.
+        evaluators: By kind of scenario.
+        as_version: The release to decide for. The release in the file by default.
+
+    Returns:
+        One tally for each kind and release, in order of first appearance.
+
+    Raises:
+        VectorError: The file cannot be read.
     """
     counts: dict[tuple[str, str], _Count] = {}
     version = as_version or RECORDED
@@ -162,7 +178,7 @@ def _first_difference(kind: str, expected: object, got: Mapping[str, object]) ->
         for name in _ABSENT_IS_NONE.get(kind, ()):
             expected.setdefault(name, None)
     if isinstance(expected, dict) and kind == "verdict" and "candidates" in expected:
-        # Not what the answer has, but what it may have: the nodes among which the feasible ones must be.
+        # These are the nodes that may be feasible. Our feasible nodes must be among them.
         candidates, feasible = expected.pop("candidates"), got.get("feasible")
         if not isinstance(feasible, list) or not {*feasible} <= {*(candidates or ())}:
             return "candidates", candidates, feasible
@@ -170,10 +186,12 @@ def _first_difference(kind: str, expected: object, got: Mapping[str, object]) ->
 
 
 def differences(expected: object, got: object, where: str = "") -> Iterator[tuple[str, object, object]]:
-    """Where an answer differs from what is expected of it: path, expected, got.
+    """Compare an answer with the expected one.
 
-    Shape: a field that ``expected`` lacks is not compared; lists must be equally long; a field that ``got`` lacks is
-    null.
+    Returns:
+        Path, expected value and our value of each difference. Fields missing from ``expected`` are not compared. Lists
+            must
+        have equal lengths. A field missing from ``got`` is null.
     """
     if isinstance(expected, dict) and isinstance(got, Mapping):
         for name, value in expected.items():

@@ -1,7 +1,7 @@
-"""Recorded scheduling scenarios: from a cluster and a pod in JSON to what we decide, in the recorder's form.
+"""Recorded scheduling scenarios: a cluster and a pod in JSON -> our verdict in the recorder's form.
 
-A scenario that is not ``raw`` has the pod as a client posts it. Objects may be minimal: without names, namespaces,
-containers or anything allocatable.
+A scenario without ``raw`` has the pod as submitted by a client. Objects may lack names, namespaces, containers and
+allocatable resources.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ from webhook.core.scheduler.verdict import Verdict
 
 Json = dict[str, object]
 
-# Kinds of the lists of a scenario.
+# Kinds of the lists in a scenario.
 _LISTS = {
     "nodes": TypeMeta(api_version="v1", kind="Node"),
     "namespaces": TypeMeta(api_version="v1", kind="Namespace"),
@@ -47,17 +47,18 @@ _LISTS = {
     "csiStorageCapacities": TypeMeta(api_version="storage.k8s.io/v1", kind="CSIStorageCapacity"),
     "volumeAttachments": TypeMeta(api_version="storage.k8s.io/v1", kind="VolumeAttachment"),
 }
-# Maps of text, where Go reads null as empty text; null anywhere else is absent.
+# Maps of text. Go reads null as empty text here, and as absent anywhere else.
 _TEXT_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "selector"})
 _DEFAULT_SELECTOR = "DefaultSelector"
 _SCORES = "Scores"
-# They score as well, and find nothing to score in the scenarios: images of nodes, claims that wait, resource claims.
+# These plugins score too. The scenarios have nothing for them to score: no node images, waiting claims or resource
+# claims.
 _NO_SCORES = ("ImageLocality", "VolumeBinding", "DynamicResources")
 _POD = decoder_of(Pod)
 
 
 class Scenario(Struct, frozen=True):
-    """A cluster, a pod as the scheduler gets it, and the cluster's default constraints."""
+    """A cluster, a pod as kube-scheduler receives it, and the cluster's default constraints."""
 
     index: ClusterIndex
     pod: Pod
@@ -65,9 +66,11 @@ class Scenario(Struct, frozen=True):
 
 
 def read_scenario(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Scenario:
-    """What a recorded case is about.
+    """Decode a recorded case.
 
-    Errors: DecodeError, ArgsError; msgspec.ValidationError for a scenario whose own fields have other types.
+    Raises:
+        DecodeError: An object cannot be decoded. ArgsError for the args block.
+        msgspec.ValidationError: A field of the scenario itself has another type.
     """
     index = _index(case, version)
     pod = decode(case.get("pod", b"{}"), _POD, "v1.Pod")
@@ -76,10 +79,13 @@ def read_scenario(case: Mapping[str, bytes], version: KubernetesVersion = RECORD
 
 
 def decide_verdict(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
-    """What kube-scheduler says of the pod on every node.
+    """kube-scheduler's verdict about the pod on every node.
 
-    Shape: every field that a recorded verdict may have; ``feasible`` are the nodes that pass all filters.
-    Errors: msgspec.ValidationError for a scenario whose own fields have other types.
+    Returns:
+        Every field of a recorded verdict. ``feasible`` lists the nodes that pass all filters.
+
+    Raises:
+        msgspec.ValidationError: A field of the scenario itself has another type.
     """
     id_ = text_of(case.get("id"))
     try:
@@ -124,7 +130,7 @@ def _scores(cycle: Cycle, named: bytes | None, verdict: Verdict) -> Json | None:
 
 
 def _asked(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> Json:
-    """What one plugin says, the selector of cluster defaults, or the scores of all plugins that score."""
+    """The answer of one plugin, the selector of cluster defaults, or the scores of all scoring plugins."""
     pod, nodes = cycle.problem.pod, verdict.nodes
     names = [*nodes.names_of(nodes.live)]
     if plugin == _SCORES:
@@ -143,7 +149,7 @@ def _asked(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> 
 
 
 def _node_scores(cycle: Cycle, feasible: int, index: ClusterIndex) -> Json:
-    """The weighted scores by plugin, 0 from one that does not score, and the best nodes; nothing without a node."""
+    """The weighted scores by plugin and the best nodes. Empty without a feasible node."""
     scoring, nodes = take_scoring(index, cycle.problem), cycle.problem.nodes
     found = node_scores(scoring, cycle, feasible) if scoring is not None and feasible else None
     if scoring is None or found is None:
@@ -211,7 +217,7 @@ def _add_pods(index: ClusterIndex, raws: Iterable[Raw]) -> None:
                 meta = replace(meta, uid=f"{meta.namespace}/{meta.name}/{number}")
                 pod = replace(pod, metadata=meta)
             number += 1
-        # Pods without a name, or with the same one, count all the same.
+        # Unnamed pods and pods with the same name still count.
         fresh = bool(meta.name) and (meta.namespace, meta.name) not in seen
         key = meta.name if fresh else f"{meta.name}#{len(seen)}"
         seen.add((meta.namespace, key))
@@ -219,7 +225,7 @@ def _add_pods(index: ClusterIndex, raws: Iterable[Raw]) -> None:
 
 
 def _nulls_as_go_reads(value: object, field: str = "") -> object:
-    """JSON with null read as Go reads it: for kinds whose Go types `as_go_reads` does not have."""
+    """Read null as Go does, for kinds that `as_go_reads` does not know."""
     if isinstance(value, list):
         return [{} if each is None else _nulls_as_go_reads(each) for each in value]
     if not isinstance(value, dict):

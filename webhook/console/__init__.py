@@ -1,10 +1,11 @@
-"""Read-only pages over what a scan found: values in, HTML and JSON out.
+"""Read-only pages about the last scan: values in, HTML and JSON out.
 
-shown         what a process hands over: the scan, when it was so, how the installation stands
+shown         the scan, its time and the state of the installation
 query         a URL's parameters, read once and bounded
-pages         scan -> what each page shows: first_screen, listing, workload, groups, heat_map, health
-words         numbers, ages and zones as people read them         rendering   templates -> HTML
+pages         scan -> values of each page: first_screen, listing, workload, groups, heat_map, health
+words         numbers, ages and zone names for people
+rendering     templates -> HTML
 what_if       a change -> core.what_if in a worker process, bounded
-app           routes and headers, the only file that knows Flask
+app           routes and headers, the only module that imports Flask
 serving       the app on an address
 """

@@ -1,4 +1,4 @@
-"""The routes, and what every answer carries: the only file of the room that knows Flask."""
+"""The routes and the headers of every answer. No other module imports Flask."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -21,7 +21,7 @@ from webhook.core.groups.status.forms import as_json as status_json
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 
 _HEADERS = {
-    # Nothing is loaded but from here, nothing runs that is not a file of ours, nobody frames the page.
+    # Browsers load from this server only, run only our script files, and refuse frames.
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -32,7 +32,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",  # a browser asks each time, and gets 304 while nothing changed
 }
-# A page that the user's browser has open elsewhere could give this address a name of its own: only these are answered.
+# Protects against DNS rebinding: a foreign page in the user's browser can point its own host name at this address.
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _OWN_PAGES = frozenset({"same-origin", "none"})  # what browsers say of a link or form of ours, and of a typed address
 _NO_SCAN = "the first look at the cluster is not over yet"
@@ -49,7 +49,13 @@ _View = Callable[[Shown, ClusterScan], str | Response]
 
 
 def create_console(source: Source, simulator: Simulator | None = None, hosts: frozenset[str] = LOCAL_HOSTS) -> Flask:
-    """The app. Shape: ``hosts`` are the names by which it is reached; without a simulator there is no what-if."""
+    """Create the app.
+
+    Args:
+        source: Returns the latest scan.
+        simulator: Answers what-if questions. None turns them off.
+        hosts: The accepted Host names.
+    """
     app = Flask(__name__, static_folder=None)
     app.before_request(partial(_refuse_strangers, hosts))
     app.after_request(_finished)
@@ -79,7 +85,7 @@ def create_console(source: Source, simulator: Simulator | None = None, hosts: fr
 
 
 def _with_scan(source: Source, view: _View) -> str | Response:
-    """The view of the latest scan; before the first has ended, that it has not."""
+    """Render the latest scan, or a waiting page before the first scan ends."""
     shown = source()
     if shown.scan is not None:
         return view(shown, shown.scan)
@@ -117,7 +123,7 @@ def _health(shown: Shown, scan: ClusterScan) -> str:
 
 
 def _asked(scan: ClusterScan) -> ScannedWorkload:
-    """The workload that the URL names. Errors: NotFound."""
+    """The workload named by the URL. Raises NotFound."""
     return find(scan, request.args) or abort(404)
 
 
@@ -154,7 +160,7 @@ def _what_if_document(simulator: Simulator | None, _: Shown, scan: ClusterScan) 
 
 
 def _simulator(simulator: Simulator | None) -> Simulator:
-    """The simulator, for a question of our own pages: it costs something. Errors: NotFound, Forbidden."""
+    """The simulator, for requests from our own pages only, because it is costly. Raises NotFound or Forbidden."""
     if simulator is None:
         abort(404)
     if request.headers.get("Sec-Fetch-Site", "none") not in _OWN_PAGES:
@@ -170,7 +176,7 @@ def _workloads_document(_: Shown, scan: ClusterScan) -> Response:
 
 
 def _overview_document(shown: Shown, scan: ClusterScan) -> Response:
-    """The first screen; of the workloads the worst."""
+    """The first screen as JSON, with the worst workloads only."""
     overview = Overview(
         source=shown.source,
         moment=shown.moment,
@@ -184,7 +190,7 @@ def _overview_document(shown: Shown, scan: ClusterScan) -> Response:
 
 
 def _groups_document(shown: Shown, _: ClusterScan) -> Response:
-    """All SpreadGroups; the status is that of the object."""
+    """All SpreadGroups as JSON, each with its status."""
     groups = [
         {"namespace": each.group.meta.namespace, "name": each.group.meta.name, "status": status_json(each.status)}
         for each in in_order(shown.groups or ())
@@ -208,7 +214,7 @@ def _refuse_strangers(hosts: frozenset[str]) -> Response | None:
 
 
 def _refused(source: Source, error: HTTPException) -> Response:
-    """A page, or a document, that says what was not found, or not allowed."""
+    """The error as a page or a JSON document."""
     code = error.code or 500
     text = "It may have been deleted, or the address is mistyped." if code == 404 else error.description or ""
     if request.path.startswith(_API):
@@ -217,7 +223,7 @@ def _refused(source: Source, error: HTTPException) -> Response:
 
 
 def _finished(response: Response) -> Response:
-    """Add the headers, and turn the answer into a 304 for whoever has it already."""
+    """Add the headers, and answer 304 if the client has the same content."""
     response.headers.update(_HEADERS)
     if response.status_code == 200:
         response.add_etag()

@@ -1,4 +1,4 @@
-"""What a URL asks for, read once: every value is bounded, and one that nobody knows counts as not given."""
+"""Read the parameters of a URL. Every value is bounded, and unknown values are ignored."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -14,7 +14,7 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 class Only(StrEnum):
-    """Which workloads are shown."""
+    """The filter of a list of workloads."""
 
     ALL = "all"
     PENDING = "pending"
@@ -24,7 +24,7 @@ class Only(StrEnum):
 
 
 class Sort(StrEnum):
-    """What comes first."""
+    """The order of a list of workloads."""
 
     WORST = "worst"
     NAME = "name"
@@ -35,7 +35,12 @@ class Sort(StrEnum):
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """The parameters of lists. Shape: ``page`` counts from one; ``key`` is a topology key, empty for the zones'."""
+    """The parameters of lists.
+
+    Attributes:
+        key: A topology key. Empty for the key of zones.
+        page: From one.
+    """
 
     text: str = ""
     only: Only = Only.ALL
@@ -48,7 +53,7 @@ _NAMES = {"text": "q"}
 
 
 def read_query(given: Mapping[str, str]) -> Query:
-    """Errors: none."""
+    """Read the parameters. Invalid values fall back to defaults."""
     return Query(
         text=given.get("q", "")[:_LONGEST].strip(),
         only=_one_of(Only, given.get("only", ""), Only.ALL),
@@ -59,19 +64,19 @@ def read_query(given: Mapping[str, str]) -> Query:
 
 
 def address(path: str, query: Query, **changes: object) -> str:
-    """The URL of the same list with something changed; what is as by default is left out."""
+    """The URL of the same list with some parameters changed. Default values are left out."""
     plain = asdict(Query())
     told = asdict(replace(query, **changes))
     return link(path, {_NAMES.get(name, name): str(value) for name, value in told.items() if value != plain[name]})
 
 
 def link(path: str, parameters: Mapping[str, str]) -> str:
-    """A path and its parameters, which may hold anything."""
+    """A path with encoded parameters."""
     return f"{path}?{urlencode(parameters)}" if parameters else path
 
 
 def number(text: str, *, most: int) -> int | None:
-    """A whole number up to ``most``; None for anything else."""
+    """A whole number up to ``most``. None for anything else."""
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most))):
         return None
     return int(text) if int(text) <= most else None

@@ -1,6 +1,6 @@
-"""Values -> HTML by the templates beside this file, and the first screen as one file. Outside text is never markup.
+"""Render values to HTML with the templates, and the first screen as one file. Foreign text never becomes markup.
 
-The one file has its style inside, no script, and loads nothing, so that it can be mailed and kept.
+The single file contains its style, has no script and loads nothing. You can mail and archive it.
 """
 
 import base64
@@ -33,10 +33,14 @@ _TEMPLATES.filters["one_line"] = one_line
 
 
 def render(template: str, title: str, shown: Shown, address: str, /, **values: object) -> str:
-    """A page.
+    """Render a page.
 
-    Shape: ``address`` is its entry in the navigation; ``values`` are its template's, and ``once`` of a page that is not
-    to be asked for again by itself.
+    Args:
+        template: The file's name.
+        title: The page's title.
+        shown: The scan and the installation.
+        address: The page's entry in the navigation.
+        values: The template's values. ``once`` turns off the page's automatic refresh.
     """
     moment = instant(shown.moment)
     page = {
@@ -52,7 +56,7 @@ def render(template: str, title: str, shown: Shown, address: str, /, **values: o
 
 
 def single_file(shown: Shown, scan: ClusterScan) -> str:
-    """The first screen, and below it the worst workloads with their pictures."""
+    """Render the first screen and the worst workloads with their pictures as one file."""
     style = (HERE / "static" / "console.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     moment = instant(shown.moment)

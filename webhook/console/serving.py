@@ -1,4 +1,4 @@
-"""The app on an address, for few readers: a thread a request, bounded, beside something more important."""
+"""Serve the app to a few readers next to more important work: one thread a request, bounded."""
 
 import socket
 import socketserver
@@ -13,9 +13,10 @@ _LONGEST_LINE = 65_536
 
 
 class ConsoleServer(BoundedThreads, WSGIServer):
-    """See the module.
+    """The HTTP server of the console.
 
-    Errors: OSError if the address cannot be had.
+    Raises:
+        OSError: The address cannot be bound.
     """
 
     def __init__(self, host: str, port: int, app: WSGIApplication) -> None:
@@ -25,16 +26,16 @@ class ConsoleServer(BoundedThreads, WSGIServer):
 
     @property
     def url(self) -> str:
-        """Where a browser on this machine finds it."""
+        """The URL for a browser on this machine."""
         host, port = self.server_address[:2]
         return f"http://{f'[{host!s}]' if ':' in str(host) else host!s}:{port}/"
 
     def start(self) -> None:
-        """Serve in a thread, until the process ends or `shutdown`."""
+        """Serve in a thread until the process ends or `shutdown`."""
         threading.Thread(target=self.serve_forever, name="console", daemon=True).start()
 
     def server_bind(self) -> None:
-        """As there, but nobody is asked for the name of the address."""
+        """Bind without the base class's DNS lookup."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
         self.setup_environ()
@@ -48,7 +49,7 @@ class _Handler(WSGIRequestHandler):
     timeout = _PATIENCE_SECONDS
 
     def handle(self) -> None:
-        """Answer one request. As there, which leaves no way to name the handler."""
+        """Answer one request. The base class's version cannot use our handler."""
         self.raw_requestline = self.rfile.readline(_LONGEST_LINE + 1)
         if len(self.raw_requestline) > _LONGEST_LINE:
             self.requestline = self.request_version = self.command = ""
@@ -66,4 +67,4 @@ class _Handler(WSGIRequestHandler):
             answering.run(self.server.get_app())  # type: ignore[attr-defined]  # a WSGIServer
 
     def log_message(self, *_: object) -> None:
-        """No access log."""
+        """Write no access log."""

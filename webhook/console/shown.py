@@ -1,4 +1,4 @@
-"""What a process hands to the pages: what a scan found, when that was so, and how the installation stands."""
+"""The input of all pages: the scan, its time and the state of the installation."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -11,7 +11,7 @@ from webhook.core.scan.scanned import ClusterScan, Count, Published
 
 
 class Health(Published, frozen=True, kw_only=True):
-    """The installation; null for what the process does not know."""
+    """The state of the installation. Null means unknown to this process."""
 
     ceiling: str
     defaults_mode: str = field(name="defaults")
@@ -21,7 +21,7 @@ class Health(Published, frozen=True, kw_only=True):
 
 
 class Overview(Published, frozen=True):
-    """The first screen."""
+    """The document of the first screen."""
 
     source: Annotated[str, Meta(description="A cluster, or a snapshot file.")]
     moment: Annotated[str, Meta(description="The time of the scan.")]
@@ -33,11 +33,14 @@ class Overview(Published, frozen=True):
 
 
 class Shown(Struct, frozen=True, kw_only=True):
-    """Everything that a page is made of.
+    """The input of a page.
 
-    Shape: ``scan`` is None until the first one has ended, or where it waits for something else, which ``waiting`` says.
-    ``moment`` is the timestamp to which ages are counted. ``live`` says that later scans will follow. ``groups`` are
-    None where nothing is known of them, as over a file without that kind.
+    Attributes:
+        scan: None before the first scan ends.
+        waiting: The reason for a missing scan.
+        moment: The timestamp for ages.
+        live: Whether later scans will follow.
+        groups: None if unknown, for example for a file without this kind.
     """
 
     scan: ClusterScan | None

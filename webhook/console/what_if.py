@@ -1,7 +1,7 @@
-"""What if: a change to the cluster or to one workload -> `webhook.core.what_if` in a worker process.
+"""Answer a what-if question: a change to the cluster or a workload -> `webhook.core.what_if` in a worker process.
 
-The worker reads the cluster as the command line does, so that both say the same. It is ended when its time is over,
-takes no more memory than its container has left, gives way to everything else, and there is one at a time.
+The worker reads the cluster like the command line, so both give the same answers. It has a deadline, the memory left
+in its container, and the lowest priority. At most one runs at a time.
 
 Source: kubelet kuberuntime_container_linux.go (``memory.oom.group``); Linux cgroup-v2.rst (``memory.max``,
 ``memory.current``, ``memory.oom.group``).
@@ -27,7 +27,7 @@ from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.text import one_line
 from webhook.core.what_if.events import Part, WhatIf
 
-# A cluster of 5,000 pods is read in three of them; the worker bounds the search for an answer by its states.
+# Reading a cluster of 5,000 pods takes three seconds. The worker itself bounds its search by states.
 LONGEST_SECONDS = 30.0
 _MIB = 1024 * 1024
 MOST_BYTES = 512 * _MIB
@@ -44,7 +44,11 @@ _WORKER = "webhook.cli.commands.simulate.worker"
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What happens, and to which workload. Shape: empty and None for what stays as it is; ``add`` is a zone."""
+    """A what-if event and its workload. Empty and None mean no change.
+
+    Attributes:
+        add: The zone of an added node.
+    """
 
     kind: str
     namespace: str
@@ -64,7 +68,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
     @property
     def what_if(self) -> WhatIf:
-        """What happens to the cluster."""
+        """The change to the cluster."""
         return WhatIf(
             drain=(self.drain,) if self.drain else (),
             delete=(self.delete,) if self.delete else (),
@@ -74,7 +78,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The words of `evenspread simulate`. Shape: values are joined to their options, so that none reads as one."""
+        """The arguments of `evenspread simulate`. Values are joined to their options: no value reads as an option."""
         told = {"drain": self.drain, "delete-node": self.delete, "lose": self.lose and f"zone={self.lose}"}
         more = [f"--{option}={value}" for option, value in told.items() if value]
         if self.replicas is not None:
@@ -87,11 +91,11 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class NoAnswer(Exception):  # noqa: N818 it is no error: the question was too large, or came too early
-    """Why there is no answer, as a sentence."""
+    """There is no answer. The message is a sentence for the user."""
 
 
 def read_change(of: ScannedWorkload, given: Mapping[str, str]) -> Change:
-    """The change that a form asks for; numbers out of bounds count as not given."""
+    """Read the change from a form. Numbers out of bounds are ignored."""
 
     def text(name: str) -> str:
         return given.get(name, "").strip()[:_LONGEST_NAME]
@@ -111,7 +115,7 @@ def read_change(of: ScannedWorkload, given: Mapping[str, str]) -> Change:
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """The answer as a page shows it. Without events, ``refused`` says why."""
+    """The answer for a page. Without events, ``refused`` has the reason."""
 
     events: tuple[Simulated, ...]
     refused: str
@@ -119,7 +123,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def outcome(simulator: "Simulator", change: Change) -> Outcome:
-    """Ask, and read the answer."""
+    """Ask the simulator and read its answer."""
     command = simulator.command(change)
     try:
         document = simulator.answer(change)
@@ -130,18 +134,22 @@ def outcome(simulator: "Simulator", change: Change) -> Outcome:
 
 
 class Simulator:
-    """Asks a worker; ``cluster`` are the options that name the cluster and the configuration."""
+    """Runs `evenspread simulate` in a worker process.
+
+    Args:
+        cluster: The options for the cluster and the configuration.
+    """
 
     def __init__(self, cluster: Sequence[str]) -> None:
         self._cluster = tuple(cluster)
         self._free = threading.Lock()
 
     def command(self, change: Change) -> str:
-        """The same question for a terminal."""
+        """The command for a terminal."""
         return join(("evenspread", "simulate", *self._cluster, *change.arguments))
 
     def answer(self, change: Change) -> Simulated:
-        """The document of the change. Errors: NoAnswer."""
+        """The JSON document of the change. Raises NoAnswer."""
         if not self._free.acquire(timeout=PATIENCE_SECONDS):
             raise NoAnswer("Another question is being answered; try again in a moment.")
         try:
@@ -152,7 +160,7 @@ class Simulator:
     def _answer(self, change: Change) -> Simulated:
         left = _bytes_left()
         command = (sys.executable, "-P", "-m", _WORKER, *self._cluster)
-        # It finds its modules where this process does: an installed one finds them by a path of its own.
+        # The worker imports modules from the same places as this process. An installed program sets its own path.
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
         with subprocess.Popen(  # noqa: S603 our own program; no argument comes from a form
             command,
@@ -174,9 +182,9 @@ class Simulator:
 
 
 def _bytes_left() -> int:
-    """The memory that the process may take. Errors: NoAnswer where that is too little."""
+    """The memory available to the worker. Raises NoAnswer if it is too little."""
     left = MOST_BYTES
-    # Without a group of its own there are no such files, and without a limit it is "max".
+    # Outside a container these files are missing, or the limit is "max".
     with contextlib.suppress(OSError, ValueError):
         most, current = (int((_GROUP / f"memory.{name}").read_text("ascii")) for name in ("max", "current"))
         left = min(left, most - current - _SPARE_BYTES)
@@ -189,13 +197,13 @@ def _bytes_left() -> int:
 
 
 def _restrain(pid: int, most_bytes: int) -> None:
-    """Bound what the process takes; it may have ended already."""
+    """Bound the worker's memory and priority. It may have ended already."""
     with contextlib.suppress(OSError):
         resource.prlimit(pid, resource.RLIMIT_DATA, (most_bytes, most_bytes))
         resource.prlimit(pid, resource.RLIMIT_CPU, (_MOST_PROCESSOR_SECONDS, _MOST_PROCESSOR_SECONDS))
         os.setpriority(os.PRIO_PROCESS, pid, _NICE)
-        # Where the node is short of memory, the kernel ends this process first. Where the container is at its limit,
-        # the kubelet has it end all of them: that is why the limit above is what the container has left.
+        # On a node short of memory, the kernel ends the worker first. In a container at its limit, the kubelet makes
+        # the kernel end all processes, so the worker's limit is the memory left in the container.
         Path(f"/proc/{pid}/oom_score_adj").write_text("1000", encoding="ascii")
 
 

@@ -1,4 +1,4 @@
-"""Numbers, ages and names of zones, as people read them."""
+"""Format numbers, ages and zone names for people."""
 
 import itertools
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def instant(text: str) -> datetime | None:
-    """A timestamp of the API server; None for none, or one that nobody can read."""
+    """Parse a timestamp of the API server. None if missing or invalid."""
     try:
         read = datetime.fromisoformat(text)
     except ValueError:
@@ -17,12 +17,12 @@ def instant(text: str) -> datetime | None:
 
 
 def written(moment: datetime | None) -> str:
-    """``20 Nov 2026 09:00 UTC``; empty for no moment."""
+    """``20 Nov 2026 09:00 UTC``. Empty for None."""
     return f"{moment.astimezone(UTC):%-d %b %Y %H:%M} UTC" if moment is not None else ""
 
 
 def duration(seconds: float) -> str:
-    """``8 s``, ``43 min``, ``3 h 5 min``, ``2 d 4 h``: two units at most."""
+    """``8 s``, ``43 min``, ``3 h 5 min``, ``2 d 4 h``: at most two units."""
     whole = max(0, int(seconds))
     if whole < _MINUTE:
         return f"{whole} s"
@@ -34,15 +34,15 @@ def duration(seconds: float) -> str:
 
 
 def age(since: str, moment: datetime | None) -> str:
-    """How long before the moment; empty where one of both is not known."""
+    """The time between ``since`` and the moment. Empty if either is unknown."""
     began = instant(since)
     return "" if began is None or moment is None else duration((moment - began).total_seconds())
 
 
 def short_names(names: Iterable[str]) -> Mapping[str, str]:
-    """Each name without what all of them begin with: ``eu-central-1a`` and ``eu-central-1b`` are ``a`` and ``b``.
+    """Cut the common beginning of all names: ``eu-central-1a`` and ``eu-central-1b`` become ``a`` and ``b``.
 
-    Shape: a name is cut where its kind of letter changes, so that zone-1 and zone-10 stay apart; none becomes empty.
+    Names are cut only between letters and digits, so zone-1 and zone-10 stay distinct. No name becomes empty.
     """
     listed = [*names]
     letters = zip(*listed, strict=False) if len(listed) > 1 else ()

@@ -1,1 +1,1 @@
-"""A cluster as a file: capture it, load it, anonymise it."""
+"""Clusters as files: capture, load and anonymise snapshots."""

@@ -1,8 +1,8 @@
-"""Anonymised objects: names, labels and ids are replaced consistently, so that verdicts do not change.
+"""Replace names, labels and ids in objects, and keep every verdict.
 
-Texts are replaced word by word (``payments-db-0`` -> ``n3-n7-0``), so that a name that contains another still does.
-Words are numbered in alphabetical order, so that names still sort the same. Not replaced are names of Kubernetes and
-well-known projects, quantities, times, enumerated values, numbers that a selector compares, ordinals of StatefulSets.
+The same word always gets the same replacement (``payments-db-0`` -> ``n3-n7-0``). Replacements sort like the words.
+These stay: names of Kubernetes and well-known projects, quantities, times, enumerated values, numbers compared by a
+selector, and ordinals of StatefulSets.
 """
 
 import re
@@ -38,7 +38,7 @@ Json = Any
 _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORD = re.compile(rf"{_UID.pattern}|[A-Za-z0-9]+")
 
-# Domains whose labels, taints, resources and drivers are the same in every cluster.
+# Domains with the same labels, taints, resources and drivers in every cluster.
 _PUBLIC_DOMAINS = (
     *("kubernetes.io", "k8s.io", "karpenter.sh", "evenspread.io", "amazonaws.com", "aws.com", "eksctl.io", "gke.io"),
     *("cloud.google.com", "azure.com", "openstack.org", "vmware.com", "openshift.io", "nvidia.com", "amd.com"),
@@ -47,10 +47,10 @@ _PUBLIC_DOMAINS = (
 )
 _PUBLIC_KEYS = frozenset({"app", "k8s-app", "name", *POOL_LABELS, *ADDED_KEYS, *NODE_STATES})
 _PUBLIC_RESOURCES = ("cpu", "memory", "pods", "storage", "ephemeral-storage", "hugepages-", "attachable-volumes-")
-# Kinds whose pods are named after them; a tuple, for what stands as a kind in a file may have no hash.
+# Kinds whose pods carry the name of their owner. A tuple, because the kind in a file may be unhashable.
 _ORDERED = tuple({name: None for (_, name), row in KINDS.items() if row.ordered})
 _QUOTA = "requests."  # no extended resource begins so
-# Labels whose values are not names.
+# Labels with values other than names.
 _PLAIN_VALUES = frozenset(
     {
         *(OS, ARCH, BETA_OS, BETA_ARCH, POD_INDEX, JOB_COMPLETION_INDEX, CAPACITY_TYPE, WORKER_INDEX),
@@ -63,7 +63,7 @@ _PUBLIC_TEXTS = frozenset(
         "both",  # zones and nodes: what the pods of a shard do not share
     }
 )
-# Words of volume ids, whose form decides how the scheduler reads them.
+# Words of volume ids. The scheduler reads ids by their form.
 _PUBLIC_WORDS = frozenset({"aws", "vol", "projects", "zones", "regions", "disks", "UNSPECIFIED"})
 
 _LABELS = frozenset({"labels", "matchLabels", "nodeSelector"})
@@ -99,7 +99,8 @@ _PUBLIC_TYPES = {"type": _CONDITIONS | _STRATEGIES | _LIMITED | spread_group.CON
 class Names:
     """The words of some objects, each with its replacement.
 
-    Shape: ``objects`` are JSON objects; only these can be anonymised, since other words have no replacement.
+    Args:
+        objects: JSON objects. Only these can be anonymised, because other words have no replacement.
     """
 
     def __init__(self, objects: Iterable[Mapping[str, Json]]) -> None:
@@ -121,20 +122,20 @@ class Names:
         self._said = self._text
 
     def replaced(self, value: Mapping[str, Json]) -> dict[str, Json]:
-        """The object with names replaced."""
+        """Return the object with its names replaced."""
         return self._object(value)
 
     def _object(self, value: Mapping[str, Json]) -> dict[str, Json]:
         if value.get("kind") != "CSIDriver" or not isinstance(value.get("metadata"), dict):
             return self._members(value)
-        # Its name is that of the driver, which classes and nodes name too.
+        # A CSIDriver carries the name of its driver. Classes and nodes refer to it.
         meta = {("driver" if name == "name" else name): each for name, each in value["metadata"].items()}
         told = self._members({**value, "metadata": meta})
         name = told["metadata"].pop("driver", None)
         return told if name is None else {**told, "metadata": {"name": name, **told["metadata"]}}
 
     def _text(self, text: str) -> str:
-        """A text with its words replaced."""
+        """Replace the words of a text."""
         if text in _PUBLIC_TEXTS:
             return text
         pieces, end, before = list[str](), 0, list[str]()
@@ -150,13 +151,13 @@ class Names:
         return any(tuple(words[-length:]) in self._sets for length in self._lengths)
 
     def key(self, key: str) -> str:
-        """The key of a label or a taint; keys that are well known, or misspelt well-known ones, are kept."""
+        """Replace the key of a label or a taint. Well-known keys and misspelt well-known keys stay."""
         domain = key.rpartition("/")[0]
         public = key in _PUBLIC_KEYS or key == NODE_NAME_FIELD or _is_public(domain) or intended(key) != key
         return key if public else self._said(key)
 
     def value(self, key: str, value: Json) -> Json:
-        """The value of a label or a taint with this key."""
+        """Replace the value of a label or a taint with this key."""
         if not isinstance(value, str) or key in _PLAIN_VALUES or key.startswith(OUR_PREFIX):
             return value
         if key in self._compared and value.lstrip("+-").isdigit():
@@ -185,7 +186,7 @@ class Names:
                 return [self._with_key(each) for each in value]
             if name == "matchFields":
                 return [self._with_key(each) for each in value]
-            # Those of a LimitRange are a list, and each is no map of resources.
+            # The limits of a LimitRange are a list. Its entries are not maps of resources.
             return [self._member("" if name == "limits" else name, each) for each in value]
         if not isinstance(value, str) or name in _ENUMERATED:
             return value
@@ -196,7 +197,7 @@ class Names:
         return value if value in _PUBLIC_TYPES.get(name, ()) else self._said(value)
 
     def _with_key(self, entry: Json) -> Json:
-        """A requirement of a selector, a toleration or a taint."""
+        """Replace the names in a requirement of a selector, a toleration or a taint."""
         if not isinstance(entry, dict):
             return entry
         written = entry.get("key")
@@ -243,7 +244,7 @@ def _is_public(domain: str) -> bool:
 
 
 def _numbered(words: Sequence[str]) -> Mapping[str, str]:
-    """A replacement for each word that sorts the same: ``n07``; ``07n`` if it begins with a digit; ``u3`` for uids."""
+    """A replacement for each word, in the same order: ``n07``, ``07n`` after a leading digit, ``u3`` for uids."""
     uids = [word for word in words if _UID.fullmatch(word)]
     plain = set(words).difference(uids)
     lettered = sorted(word for word in plain if not word[0].isdigit())
@@ -258,7 +259,7 @@ def _width(words: Sequence[str]) -> int:
 
 
 def _compared_keys(value: Json) -> Iterator[str]:
-    """The label keys whose values some selector compares as numbers."""
+    """The label keys whose values a selector compares as numbers."""
     if isinstance(value, dict):
         if value.get("operator") in ("Gt", "Lt") and isinstance(value.get("key"), str):
             yield value["key"]
@@ -270,7 +271,7 @@ def _compared_keys(value: Json) -> Iterator[str]:
 
 
 def _stateful_sets(value: Mapping[str, Json]) -> Iterator[str]:
-    """The names of StatefulSets that the object is, or is owned by; their pods and claims end in ordinals."""
+    """The names of the object and its owners that are StatefulSets. Their pods and claims end in ordinals."""
     meta = value.get("metadata")
     if not isinstance(meta, dict):
         return

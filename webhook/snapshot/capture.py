@@ -1,4 +1,4 @@
-"""Capture a live cluster as a snapshot: what the webhook watches and all workloads, reduced to fields that matter."""
+"""Capture a live cluster as a snapshot: watched objects and workloads, reduced to the fields evenspread reads."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -20,8 +20,12 @@ from webhook.snapshot.projection import is_read, project
 class CapturedSnapshot(Struct, frozen=True, kw_only=True):
     """A snapshot in memory.
 
-    Shape: ``source`` is the cluster's name in messages. ``objects`` are JSON, each with apiVersion and kind; ``kinds``
-    counts them. ``missing`` has a line for each kind that could not be read, with the consequence.
+    Attributes:
+        source: The cluster's name in messages.
+        header: The first line of the file.
+        objects: The objects as JSON, each with apiVersion and kind.
+        kinds: The number of objects by kind.
+        missing: A line for each unreadable kind, with the consequence.
     """
 
     source: str
@@ -31,16 +35,22 @@ class CapturedSnapshot(Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...]
 
     def lines(self) -> Iterator[bytes]:
-        """The file, line by line."""
+        """Yield the file line by line."""
         yield msgspec.json.encode({"kind": Header.KIND, **msgspec.to_builtins(self.header)}) + b"\n"
         for each in self.objects:
             yield each + b"\n"
 
 
 def capture(live: Live, policy: Policy, progress: Callable[[int], None]) -> CapturedSnapshot:
-    """Read the cluster; ``progress`` is called with the number of objects read so far.
+    """Read the cluster.
 
-    Errors: UnreadableError, as from `read_kinds`.
+    Args:
+        live: The connection.
+        policy: Its workload kinds are captured too.
+        progress: Called with the number of objects read so far.
+
+    Raises:
+        UnreadableError: As from `read_kinds`.
     """
     missing, refused = list[str](), dict[str, str]()
     try:
@@ -70,7 +80,7 @@ def capture(live: Live, policy: Policy, progress: Callable[[int], None]) -> Capt
 
 
 def without_names(snapshot: CapturedSnapshot) -> CapturedSnapshot:
-    """The snapshot with all names replaced."""
+    """Return the snapshot with all names replaced."""
     from webhook.snapshot.anonymise import Names  # noqa: PLC0415 most snapshots keep their names
 
     objects = [msgspec.json.decode(each) for each in snapshot.objects]
@@ -80,9 +90,10 @@ def without_names(snapshot: CapturedSnapshot) -> CapturedSnapshot:
 
 
 def take_file(file: str, policy: Policy) -> CapturedSnapshot:
-    """As `capture`, from a snapshot file or from what kubectl printed.
+    """Do the same as `capture` with a snapshot file or output of kubectl.
 
-    Errors: SnapshotError for a file that cannot be opened or read.
+    Raises:
+        SnapshotError: The file cannot be read.
     """
     header, objects, kinds = None, list[bytes](), Counter[str]()
     try:

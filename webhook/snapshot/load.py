@@ -1,7 +1,7 @@
-"""A snapshot file -> ClusterIndex.
+"""Load a snapshot file into an index.
 
-A snapshot is JSON Lines: a header ``{"kind": "Snapshot", "kubernetesVersion": "v1.37.1", …}`` and then one API object
-a line. What ``kubectl get … -o json`` prints is read as well: a List, or one object. Either may be gzipped.
+A snapshot is JSON Lines: a header ``{"kind": "Snapshot", "kubernetesVersion": "v1.37.1", …}``, then one API object a
+line. Output of ``kubectl get … -o json`` works too: a List or one object. Both forms may be gzipped.
 """
 
 import gzip
@@ -31,15 +31,15 @@ _OFFSET = re.compile(r"\(byte (\d+)\)")
 
 
 class _Limits(Struct, frozen=True, kw_only=True):
-    """How much of a file is read before it is refused. Unit: bytes, unpacked."""
+    """The limits of a readable file, in unpacked bytes."""
 
-    # The API server takes requests of 3 MiB, etcd objects of 1.5; JSON of a stored object is not much longer.
+    # The API server accepts requests of 3 MiB, and etcd stores objects of 1.5 MiB. Stored JSON is not much longer.
     line: int = 8 * 1024**2
-    # Fifteen thousand nodes and 450,000 pods of 2.5 KB, several times over; what unpacks to more is no cluster.
+    # Several times 15,000 nodes and 450,000 pods of 2.5 KB each.
     snapshot: int = 4 * 1024**3
-    # A List has to be in memory as a whole.
+    # A List is held in memory as a whole.
     document: int = 1024**3
-    # Fifteen thousand nodes, 450,000 pods, and as many other objects.
+    # 15,000 nodes, 450,000 pods, and as many other objects.
     objects: int = 1_000_000
 
 
@@ -48,7 +48,7 @@ _BYTES_OF_A_FIELD = 12  # on average at least; fields and items end with a comma
 
 
 class SnapshotError(Exception):
-    """What cannot be read: one line of text, with the place in the file."""
+    """A snapshot cannot be read. The message is one line with the place in the file."""
 
     def __init__(self, name: str, message: str, line: int | None = None) -> None:
         super().__init__(f"{name}: {message}" if line is None else f"{name}:{line}: {message}")
@@ -57,7 +57,10 @@ class SnapshotError(Exception):
 class Item(Struct, frozen=True, kw_only=True):
     """One API object of the file, as JSON text.
 
-    Unit: ``line`` is where the object begins, from 1.
+    Attributes:
+        line: The object's first line, from 1.
+        of: Its apiVersion and kind.
+        raw: Its JSON.
     """
 
     line: int
@@ -66,10 +69,15 @@ class Item(Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """A cluster as loaded from a file.
+    """A cluster loaded from a file.
 
-    Shape: ``objects`` counts the objects of the file by kind, including kinds that no answer depends on. ``kept`` has
-    the objects that the caller asked for. ``left_out`` has a line for each object that the index could not take.
+    Attributes:
+        index: The cluster.
+        version: The release in the header, or the requested one.
+        taken_at: The time of the capture, None if unknown.
+        objects: The number of objects by kind, including kinds that no answer depends on.
+        kept: The objects requested by the caller.
+        left_out: A line for each object refused by the index.
     """
 
     index: ClusterIndex
@@ -81,7 +89,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
 
 _NAMES = tuple(resource.name for resource in BUILT_IN_RESOURCES)
-# Resources that are read since headers say which were.
+# Resources that older versions did not capture.
 _LATER = frozenset(
     {
         *("limitranges", "priorityclasses", "runtimeclasses"),
@@ -93,9 +101,10 @@ _LATER = frozenset(
 class Header(Struct, frozen=True, rename="camel"):
     """The first line of a snapshot.
 
-    Shape: ``missing`` has the resources (plural names) that are not in the file, with the reason: ``403 Forbidden``.
-    ``resources`` are all that were asked for; None in files of before they were written down. ``anonymised`` says that
-    names were replaced.
+    Attributes:
+        missing: Plural names of resources that are not in the file, with the reason: ``403 Forbidden``.
+        resources: All requested resources. None in files of older versions.
+        anonymised: Whether names were replaced.
     """
 
     KIND: ClassVar[str] = "Snapshot"
@@ -108,7 +117,7 @@ class Header(Struct, frozen=True, rename="camel"):
 
     @property
     def lacks(self) -> Mapping[str, str]:
-        """The resources of which the file says nothing, with the reason."""
+        """The resources missing from the file, with the reason."""
         later = _LATER if self.resources is None else {*_NAMES} - {*self.resources}
         return {**{name: "not in this snapshot" for name in _NAMES if name in later}, **self.missing}
 
@@ -133,11 +142,21 @@ def read_snapshot(
     as_version: KubernetesVersion | None = None,
     keep: Callable[[Item], bool] = lambda _item: False,
 ) -> Snapshot:
-    """Read an open snapshot; ``name`` is its name in messages, ``keep`` chooses the objects that are kept.
+    """Read an open snapshot.
 
-    Shape: kinds that are not in a List are unknown; a snapshot with a header has everything that its header does not
-    name as missing.
-    Errors: SnapshotError for the first line that is wrong.
+    Args:
+        stream: The file.
+        name: Its name in messages.
+        embedded: Kinds with embedded pod templates, from the policy.
+        as_version: Overrides the release in the header.
+        keep: Selects the objects to return as they are, beside the index.
+
+    Returns:
+        The cluster. A kind that is missing from a List is unknown. A snapshot with a header is complete except for the
+        resources its header lists as missing.
+
+    Raises:
+        SnapshotError: For the first wrong line.
     """
     index, header, version, kinds = ClusterIndex(as_version or RECORDED, scoring=True), None, None, Counter[str]()
     kept, refused = list[Item](), list[str]()
@@ -172,7 +191,7 @@ def read_snapshot(
 
 
 def read_header(line: bytes) -> Header | None:
-    """The header in a snapshot's first line; None for any other line."""
+    """Decode the header in a snapshot's first line. None for any other line."""
     try:
         return _HEADER.decode(line) if _TYPE.decode(line).kind == Header.KIND else None
     except _UNREADABLE:
@@ -180,14 +199,19 @@ def read_header(line: bytes) -> Header | None:
 
 
 def absent(kinds: Collection[str]) -> Mapping[str, str]:
-    """The resources that a file without a header lacks, given the kinds that it has, with the reason to print."""
+    """The resources missing from a file without a header, with the reason to print.
+
+    Args:
+        kinds: The kinds in the file.
+    """
     return {resource.name: "none in the input" for resource in BUILT_IN_RESOURCES if resource.kind not in kinds}
 
 
 def read_items(stream: io.BufferedReader, name: str, limits: _Limits = _LIMITS) -> Iterator[Item]:
-    """The objects of a snapshot or a List; a snapshot's header comes first.
+    """Yield the objects of a snapshot or a List. A snapshot's header comes first.
 
-    Errors: SnapshotError for the first line that is no object, and for a file that is truncated or too large.
+    Raises:
+        SnapshotError: For the first line without an object, and for a truncated or oversized file.
     """
     unpacked = gzip.GzipFile(fileobj=stream) if stream.peek(2)[:2] == _GZIP else stream
     if unpacked is not stream and stream.seekable():
@@ -210,7 +234,7 @@ def read_items(stream: io.BufferedReader, name: str, limits: _Limits = _LIMITS) 
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether the first line is an object by itself, and no List; then each line is one object."""
+    """Whether the first line is a complete object and no List. If so, each line holds one object."""
     try:
         return not (_TYPE.decode(line).kind or "").endswith("List")
     except _UNREADABLE:
@@ -229,13 +253,13 @@ def _lines(first: bytes, rest: io.BufferedIOBase, name: str, limits: _Limits) ->
             raise SnapshotError(name, f"more than {limits.objects:,} objects", number)
         if not line.isspace():
             yield _item(line, name, number)
-        # One byte more than allowed tells a line that is too long from one that just fits.
+        # One extra byte distinguishes an oversized line from a line of the exact limit.
         line, number = rest.readline(limits.line + 1), number + 1
 
 
 def _document(text: bytes, name: str, limits: _Limits) -> Iterator[Item]:
-    """The items of a List, or one object that spans several lines."""
-    # Each item takes some 100 bytes of memory beside its text, whatever it says.
+    """Yield the items of a List, or the one object of several lines."""
+    # Each item costs about 100 bytes of memory on top of its text.
     if (commas := text.count(b",")) > limits.objects and commas > len(text) / _BYTES_OF_A_FIELD:
         raise SnapshotError(name, f"more than {limits.objects:,} items")
     try:
@@ -246,7 +270,7 @@ def _document(text: bytes, name: str, limits: _Limits) -> Iterator[Item]:
     if not listed.endswith("List"):
         yield _item(text, name, 1)
         return
-    # A list from the API server (PodList) states the type once, for all items.
+    # A list from the API server (PodList) gives the type once for all items.
     kind = listed.removesuffix("List")
     stated = TypeMeta(api_version=whole.api_version, kind=kind) if kind else None
     line, counted = 1, 0
@@ -271,6 +295,6 @@ def _item(raw: bytes | Raw, name: str, line: int, stated: TypeMeta | None = None
 
 
 def _line_of(text: bytes, error: Exception) -> int:
-    """The line that a decoding error is about; the last line if the error has no position."""
+    """The line of a decoding error, or the last line if the error has no position."""
     offset = _OFFSET.search(str(error))
     return text.count(b"\n", 0, int(offset[1]) if offset else len(text)) + 1

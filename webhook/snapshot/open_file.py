@@ -1,4 +1,4 @@
-"""Open what can stand for a cluster: a snapshot, what kubectl printed as JSON or YAML, or a directory of such files."""
+"""Open files that describe a cluster: a snapshot, JSON or YAML from kubectl, or a directory of these."""
 
 import gzip
 import io
@@ -27,10 +27,16 @@ def load_snapshot(
     as_version: KubernetesVersion | None = None,
     keep: Callable[[Item], bool] = lambda _item: False,
 ) -> Snapshot:
-    """Load the cluster from a file; without ``as_version``, the index takes the release in the file's header.
+    """Load the cluster from a file.
 
-    Shape: ``keep`` chooses the objects that are kept as they are too.
-    Errors: SnapshotError for a file that cannot be read, and for the first line that is wrong.
+    Args:
+        path: A file or directory, or ``-``.
+        embedded: Kinds with embedded pod templates, from the policy.
+        as_version: Overrides the release in the file's header.
+        keep: Selects the objects to return as they are, beside the index.
+
+    Raises:
+        SnapshotError: The file cannot be read, or a line is wrong.
     """
     try:
         with open_cluster_file(path) as stream:
@@ -40,9 +46,11 @@ def load_snapshot(
 
 
 def open_cluster_file(path: str) -> io.BufferedReader:
-    """The file itself if it is JSON, else its objects as JSON, one a line.
+    """Open a JSON file as it is. Convert any other file to one JSON object a line.
 
-    Errors: OSError; SnapshotError for YAML that cannot be read.
+    Raises:
+        OSError: The file cannot be opened.
+        SnapshotError: The YAML cannot be read.
     """
     if path != STDIN and leads_out(path):
         raise SnapshotError(path, LEADS_OUT)
@@ -61,12 +69,12 @@ def open_cluster_file(path: str) -> io.BufferedReader:
                     raise SnapshotError(told.file, told.message, told.line or None)
             else:
                 objects.append(each.value if isinstance(each.value, bytes) else msgspec.json.encode(each.value))
-    # Line breaks in JSON text are only between tokens, where a space means the same.
+    # JSON has line breaks only between tokens. A space means the same there.
     return io.BufferedReader(io.BytesIO(b"\n".join(each.replace(b"\n", b" ") for each in objects)))
 
 
 def _is_json(stream: io.BufferedReader) -> bool:
-    """Whether the text is empty or begins as a JSON object; the stream is rewound afterwards."""
+    """Whether the text is empty or starts like a JSON object. Rewinds the stream."""
     unpacked: BinaryIO | gzip.GzipFile = stream
     if stream.peek(len(_GZIP))[: len(_GZIP)] == _GZIP:
         unpacked = gzip.GzipFile(fileobj=stream)

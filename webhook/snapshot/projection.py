@@ -1,7 +1,7 @@
-"""API objects reduced to the fields that answers depend on, for snapshots and for an audit's memory.
+"""Reduce API objects to the fields that evenspread reads, for snapshots and for an audit's memory.
 
-The allow-list is derived from the types that the core decodes objects as. A field that no type has is not copied, and
-no type has fields for environments, commands, images, names of Secrets and the like.
+The list of fields comes from the core's types. They have no fields for environments, commands, images or names of
+Secrets, so none of these are copied.
 """
 
 import functools
@@ -31,15 +31,17 @@ from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 Json = Any
 
-# Fields of the types that only a watch needs, or nobody.
+# Fields for watches only.
 _NOT_COPIED = frozenset({"resourceVersion", "finalizers"})
 
 
 class CopiedShape(Struct, frozen=True, kw_only=True):
-    """What is copied of a value: members of an object, entries of a list, values of a map, or a scalar.
+    """The copied parts of a value: members of an object, entries of a list, values of a map, or a scalar.
 
-    Shape: several are set if a value is decoded as several types. A ``named`` entry is left out if only its name would
-    be copied.
+    Several are set if a value is decoded as several types.
+
+    Attributes:
+        named: Leave an entry out if its name is all that would be copied.
     """
 
     members: Mapping[str, "CopiedShape"] = {}
@@ -54,9 +56,10 @@ _ANNOTATIONS = CopiedShape(members=dict.fromkeys(sorted(readers.READ_ANNOTATIONS
 
 
 def project(raw: bytes | Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bytes:
-    """The object as JSON, with its type and only the fields that are read.
+    """Encode the object as JSON with its type and only the fields that evenspread reads.
 
-    Errors: msgspec.DecodeError, UnicodeDecodeError, RecursionError for text that is no JSON object.
+    Raises:
+        msgspec.DecodeError: The text is not a JSON object. UnicodeDecodeError and RecursionError have the same cause.
     """
     value = decoder_of(dict[str, Json]).decode(raw)
     copied = _copied(value, _shape_of(of, embedded))
@@ -64,13 +67,13 @@ def project(raw: bytes | Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] =
 
 
 def is_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether any answer depends on objects of that kind."""
+    """Whether any answer depends on objects of this kind."""
     return _shape_of(of, embedded) != CopiedShape()
 
 
 @functools.cache
 def _shape_of(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> CopiedShape:
-    """What is copied of objects of a kind; nothing for a kind that no answer depends on."""
+    """The copied parts of a kind's objects. Empty if no answer depends on them."""
     read = readers.decoded_type(of)
     shape = _typed(type_info(decoder_of(read).type)) if read is not None else None
     for path, type_ in reading.fields_read(of, embedded):
@@ -91,19 +94,19 @@ def _copied(value: Json, shape: CopiedShape) -> Json:
             return []
         copied = (_copied(entry, inner) for entry in value)
         return [entry for entry in copied if not inner.named or entry.keys() != {"name"}]
-    # A text in place of an object or a list becomes an empty text: it is still of the wrong type, but tells nothing.
+    # Replace text by empty text where an object or list belongs: the type stays wrong, and the content stays private.
     return "" if isinstance(value, str) and not shape.plain else value
 
 
 def _typed(info: Type) -> CopiedShape | None:
-    """What is copied of a value that is decoded as this type; None for types that look at nothing."""
+    """The copied parts of a value decoded as this type. None for types without content."""
     match info:
         case StructType(cls=cls, fields=fields):
             read = {each.encode_name: _typed(each.type) for each in fields if each.encode_name not in _NOT_COPIED}
             if "annotations" in read:
                 read["annotations"] = _ANNOTATIONS
             members = {name: inner for name, inner in read.items() if inner is not None}
-            # Most volumes have no other field that is read, and their names are often those of Secrets.
+            # evenspread reads no other field of most volumes. Their names are often names of Secrets.
             shape: CopiedShape | None = CopiedShape(members=members, named=cls is Volume)
         case DictType(value_type=inner):
             shape = CopiedShape(values=_typed(inner))
@@ -121,7 +124,7 @@ def _typed(info: Type) -> CopiedShape | None:
 
 
 def _at(path: str, shape: CopiedShape | None) -> CopiedShape | None:
-    """A shape nested under a path such as ``spec.tasks[*].template`` or ``spec.replicaSpecs.*.template``."""
+    """Nest the copied parts under a path such as ``spec.tasks[*].template`` or ``spec.replicaSpecs.*.template``."""
     for name in reversed(path.replace("[*]", ".[]").split(".") if path else ()):
         match name:
             case "[]":

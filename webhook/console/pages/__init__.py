@@ -1,1 +1,1 @@
-"""The pages: scan -> what each template shows, and what pages share: a workload in a line, and counts as pictures."""
+"""The pages: scan -> values of each template, with shared summaries of workloads and pictures of counts."""

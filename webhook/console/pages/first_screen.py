@@ -1,4 +1,4 @@
-"""The first screen, and the health page: what would happen, what waits, what is uneven, and the installation."""
+"""The first screen and the health page: worst zone loss, pending pods, uneven workloads and the installation."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -19,7 +19,12 @@ _OLD_SECONDS = 120
 
 
 class Tile(Struct, frozen=True, kw_only=True):
-    """A number to be read at a glance. If ``bad``, it should be another. ``rows`` are zones by short name."""
+    """A number to read at a glance.
+
+    Attributes:
+        bad: Whether the number needs attention.
+        rows: Zones by short name.
+    """
 
     id: str
     title: str
@@ -31,7 +36,7 @@ class Tile(Struct, frozen=True, kw_only=True):
 
 
 class Fact(Struct, frozen=True):
-    """A name and what is known. Shape: ``bad`` says that somebody should act."""
+    """A name and its value. ``bad`` marks a value that needs action."""
 
     name: str
     text: str
@@ -39,7 +44,7 @@ class Fact(Struct, frozen=True):
 
 
 def first_screen(shown: Shown, scan: ClusterScan) -> dict[str, object]:
-    """The page's values."""
+    """The values of the first screen."""
     moment, shorts = instant(shown.moment), zone_shorts(scan)
     bad = [each for each in scan.workloads if any(True for _ in wrongs(each, moment))]
     return {
@@ -52,13 +57,13 @@ def first_screen(shown: Shown, scan: ClusterScan) -> dict[str, object]:
 
 
 def zone_shorts(scan: ClusterScan) -> Mapping[str, str]:
-    """The short names of all zones that are heard of."""
+    """The short names of all known zones."""
     named = {each.zone for each in scan.zones} | {zone for each in scan.workloads for zone in each.zones}
     return short_names(sorted(named))
 
 
 def loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> Tile:
-    """What the loss of the worst zone costs all workloads together."""
+    """The cost of losing the worst zone, summed over all workloads."""
     worst = worst_loss(scan.zones)
     if worst is None:
         why = "; ".join(f"{name}: {text}" for name, text in scan.lacks.items() if name in {"nodes", "pods"})
@@ -81,7 +86,7 @@ def loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> Tile:
 
 
 def pending_tile(scan: ClusterScan, moment: datetime | None) -> Tile:
-    """The pods that wait now because of spread, and since when."""
+    """The pods that are Pending because of spread, and since when."""
     waiting = scan.pending.get(PendingCause.SPREAD, 0)
     oldest = min(
         (
@@ -108,7 +113,7 @@ def pending_tile(scan: ClusterScan, moment: datetime | None) -> Tile:
 
 
 def above_tile(scan: ClusterScan) -> Tile:
-    """The workloads whose pods stand less evenly than they ask."""
+    """The workloads with a skew above their maxSkew."""
     above = [each for each in scan.workloads if any(skew.above for skew in each.skews)]
     text = "every workload stands as evenly as it asks"
     if above:
@@ -127,7 +132,7 @@ def above_tile(scan: ClusterScan) -> Tile:
 
 
 def health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
-    """How the installation stands, in a line; what is not known is left out."""
+    """The state of the installation in a line. Unknown parts are left out."""
     yield Fact("Ceiling", health.ceiling)
     yield Fact("Defaults", health.defaults_mode)
     if health.fault:
@@ -145,7 +150,7 @@ def health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
 
 
 def health_page(shown: Shown, scan: ClusterScan) -> dict[str, object]:
-    """The page's values."""
+    """The values of the health page."""
     return {
         "facts": [*_facts(shown, scan)],
         "lacks": scan.lacks,

@@ -1,4 +1,4 @@
-"""SpreadGroups: all of them in a list; one with what is wrong, its caps, its plan with the proof, and the fields."""
+"""SpreadGroups: the list, and the page of one group with its problems, caps, plan, proof and fields."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -34,12 +34,12 @@ _TITLES = {
 
 
 def in_order(groups: Iterable[Found]) -> list[Found]:
-    """Those with a broken cap first, then those of which anything else is not so; the rest by name."""
+    """Groups with a broken cap first, then groups with another false condition, then the rest by name."""
     return sorted(groups, key=lambda each: (*_rank(each), each.group.meta.namespace, each.group.meta.name))
 
 
 def find_group(shown: Shown, wanted: Mapping[str, str]) -> Found | None:
-    """The group that a URL names."""
+    """The group named by a URL."""
     asked = wanted.get("namespace", ""), wanted.get("name", "")
     return next(
         (each for each in shown.groups or () if (each.group.meta.namespace, each.group.meta.name) == asked), None
@@ -59,7 +59,7 @@ def group_list(shown: Shown) -> dict[str, object]:
 
 
 def group_page(of: Found) -> dict[str, object]:
-    """The page's values."""
+    """The values of a group's page."""
     spec, status = of.group.spec, of.status
     workloads = status.workloads[:_MOST_SHARDS]
     zones = sorted({zone for each in status.workloads for zone in each.zones})[:_MOST_ZONES]
@@ -133,9 +133,9 @@ def _cap(of: Distribution, among: Found) -> dict[str, object]:
 
 
 def _problem(of: Distribution, among: Found) -> str:
-    """Why the cap is no maxSkew; nothing where maxSkew happens to keep it."""
+    """Why maxSkew cannot replace the cap. Empty if maxSkew keeps the cap too."""
     spec, domains = among.group.spec, len(of.domains) + of.more
-    # Of nodes, only those with pods are listed.
+    # The list of nodes has only those with pods.
     if spec is None or of.selector is not None or not domains or of.cap < 1 or of.topology_key == HOSTNAME:
         return ""
     pods = spec.expected.shards * spec.expected.pods_per_shard

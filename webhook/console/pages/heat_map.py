@@ -1,4 +1,4 @@
-"""The map of a cluster: a row for each workload, a column for each domain of a topology key, its pods in the cells."""
+"""The heat map: a row for each workload, a column for each domain of a topology key, numbers of pods in the cells."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class Cell(Struct, frozen=True):
 
 
 def heat_map(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]:
-    """The page's values. Shape: more domains than fit are summed up, those with most pods are shown."""
+    """The values of the heat map. Shows the fullest domains and sums up the rest."""
     keys = [
         key for key, _ in Counter(skew.topology_key for each in scan.workloads for skew in each.skews).most_common()
     ]
@@ -43,7 +43,7 @@ def heat_map(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]
             totals.update(pods)
     unlabelled = totals.pop("", 0)
     columns = sorted(name for name, _ in totals.most_common(_MOST_COLUMNS))
-    # Very many domains are hosts, of which a workload lists those alone where it has pods.
+    # Host names make many domains. A workload lists only the hosts with its pods.
     domains = max([len(totals), *(skew.eligible for _, skew in found)])
     rest = domains - len(columns)
     rows, page = cut(found, query, _ROWS)
@@ -68,18 +68,18 @@ def heat_map(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]
 
 
 def _of_key(of: ScannedWorkload, key: str) -> ActualSkew | None:
-    """The constraint over the key that is broken, else the first."""
+    """The broken constraint over the key, or the first one."""
     mine = [each for each in of.skews if each.topology_key == key]
     return next((each for each in mine if each.above), mine[0] if mine else None)
 
 
 def limit_of(skew: ActualSkew) -> int | None:
-    """The most pods that a domain may have now. Unit: pods; None where the global minimum is not known."""
+    """The most pods a domain may have now. None if the global minimum is unknown."""
     return None if skew.global_minimum is None else skew.global_minimum + skew.max_skew
 
 
 def _own(skew: ActualSkew) -> Mapping[str, int]:
-    """The workload's own pods by domain; where they cannot be told from others, all that are counted."""
+    """The workload's own pods by domain. All counted pods if its own are not distinguishable."""
     return skew.domains if skew.own is None else skew.own
 
 
@@ -96,7 +96,7 @@ def _cells(skew: ActualSkew, columns: Sequence[str]) -> list[Cell]:
 
 
 def _beside(skew: ActualSkew, columns: Sequence[str]) -> Cell:
-    """The pods in domains that have no column, and on nodes without the label."""
+    """The pods in domains without a column and on nodes without the label."""
     own, others = ({**pods} for pods in (_own(skew), skew.others))
     for name in columns:
         own.pop(name, None)

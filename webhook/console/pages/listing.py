@@ -1,4 +1,4 @@
-"""The list of workloads: filtered, sorted, a page at a time, all by the URL."""
+"""The list of workloads: filtered, sorted and paged by the URL."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -23,7 +23,7 @@ _CHOICES: Mapping[Only, tuple[str, Callable[[ScannedWorkload], bool]]] = {
     Only.FINDINGS: ("with findings", lambda each: bool(counted_findings(each))),
     Only.REFUSED: ("that ceiling deny would refuse", lambda each: bool(each.would_deny)),
 }
-# Columns that sort, and by what; the worst first, as the scan has them, for the first of them.
+# The sort keys of the columns. The first keeps the scan's order, worst first.
 _ORDERS: Mapping[Sort, Callable[[ScannedWorkload], tuple[object, ...]]] = {
     Sort.NAME: lambda each: (each.namespace, each.name, each.kind),
     Sort.PODS: lambda each: (-(each.pods or 0),),
@@ -44,7 +44,7 @@ _NUMBERS = frozenset({Sort.PODS, Sort.PENDING, Sort.SKEW, Sort.LOSS})
 
 
 class Page(Struct, frozen=True):
-    """A part of a list. Shape: ``number`` and ``pages`` count from one."""
+    """A page of a list. ``number`` and ``pages`` count from one."""
 
     number: int
     pages: int
@@ -52,7 +52,7 @@ class Page(Struct, frozen=True):
 
 
 def chosen(scan: ClusterScan, query: Query) -> list[ScannedWorkload]:
-    """The workloads that a query asks for, in its order."""
+    """The workloads selected by a query, in its order."""
     _, wanted = _CHOICES[query.only]
     text = query.text.casefold()
     found = [
@@ -65,14 +65,14 @@ def chosen(scan: ClusterScan, query: Query) -> list[ScannedWorkload]:
 
 
 def cut(rows: Sequence[_Row], query: Query, size: int = PAGE) -> tuple[Sequence[_Row], Page]:
-    """The rows of the query's page; of a page beyond the end the last one's."""
+    """The rows of the query's page. Beyond the end, the last page."""
     pages = max(1, -(-len(rows) // size))
     number = min(query.page, pages)
     return rows[(number - 1) * size : number * size], Page(number, pages, len(rows))
 
 
 def pager(path: str, query: Query, page: Page) -> dict[str, object]:
-    """What the links to other pages are made of."""
+    """The values for links to other pages."""
     return {
         "page": page.number,
         "pages": page.pages,
@@ -82,7 +82,7 @@ def pager(path: str, query: Query, page: Page) -> dict[str, object]:
 
 
 def listing(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]:
-    """The page's values."""
+    """The values of the list."""
     found = chosen(scan, query)
     rows, page = cut(found, query)
     moment, shorts = instant(shown.moment), zone_shorts(scan)
@@ -127,7 +127,7 @@ def _numbers(of: ScannedWorkload) -> dict[str, object]:
 
 
 def pods_of(of: ScannedWorkload) -> str:
-    """``5 of 7``, or ``7`` where as many are wanted, or nobody says how many; empty where they cannot be told."""
+    """``5 of 7``, or ``7`` if complete or the wanted number is unknown. Empty for indistinguishable pods."""
     if of.pods is None:
         return ""
     return f"{of.pods:,}" if of.wanted in {None, of.pods} else f"{of.pods:,} of {of.wanted:,}"

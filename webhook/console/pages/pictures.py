@@ -1,6 +1,6 @@
-"""Counts of pods as SVG: shapes without text, which stretch with the table that they stand in.
+"""Numbers of pods as SVG shapes without text. They stretch with their table.
 
-Colours come from the style sheet by class, so that a page needs no inline style.
+The style sheet colours them by class, so pages need no inline style.
 """
 
 from markupsafe import Markup
@@ -9,14 +9,14 @@ _COLUMN_HEIGHT = 24
 
 
 def bar(pods: int, *, full: int, least: int | None = None, limit: int | None = None, others: int = 0) -> Markup:
-    """A bar from left to right; what is above the limit is marked, and so are the limit and the global minimum.
+    """Draw a horizontal bar. Marks the excess over the limit, the limit and the global minimum.
 
     Args:
-        pods: How many there are.
+        pods: The number of pods.
         full: The number of pods that fills the width.
         least: The global minimum.
-        limit: The most that maxSkew allows.
-        others: Those of ``pods`` that belong to other workloads; drawn lighter, behind the workload's own.
+        limit: The most pods maxSkew allows.
+        others: The part of ``pods`` from other workloads, drawn lighter behind the workload's own.
     """
     whole = max(full, 1)
     within = pods if limit is None else min(pods, limit)
@@ -38,10 +38,7 @@ def bar(pods: int, *, full: int, least: int | None = None, limit: int | None = N
 
 
 def column(pods: int, *, full: int, high: bool) -> Markup:
-    """A small upright bar, beside its number.
-
-    Unit: pods.
-    """
+    """Draw a small upright bar for a number of pods."""
     height = round(_COLUMN_HEIGHT * pods / max(full, 1), 1)
     shown = max(height, 1.0)  # a line at the ground for none
     name = "above" if high else "pods"

@@ -1,4 +1,4 @@
-"""One workload in a line: its name and address, its pods in each zone, what is wrong with it, and how bad that is."""
+"""One workload in a line: name, address, pods in each zone, problems and their severity."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -22,7 +22,7 @@ _LONGEST = 400  # characters of a sentence with names from outside
 
 
 class ZoneCell(Struct, frozen=True):
-    """The pods in one zone. Shape: ``high`` says that they are more than maxSkew allows."""
+    """The pods in one zone. ``high`` means more than maxSkew allows."""
 
     name: str
     short: str
@@ -32,7 +32,7 @@ class ZoneCell(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """A workload as lists name it. Shape: ``identity`` are the parameters of its address."""
+    """A workload in a list. ``identity`` has the parameters of its URL."""
 
     name: str
     kind: str
@@ -46,17 +46,17 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str:
-        """Its page."""
+        """The URL of its page."""
         return link("/workload", dict(self.identity))
 
     @property
     def anchor(self) -> str:
-        """Its name in this document."""
+        """Its anchor in this document."""
         return link("", dict(self.identity)).removeprefix("?")
 
 
 def summary(of: ScannedWorkload, moment: datetime | None, shorts: Mapping[str, str]) -> Summary:
-    """Shape: ``shorts`` are the short names of the cluster's zones."""
+    """Summarise a workload. ``shorts`` has the short names of the cluster's zones."""
     reasons = [*wrongs(of, moment)]
     rest, fix = len(reasons) - 1, of.fix or _NO_FIX
     return Summary(
@@ -73,7 +73,7 @@ def summary(of: ScannedWorkload, moment: datetime | None, shorts: Mapping[str, s
 
 
 def wrongs(of: ScannedWorkload, moment: datetime | None) -> Iterator[str]:
-    """Everything that is wrong with it, the worst first, each in a sentence."""
+    """Every problem of a workload as a sentence, worst first."""
     for failure in of.failures:
         yield one_line(f"evenspread failed on it, in {failure.part}: {failure.error}", _LONGEST)
     waiting = of.pending.get(PendingCause.SPREAD, 0)
@@ -93,34 +93,34 @@ def wrongs(of: ScannedWorkload, moment: datetime | None) -> Iterator[str]:
 
 
 def above_text(of: ActualSkew) -> str:
-    """``uneven by zone: skew 3, maxSkew allows 1``, and how many of the counted pods are not its own."""
+    """``uneven by zone: skew 3, maxSkew allows 1``, with the number of counted pods from other workloads."""
     whose = f" ({text})" if (text := whose_text(of)) else ""
     return f"uneven by {constraint_name(of.topology_key, None)}: skew {of.skew}, maxSkew allows {of.max_skew}{whose}"
 
 
 def counted_findings(of: ScannedWorkload) -> list[Judged]:
-    """The findings that somebody should act on, the most severe first: neither waived nor mere notes."""
+    """The findings that need action, most severe first: without waived findings and notes."""
     counted = (each for each in of.findings if not each.waived and each.configured in _TOLD)
     return sorted(counted, key=lambda each: each.severity.rank)
 
 
 def excess(of: ActualSkew) -> int:
-    """How far above its maxSkew. Unit: pods; negative below it."""
+    """The excess over maxSkew in pods. Negative below it."""
     return (of.skew or 0) - of.max_skew
 
 
 def worst_loss(losses: tuple[ZoneLoss, ...]) -> ZoneLoss | None:
-    """The zone whose failure costs most."""
+    """The zone with the costliest failure."""
     return max(losses, key=lambda each: each.most_pending, default=None)
 
 
 def zone_cells(of: ScannedWorkload, shorts: Mapping[str, str]) -> tuple[ZoneCell, ...]:
-    """Its pods in each zone, by name; nothing where they cannot be told from others, or there is one zone."""
+    """The workload's pods in each zone, by name. Empty for a single zone, or if its pods are not distinguishable."""
     above = [each for each in of.skews if each.topology_key == ZONE and each.above]
     full = max(of.zones.values(), default=0)
     cells = []
     for name, pods in sorted(of.zones.items()):
-        # The limit holds for all counted pods, those of other workloads too.
+        # The limit covers all counted pods, including those of other workloads.
         counted = any(each.domains.get(name, 0) > each.max_skew + (each.global_minimum or 0) for each in above)
         high = counted and pods > 0
         picture = pictures.column(pods, full=full, high=high)

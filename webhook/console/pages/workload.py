@@ -1,4 +1,4 @@
-"""One workload: each constraint with its pods in each domain, what is wrong and why, and what admission would say."""
+"""One workload: pods in each domain for each constraint, its problems with causes, and admission's answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -50,7 +50,7 @@ _CAUSES = {
 
 
 class DomainRow(Struct, frozen=True):
-    """A domain in a constraint's picture."""
+    """A domain in the picture of a constraint."""
 
     name: str
     pods: int
@@ -60,7 +60,7 @@ class DomainRow(Struct, frozen=True):
 
 
 def find(scan: ClusterScan, wanted: Mapping[str, str]) -> ScannedWorkload | None:
-    """The workload that a URL names; without an apiVersion the first of its kind."""
+    """The workload named by a URL. Without an apiVersion, the first of its kind."""
     version = wanted.get("apiVersion", "")
     for each in scan.workloads:
         if (
@@ -74,7 +74,7 @@ def find(scan: ClusterScan, wanted: Mapping[str, str]) -> ScannedWorkload | None
 
 
 def workload_page(shown: Shown, scan: ClusterScan, of: ScannedWorkload) -> dict[str, object]:
-    """The page's values."""
+    """The values of a workload's page."""
     moment = instant(shown.moment)
     line = summary(of, moment, zone_shorts(scan))
     reasons = [*wrongs(of, moment)]
@@ -116,7 +116,7 @@ def _constraint(of: ActualSkew) -> dict[str, object]:
 
 
 def _rest(of: ActualSkew, listed: Sequence[tuple[str, int]]) -> str:
-    """The domains that are not listed; of these the fullest are."""
+    """The domains left out of the list. It shows the fullest."""
     rest = of.eligible - len(listed)
     if not rest:
         return ""
@@ -135,7 +135,7 @@ def _domains(of: ActualSkew, listed: Sequence[tuple[str, int]], limit: int | Non
 
 
 def _meaning(of: ActualSkew, limit: int | None) -> str:
-    """What the numbers mean for the next pod."""
+    """The consequence of the numbers for the next pod."""
     key = one_line(of.topology_key)
     if not of.eligible:
         return f"No node that counts for these pods has the label {key}."
@@ -159,7 +159,7 @@ def _pending(pod: PendingPod, moment: datetime | None) -> dict[str, object]:
 
 
 def _facts(of: ScannedWorkload) -> Iterator[Fact]:
-    """What admission would make of it."""
+    """Admission's decision about the workload."""
     if of.would_deny:
         yield Fact("Under ceiling deny", f"it would be refused: {', '.join(of.would_deny)}")
     if of.would_inject:
