@@ -1,1 +1,1 @@
-"""Edits of files that leave every other byte, and the proof that nothing else changed."""
+"""Edit files without changing any other byte, and prove it."""

@@ -1,4 +1,4 @@
-"""Replace a file's content atomically: the new bytes are all there, or the old ones are."""
+"""Replace a file's content atomically: either all new bytes or all old ones."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ _ANYBODY_WRITES = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 def written(file: File, after: bytes) -> InputFault | None:
-    """Replace the file as it was read; the fault where that is not possible, and then nothing has changed."""
+    """Replace the file's content. On failure nothing changes, and the fault is returned."""
     try:
         replace_file(file.name, file.data, after)
     except OSError as error:
@@ -23,10 +23,12 @@ def written(file: File, after: bytes) -> InputFault | None:
 
 
 def replace_file(name: str, before: bytes, after: bytes) -> None:
-    """Replace the file's content, if it is still ``before``; mode, owner and links to the file stay.
+    """Replace the file's content if it is still ``before``. Mode, owner and links to the file stay.
 
-    Errors: OSError, and then nothing has changed. Also for a read-only file, although its folder would allow to replace
-    it, and for a link to a file outside of the link's folder, which nobody asked to change.
+    Raises:
+        OSError: Nothing has changed. Also for a read-only file in a writable folder, and for a link to a file outside
+            the
+            link's folder.
     """
     path = Path(os.path.realpath(name))
     if leads_out(name) or not path.is_relative_to(os.path.realpath(Path(name).parent)):

@@ -1,8 +1,7 @@
-"""Insert constraints into the text of a manifest, without changing any other byte.
+"""Insert constraints into the text of a manifest without changing any other byte.
 
-Only whole lines (YAML in block style) or a member between two others (JSON) are inserted; everything else is refused
-with the reason. Callers read the result again (`proven_edits`), so that a refusal that is missing here cannot break a
-file.
+An insertion is whole lines (YAML in block style) or a member between two others (JSON). Anything else is refused with
+the reason. Callers read the result again (`proven_edits`), so a missing refusal cannot break a file.
 """
 
 import json
@@ -27,7 +26,7 @@ _MAX_GUESSED_INDENT_COLUMNS = 8  # further right, items were put under something
 
 
 class UneditableError(Exception):
-    """The text cannot be changed without touching other bytes; the message says why."""
+    """The text cannot be changed without touching other bytes. The message has the reason."""
 
 
 class TextEdit(Struct, frozen=True):
@@ -56,16 +55,20 @@ class Text(Struct, frozen=True):
     mark: str
 
     def edit(self, first: int, last: int, added: str) -> TextEdit:
-        """The edit of the file that replaces these characters."""
+        """Return the edit of the file for a replacement of these characters."""
         start = self.start + len((self.mark + self.text[:first]).encode())
         return TextEdit(start, start + len(self.text[first:last].encode()), added.encode())
 
 
 def text_of(data: bytes, manifest: Manifest) -> Text:
-    """The text of a manifest's document.
+    """Find the text of a manifest's document.
 
-    Shape: ``data`` is the file that the manifest was read from.
-    Errors: UneditableError.
+    Args:
+        data: The manifest's file.
+        manifest: The manifest.
+
+    Raises:
+        UneditableError: The file has changed, or it is a template.
     """
     document = manifest.document
     start = _line_starts(data)[document.line - 1] + document.column
@@ -82,10 +85,16 @@ def text_of(data: bytes, manifest: Manifest) -> Text:
 
 
 def insertion(data: bytes, manifest: Manifest, path: str, constraints: Sequence[Mapping[str, object]]) -> TextEdit:
-    """The edit that adds these constraints to a pod spec.
+    """Return the edit that adds constraints to a pod spec.
 
-    Shape: ``path`` leads to the pod spec of the object.
-    Errors: UneditableError.
+    Args:
+        data: The manifest's file.
+        manifest: The manifest.
+        path: The pod spec's path in the object.
+        constraints: The constraints to add.
+
+    Raises:
+        UneditableError: The edit would touch other bytes.
     """
     text = text_of(data, manifest)
     key, spec = _spec(text.text, text.root, manifest.prefix + path)
@@ -101,7 +110,7 @@ def _line_starts(data: bytes) -> list[int]:
 
 @lru_cache(maxsize=1)
 def _tree(text: str, *, is_json: bool) -> ValuePosition:
-    """The tree of a document. The cache holds one, since a document's objects are asked about in a row."""
+    """Parse a document. The cache holds one document, because callers visit its objects in a row."""
     return json_tree(text) if is_json else yaml_tree(text.encode())
 
 
@@ -119,7 +128,7 @@ def _in_block_style(
         raise UneditableError("the pod spec does not begin on a line of its own")
     lines = block_lines({FIELD: constraints}, indent=list_indent(text, spec))
     own = (spec.fields or {}).get(FIELD)
-    # A field of a mapping that is merged into the spec stands elsewhere.
+    # A field merged into the spec is written in another place.
     if own is None or not spec.start <= own[0].start < spec.end:
         end = line_end(text, key.end)
         break_ = line_break(text, end)
@@ -134,10 +143,7 @@ def _in_block_style(
 
 
 def _spec(text: str, root: ValuePosition, path: str) -> tuple[Span, ValuePosition]:
-    """The pod spec and its key.
-
-    Errors: UneditableError if an alias or a merge key brings it from elsewhere.
-    """
+    """The pod spec and its key. Raises UneditableError for an alias or a merge key."""
     way = [*follow(root, path)]
     if not way or way[-1][2] or not way[-1][1].fields:
         raise UneditableError("there is no pod spec to add to")
@@ -152,7 +158,7 @@ def _spec(text: str, root: ValuePosition, path: str) -> tuple[Span, ValuePositio
 
 
 def list_indent(text: str, spec: ValuePosition) -> int:
-    """How far lists of this pod spec stand to the right of their keys, as its author writes them."""
+    """The author's indentation of lists in this pod spec, relative to their keys."""
     for key, node in (spec.fields or {}).values():
         if node.items and key.end <= node.start and text[node.start] == "-":
             indent = column(text, node.start) - column(text, key.start)
@@ -174,7 +180,7 @@ def line_end(text: str, index: int) -> int:
 
 
 def line_break(text: str, end: int) -> str:
-    """The line break at that place. The last line, which may have none, uses that of the line before."""
+    """The line break at this position. A last line without one uses the line break above it."""
     if end >= len(text) - 1:
         end = max(text.rfind("\n", 0, end) - 1, 0)
     return "\r\n" if text.startswith("\r\n", end) else "\n"

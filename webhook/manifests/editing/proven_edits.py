@@ -1,7 +1,6 @@
 """Prove edits by reading the edited text again, and combine several rounds of edits into edits of the original file.
 
-The edited text must have the same objects, except for the intended changes. If some changes do not hold, those that do
-are kept.
+The edited text must have the same objects, except for the intended changes. Wrong changes are dropped, the others kept.
 """
 
 import json
@@ -22,7 +21,12 @@ Content = Sequence[Manifest | InputFault]  # of a file, by `read_manifests`
 
 
 class ObjectChange(Struct, frozen=True):
-    """A change of one object of a file; ``number`` is its index in the file's content, ``after`` its new value."""
+    """A change of one object of a file.
+
+    Attributes:
+        number: The object's index in the file.
+        after: The object's new value.
+    """
 
     number: int
     after: Json
@@ -30,7 +34,7 @@ class ObjectChange(Struct, frozen=True):
 
 
 def proven(file: File, content: Content, changes: Sequence[ObjectChange]) -> list[ObjectChange]:
-    """The changes that turn out as intended; none, if those work alone but not together."""
+    """Return the changes with the intended result. Empty if they work alone but not together."""
     kept = _holding(file, content, changes)
     return kept if len(kept) == len(changes) or _holds(file, content, kept) else []
 
@@ -55,7 +59,7 @@ def value_of(manifest: Manifest) -> Json:
 
 
 def _holding(file: File, content: Content, changes: Sequence[ObjectChange]) -> list[ObjectChange]:
-    """All changes if they hold, else those of each half that do: bisection finds a bad one in few readings."""
+    """Return all changes if they hold. Otherwise bisect, which finds a wrong change in few readings."""
     if not changes or _holds(file, content, changes):
         return [*changes]
     half = len(changes) // 2
@@ -83,7 +87,7 @@ def _same(before: Manifest | InputFault, after: Manifest | InputFault, change: O
 
 
 class _Piece(Struct, frozen=True):
-    """The original bytes from ``start`` to before ``end``, or new ``text``; then ``start`` and ``end`` are 0."""
+    """The original bytes from ``start`` to before ``end``, or new ``text`` with both at 0."""
 
     start: int
     end: int
@@ -94,14 +98,14 @@ class _Piece(Struct, frozen=True):
         return self.end - self.start if self.text is None else len(self.text)
 
     def part(self, first: int, last: int) -> "_Piece":
-        """Some of its bytes; positions count from its own beginning."""
+        """A part of its bytes. Positions count from the piece's start."""
         if self.text is None:
             return _Piece(self.start + first, self.start + last)
         return _Piece(0, 0, self.text[first:last])
 
 
 class Pieces(Struct, frozen=True):
-    """The current text of a file, as a sequence of original and new pieces; ``size`` is that of the original."""
+    """A file's current text as a sequence of original and new pieces. ``size`` is the original's size."""
 
     pieces: tuple[_Piece, ...]
     size: int
@@ -112,7 +116,7 @@ class Pieces(Struct, frozen=True):
         return Pieces((_Piece(0, len(data)),), len(data))
 
     def edited(self, edits: Iterable[TextEdit]) -> "Pieces":
-        """The text after further edits; these are in the order of the text, and their positions are in this text."""
+        """Apply further edits, in the order of the text. Positions count in this text."""
         made: list[_Piece] = []
         at = 0
         for edit in edits:
@@ -130,7 +134,7 @@ class Pieces(Struct, frozen=True):
             at += each.size
 
     def edits(self) -> Sequence[TextEdit]:
-        """The edits of the original that make this text."""
+        """The edits of the original that lead to this text."""
         made: list[TextEdit] = []
         at, text = 0, b""
         for each in (*self.pieces, _Piece(self.size, self.size)):

@@ -1,8 +1,8 @@
-"""New values of an object -> edits of its text that keep every other byte: comments, order, quotes.
+"""Turn new values of an object into edits of its text, and keep every other byte: comments, order, quotes.
 
-A value is replaced in place, a field or an item is added after the last one or removed with its line, and fields can be
-renamed. Other changes are refused with the reason: anchors, aliases, tags, comments within text that would be lost.
-Callers read the result again (`proven_edits`), so that a refusal that is missing here cannot break a file.
+A value is replaced in place. A field or item is added after the last one or removed with its line. Fields can be
+renamed. Other changes are refused with the reason: anchors, aliases, tags, and comments inside removed text. Callers
+read the result again (`proven_edits`), so a missing refusal cannot break a file.
 """
 
 import json
@@ -44,7 +44,7 @@ class _Change(Struct, frozen=True):
 
 
 class _Member(Struct, frozen=True):
-    """A field of a mapping in the text; ``end`` is the end of its value."""
+    """A field of a mapping in the text. ``end`` is the end of its value."""
 
     name: str
     key: Span
@@ -53,10 +53,16 @@ class _Member(Struct, frozen=True):
 
 
 def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> list[TextEdit]:
-    """The edits of a file that change an object from ``before`` to ``after``.
+    """Return the edits of a file that change an object from ``before`` to ``after``.
 
-    Shape: ``data`` is the file that the manifest was read from; ``after`` comes from `core.json_edits.marked`.
-    Errors: UneditableError.
+    Args:
+        data: The manifest's file.
+        manifest: The manifest.
+        before: The object's value.
+        after: The new value, from `core.json_edits.marked`.
+
+    Raises:
+        UneditableError: The edit would touch other bytes.
     """
     text = text_of(data, manifest)
     root = text.root
@@ -76,7 +82,7 @@ def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> lis
 
 
 def _joined(text: str, changes: Sequence[_Change]) -> list[_Change]:
-    """The changes in the order of the text; lines that come where the lines before them go take their place."""
+    """Sort the changes by position. An added line takes the place of a line removed right before it."""
     joined: list[_Change] = []
     for each in changes:
         last = joined[-1] if joined else None
@@ -94,7 +100,7 @@ def _joined(text: str, changes: Sequence[_Change]) -> list[_Change]:
 
 
 def _changes(page: Text, node: ValuePosition, before: Json, after: Json) -> Iterator[_Change]:
-    """The changes from one value to another."""
+    """The changes from one value to the other."""
     if _alike(before, after):
         return
     if isinstance(before, Mapping) and _has_place_for(after, node, before):
@@ -124,7 +130,7 @@ def _in_mapping(
         if name not in gone and not _alike(before[name], after[name]):
             yield from _in_member(page, node, _member(members, name), before[name], after[name])
     for name in [*new]:
-        # A field that goes and one that comes with the same value are one that was misspelt: only its name changes.
+        # A removed and an added field with equal values are a corrected spelling: only the name changes.
         old = next((each for each in gone if _alike(before[each], after[name])), None)
         if old is not None:
             new.remove(name)
@@ -133,7 +139,7 @@ def _in_mapping(
             yield _Change(key.start, key.end, json.dumps(name) if page.json else flow_scalar(name))
     if not gone and not new:
         return
-    # From here on fields come or go: which text may be touched depends on what stays beside them.
+    # Fields are added or removed below. Their neighbours decide which text may change.
     order = [*members.values()]
     removed = {order.index(_member(members, name)) for name in gone}
     fields = {name: without_gone(after[name]) for name in new}
@@ -185,14 +191,14 @@ def _is_list_of_mappings(value: Json) -> bool:
 
 
 def _field_lines(page: Text, node: ValuePosition, name: str, value: Json) -> list[str]:
-    """A field to add to a mapping in block style: on one line, but a list of mappings as its author writes lists."""
+    """Write a new field of a block mapping on one line. A list of mappings follows the author's style."""
     if _is_list_of_mappings(value):
         return [*block_lines({name: value}, indent=list_indent(page.text, node))]
     return [one_field(name, value)]
 
 
 def _members(page: Text, node: ValuePosition) -> list[_Member]:
-    """The mapping's own fields, without merged ones, in the order of the text."""
+    """The mapping's own fields in the order of the text, without merged fields."""
     own = []
     for name, (key, child) in (node.fields or {}).items():
         if node.start <= key.start < node.end and key.end <= child.start <= node.end:
@@ -209,7 +215,7 @@ def _member(members: Mapping[str, _Member], name: str) -> _Member:
 
 
 def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition) -> None:
-    """Refuse a value that is shared with other places, or that has an anchor, a tag or a block scalar."""
+    """Refuse a shared value, and a value with an anchor, a tag or a block scalar."""
     if not (parent.start <= key.start and key.end <= node.start and node.end <= parent.end):
         raise UneditableError("an alias or a merge key brings it from elsewhere")
     for each in (parent, node):
@@ -218,7 +224,7 @@ def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition)
 
 
 def _end(page: Text, node: ValuePosition) -> int:
-    """The position after a value's last character; libyaml ends a block's node only where the next token begins."""
+    """The position after a value's last character. libyaml ends a block at the start of the next token."""
     if node.start == node.end or _is_flow(page, node) or (node.fields is None and node.items is None):
         text = page.text[node.start : node.end]
         # With ``+``, the empty lines at the end of a block of text are part of it.
@@ -247,7 +253,7 @@ def _separator(page: Text, node: ValuePosition, first: int) -> str:
 
 
 def _check_plain(text: str) -> None:
-    """Refuse to remove text that contains a comment, an anchor, an alias or a tag."""
+    """Refuse to remove text with a comment, an anchor, an alias or a tag."""
     if _COMMENT.search(text):
         raise UneditableError("a comment stands in what is replaced")
     if _SHARED.search(text):
@@ -257,9 +263,9 @@ def _check_plain(text: str) -> None:
 def _in_brackets(
     page: Text, spans: Sequence[tuple[int, int]], removed: Collection[int], added: str
 ) -> Iterator[_Change]:
-    """Remove some entries in brackets, each with a comma, and add others after the last one that stays."""
+    """Remove entries in brackets, each with a comma, and add new ones after the last remaining entry."""
     last = len(spans) - 1
-    # Entries behind the last one that stays take their commas with them.
+    # Entries after the last remaining one take their commas along.
     while last in removed:
         last -= 1
     for place, (start, _) in enumerate(spans[:last]):
@@ -274,7 +280,7 @@ def _in_brackets(
 def _on_lines(
     page: Text, node: ValuePosition, order: Sequence[_Member], removed: Collection[int], fields: Mapping[str, Json]
 ) -> Iterator[_Change]:
-    """Remove fields in block style with their lines, and add new lines after the last field that stays."""
+    """Remove the lines of some block fields, and add new lines after the last remaining field."""
     text = page.text
     if not all(_begins_line(text, each) for each in order[1:]):
         raise UneditableError("its fields do not stand on lines of their own")
@@ -286,7 +292,7 @@ def _on_lines(
             if place > stays or _begins_line(text, order[0]):
                 yield _Change(line, end, "") if text[end - 1] == "\n" else _Change(line - 1, end, "")
         else:
-            # The first field is on the line of an item's hyphen: the next one takes its place.
+            # The first field shares a line with the item's hyphen. The next field moves up to it.
             _check_no_comment(text[end : order[stays].key.start])
             yield _Change(order[0].key.start, order[stays].key.start, "")
     if fields:
@@ -308,7 +314,7 @@ def _check_no_comment(text: str) -> None:
 
 
 def _whole_lines(text: str, end: int) -> int:
-    """The start of the next line. Only a comment may stand before it."""
+    """The start of the next line. Only a comment may precede it."""
     rest = re.compile(r"[ \t]*(?:[ \t]#[^\n]*)?\r?(?:\n|$)").match(text, end)
     if rest is None:
         raise UneditableError("something else stands on the line")
@@ -339,7 +345,7 @@ def _in_list(page: Text, node: ValuePosition, before: Sequence[Json], after: Seq
 
 
 def _dash(page: Text, item: ValuePosition) -> int:
-    """The position of an item's hyphen, which must begin its line."""
+    """The position of an item's hyphen. It must begin its line."""
     dash = page.text.rfind("-", 0, item.start)
     line = page.text.rfind("\n", 0, dash) + 1
     if dash < 0 or page.text[dash + 1 : item.start].strip(" ") or page.text[line:dash].strip(" "):
@@ -366,7 +372,7 @@ def _with_items(page: Text, node: ValuePosition, new: Sequence[Json]) -> _Change
 
 
 def _written(page: Text, value: Json, near: ValuePosition) -> str:
-    """A value on one line; in JSON with the spacing of the node near it."""
+    """Write a value on one line. JSON follows the spacing of a nearby node."""
     if not page.json:
         return flow(value)
     spaced = ": " in page.text[near.start : near.end] or "\n" in page.text[near.start : near.end]
@@ -384,7 +390,7 @@ def _is_flow(page: Text, node: ValuePosition) -> bool:
 
 
 def _alike(one: Json, other: Json) -> bool:
-    """Whether two values are the same JSON; unlike ==, for which True, 1 and 1.0 are equal."""
+    """Whether two values are the same JSON. Python's == also equates True, 1 and 1.0."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):

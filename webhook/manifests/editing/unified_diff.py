@@ -1,6 +1,6 @@
-"""Edits of a text -> a unified diff, as diff(1) prints it and patch(1) reads it.
+"""Print edits of a text as a unified diff, in the format of diff(1) and patch(1).
 
-Since the edits are known, no texts have to be compared, which difflib takes minutes for in a large file.
+The edits are known, so no texts are compared. difflib takes minutes for a large file.
 """
 
 import re
@@ -17,7 +17,7 @@ _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 
 class _Change(Struct, frozen=True):
-    """The ``old`` lines from ``first`` (from 0) on are replaced by the ``new`` ones."""
+    """Replace the ``old`` lines from ``first`` (from 0) by the ``new`` lines."""
 
     first: int
     old: list[bytes]
@@ -29,7 +29,7 @@ class _Change(Struct, frozen=True):
 
 
 def line_diff(name: str, data: bytes, edits: Sequence[TextEdit]) -> Iterator[str]:
-    """The diff of a file; ``edits`` are in the order of the text and do not overlap."""
+    """The diff of a file. ``edits`` are sorted by position and do not overlap."""
     lines = _LINE.findall(data)
     name = _quoted(name)
     yield f"--- {name}\n+++ {name}\n"
@@ -71,7 +71,7 @@ def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[TextEdit]) -> 
     while pending:
         first = end = bisect_right(starts, pending[0].start, hi=len(lines)) - 1
         at, block = starts[first], list[bytes]()
-        # patch(1) takes no two changes of one line.
+        # patch(1) refuses two changes of one line.
         while pending and (not block or pending[0].start < starts[end + 1]):
             edit = pending.popleft()
             block += [data[at : edit.start], edit.text]
@@ -93,7 +93,7 @@ def _trimmed(first: int, old: Sequence[bytes], new: Sequence[bytes]) -> _Change:
 
 
 def _groups(changes: Sequence[_Change]) -> Iterator[list[_Change]]:
-    """The changes grouped into hunks: those whose context lines would touch go together."""
+    """Group the changes into hunks. Changes with touching context lines share a hunk."""
     group: list[_Change] = []
     for change in changes:
         # The context of two hunks must not overlap.

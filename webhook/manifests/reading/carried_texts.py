@@ -21,20 +21,20 @@ from webhook.manifests.reading.other_files import in_text
 
 Json = Any  # raw JSON from outside
 
-# Where objects have a chart's values as text. Source: argo-cd pkg/apis/application/v1alpha1 ``ApplicationSourceHelm``;
+# Fields with a chart's values as text. Source: argo-cd pkg/apis/application/v1alpha1 ``ApplicationSourceHelm``;
 # k3s-io/helm-controller pkg/apis ``HelmChartSpec``.
 _SOURCES = ("spec.source", "spec.sources[*]", "spec.template.spec.source", "spec.template.spec.sources[*]")
 _VALUES_TEXTS = (*(f"{source}.helm.values" for source in _SOURCES), "spec.valuesContent")
 _IN_JSON = re.compile(CONSTRAINTS.encode())
 # In JSON, a key of the object itself is followed by a quote.
 _IN_JSON_TEXT = re.compile(rf'{CONSTRAINTS}[^"]'.encode())
-# Kyverno's policies patch other objects. ``+()`` adds a field where it is absent.
-# Source: kyverno api/kyverno/v1 ``Mutation``; pkg/engine/anchor ``AddIfNotPresent``.
+# Kyverno's policies patch other objects. ``+()`` adds an absent field. Source: kyverno api/kyverno/v1 ``Mutation``;
+# pkg/engine/anchor ``AddIfNotPresent``.
 _POLICY_GROUP = re.compile(r"([a-z]+\.)?kyverno\.io/")
 _POLICY_PATCH = "patchstrategicmerge"
 _KEYS = frozenset({CONSTRAINTS, f"+({CONSTRAINTS})"})
 _PASSED = frozenset({"metadata", "status"})  # of an object: kubectl keeps the whole object in an annotation
-# The texts of objects with names of the author's own; a Secret's data and a ConfigMap's binaryData are base64.
+# Texts under names chosen by the author. A Secret's data and a ConfigMap's binaryData are base64.
 _DATA = {"ConfigMap": "data", "Secret": "stringData"}
 # Source: k8s.io/api scheduling/v1beta1 ``PodGroupSpec``, batch/v1 ``JobSchedulingConfiguration``.
 _GROUPED = "schedulingConstraints"

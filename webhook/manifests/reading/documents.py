@@ -1,7 +1,7 @@
-"""The bytes of a file -> its documents, split as kubectl splits them, each with its position in the file.
+"""Split the bytes of a file into documents like kubectl, each with its position in the file.
 
-A line that begins with ``---`` always ends a YAML document, so that a broken document does not hide the next one. A
-document that begins with ``{`` is tried as JSON first (one object, or several in a row as in JSON Lines), then as YAML.
+A line with ``---`` always ends a YAML document, so a broken document does not hide the next one. A document with a
+leading ``{`` is tried as JSON first (one object, or several in a row as in JSON Lines), then as YAML.
 
 Source: apimachinery pkg/util/yaml/decoder.go ``YAMLReader``, ``YAMLOrJSONDecoder``.
 """
@@ -19,7 +19,7 @@ from webhook.manifests.reading.go_yaml import MAX_YAML_LEVELS
 _SEPARATOR = re.compile(rb"^---([^\n]*)\n?", re.MULTILINE)
 _SOURCE = re.compile(rb"^# Source: ([^\r\n]{1,256})", re.MULTILINE)
 _LEADING = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n|---[^\n]*\n)*")
-# What a file of separators alone hands from one document to the next.
+# The most comment bytes passed on to the next document. A file may consist of separators only.
 _MAX_COMMENTS_BYTES = 16 * 1024
 BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 """How UTF-16 text begins, for kubectl to read it."""
@@ -28,10 +28,13 @@ _MALFORMED = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
 
 
 class InputFault(Struct, frozen=True, kw_only=True):
-    """Something in the input that could not be read, as one line of text.
+    """An unreadable part of the input, as one line of text.
 
-    Shape: ``line`` and ``column`` count from 1; both are 0 if the position is unknown. A fault that is not ``fatal`` is
-    a note: nothing was lost. ``foreign`` says that the text never claimed to be a Kubernetes object.
+    Attributes:
+        line: From 1. 0 if unknown.
+        column: From 1. 0 if unknown.
+        fatal: False for a note: nothing was lost.
+        foreign: Whether the text never claimed to be a Kubernetes object.
     """
 
     file: str
@@ -50,10 +53,13 @@ class InputFault(Struct, frozen=True, kw_only=True):
 class InputDocument(Struct, frozen=True, kw_only=True):
     """One document of a file.
 
-    Shape: ``line`` (from 1) and ``column`` (from 0) are the position of its first character in the file. ``json`` says
-    that the text is exactly one JSON value; ``malformed`` why text in braces is not JSON. ``comments`` are the last
-    16 KiB of lines before its content, including those of empty documents before it. ``is_patch`` says that a
-    kustomization patches with it: then it needs no apiVersion.
+    Attributes:
+        line: The line of its first character in the file, from 1.
+        column: The column of its first character, from 0.
+        json: Whether the text is exactly one JSON value.
+        malformed: Why text in braces is not JSON.
+        comments: The last 16 KiB of lines before its content, including those of preceding empty documents.
+        is_patch: Whether a kustomization patches with it. Then it needs no apiVersion.
     """
 
     file: str
@@ -68,7 +74,7 @@ class InputDocument(Struct, frozen=True, kw_only=True):
 
     @property
     def source(self) -> str:
-        """The template that Helm names in a comment above its output; empty without such a comment."""
+        """The template in Helm's comment above its output. Empty without such a comment."""
         comment = _SOURCE.search(self.comments)
         return comment[1].decode("utf-8", "replace").strip() if comment else ""
 
@@ -114,7 +120,7 @@ def split(file: str, data: bytes) -> Iterator[InputDocument | InputFault]:
             text = rest[:64].decode("utf-8", "replace")
             message = f"only a comment may follow '---' on its line for kubectl; document not read: {text}"
             yield InputFault(file=file, message=message, line=line, column=4)
-        # For kubectl, a separator that ends no document is part of the document that it begins.
+        # For kubectl, a separator at the start of a document belongs to that document.
         start = separator.end() if end > start else end
         line += end < start
     if readable:
@@ -122,9 +128,10 @@ def split(file: str, data: bytes) -> Iterator[InputDocument | InputFault]:
 
 
 def _chunk(whole: InputDocument) -> Generator[InputDocument | InputFault, None, bytes]:
-    """The text between two separators: a YAML document, JSON objects in a row, or only comments.
+    """Split the text between two separators: a YAML document, JSON objects in a row, or only comments.
 
-    Shape: returns the comments that belong to the next document.
+    Returns:
+        The comments of the next document.
     """
     leading = _LEADING.match(whole.text)
     above = leading[0] if leading else b""
@@ -158,7 +165,7 @@ def _json_or_yaml(whole: InputDocument) -> Iterator[InputDocument | InputFault]:
 
 
 def _end_of_json(text: memoryview) -> tuple[int, str]:
-    """The length of the JSON value at the start, with trailing white space; else the index of a fault, and its text."""
+    """The length of the JSON value at the start with trailing white space, or the index and text of a fault."""
     try:
         decoder_of(msgspec.Raw).decode(text)
     except RecursionError:

@@ -1,8 +1,8 @@
-"""Read the files that a command line names, one at a time.
+"""Read the files named on the command line, one at a time.
 
-A directory stands for all .yaml, .yml and .json files below it, sorted, without following links to directories. Hidden
-ones are not read; a note names those with constraints. ``-`` is the standard input. A file that cannot be read becomes
-an `InputFault`, and reading goes on: a note about what is no file, unless a path names it.
+A directory means all .yaml, .yml and .json files below it, sorted, without following links to directories. Hidden
+files are skipped, with a note if they have constraints. ``-`` is standard input. An unreadable file becomes an
+`InputFault`, and reading continues. A path in a directory that is not a file becomes a note.
 """
 
 import fnmatch
@@ -65,9 +65,9 @@ def leads_out(path: str, top: str = "") -> bool:
 
 
 def _by_links(path: str, top: str) -> tuple[bool, bool]:
-    """Whether the path follows a link inside the working folder or inside ``top``, and whether that leads out.
+    """Whether the path follows a link inside the working folder or inside ``top``, and whether the link leads out.
 
-    Links elsewhere belong to the user of the command. A link replaced during the run is not noticed.
+    Links elsewhere belong to the user. A link replaced during the run goes unnoticed.
     """
     folders = tuple(map(Path, map(os.path.realpath, (".", top))))
     # Not normalised: `link/..` is above the link's target.
@@ -84,10 +84,12 @@ def _by_links(path: str, top: str) -> tuple[bool, bool]:
 def read_files(
     paths: Sequence[str], ignore: Iterable[str] = (), *, unpack: bool = False
 ) -> Iterator[File | InputFault]:
-    """Read every file that the paths name, each once.
+    """Read every file named by the paths, each once.
 
-    Shape: ``ignore`` are patterns; a file or directory is left out if its whole path, or its name, matches one.
-    ``unpack`` reads through gzip.
+    Args:
+        paths: Files, directories, patterns, or ``-``.
+        ignore: Patterns. A file or directory is left out if its path or name matches.
+        unpack: Read through gzip.
     """
     patterns = tuple(ignore)
     seen: set[str] = set()

@@ -1,12 +1,12 @@
-"""One YAML document -> the JSON value that Kubernetes' clients read from it.
+"""Read one YAML document into the JSON value that Kubernetes' clients see.
 
-kubectl, Helm and kustomize read YAML with go-yaml v2. Its parser is a port of libyaml, which is used here too; how
-go-yaml builds values from the parser's events is reimplemented, without recursion. Its peculiarities:
+kubectl, Helm and kustomize read YAML with go-yaml v2. Its parser is a port of libyaml, also used here. The code below
+reimplements go-yaml's conversion of parser events to values, without recursion. Peculiarities:
 
     merge keys      override fields before them
     aliases         are limited in number
-    duplicate keys  are no error, and the last one wins; kustomize, Flux and Argo CD refuse them, so they are reported
-    scalars         ``yes``, ``on`` and ``y`` are booleans; ``0o17``, ``017``, ``0x1F`` and ``1_000`` are integers;
+    duplicate keys  are no error, and the last one wins. kustomize, Flux and Argo CD refuse them, so they are reported
+    scalars         ``yes``, ``on`` and ``y`` are booleans. ``0o17``, ``017``, ``0x1F`` and ``1_000`` are integers.
                     ``1:30`` and dates are text
 
 Source: go.yaml.in/yaml/v2 decode.go, resolve.go; sigs.k8s.io/yaml yaml.go; apimachinery pkg/util/json.
@@ -51,7 +51,7 @@ _NUMERIC = frozenset("+-.0123456789")
 _INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 _SIGNED_BINARY = re.compile(r"0b[-+][01]+", re.ASCII)  # a slip of go-yaml: 0b-11 is -3
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
-# Numbers that begin with a point: there go-yaml leaves underscores to Go, which wants a digit on either side.
+# Numbers with a leading point. go-yaml leaves their underscores to Go, which requires a digit on both sides.
 _SPACED_FRACTION = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?", re.ASCII)
 _DATE = re.compile(
     r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
@@ -61,14 +61,15 @@ _DATE = re.compile(
 )
 _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8; Go's JSON replaces each by U+FFFD
 _MIN_INT64, _MAX_INT64, _MAX_UINT64 = -(2**63), 2**63 - 1, 2**64 - 1
-# Characters. None that is longer has 64 bits, but for one that begins with so many zeros; Python reads 4,300 digits.
+# In characters. A longer integer exceeds 64 bits, except with as many leading zeros. Python reads 4,300 digits.
 _LONGEST_INTEGER = 256
 
 
 class UnreadableDocumentError(Exception):
     """Kubernetes' clients cannot read the document.
 
-    Shape: ``index`` counts characters from the start of the document; None if the position is unknown.
+    Attributes:
+        index: Characters from the start of the document. None if unknown.
     """
 
     def __init__(self, message: str, index: int | None = None) -> None:
@@ -78,7 +79,7 @@ class UnreadableDocumentError(Exception):
 
 
 def resolve_plain(text: str) -> str | bool | float | None:
-    """Resolve a plain scalar without a tag; numbers are not converted for JSON yet.
+    """Resolve a plain scalar without a tag. Numbers are not converted for JSON yet.
 
     Source: resolve.go ``resolve``, without parseTimestamp, since a date becomes text anyway.
     """
@@ -114,16 +115,17 @@ def _parse_integer(digits: str) -> int:
 
 
 def json_number(number: float) -> float:
-    """The number as kubectl sends it: int64, else the nearest float64; one without a fraction becomes an integer.
+    """The number in kubectl's form: int64, else the nearest float64. A float without a fraction becomes an integer.
 
-    Errors: UnreadableError for infinities and not-a-number, which JSON cannot hold.
+    Raises:
+        UnreadableDocumentError: JSON has no infinities and no not-a-number.
     """
     if isinstance(number, int) and _MIN_INT64 <= number <= _MAX_INT64:
         return number
     nearest = float(number)
     if not math.isfinite(nearest):
         raise UnreadableDocumentError("JSON has no infinity and no not-a-number")
-    # From 1e21 on Go writes floats with an exponent, which no integer field accepts; smaller ones in plain digits.
+    # From 1e21 on Go writes floats with an exponent, and no integer field accepts these.
     if not nearest.is_integer() or abs(nearest) >= 1e21:
         return nearest
     mantissa, _, power = repr(nearest).partition("e+")
@@ -132,10 +134,7 @@ def json_number(number: float) -> float:
 
 
 def resolve_tagged(tag: str, text: str) -> str | bool | float | None:
-    """Resolve a scalar with an explicit tag.
-
-    Errors: UnreadableError if the text is not of that type.
-    """
+    """Resolve a scalar with an explicit tag. Raises UnreadableDocumentError for text of another type."""
     if tag == _TAG + "binary":
         try:
             raw = base64.b64decode(text.replace("\n", ""), validate=True)
@@ -171,10 +170,7 @@ def is_timestamp(text: str) -> bool:
 
 
 def key_text(key: object) -> str:
-    """A mapping key as text for JSON.
-
-    Errors: UnreadableError for keys that cannot be keys of a JSON object.
-    """
+    """A mapping key as text for JSON. Raises UnreadableDocumentError for invalid keys of a JSON object."""
     if isinstance(key, str):
         return key
     if isinstance(key, bool):
@@ -188,7 +184,7 @@ def key_text(key: object) -> str:
 
 
 def _float_key(key: float) -> str:
-    """Go's FormatFloat(key, 'g', -1, 32): the shortest digits that give the same float32."""
+    """Go's FormatFloat(key, 'g', -1, 32): the shortest digits for the same float32."""
     if math.isnan(key):
         return ".nan"
     try:
@@ -211,7 +207,7 @@ def _float_key(key: float) -> str:
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
 MAX_DUPLICATES = 20  # one line each; a document that has more is no manifest
-# Far more than any manifest has, and below the recursion limit of functions that walk the value later.
+# Deeper than any real manifest, and below the recursion limit of later functions.
 MAX_YAML_LEVELS = 400
 # An API server takes requests of 3 MiB. go-yaml bounds how many values aliases repeat, and not how long they are: 1 MB
 # of text would be 5 GB as JSON.
@@ -221,7 +217,7 @@ _MERGE_TAG = "tag:yaml.org,2002:merge"
 
 
 class Duplicate(Struct, frozen=True, gc=False):
-    """A key that occurs twice in one mapping. ``index`` counts characters up to the later one."""
+    """A duplicate key in one mapping. ``index`` is the position of the later one in characters."""
 
     key: str
     index: int
@@ -230,8 +226,9 @@ class Duplicate(Struct, frozen=True, gc=False):
 class Reading(Struct, frozen=True):
     """The value of a document, with notes.
 
-    Shape: ``value`` is a JSON value; aliases of one anchor share an object, so it must not be changed in place.
-    ``trailing`` is the index of text after the end of the document, which no client reads.
+    Attributes:
+        value: A JSON value. Aliases of one anchor share an object, so never change it in place.
+        trailing: The index of text after the end of the document, ignored by every client.
     """
 
     value: Json
@@ -240,10 +237,7 @@ class Reading(Struct, frozen=True):
 
 
 def read_document(text: bytes) -> Reading:
-    """Read one document.
-
-    Errors: UnreadableError.
-    """
+    """Read one document. Raises UnreadableDocumentError."""
     try:
         return _Reader(text).read()
     except MarkedYAMLError as error:
@@ -251,7 +245,7 @@ def read_document(text: bytes) -> Reading:
         parts = (str(part) for part in (error.problem, error.context) if part)
         raise UnreadableDocumentError(" ".join(parts), mark.index if mark else None) from None
     except ReaderError as error:
-        # Here PyYAML counts in bytes; in marks it counts in characters.
+        # PyYAML counts bytes here, and characters in marks.
         before = text[: max(error.position, 0)].decode("utf-8", "ignore")
         raise UnreadableDocumentError(str(error.reason), len(before.removeprefix("\ufeff"))) from None
 
@@ -262,9 +256,12 @@ def _index(event: Event | None) -> int:
 
 
 class _Anchor:
-    """An anchored node. ``complete`` is set at its end; ``weight`` is its number of decode operations in go-yaml.
+    """An anchored node.
 
-    ``size`` is how many characters its scalars have, those of aliases included.
+    Attributes:
+        complete: Set at the node's end.
+        weight: Its number of decode operations in go-yaml.
+        size: The characters of its scalars, including those of aliases.
     """
 
     __slots__ = ("complete", "size", "value", "weight")
@@ -277,7 +274,7 @@ class _Anchor:
 
 
 class _Key(Enum):
-    """The state of a frame that has no current key."""
+    """The state of a frame without a current key."""
 
     ITEM = 0  # in a sequence
     NEXT = 1  # in a mapping, before a key
@@ -285,7 +282,7 @@ class _Key(Enum):
 
 
 class _Frame:
-    """A mapping or sequence that is being read; ``key`` is the current key, or the frame's state."""
+    """An unfinished mapping or sequence. ``key`` is the current key, or the frame's state."""
 
     __slots__ = ("anchor", "decoded", "flow", "key", "merged", "size", "value")
 
@@ -304,8 +301,8 @@ class _Frame:
 class _Reader:
     """Builds the value of one document from its events, without recursion.
 
-    ``_decoded`` counts go-yaml's decode operations; its limit on aliases is a share of them. ``_size`` counts the
-    characters of scalars, those of aliases each time: as JSON the value is about as long.
+    ``_decoded`` counts go-yaml's decode operations. Its limit on aliases is a share of them. ``_size`` counts the
+    characters of scalars, with aliases counted each time. The JSON of the value has about this length.
     """
 
     def __init__(self, text: bytes) -> None:
@@ -358,7 +355,7 @@ class _Reader:
             frame.key = _Key.MERGE
             return
         if frame and frame.flow and implicit and "?" in text:
-            # Newer versions of libyaml read it as text; for go-yaml's older copy it starts a key.
+            # Newer versions of libyaml read it as text. In go-yaml's older copy it starts a key.
             raise UnreadableDocumentError("a '?' in flow style begins a key for Kubernetes' clients; quote the text")
         value = resolve_tagged(event.tag, text) if event.tag else resolve_plain(text) if implicit else text
         self._decoded += 1
@@ -369,7 +366,7 @@ class _Reader:
         self._put(value, event)
 
     def _put(self, value: Json, event: Event) -> None:
-        """Put a complete value into the frame that contains it."""
+        """Put a complete value into its frame."""
         frame = self._stack[-1] if self._stack else None
         if frame is not None and frame.key is _Key.NEXT:
             key = key_text(value)
@@ -391,7 +388,7 @@ class _Reader:
             frame.key = _Key.NEXT
 
     def _merge(self, frame: _Frame, value: Json, aliased: bool) -> None:  # Any: raw JSON
-        """Merge as go-yaml v2 does: overriding fields before the merge key; in a list the first mapping wins."""
+        """Merge like go-yaml v2: override fields before the merge key. In a list, the first mapping wins."""
         listed = isinstance(value, list) and not aliased
         mappings = value if listed else [value]
         if listed:
@@ -439,7 +436,7 @@ class _Reader:
         self._put(anchor.value, event)
 
     def _bound_aliases(self) -> None:
-        """Limit the share of operations that come from aliases: 99 % up to 400,000, falling to 10 % at 4,000,000.
+        """Limit the share of operations from aliases: 99 % up to 400,000, falling to 10 % at 4,000,000.
 
         Source: decode.go ``allowedAliasRatio``.
         """

@@ -27,13 +27,13 @@ NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _ENTRIES = ("resources", "bases", "components", "crds", "configurations", "generators", "transformers", "validators")
 _HELM = ("helmCharts", "helmChartInflationGenerator")
 _URL = re.compile(r"https?://", re.IGNORECASE)
-# The bases of one build. More of them refer to each other in circles.
+# The most bases of one build. More than these refer to each other in circles.
 _MAX_BASES = 256
 _MAX_BYTES = 2**20  # of a kustomization
 
 
 def kustomization_in(directory: Path) -> Path | None:
-    """The kustomization file of a directory; None if it has none."""
+    """The kustomization file of a directory, or None."""
     return next((directory / name for name in NAMES if (directory / name).is_file()), None)
 
 
@@ -99,7 +99,7 @@ def _patches_in(directory: Path) -> tuple[tuple[str, TypeMeta | None], ...]:
 
 
 def target_of(patch: Mapping[str, Json]) -> TypeMeta | None:
-    """The type that an entry of ``patches`` states for its target."""
+    """The target's type in an entry of ``patches``."""
     target = patch.get("target")
     kind = target.get("kind") if isinstance(target, Mapping) else None
     if not isinstance(kind, str) or not isinstance(target, Mapping):
@@ -134,7 +134,7 @@ def _entries(value: Mapping[str, Json]) -> Iterator[str]:
 
 
 def _loaded(value: Mapping[str, Json]) -> Iterator[str]:
-    """Every other text that kustomize may load a file by."""
+    """Every other text that can name a file for kustomize."""
     yield from (each for each in _list(value, "patchesStrategicMerge") if isinstance(each, str))
     for name in ("patches", "patchesJson6902", "replacements"):
         yield from (str(each.get("path")) for each in _dicts(value, name))
@@ -146,7 +146,7 @@ def _loaded(value: Mapping[str, Json]) -> Iterator[str]:
     yield str(openapi.get("path")) if isinstance(openapi, Mapping) else ""
 
 
-# Each patch is read beside a blanked copy of its file; in a longer file its findings are at its first line.
+# Each patch is read with a blanked copy of its file. In a longer file, its findings point to the patch's first line.
 _MAX_BLANKED_CHARS = 2**16
 _FIELDS = ("patches", "patchesJson6902", "patchesStrategicMerge")
 
@@ -181,7 +181,7 @@ def inline_patches(file: File) -> Iterator[tuple[Manifest | InputFault, TypeMeta
 
 
 def _alone(text: str, node: ValuePosition, value: str) -> str:
-    """The file with all but one scalar blanked out, so that places in it stay. Empty if the scalar has escapes."""
+    """The file with all but one scalar blanked out, to keep positions. Empty if the scalar has escapes."""
     start, end = node.start, node.end
     if text[start : start + 1] in {"|", ">"}:
         start = text.find("\n", start) + 1

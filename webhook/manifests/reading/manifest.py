@@ -1,7 +1,7 @@
-"""Documents -> the API objects in them, with the positions of their fields.
+"""Find the API objects in documents, with the positions of their fields.
 
-The items of a ``List``, or of any object with ``items``, are read as objects, as kubectl does. What cannot be read, or
-is no API object, becomes an `InputFault`; the rest of the file is still read.
+The items of a ``List``, or of any object with ``items``, are objects of their own, as in kubectl. An unreadable part
+becomes an `InputFault`. The rest of the file is still read.
 """
 
 import json
@@ -31,8 +31,8 @@ Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 MAX_YAML_BYTES = 8 * 2**20
 
 EMPTY_LIST = "an empty list: nothing to look at"
-# Nothing reads the schema of a CustomResourceDefinition. `check` of 181 MiB of generated ones takes 2.1 s of processor
-# time, and 10 s if it parses them.
+# No rule reads the schema of a CustomResourceDefinition. `check` of 181 MiB of them takes 2.1 s of processor time,
+# and 10 s with parsing.
 _CRD = ("apiextensions.k8s.io/", "CustomResourceDefinition")
 _TYPES = re.compile(rb"""^["']?(apiVersion|kind)["']?[ \t]*:[ \t]*["']?([^\s"'#]+)""", re.MULTILINE)
 _NAME_OF = re.compile(rb"""^metadata:[ \t]*\r?\n(?:[ \t].*\n)*?[ \t]+name:[ \t]*["']?([^\s"']+)""", re.MULTILINE)
@@ -40,7 +40,7 @@ _NAME_OF = re.compile(rb"""^metadata:[ \t]*\r?\n(?:[ \t].*\n)*?[ \t]+name:[ \t]*
 _TYPE_WORDS = (b"apiVersion", b"kind", b"items", CONSTRAINTS.encode())
 _MAX_UNSNIFFED_BYTES = 32 * 1024
 
-# Fields that decide which parts of an object are checked.
+# These fields decide which parts of an object are checked.
 _DECISIVE = frozenset(
     (
         *("apiVersion", "kind", "metadata", "spec", "template", "jobTemplate", "labels", "selector", "items"),
@@ -48,20 +48,24 @@ _DECISIVE = frozenset(
     )
 )
 
-# A list of JSON 6902 operations is a manifest of this kind, without apiVersion; its field has the operations.
+# The kind given to a list of JSON 6902 operations. It has no apiVersion, and one field with the operations.
 JSON_PATCH = "JSONPatch"
 OPERATIONS = "operations"
 _VERBS = ("add", "remove", "replace", "move", "copy", "test")
 
-# The kind of a snapshot file's first line, which is no object.
+# The kind of a snapshot file's first line.
 SNAPSHOT_HEADER = "Snapshot"
 
 
 class FieldPosition(Struct, frozen=True, kw_only=True):
     """The position of a field.
 
-    Shape: ``line`` and ``column`` count from 1. ``text`` is the line, as far as it belongs to the document; the field
-    is the ``width`` characters of it that start at ``caret`` (from 0).
+    Attributes:
+        line: From 1.
+        column: From 1.
+        text: The part of the line inside the document.
+        caret: The index of the field's first character in ``text``.
+        width: The field's number of characters.
     """
 
     line: int
@@ -74,8 +78,11 @@ class FieldPosition(Struct, frozen=True, kw_only=True):
 class Manifest(Struct, frozen=True, kw_only=True):
     """One API object as a client would send it.
 
-    Shape: ``value`` is a JSON value, or JSON text of an object. ``uid`` is empty unless it is from a cluster.
-    ``locate`` finds a field by its API path in the object; ``prefix`` leads from the document to the object.
+    Attributes:
+        value: A JSON value, or JSON text of an object.
+        uid: Empty unless it is from a cluster.
+        locate: Finds a field by its API path in the object.
+        prefix: The path from the document to the object.
     """
 
     document: InputDocument
@@ -129,7 +136,7 @@ def _nowhere(path: str) -> FieldPosition:
 
 
 class _Head(Struct, rename="camel"):
-    """The fields that decide how an object is read, with values of any type."""
+    """The fields that decide how to read an object. They may have any type."""
 
     api_version: Json = None
     kind: Json = None
@@ -150,12 +157,12 @@ def read_manifests(  # noqa: PLR0913 one parameter a choice
     values: bool = False,
     is_patch: bool = False,
 ) -> Iterator[Manifest | InputFault]:
-    """Every object and every fault of a file, in the order of the text; nothing for an empty file.
+    """Yield every object and every fault of a file, in the order of the text.
 
     Args:
         file: The file's name in messages.
         data: Its bytes.
-        duplicates: Look for duplicate keys in JSON too, which takes longer than reading it.
+        duplicates: Report duplicate keys in JSON too. This takes longer than reading the JSON.
         having: Skip documents without any of these words.
         values: After the note about a file of a chart's values, yield the values as an object of kind `VALUES_KIND`.
         is_patch: Read objects without apiVersion, as kustomize reads its patches.
@@ -216,7 +223,7 @@ def _values(document: InputDocument, value: Json, *, is_asked: bool) -> Iterator
 
 
 def _definition(document: InputDocument) -> Manifest | None:
-    """The head of a CustomResourceDefinition, which is not parsed; None for any other document."""
+    """The head of a CustomResourceDefinition, without parsing the rest. None for any other document."""
     if _CRD[1].encode() not in document.text:
         return None
     stated = [(key.decode(), value.decode("utf-8", "replace")) for key, value in _TYPES.findall(document.text)]
@@ -230,7 +237,7 @@ def _definition(document: InputDocument) -> Manifest | None:
 
 
 def _twice(document: InputDocument, key: str, index: int, hint: str = "", *, foreign: bool = False) -> InputFault:
-    """A key that occurs twice: an error where the lost value may have been a whole object, or constraints."""
+    """The fault of a duplicate key. It is an error if the lost value could be an object or constraints."""
     told = f"duplicate key {key!r:.80}: kubectl takes the last one, kustomize and Flux refuse it{hint}"
     return document.fault(told, index, fatal=key in _DECISIVE, foreign=foreign)
 
@@ -242,7 +249,7 @@ def _objects(
     locate: Callable[[str], FieldPosition],
     outer: _Head | None = None,
 ) -> Iterator[Manifest | InputFault]:
-    """The object, or the objects in its list; ``outer`` is the list that contains it."""
+    """The object, or the objects in its list. ``outer`` is the list around it."""
 
     def fault(message: str, *, foreign: bool = False, fatal: bool = True) -> InputFault:
         if not prefix:
@@ -320,7 +327,7 @@ def _json_head(document: InputDocument) -> _Head | InputFault:
     text = document.text
     try:
         head = _HEAD.decode(text)
-        # msgspec skips the text of fields that it does not need, and so does not see broken UTF-8 there.
+        # msgspec skips unneeded fields and misses broken UTF-8 in them.
         if not text.isascii():
             text.decode()
     except UnicodeDecodeError as error:
@@ -335,7 +342,7 @@ def _json_head(document: InputDocument) -> _Head | InputFault:
 def _json_items(
     document: InputDocument, head: _Head, raw: bytes, *, duplicates: bool
 ) -> Iterator[Manifest | InputFault]:
-    """The objects of a JSON list, each as a document of its own, so that a large list is never parsed as a whole."""
+    """Yield the objects of a JSON list as documents of their own. A large list is never parsed as a whole."""
     try:
         items = _ITEMS.decode(raw)
     except msgspec.ValidationError:
@@ -365,7 +372,7 @@ def _json_items(
 
 
 def _is_list(head: _Head, items: Json) -> bool:
-    """Whether something with ``items`` is meant as a list of objects: it has a type, or its first item has one."""
+    """Whether an object with ``items`` is a list of objects: the list or its first item has a type."""
     first = items[0] if isinstance(items, list) and items else None
     return bool(head.kind or head.api_version) or (isinstance(first, dict) and bool(first.get("kind")))
 
@@ -381,7 +388,7 @@ def _inherit(head: _Head, outer: _Head) -> _Head:
 
 
 def _json_patch(document: InputDocument, value: Json, locate: Callable[[str], FieldPosition]) -> Manifest | None:
-    """The manifest of a list of JSON 6902 operations; None for any other value."""
+    """The manifest of a list of JSON 6902 operations. None for any other value."""
     if not isinstance(value, list) or not value or not all(map(_is_operation, value)):
         return None
     patch = {OPERATIONS: value}
@@ -393,7 +400,7 @@ def _is_operation(value: Json) -> bool:
 
 
 def _broken_operation(document: InputDocument, value: Json) -> str:
-    """What is wrong with the first broken operation of a JSON 6902 patch; empty for any other value.
+    """The fault of the first broken operation of a JSON 6902 patch. Empty for any other value.
 
     Source: RFC 6902 section 4; kustomize api/filters/patchjson6902.
     """
@@ -408,7 +415,7 @@ def _broken_operation(document: InputDocument, value: Json) -> str:
 
 
 def _missing(api_version: Json, kind: Json) -> str:
-    """Why this is no API object; empty if it is one."""
+    """Why this is not an API object. Empty for an API object."""
     fields = {"apiVersion": api_version, "kind": kind}
     absent = [name for name, value in fields.items() if not (isinstance(value, str) and value)]
     return f"not a Kubernetes object: it has no {' and no '.join(absent)}" if absent else ""
@@ -444,7 +451,7 @@ def _manifest(
 
 
 def _locator(document: InputDocument, build: Callable[[], ValuePosition]) -> Callable[[str], FieldPosition]:
-    """A function that finds fields of a document; the tree and the lines are made when it is first called."""
+    """A function to find fields of a document. The first call builds the tree and splits the lines."""
     tree = cache(build)
     lines = cache(lambda: document.text.decode("utf-8", "replace").removeprefix("\ufeff").split("\n"))
     starts = cache(lambda: [0, *accumulate(len(line) + 1 for line in lines())])

@@ -1,4 +1,4 @@
-"""Text that is no manifest: what it is instead, why it cannot be read, and whether a chart's templates read a value.
+"""Classify files without manifests: their type, why they are unreadable, and whether a chart's templates use a value.
 
 A text *claims* to be a Kubernetes object if it has an apiVersion and a kind, or a pod template. Only an unreadable
 claim is an input error. All other files of a repository get a note.
@@ -28,7 +28,7 @@ _BY_NAME = (
     (re.compile(r"(.*[-._])?values([-._].*)?\.(ya?ml|json)"), VALUES),
     (re.compile(r"Chart\.(ya?ml|lock)"), "what a Helm chart says of itself; check what helm template CHART prints"),
 )
-# By keys of the document: all of one row are there.
+# By the document's keys. All keys of a row must be present.
 _BY_KEYS = (
     (("$schema",), "a JSON schema, or a file that names its schema"),
     (("swagger",), "an OpenAPI document"),
@@ -37,8 +37,8 @@ _BY_KEYS = (
     (("templates", "tests"), "a helm-unittest suite; check what helm template CHART prints"),
 )
 _OF_SERVICES = frozenset({"image", "build", "extends"})
-# The field with a value that is not empty, as a key of YAML or JSON inside a text, or in the path of a JSON 6902 patch.
-# Comments and prose have none.
+# The field with a non-empty value: a key of YAML or JSON inside a text, or the path of a JSON 6902 patch. Comments
+# and prose do not match.
 _IN_TEXT = re.compile(
     rf"""(?:^[ \t]*(?:-[ \t]+)?|[{{,]\s*)["']?{CONSTRAINTS}["']?[ \t]*:"""
     r"""\s*(?:[|>][-+0-9]*[ \t]*\n\s*)?(?:\#[^\n]*\n\s*)*(?:-\s|\[\s*[^\]\s]|\{\s*[^}\s])"""
@@ -49,19 +49,19 @@ _KINDS = frozenset(kind for _, kind in BUILT_IN_KINDS)
 _POD_FIELDS = frozenset({"template", "jobTemplate", "containers"})
 _TYPE_FIELD = re.compile(rb"""^["']?(apiVersion|kind)["']?[ \t]*:""", re.MULTILINE)
 _TYPE_MEMBER = re.compile(rb'"(apiVersion|kind)"\s*:')
-# An action of a template as a line of its own; one inside a block of text is no fault of the YAML.
+# An action of a template on its own line. Inside a block of text it does not break the YAML.
 _ACTION_LINE = re.compile(r"^[ \t]*(?:-[ \t]+)?\{[{%]", re.MULTILINE)
 
 _CHART = "Chart.yaml"
-# A chart's templates are small; of a larger file the first part is read.
+# A chart's templates are small. Only the first part of a larger file is read.
 _MAX_TEMPLATE_BYTES = 2**20
 
-# A key whose value Go printed. Source: Go fmt ``printValue``, the verb %v.
+# A key with a value printed by Go. Source: Go fmt ``printValue``, the verb %v.
 _GO_VALUE = re.compile(r"^([ ]*(?:- )?)([\w-]+):\s*\[*map\[", re.MULTILINE)
 _GO_MAP = re.compile(r"map\[[^\]\s:]+:")
 _MOST_KEY_CHARS = 317  # of a label's key: a prefix of 253, a slash and 63
-# msgspec's words for a character that JSON forbids, and those of Go's decoder, which kubectl prints.
-# Source: encoding/json/scanner.go ``stateBeginString``, ``stateEndValue``, ``stateBeginValue``.
+# msgspec's words for an invalid character in JSON, and the words of Go's decoder as printed by kubectl. Source:
+# encoding/json/scanner.go ``stateBeginString``, ``stateEndValue``, ``stateBeginValue``.
 _GO_WORDS = {
     "expected '\"'": "looking for beginning of object key string",
     "expected ':'": "after object key",
@@ -80,13 +80,13 @@ def claims(value: Mapping[str, Json]) -> bool:
 
 
 def why_passed_over(file: str, value: Json) -> str:
-    """The note about a document that is no manifest, such as Helm values. Empty for any other document."""
+    """The note about another kind of document, such as Helm values. Empty for a manifest."""
     if not isinstance(value, dict):
         return ""
     kind, version = value.get("kind"), value.get("apiVersion")
     path = PurePath(file)
     if str(version).startswith("kustomize.config.k8s.io/"):
-        # The patches in a file that kustomize finds by its name are judged.
+        # In a file with a kustomization's name, kustomize applies the patches, so they are checked.
         return f"passed over: {KUSTOMIZATION}" if _KUSTOMIZATION.fullmatch(path.name) else _note(KUSTOMIZATION, value)
     if _is_text(kind) and _is_text(version) and "metadata" in value:
         return ""
@@ -106,7 +106,7 @@ def in_text(text: str) -> bool:
 
 
 def passed_constraints(value: Json) -> str:
-    """The end of a note about a value that no rule reads; empty if it has no constraints."""
+    """The end of a note about an unchecked value. Empty for a value without constraints."""
     return f"; its {CONSTRAINTS} were not looked at" if _has_constraints(value) else ""
 
 
@@ -160,18 +160,18 @@ def unreadable(document: InputDocument, error: UnreadableDocumentError) -> Input
 
 
 def _as_go_prints(text: str, index: int) -> str:
-    """The message for a value that a Helm template printed without toYaml: ``[map[maxSkew:1]]``."""
+    """The message for a value printed by a Helm template without toYaml: ``[map[maxSkew:1]]``."""
     start = text.rfind("\n", 0, index) + 1
     if not _GO_MAP.search(text, start, index + _MOST_KEY_CHARS):
         return ""
-    # The key is on this line, or on the one above.
+    # The key is on this line or the line above.
     key = _GO_VALUE.search(text, text.rfind("\n", 0, max(start - 1, 0)) + 1, index + 1)
     column, name = (len(key[1]), key[2]) if key else (len(text[start:]) - len(text[start:].lstrip()), "x")
     return f"text as Go prints it; in a Helm template write {{{{- toYaml .Values.{name} | nindent {column + 2} }}}}"
 
 
 def _claims_in_text(text: bytes) -> bool:
-    """Whether a text that cannot be parsed has an apiVersion and a kind."""
+    """Whether an unparsable text has an apiVersion and a kind."""
     pattern = _TYPE_MEMBER if text.lstrip().startswith(b"{") else _TYPE_FIELD
     return len({*pattern.findall(text)}) > 1
 

@@ -1,8 +1,8 @@
-"""API paths -> places in the text, looked up only for what is reported.
+"""Find API paths in the text. Positions are computed only for reported fields.
 
-A tree of the document is built from the same events as its value; a path such as
-``spec.template.spec.topologySpreadConstraints[0].maxSkew`` is followed as far as the text goes, and what is missing is
-reported where it should stand: at the deepest field that there is.
+A tree of the document is built from the same events as its value. A path such as
+``spec.template.spec.topologySpreadConstraints[0].maxSkew`` is followed through the text. A missing field is reported at
+its deepest existing parent.
 """
 
 import json
@@ -37,9 +37,11 @@ class Span(Struct, frozen=True):
 
 
 class ValuePosition(Struct):
-    """A value in the text; mutable only while the tree is built.
+    """A value in the text. Mutable only while building the tree.
 
-    Shape: ``fields`` are those of a mapping, by key, each with the span of its key; ``items`` those of a list.
+    Attributes:
+        fields: The fields of a mapping by key, each with the key's span.
+        items: The items of a list.
     """
 
     start: int
@@ -49,9 +51,9 @@ class ValuePosition(Struct):
 
 
 def find(root: ValuePosition, path: str) -> Span:
-    """The span of the field at a path: its key, and its value if that follows the key.
+    """The span of the field at a path: the key, and the value if it follows the key.
 
-    Shape: keys may contain dots, as label keys do; the longest key that fits is taken. ``a[0].{x, y}`` is ``a[0]``.
+    Keys may contain dots, like label keys. The longest matching key wins. ``a[0].{x, y}`` means ``a[0]``.
     """
     span = Span(root.start, root.end)
     for key, node, _ in follow(root, path):
@@ -60,9 +62,10 @@ def find(root: ValuePosition, path: str) -> Span:
 
 
 def follow(root: ValuePosition, path: str) -> Iterator[tuple[Span, ValuePosition, str]]:
-    """The nodes on the way to the field at a path, as far as they exist.
+    """The existing nodes on the way to the field at a path.
 
-    Shape: for each, its key (for an item, the position where it begins), the node, and the rest of the path.
+    Returns:
+        For each node: its key (the start of an item), the node, and the rest of the path.
     """
     node, rest = root, path
     while rest:
@@ -131,7 +134,7 @@ class _Tree:
             return
         self._keys[-1] = None
         if self._merges and key[0] == "<<":
-            # Of several merged mappings the first wins, so it is written last; own fields that follow replace it.
+            # The first of several merged mappings wins, so it is written last. Own fields follow and replace it.
             for merged in reversed(node.items or [node]):
                 fields.update(merged.fields or {})
             return
@@ -141,7 +144,7 @@ class _Tree:
 
 
 def yaml_tree(text: bytes) -> ValuePosition:
-    """The tree of a YAML document, which `go_yaml` has read without fault before."""
+    """Build the tree of a YAML document. `go_yaml` has read it before without a fault."""
     tree = _Tree(merges=True)
     anchors: dict[str, ValuePosition] = {}
     next_event: Callable[[], Any] = CParser(text).get_event  # Any: which fields an event has depends on its type
@@ -158,7 +161,7 @@ def yaml_tree(text: bytes) -> ValuePosition:
         elif kind is ScalarEvent:
             node = anchors[event.anchor] = ValuePosition(event.start_mark.index, event.end_mark.index)
             tree.put(node, event.value, node.start, node.end)
-        # The node of the anchor itself: what is found below it stands elsewhere in the text.
+        # Use the anchor's own node. Its fields have their position at the anchor.
         elif kind is AliasEvent:
             tree.put(anchors[event.anchor], "", event.start_mark.index, event.end_mark.index)
         elif kind is DocumentEndEvent:
@@ -167,7 +170,7 @@ def yaml_tree(text: bytes) -> ValuePosition:
 
 
 def is_deeper(text: bytes, levels: int) -> bool:
-    """Whether JSON text is nested deeper than this many levels; fast if it has few brackets in all."""
+    """Whether JSON text is nested deeper than this many levels. Fast for few brackets."""
     if text.count(b"{") + text.count(b"[") <= levels:
         return False
     depth = 0
@@ -182,7 +185,7 @@ def is_deeper(text: bytes, levels: int) -> bool:
 
 
 def json_tree(text: str) -> ValuePosition:
-    """The tree of JSON text, which has been parsed without fault before."""
+    """Build the tree of valid JSON text."""
     return _json_tree(text).root
 
 
