@@ -114,7 +114,7 @@ def read_change(of: ScannedWorkload, given: Mapping[str, str]) -> Change:
     )
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class PageAnswer(Struct, frozen=True, kw_only=True):
     """The answer for a page. Without events, ``refused`` has the reason."""
 
     events: tuple[Simulated, ...]
@@ -122,15 +122,15 @@ class Outcome(Struct, frozen=True, kw_only=True):
     command: str
 
 
-def outcome(simulator: "Simulator", change: Change) -> Outcome:
+def outcome(simulator: "Simulator", change: Change) -> PageAnswer:
     """Ask the simulator and read its answer."""
     command = simulator.command(change)
     try:
         document = simulator.answer(change)
     except NoAnswer as error:
-        return Outcome(events=(), refused=str(error), command=command)
+        return PageAnswer(events=(), refused=str(error), command=command)
     events = (document,) if document.events is UNSET else document.events
-    return Outcome(events=events, refused="", command=command)
+    return PageAnswer(events=events, refused="", command=command)
 
 
 class Simulator:
