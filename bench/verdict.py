@@ -29,7 +29,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Namespace
-from webhook.core.scheduler.cycle import Cycle, eligible_nodes, verdict_alone
+from webhook.core.scheduler.cycle import Cycle, eligible_nodes, verdict_of_plugin
 from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS
 from webhook.core.scheduler.problem import take
@@ -169,7 +169,7 @@ def spread_only(index, pod):
         compile_required_nodes(pod.pod_spec.node_selector, pod.pod_spec.affinity),
     )
     ran, _ = pod_topology_spread.run_filter(counted, pod.labels, eligible_nodes(pod, nodes, required))
-    return verdict_alone(ran, nodes).codes
+    return verdict_of_plugin(ran, nodes).codes
 
 
 def all_filters(index, pod):

@@ -11,26 +11,26 @@ ROOMS = ("api", "apiserver", "defaulting", "index", "placement", "scheduler", "w
 FILE_AND_SYMBOL = re.compile(r"\w\.go ``\w+``")
 # Public functions in modules that follow upstream, which are none of upstream's.
 OURS = {
-    "api/admission_objects.py": {"LimitRange.items_of"},  # a choice among what was read
+    "api/admission_objects.py": {"LimitRange.items_of_type"},  # a choice among what was read
     "api/resources.py": {"written_nanos"},  # the text of our own sums
     "api/selectors.py": {"valid_selector"},  # for who has no use for upstream's error
-    "apiserver/admission_plugins.py": {"disagree"},  # upstream takes them in random order
+    "apiserver/admission_plugins.py": {"limit_ranges_disagree"},  # upstream takes them in random order
     "apiserver/go_json.py": {
         "declared_entries",
         "go_type",
         "is_plain",
     },  # the Go compiler does two; the last is a short cut
-    "apiserver/validation.py": {"are_plainly_right"},  # a short cut
+    "apiserver/validation.py": {"are_clearly_valid"},  # a short cut
     # Our mark of ours; whom we leave alone.
     "defaulting/injection.py": {"revision", "record_of", "injected_into", "barred", "opted_out"},
-    "scheduler/cycle.py": {"verdict_alone", "Cycle.ran", "Cycle.alone"},  # upstream never runs one plugin alone
+    "scheduler/cycle.py": {"verdict_of_plugin", "Cycle.result", "Cycle.verdict_of"},  # upstream never runs one plugin alone
     "scheduler/plugins/inter_pod_affinity.py": {"widened_terms"},  # what explain asks
-    "scheduler/plugins/node_resources_fit.py": {"short_of"},  # how our index is asked
+    "scheduler/plugins/node_resources_fit.py": {"scarce_amounts"},  # how our index is asked
     "scheduler/plugins/node_selection.py": {"settled_nodes", "nodes_selected"},  # what rules and volumes ask
-    "scheduler/plugins/status.py": {"named"},  # upstream's statuses are named when they are made
+    "scheduler/plugins/status.py": {"with_plugin"},  # upstream's statuses are named when they are made
     "scheduler/problem.py": {"not_evaluated", "take_lasting"},  # what is missing here; a part of what upstream takes
     "workloads/controller_labels.py": {  # what rules ask, and made-up values
-        *("may_be_added", "may_be_added_to", "may_be_created_with", "made_up", "is_made_up", "name_of"),
+        *("may_be_added", "may_be_added_to", "may_be_created_with", "placeholder", "is_placeholder", "name_of"),
     },
 }
 

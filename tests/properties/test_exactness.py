@@ -14,7 +14,7 @@ from webhook.core.apiserver.decoding import GO_KINDS, DecodeError, as_go_reads, 
 from webhook.core.apiserver.go_json import go_type, is_plain
 from webhook.core.apiserver.validation import (
     _errors,
-    are_plainly_right,
+    are_clearly_valid,
     constraint_warnings,
     merge_match_label_keys,
     selector_errors,
@@ -140,7 +140,7 @@ class TestValidation:
 
     @given(found=constraint_lists, version=versions)
     def test_the_short_cut(self, found, version):
-        if are_plainly_right(found):
+        if are_clearly_valid(found):
             assert list(_errors(found, PATH, version)) == []
 
     @given(selector=selectors)

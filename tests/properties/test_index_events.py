@@ -249,7 +249,7 @@ def verdict_of(index, pod):
     verdict = cycle.verdict()
     names = [name for name, slot in verdict.nodes.slots.items() if verdict.nodes.live >> slot & 1]
     alone = {
-        plugin: cycle.alone(plugin)
+        plugin: cycle.verdict_of(plugin)
         for plugin in ("PodTopologySpread", "NodeResourcesFit", "NodePorts", "InterPodAffinity")
     }
     return (

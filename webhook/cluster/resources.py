@@ -23,7 +23,7 @@ from webhook.core.workloads.kinds import (
     native_version,
     resource_name,
 )
-from webhook.core.workloads.operators import OPERATED
+from webhook.core.workloads.operators import OPERATOR_LAYOUTS
 from webhook.core.workloads.reading import has_template
 
 
@@ -132,7 +132,7 @@ def _custom(server: ApiServer) -> Iterator[Resource]:
     with server.open("/apis") as stream:
         groups = read_group_versions(stream.body())
     for group, versions in groups.items():
-        wanted = {kind for api_group, kind in (*TEMPLATED, *OPERATED) if api_group == group and "." in group}
+        wanted = {kind for api_group, kind in (*TEMPLATED, *OPERATOR_LAYOUTS) if api_group == group and "." in group}
         for version in versions:
             if not wanted:
                 break

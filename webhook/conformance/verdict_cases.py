@@ -23,7 +23,7 @@ from webhook.core.index.readers import decode_object
 from webhook.core.scheduler.args import ArgsError, decode_args
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.default_selector import default_selector, pod_services
-from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, Domains, SpreadDefaults
+from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, DomainCounts, SpreadDefaults
 from webhook.core.scheduler.plugins.status import SKIP, SUCCESS, Status, failure
 from webhook.core.scheduler.problem import FILTERS, take
 from webhook.core.scheduler.scoring.node_scores import best_nodes, node_scores, take_scoring
@@ -98,7 +98,7 @@ def decide_verdict(case: Mapping[str, bytes], version: KubernetesVersion = RECOR
     verdict, plugin = cycle.verdict(), text_of(case.get("plugin"))
     names = [*verdict.nodes.names_of(verdict.nodes.live)]
     return (
-        {"id": id_, "preFilter": _status(verdict.before), "nodes": _statuses(verdict, names)}
+        {"id": id_, "preFilter": _status(verdict.pre_filter), "nodes": _statuses(verdict, names)}
         | _spread_alone(cycle, names)
         | {"scores": _scores(cycle, case.get("feasible"), verdict)}
         | {"fits": bool(verdict.feasible), "feasible": [*verdict.nodes.names_of(verdict.feasible)]}
@@ -112,9 +112,9 @@ def _listed(raw: bytes | None) -> list[Raw]:
 
 
 def _spread_alone(cycle: Cycle, names: Iterable[str]) -> Json:
-    verdict = cycle.alone("PodTopologySpread")
+    verdict = cycle.verdict_of("PodTopologySpread")
     return {
-        "spreadPreFilter": _status(verdict.before),
+        "spreadPreFilter": _status(verdict.pre_filter),
         "spread": _statuses(verdict, names),
         "spreadState": [_state(domains) for domains in cycle.domains] or None,
     }
@@ -144,8 +144,8 @@ def _asked(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> 
     if plugin not in FILTERS:
         status = failure("no such filter plugin")
         return {"alone": {"plugin": plugin, "preFilter": _status(status), "nodes": {}}}
-    verdict = cycle.alone(plugin)
-    return {"alone": {"plugin": plugin, "preFilter": _status(verdict.before), "nodes": _statuses(verdict, names)}}
+    verdict = cycle.verdict_of(plugin)
+    return {"alone": {"plugin": plugin, "preFilter": _status(verdict.pre_filter), "nodes": _statuses(verdict, names)}}
 
 
 def _node_scores(cycle: Cycle, feasible: int, index: ClusterIndex) -> Json:
@@ -174,7 +174,7 @@ def _status(status: Status) -> Json:
     return shown
 
 
-def _state(domains: Domains) -> Json:
+def _state(domains: DomainCounts) -> Json:
     constraint = domains.constraint
     return {
         "maxSkew": constraint.max_skew,

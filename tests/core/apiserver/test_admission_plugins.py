@@ -6,8 +6,8 @@ import pytest
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.apiserver.admission_plugins import AdmissionFacts, as_created, disagree, refusals
-from webhook.core.apiserver.pod_defaults import as_decoded
+from webhook.core.apiserver.admission_plugins import AdmissionFacts, as_created, limit_ranges_disagree, plugin_refusals
+from webhook.core.apiserver.pod_defaults import with_decoding_defaults
 
 NOW = KubernetesVersion(1, 37)
 NAME = "PriorityClass name"
@@ -89,8 +89,8 @@ def test_the_first_of_two_ranges_gives_what_the_other_does_not():
     ranges = limit_range({"default": {"cpu": "1"}}, name="a"), limit_range({"default": {"memory": "1Gi"}}, name="b")
     spec = created(pod(), limit_ranges=ranges)
     assert spec["containers"][0]["resources"]["limits"] == {"cpu": "1", "memory": "1Gi"}
-    assert not disagree(ranges)
-    assert disagree((*ranges, limit_range({"default": {"memory": "2Gi"}}, name="c")))
+    assert not limit_ranges_disagree(ranges)
+    assert limit_ranges_disagree((*ranges, limit_range({"default": {"memory": "2Gi"}}, name="c")))
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_range_of_pods_looks_at_what_was_filled_in():
 
 
 def refused(made, **facts):
-    return list(refusals(as_decoded(made, NOW), AdmissionFacts(**facts), NOW))
+    return list(plugin_refusals(with_decoding_defaults(made, NOW), AdmissionFacts(**facts), NOW))
 
 
 @pytest.mark.parametrize(

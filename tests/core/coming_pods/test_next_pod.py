@@ -10,7 +10,7 @@ from webhook.core.coming_pods.next_pod import PodSource, after_admission, next_p
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason
 from webhook.core.policy.policy import Policy
-from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, is_made_up, labels_given
+from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, is_placeholder, labels_at_creation
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import namespace_of
 
@@ -22,7 +22,7 @@ class _MadeUp:
     """Equal to any made-up value."""
 
     def __eq__(self, other):
-        return is_made_up(other)
+        return is_placeholder(other)
 
     __hash__ = None
 
@@ -197,7 +197,7 @@ def test_ordinals_begin_where_the_set_says(ordinals, first):
         assert template.meta.name == f"web-{number}"
         assert template.labels["statefulset.kubernetes.io/pod-name"] == f"web-{number}"
         assert template.labels["apps.kubernetes.io/pod-index"] == str(number)
-    assert labels_given(workload, workload.templates[0].template)["apps.kubernetes.io/pod-index"] == str(first)
+    assert labels_at_creation(workload, workload.templates[0].template)["apps.kubernetes.io/pod-index"] == str(first)
 
 
 def test_an_applied_deployment_makes_pods_of_its_largest_replicaset():

@@ -239,7 +239,7 @@ def test_a_namespace_selector_that_nothing_satisfies_was_for_every_namespace(rel
     index = cluster("z1: a=1")
     index.version = parse_version(release)
     index.apply("ADDED", namespace(labelled="team=red"))
-    ran = Cycle(take(index, pod("app=api", affinity=near("app=web", within)))).alone("InterPodAffinity")
+    ran = Cycle(take(index, pod("app=api", affinity=near("app=web", within)))).verdict_of("InterPodAffinity")
     assert bool(ran.feasible) is fits
 
 
@@ -279,5 +279,5 @@ def test_a_claim_that_cannot_be_got(release, text):
     asked = pod(volumes=MOUNTS)
     asked = replace(asked, metadata=replace(asked.metadata, namespace=""))
     index = index_of(release, node("a"), STATIC, nowhere, volume())
-    found = Cycle(take(index, asked)).alone("VolumeBinding").before
+    found = Cycle(take(index, asked)).verdict_of("VolumeBinding").pre_filter
     assert found.reasons == (f'error getting PVC "/data": {text}',)

@@ -181,11 +181,11 @@ def test_an_error_names_the_plugin_that_was_running():
 def test_names_that_exclude_each_other():
     both = NodeSelectorTerm(match_fields=named("a").match_fields + named("b").match_fields)
     verdict = verdict_of(cluster("z1: a=0 b=0"), affinity=requiring(both))
-    assert verdict.before == unresolvable("NodeAffinity", "pod affinity terms conflict")
+    assert verdict.pre_filter == unresolvable("NodeAffinity", "pod affinity terms conflict")
     assert verdict.sentence == "0/2 nodes are available: pod affinity terms conflict."
     verdict = verdict_of(cluster("z1: a=0 b=0"), affinity=requiring(named("a")), node_name="b")
     reason = "node(s) didn't satisfy plugin(s) [NodeAffinity NodeName] simultaneously"
-    assert verdict.before == unresolvable("", reason)
+    assert verdict.pre_filter == unresolvable("", reason)
 
 
 @pytest.mark.parametrize(
@@ -250,10 +250,10 @@ def test_a_nominated_pod_counts_for_the_empty_selector():
 
 def test_one_plugin_alone_knows_nothing_of_the_others():
     cycle = Cycle(take(cluster("z1: ~a=0"), pod(WEB)))
-    assert {plugin for plugin in FILTERS if cycle.alone(plugin).feasible == 0} == {"TaintToleration"}
-    assert cycle.alone("TaintToleration").status("a") == unresolvable("", TAINTED)
+    assert {plugin for plugin in FILTERS if cycle.verdict_of(plugin).feasible == 0} == {"TaintToleration"}
+    assert cycle.verdict_of("TaintToleration").status("a") == unresolvable("", TAINTED)
     with pytest.raises(KeyError):
-        cycle.alone("Coscheduling")
+        cycle.verdict_of("Coscheduling")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from webhook.core.policy.policy import Policy
 from webhook.core.review.examination import examine
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import KINDS
-from webhook.core.workloads.operators import FILLS, OPERATED
+from webhook.core.workloads.operators import FILLS, OPERATOR_LAYOUTS
 from webhook.core.workloads.reading import constraint_paths, has_template, read_workload
 
 ZONE = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
@@ -179,12 +179,12 @@ def rules(value, policy=None):
 
 
 def test_every_place_of_every_kind_has_a_row_here():
-    parts = {**OPERATED, **{kind: row.layout for kind, row in KINDS.items() if not row.layout.whole}}
+    parts = {**OPERATOR_LAYOUTS, **{kind: row.layout for kind, row in KINDS.items() if not row.layout.whole}}
     assert {(group, kind, path) for group, kind, path, _ in ROWS} == {
         (*key, site.constraints) for key, layout in parts.items() for site in layout.sites
     }
-    assert not OPERATED.keys() & KINDS.keys()
-    assert {layout.filled for layout in OPERATED.values()} == {"", *FILLS}
+    assert not OPERATOR_LAYOUTS.keys() & KINDS.keys()
+    assert {layout.filled for layout in OPERATOR_LAYOUTS.values()} == {"", *FILLS}
 
 
 @pytest.mark.parametrize(("group", "kind", "path", "labels"), ROWS, ids=IDS)

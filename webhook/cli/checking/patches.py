@@ -21,7 +21,7 @@ from webhook.core.review.decision import Examination
 from webhook.core.rules.rule_set import API_RULES
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, CRON_JOB, DEPLOYMENT, KINDS, POD, native_version
-from webhook.core.workloads.operators import OPERATED
+from webhook.core.workloads.operators import OPERATOR_LAYOUTS
 from webhook.core.workloads.reading import constraint_paths
 from webhook.manifests.reading.kustomizations import is_kustomization
 from webhook.manifests.reading.manifest import JSON_PATCH, OPERATIONS, FieldPosition, Manifest
@@ -51,7 +51,7 @@ _BY_PATH = {
     "spec": POD,
 }
 # Versions for a target without one. Built-in kinds come last and win.
-_VERSIONS = {each[1]: native_version(each) for each in (*OPERATED, *KINDS, *BUILT_IN_KINDS)}
+_VERSIONS = {each[1]: native_version(each) for each in (*OPERATOR_LAYOUTS, *KINDS, *BUILT_IN_KINDS)}
 # The limits of a pointer: its list index and its steps. Longer ones are skipped.
 _MAX_INDEX = 100
 _MAX_STEPS = 64

@@ -49,7 +49,7 @@ class LimitRangeSpec(_Value, frozen=True):
 class LimitRange(Named, frozen=True):
     spec: LimitRangeSpec = LimitRangeSpec()
 
-    def items_of(self, of: str) -> tuple[LimitRangeItem, ...]:
+    def items_of_type(self, of: str) -> tuple[LimitRangeItem, ...]:
         """Those of one type."""
         return tuple(item for item in self.spec.limits or () if item.type == of)
 

@@ -71,7 +71,7 @@ class Quantity(Struct, frozen=True, gc=False):
         return self.unscaled * _ten(min(self.exponent, _MAX_EXPONENT) - _NANO)
 
 
-def quantity_of(nanos: int) -> Quantity:
+def quantity_from_nanos(nanos: int) -> Quantity:
     """The quantity of a sum in nanos.
 
     Up to 18 significant digits use the 64-bit form, which overflows like upstream's. Longer numbers use the wide form.

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from webhook.core.api import gates
 from webhook.core.api.label_syntax import key_faults
-from webhook.core.api.quantity import parse_quantity, quantity_of
+from webhook.core.api.quantity import parse_quantity, quantity_from_nanos
 from webhook.core.api.types import MAX_INT64, Container, ContainerStatus, Node, Pod, PodStatus, WrittenQuantity
 from webhook.core.api.version import KubernetesVersion
 
@@ -409,7 +409,7 @@ def _rounded(name: str, nanos: int) -> int:
     if abs(amount) <= MAX_INT64:
         return amount
     # Beyond 64 bits, let `Quantity` overflow as upstream's arithmetic does.
-    quantity = quantity_of(nanos)
+    quantity = quantity_from_nanos(nanos)
     return quantity.milli if name == CPU else quantity.value
 
 

@@ -293,14 +293,14 @@ class FieldRequirement(Struct, frozen=True):
 class NodeTerm(Struct, frozen=True):
     """A compiled node selector term: all of its conditions must hold.
 
-    Shape: ``poisoned`` is a term with an invalid condition; it matches no node.
+    Shape: ``invalid`` is a term with an invalid condition; it matches no node.
     `webhook.core.scheduler.plugins.node_selection` says which nodes do.
     Source: nodeaffinity/nodeaffinity.go ``nodeSelectorTerm``.
     """
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[FieldRequirement, ...] = ()
-    poisoned: bool = False
+    invalid: bool = False
 
 
 class RequiredNodes(Struct, frozen=True):
@@ -339,7 +339,7 @@ def _compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
         expressions = tuple(_requirement(each, _OF_NODES, "a node selector") for each in term.match_expressions or ())
         fields = tuple(_field_requirement(each) for each in term.match_fields or ())
     except SelectorError:
-        return NodeTerm(poisoned=True)
+        return NodeTerm(invalid=True)
     return NodeTerm(expressions, fields)
 
 

@@ -28,7 +28,7 @@ from webhook.core.api.selectors import EXISTS
 from webhook.core.api.types import Container, Pod, ResourceRequirements, Toleration, WrittenQuantity
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import NO_EXECUTE, TAINT_NOT_READY, TAINT_UNREACHABLE
-from webhook.core.apiserver.pod_defaults import as_decoded, prepared
+from webhook.core.apiserver.pod_defaults import prepare_for_create, with_decoding_defaults
 from webhook.core.budget import check_time
 
 LIMIT_RANGE = "LimitRange"
@@ -66,11 +66,11 @@ def as_created(pod: Pod, version: KubernetesVersion, facts: AdmissionFacts | Non
     Errors: none; a field that the API server would refuse is left as it is.
     Source: core/v1/defaults.go ``SetDefaults_Pod``; core/pod/strategy.go ``PrepareForCreate``.
     """
-    pod = as_decoded(pod, version)
-    return prepared(pod if facts is None else admitted(pod, facts), version)
+    pod = with_decoding_defaults(pod, version)
+    return prepare_for_create(pod if facts is None else apply_plugins(pod, facts), version)
 
 
-def admitted(pod: Pod, facts: AdmissionFacts) -> Pod:
+def apply_plugins(pod: Pod, facts: AdmissionFacts) -> Pod:
     """The pod after the plugins that change it.
 
     Shape: the pod has kube-apiserver's defaults already. What would be refused stays as it is.
@@ -115,13 +115,13 @@ def _given(ranges: Sequence[LimitRange]) -> tuple[Amounts, Amounts]:
     limits, requests = dict[str, WrittenQuantity](), dict[str, WrittenQuantity]()
     for each in reversed(ranges):
         check_time()
-        for item in each.items_of(OF_CONTAINERS):
+        for item in each.items_of_type(OF_CONTAINERS):
             limits |= item.limits
             requests |= item.requests
     return limits, requests
 
 
-def disagree(ranges: Sequence[LimitRange]) -> bool:
+def limit_ranges_disagree(ranges: Sequence[LimitRange]) -> bool:
     """Whether two LimitRanges give different amounts of a resource: upstream takes them in a random order."""
     known: dict[tuple[int, str], object] = {}
     return any(
@@ -196,7 +196,7 @@ def _includes(one: Toleration, other: Toleration) -> bool:
 _ONE = 10**9  # in the unit of `_number`
 
 
-def refusals(pod: Pod, facts: AdmissionFacts, version: KubernetesVersion) -> tuple[str, ...]:
+def plugin_refusals(pod: Pod, facts: AdmissionFacts, version: KubernetesVersion) -> tuple[str, ...]:
     """Why the plugins refuse the pod; empty where they do not, as far as is known.
 
     Shape: ``pod`` is as posted, with kube-apiserver's defaults. The texts are upstream's, but quantities are as
@@ -204,7 +204,7 @@ def refusals(pod: Pod, facts: AdmissionFacts, version: KubernetesVersion) -> tup
     Source: plugin/pkg/admission limitranger/admission.go ``Validate``, and the same of priority and runtimeclass.
     """
     early = (*_of_priority(pod, facts), *_of_runtime(pod, facts))
-    return early or tuple(_of_ranges(prepared(admitted(pod, facts), version), facts.limit_ranges))
+    return early or tuple(_of_ranges(prepare_for_create(apply_plugins(pod, facts), version), facts.limit_ranges))
 
 
 def _of_priority(pod: Pod, facts: AdmissionFacts) -> Iterator[str]:
@@ -257,10 +257,10 @@ def _of_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Iterator[str]:
     """Source: limitranger/admission.go ``PodValidateLimitFunc``."""
     spec = pod.pod_spec
     every = (*(spec.containers or ()), *(spec.init_containers or ()))
-    for item in (item for each in ranges for item in each.items_of(OF_CONTAINERS)):
+    for item in (item for each in ranges for item in each.items_of_type(OF_CONTAINERS)):
         for has in (each.resources or ResourceRequirements() for each in every):
             yield from _beyond(item, has.requests or {}, has.limits or {})
-    of_pod = [item for each in ranges for item in each.items_of(OF_PODS)]
+    of_pod = [item for each in ranges for item in each.items_of_type(OF_PODS)]
     if of_pod:
         whole = spec.resources or ResourceRequirements()
         requests = _total(pod, None, whole.requests or {})

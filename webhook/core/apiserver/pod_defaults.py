@@ -40,7 +40,7 @@ from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.validation import merge_match_label_keys
 
 
-def as_decoded(pod: Pod, version: KubernetesVersion) -> Pod:
+def with_decoding_defaults(pod: Pod, version: KubernetesVersion) -> Pod:
     """The pod as the first admission plugin gets it.
 
     Source: core/v1/defaults.go ``SetDefaults_Pod``; up to 1.36 it fills in pod-level resources too.
@@ -59,7 +59,7 @@ def as_decoded(pod: Pod, version: KubernetesVersion) -> Pod:
     return replace(pod, metadata=replace(meta, namespace=meta.namespace or DEFAULT_NAMESPACE), spec=spec)
 
 
-def prepared(pod: Pod, version: KubernetesVersion) -> Pod:
+def prepare_for_create(pod: Pod, version: KubernetesVersion) -> Pod:
     """The pod as the admission plugins that validate get it. Source: core/pod/strategy.go ``PrepareForCreate``."""
     spec = pod.pod_spec
     if gates.FILLS_POD_LEVEL_REQUESTS.holds(version):

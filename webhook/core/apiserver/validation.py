@@ -63,7 +63,7 @@ _DEPRECATED_KEYS: Mapping[str, str] = {
 }
 
 
-def are_plainly_right(constraints: Sequence[SpreadConstraint]) -> bool:
+def are_clearly_valid(constraints: Sequence[SpreadConstraint]) -> bool:
     """Whether a first look already shows that there is no error in any release; most constraints are so."""
     seen: set[tuple[str | None, str | None]] = set()
     for constraint in constraints:
@@ -122,7 +122,7 @@ def constraint_causes(
     """
     # Merging adds a condition for each key, and can make a right constraint wrong: so a first look is not enough.
     merges = labels is not None and any(each.match_label_keys for each in constraints)
-    if are_plainly_right(constraints) and not merges:
+    if are_clearly_valid(constraints) and not merges:
         return ()
     if labels is not None:
         constraints = merge_match_label_keys(constraints, labels, version)

@@ -26,7 +26,7 @@ from webhook.core.changes.change import (
 from webhook.core.index.key_suggestions import meant_by, near
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.cycle import Cycle, decide
-from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains
+from webhook.core.scheduler.plugins.pod_topology_spread import CountedConstraints, DomainCounts
 from webhook.core.scheduler.problem import Problem
 
 # The largest maxSkew that the API accepts stands for no limit.
@@ -235,7 +235,7 @@ def _with(pod: Pod, changes: Changes) -> Pod:
 
 
 # The domains of each hard constraint, by its index in the pod.
-_Domains = Mapping[int, Domains]
+_Domains = Mapping[int, DomainCounts]
 
 
 def _candidates(problem: Problem, domains: _Domains, group: Sequence[int]) -> Iterator[Changes]:
@@ -276,7 +276,7 @@ def _widened(problem: Problem, domains: _Domains, group: Sequence[int]) -> Chang
     )
 
 
-def _needed(several: Sequence[Domains], nodes: int) -> list[tuple[int, ...]]:
+def _needed(several: Sequence[DomainCounts], nodes: int) -> list[tuple[int, ...]]:
     """The combinations of maxSkew that these nodes need: one value for each constraint."""
     parts: list[tuple[tuple[int, ...], int]] = [((), nodes)] if nodes else []
     for domains in several:
@@ -290,7 +290,7 @@ def _needed(several: Sequence[Domains], nodes: int) -> list[tuple[int, ...]]:
     return [skews for skews, _ in parts]
 
 
-def _skews(domains: Domains) -> Iterator[tuple[int, int]]:
+def _skews(domains: DomainCounts) -> Iterator[tuple[int, int]]:
     """The lowest maxSkew that admits the pod, with the nodes for which it does.
 
     Shape: the first entry has all nodes whose domains have no matching pod, including nodes without the key.
@@ -317,7 +317,7 @@ def _changed(problem: Problem, declared: Sequence[int], changes: Changes) -> Pro
     return changed(problem, lambda each: replace(each, hard=_applied(each.hard, declared, changes)))
 
 
-def _applied(counted: Counted, declared: Sequence[int], changes: Changes) -> Counted:
+def _applied(counted: CountedConstraints, declared: Sequence[int], changes: Changes) -> CountedConstraints:
     """The hard constraints after the changes, without those that became soft or were removed."""
     kept = [
         (after, counts)

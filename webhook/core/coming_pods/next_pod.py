@@ -18,8 +18,8 @@ from webhook.core.api.selectors import Selector
 from webhook.core.api.types import LabelSelector, ObjectMeta, Pod, PodTemplate
 from webhook.core.api.well_known import CONTROLLER_REVISION_HASH
 from webhook.core.api.written_selector import selected_keys
-from webhook.core.apiserver.admission_plugins import admitted, as_created
-from webhook.core.apiserver.pod_defaults import as_decoded
+from webhook.core.apiserver.admission_plugins import apply_plugins, as_created
+from webhook.core.apiserver.pod_defaults import with_decoding_defaults
 from webhook.core.cached_property import cached_property
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Skip, inject
@@ -32,10 +32,10 @@ from webhook.core.policy.policy import profile_for
 from webhook.core.scheduler.problem import Problem, take
 from webhook.core.workloads.controller_labels import (
     NOT_YET_KNOWN,
-    is_made_up,
+    is_placeholder,
     job_of,
-    labels_given,
-    made_up,
+    labels_at_creation,
+    placeholder,
     name_of,
     ordinal_labels,
 )
@@ -122,7 +122,7 @@ def after_admission(template: PodTemplate, namespace: str, within: Context, *, p
     facts = facts_for(pod, index)
     if policy.defaults.injects:
         # kube-apiserver runs its own plugins before webhooks: injection sees the nodes that a RuntimeClass chooses.
-        seen = replace(template, spec=admitted(as_decoded(pod, version), facts).pod_spec)
+        seen = replace(template, spec=apply_plugins(with_decoding_defaults(pod, version), facts).pod_spec)
         result = inject(seen, namespace, within, waited=True)
         injected = result if isinstance(result, Injection | Skip) else None
         if isinstance(result, Injection):
@@ -135,7 +135,7 @@ def next_pod(source: PodSource, index: ReadOnlyIndex) -> NextPod:
     workload, written, namespace = source.workload, source.template.template, source.namespace
     if workload.is_pod:
         return NextPod(template=written)
-    uid = workload.meta.uid or made_up(workload, "uid")
+    uid = workload.meta.uid or placeholder(workload, "uid")
     own = replace(workload.meta, namespace=namespace, uid=uid, name=name_of(workload))
     above = Owner(
         api_version=workload.api_version,
@@ -173,8 +173,8 @@ class _Child(NamedTuple):
 
 
 def _labels(source: PodSource, made: _Child, index: ReadOnlyIndex) -> Mapping[str, str]:
-    labels = {**labels_given(source.workload, source.template.template), **made.labels}
-    if not source.applied or not is_made_up(labels.get(CONTROLLER_REVISION_HASH, "")):
+    labels = {**labels_at_creation(source.workload, source.template.template), **made.labels}
+    if not source.applied or not is_placeholder(labels.get(CONTROLLER_REVISION_HASH, "")):
         return labels
     running = _running_revisions(source.workload, made.owner.meta, index)
     if running is None or len(running) > 1:
@@ -201,7 +201,7 @@ def _in_replica_set(above: Owner, source: PodSource, index: ReadOnlyIndex) -> _C
 
     Source: deployment/sync.go ``getNewReplicaSet``.
     """
-    key, revision = REVISIONED[source.workload.group_kind], made_up(source.workload, "revision")
+    key, revision = REVISIONED[source.workload.group_kind], placeholder(source.workload, "revision")
     # While a rollout is in progress there are several; the largest makes the next pod most likely.
     there = index.owners.of_namespace(source.namespace) if source.applied else ()
     sets = [each for each in there if _is_set_of(each, above)]
@@ -264,4 +264,4 @@ def unknown_labels(pod: Pod) -> tuple[str, ...]:
     asked: set[str] = set()
     for constraint in pod.pod_spec.constraints:
         asked.update(constraint.match_label_keys or (), selected_keys(constraint.selector))
-    return tuple(key for key, value in pod.labels.items() if key in asked and is_made_up(value))
+    return tuple(key for key, value in pod.labels.items() if key in asked and is_placeholder(value))

@@ -14,7 +14,7 @@ from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import controllers, owner_selector
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.scheduler.plugins.pod_topology_spread import Domains
+from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts
 from webhook.core.workloads.kinds import REPLICA_SET, REVISIONED, group_kind
 
 _MAX_COMPARED_WORKLOADS = 16  # how many workloads are compared in search of those that are counted
@@ -37,7 +37,7 @@ class CountedPods(Struct, frozen=True):
     agreed: bool = False
 
 
-def counted_pods(pod: Pod, written: SpreadConstraint, domains: Domains, index: ReadOnlyIndex) -> CountedPods | None:
+def counted_pods(pod: Pod, written: SpreadConstraint, domains: DomainCounts, index: ReadOnlyIndex) -> CountedPods | None:
     """Whose pods are counted; None if the workload's own pods cannot be told from others."""
     own, can_say = _workload_selector(pod, index)
     if own is None or written.selector is None:

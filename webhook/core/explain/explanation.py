@@ -19,7 +19,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
-from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
+from webhook.core.scheduler.plugins.pod_topology_spread import CountedConstraints, DomainCounts, count_domains
 from webhook.core.scheduler.plugins.status import Status
 from webhook.core.scheduler.problem import Problem, not_evaluated, take
 from webhook.core.scheduler.verdict import Cause, Verdict
@@ -48,7 +48,7 @@ def _why(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
 
 def without_spread(problem: Problem) -> Problem:
     """The same problem for the pod without its hard constraints; soft ones never reject a node."""
-    return changed(problem, lambda each: replace(each, hard=Counted()))
+    return changed(problem, lambda each: replace(each, hard=CountedConstraints()))
 
 
 class Balance(Struct, frozen=True):
@@ -207,7 +207,7 @@ def balances_of(cycle: Cycle, *, soft_defaults: bool = False) -> Iterator[Balanc
             yield Balance(index, written, domains)
 
 
-def _written(domains: Domains, action: str) -> SpreadConstraint:
+def _written(domains: DomainCounts, action: str) -> SpreadConstraint:
     parsed = domains.constraint
     return SpreadConstraint(max_skew=parsed.max_skew, topology_key=parsed.topology_key, when_unsatisfiable=action)
 

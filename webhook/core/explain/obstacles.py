@@ -73,7 +73,7 @@ def obstacles(cycle: Cycle, index: ReadOnlyIndex | None = None) -> tuple[Obstacl
     by_text: dict[str, Obstacle] = {}
     by_volumes = 0  # four plugins reject nodes for the same claim, in different words: the first is enough
     for plugin in cycle.problem.filters:
-        alone = cycle.alone(plugin)
+        alone = cycle.verdict_of(plugin)
         failing = alone.nodes.live & ~alone.feasible
         named = [*_NAMED[plugin](cycle, alone, index)] if failing and plugin in _NAMED else []
         rest = failing & ~by_volumes if plugin in PARTS["volumes"] else failing
@@ -154,7 +154,7 @@ def _nearest(terms: Sequence[NodeTerm], unmatched: int, nodes: NodeView) -> _Nam
 
 
 def _lacks(term: NodeTerm, nodes: NodeView) -> _Named:
-    if term.poisoned:
+    if term.invalid:
         yield "not selected (its node affinity has a term that cannot be read)", nodes.live
         return
     for requirement in term.expressions:
@@ -276,16 +276,16 @@ def _neighbours(cycle: Cycle, alone: Verdict, index: ReadOnlyIndex | None) -> _N
     neighbours, nodes, pod = cycle.problem.neighbours, alone.nodes, cycle.problem.pod
     rejected = {reason: members for status, members in alone.failed for reason in status.reasons}
     lonely = rejected.get(NO_AFFINITY.reasons[0], 0)
-    for term in neighbours.wanted if lonely else ():
+    for term in neighbours.affinity_terms if lonely else ():
         column = nodes.column(term.topology_key)
-        there = column.nodes_of(sorted({column.of[slot] for slot in neighbours.together} - {-1}))
+        there = column.nodes_of(sorted({column.of[slot] for slot in neighbours.affinity_pods} - {-1}))
         # A pod that waits for its first neighbour waits for ever: that is worth saying.
         nowhere = "" if there else "; no node has one"
         yield f"without {term.topology_key}", lonely & ~column.present
         text = f"without a pod {_all_said(term.selector)} in its {segment_of(term.topology_key)}"
         yield f"{text} (pod affinity{nowhere})", lonely & column.present & ~there
     own = rejected.get(REJECTED_BY_OWN.reasons[0], 0)
-    for term, counts in zip(neighbours.own, neighbours.apart, strict=True):
+    for term, counts in zip(neighbours.anti_affinity_terms, neighbours.anti_affinity_pods, strict=True):
         column = nodes.column(term.topology_key)
         members = own & column.nodes_of(sorted({column.of[slot] for slot in counts} - {-1}))
         names = [] if index is None else [*_matching(term, index, column.of, members)]

@@ -118,7 +118,7 @@ def ways(cycle: Cycle) -> Iterator[Way]:
     asked = [
         part
         for part, plugins in PARTS.items()
-        if any(cycle.alone(plugin).feasible != problem.nodes.live for plugin in plugins & {*problem.filters})
+        if any(cycle.verdict_of(plugin).feasible != problem.nodes.live for plugin in plugins & {*problem.filters})
     ]
     # The fewest parts first, and no more once some help: a larger set holds a smaller one that is enough.
     for size in range(1, len(asked) + 1):
@@ -135,7 +135,7 @@ def ways(cycle: Cycle) -> Iterator[Way]:
 def shortages(problem: Problem, nodes: int) -> Iterator[Shortage]:
     """The requested resources of which every one of these nodes has too little free."""
     for name, amount in ((PODS, 1), *problem.request.amounts):
-        free, has = problem.room.free.get(name), problem.room.allocatable.get(name)
+        free, has = problem.resources.free.get(name), problem.resources.allocatable.get(name)
         slots = node_sets.to_slots(nodes)
         if free is None or not slots or not all(free[slot] < amount for slot in slots):
             continue

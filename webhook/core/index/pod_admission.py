@@ -2,8 +2,8 @@
 
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.apiserver.admission_plugins import AdmissionFacts, as_created, refusals
-from webhook.core.apiserver.pod_defaults import as_decoded
+from webhook.core.apiserver.admission_plugins import AdmissionFacts, as_created, plugin_refusals
+from webhook.core.apiserver.pod_defaults import with_decoding_defaults
 from webhook.core.index.read_only import ReadOnlyIndex
 
 
@@ -25,5 +25,5 @@ def facts_for(pod: Pod, index: ReadOnlyIndex) -> AdmissionFacts:
 
 def refused_by_admission(pod: Pod, index: ReadOnlyIndex, version: KubernetesVersion) -> tuple[str, ...]:
     """Why kube-apiserver's admission plugins refuse a pod that is posted; empty where they do not, as far as known."""
-    decoded = as_decoded(pod, version)
-    return refusals(decoded, facts_for(decoded, index), version)
+    decoded = with_decoding_defaults(pod, version)
+    return plugin_refusals(decoded, facts_for(decoded, index), version)

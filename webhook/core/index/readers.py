@@ -166,7 +166,7 @@ def _what_is_read(written: _ScaledSpec) -> bytes:
         for each in msgspec.structs.fields(_ScaledSpec)
         if each.name != "replicas" and (value := getattr(written, each.name)) not in (None, _ABSENT)
     }
-    text = reduced(msgspec.json.encode(said), READ_ANNOTATIONS)
+    text = reduce_spec(msgspec.json.encode(said), READ_ANNOTATIONS)
     return text if len(text) <= _LONGEST_SPEC else b""
 
 

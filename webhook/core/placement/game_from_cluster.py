@@ -41,8 +41,8 @@ from webhook.core.placement.node_classes import (
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.inter_pod_affinity import NO_AFFINITY
 from webhook.core.scheduler.plugins.node_ports import ports_conflict
-from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, short_of
-from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD, Domains
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, scarce_amounts
+from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD, DomainCounts
 from webhook.core.scheduler.plugins.status import SKIP, SUCCESS
 from webhook.core.scheduler.problem import Problem
 
@@ -84,18 +84,18 @@ def _is_attracted(batch: PodBatch, gone: Sequence[Pod], *, replacing: bool) -> b
     neighbours, view = batch.problem.neighbours, batch.problem.nodes
     matching = [
         pod
-        for pod in (gone if neighbours.wanted else ())
+        for pod in (gone if neighbours.affinity_terms else ())
         if all(
             each.in_namespace(pod.meta.namespace, {}) and each.selector.matches(pod.labels)
-            for each in neighbours.wanted
+            for each in neighbours.affinity_terms
         )
     ]
     slots = {view.slots[name] for pod in matching if (name := pod.pod_spec.node_name or "") in view.slots}
-    columns = [view.column(each.topology_key) for each in neighbours.wanted]
-    if neighbours.matches_itself and not neighbours.together and not replacing:
+    columns = [view.column(each.topology_key) for each in neighbours.affinity_terms]
+    if neighbours.matches_itself and not neighbours.affinity_pods and not replacing:
         # Once those are gone the first of its pods may go anywhere: near them, too. But it leads to one domain only.
         return any(len({column.of[slot] for slot in slots} - {-1}) > 1 for column in columns)
-    homes = [{column.of[slot] for slot in neighbours.together} | {-1} for column in columns]
+    homes = [{column.of[slot] for slot in neighbours.affinity_pods} | {-1} for column in columns]
     return any(column.of[slot] not in home for slot in slots for column, home in zip(columns, homes, strict=True))
 
 
@@ -215,14 +215,14 @@ def _open(batch: PodBatch, cycle: Cycle) -> int:
     problem = batch.problem
     nodes = problem.nodes.live if batch.nodes is None else problem.nodes.live & batch.nodes
     for plugin in problem.filters:
-        ran = cycle.ran(plugin)
-        if ran.before.code not in (SUCCESS, SKIP):
+        result = cycle.result(plugin)
+        if result.pre_filter.code not in (SUCCESS, SKIP):
             return 0
-        if ran.allowed is not None:
+        if result.allowed is not None:
             slots = problem.nodes.slots
-            nodes &= node_sets.from_slots([slots[name] for name in ran.allowed if name in slots], problem.nodes.size)
-        if ran.decide is not None and plugin != POD_TOPOLOGY_SPREAD:
-            for status, members in ran.decide(nodes):
+            nodes &= node_sets.from_slots([slots[name] for name in result.allowed if name in slots], problem.nodes.size)
+        if result.filter is not None and plugin != POD_TOPOLOGY_SPREAD:
+            for status, members in result.filter(nodes):
                 nodes &= ~members if status.reasons != NO_AFFINITY.reasons else -1
     for domains in cycle.domains:
         nodes &= domains.column.present
@@ -251,7 +251,7 @@ class _Together(Struct, frozen=True):
             for pod in pods
         )
 
-    def counted(self, domains: Domains, batch: PodBatch) -> Pods:
+    def counted(self, domains: DomainCounts, batch: PodBatch) -> Pods:
         """The batches whose pods a constraint of one of them counts."""
         selector, namespace = domains.constraint.selector, batch.problem.pod.meta.namespace
         if selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(batch.problem.version):
@@ -262,7 +262,7 @@ class _Together(Struct, frozen=True):
     def kept_apart(self) -> Iterator[tuple[int, str, Pods]]:
         """The batches whom anti-affinity terms, in either direction, keep from others: the key, and those others."""
         for number, batch in enumerate(self.batches):
-            for term in batch.problem.neighbours.own:
+            for term in batch.problem.neighbours.anti_affinity_terms:
                 met = self.meeting(term)
                 if any(met):
                     yield number, term.topology_key, met
@@ -273,13 +273,13 @@ class _Together(Struct, frozen=True):
     def near(self, number: int, nodes: Nodes) -> Affinity | None:
         """The pods that those of a batch want to be near."""
         neighbours = self.batches[number].problem.neighbours
-        if not neighbours.wanted:
+        if not neighbours.affinity_terms:
             return None
-        columns = [nodes.view.column(term.topology_key) for term in neighbours.wanted]
+        columns = [nodes.view.column(term.topology_key) for term in neighbours.affinity_terms]
         return Affinity(
             keys=tuple(map(nodes.key, columns)),
-            weights=self.meeting(*neighbours.wanted),
-            base=tuple(frozenset(column.of[slot] for slot in neighbours.together) - {-1} for column in columns),
+            weights=self.meeting(*neighbours.affinity_terms),
+            base=tuple(frozenset(column.of[slot] for slot in neighbours.affinity_pods) - {-1} for column in columns),
             matches_itself=neighbours.matches_itself,
         )
 
@@ -313,7 +313,7 @@ def _resources(together: _Together, relevant: int, on_one: Pods, index: ReadOnly
     names = dict.fromkeys(name for each in amounts for name in each)
     weights = {name: tuple(each.get(name, 0) for each in amounts) for name in names}
     needed = {name: sum(map(mul, weights[name], on_one)) for name in names}
-    for name, free in short_of([*needed.items()], index).items():
+    for name, free in scarce_amounts([*needed.items()], index).items():
         short = {slot: free[slot] for slot in node_sets.to_slots(relevant) if free[slot] < needed[name]}
         for pod_class, weight in enumerate(weights[name] if short else ()):
             if weight:

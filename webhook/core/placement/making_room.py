@@ -20,9 +20,9 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game import Move, Pods, Rollout, State, more
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.simulation import Effort, Simulation, always_fits, one_order
-from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, room_for
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, free_resources
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
-from webhook.core.scheduler.plugins.pod_topology_spread import Counted
+from webhook.core.scheduler.plugins.pod_topology_spread import CountedConstraints
 from webhook.core.scheduler.problem import Problem, may_preempt
 from webhook.core.scheduler.verdict import Cause
 
@@ -33,7 +33,7 @@ def cause(batches: Sequence[PodBatch], index: ReadOnlyIndex, rollout: Rollout | 
     Returns:
         SPREAD if all fit without hard constraints; else CAPACITY if all fit without limits of resources; else OTHER.
     """
-    free = [replace(each, problem=replace(each.problem, hard=Counted())) for each in batches]
+    free = [replace(each, problem=replace(each.problem, hard=CountedConstraints())) for each in batches]
     if always_fits(game_of(free, index, rollout=rollout), effort):
         return Cause.SPREAD
     roomy = [replace(each, problem=_without_limits(each.problem)) for each in batches]
@@ -62,7 +62,7 @@ def preempted(batches: Sequence[PodBatch], index: ReadOnlyIndex, found: Simulati
         return None
     roomy = with_room(index, {slot: _held(*(request for _, request in pods)) for slot, pods in lower.items()})
     able = [
-        replace(each, problem=replace(each.problem, room=room_for(each.problem.request, roomy))) for each in batches
+        replace(each, problem=replace(each.problem, resources=free_resources(each.problem.request, roomy))) for each in batches
     ]
     game = game_of(able, roomy)
     if not always_fits(game, effort):

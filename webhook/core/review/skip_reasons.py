@@ -28,7 +28,7 @@ from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.judging import ReadObject
 from webhook.core.rules.rule_set import BY_ID, RULES, denied_from
 from webhook.core.workloads.kinds import POD, group_kind
-from webhook.core.workloads.reading import makes
+from webhook.core.workloads.reading import makes_kind
 from webhook.core.workloads.workload import Template, Workload
 
 _EXCLUDING = frozenset({NOT_IN, DOES_NOT_EXIST})
@@ -64,7 +64,7 @@ def _sent_by_node(request: AdmissionRequest) -> bool:
 def _made_by(owner: OwnerReference, request: AdmissionRequest, workload: Workload | None, context: Context) -> bool:
     """Whether this owner, which is reviewed, made the object."""
     policy, index = context.policy, context.index
-    if not makes(owner.api_version, owner.kind, group_kind(request.api_version, request.kind), policy.workloads):
+    if not makes_kind(owner.api_version, owner.kind, group_kind(request.api_version, request.kind), policy.workloads):
         return False
     if is_controller(request.user, policy):
         return True

@@ -22,7 +22,7 @@ from webhook.core.index.pods import Counts
 from webhook.core.scan.scan_context import ScanContext, next_pods, stands_for
 from webhook.core.scan.scanned import ActualSkew, Origin
 from webhook.core.scheduler.cycle import Cycle
-from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Domains
+from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, DomainCounts
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.workload import Workload, compiled, namespace_of, selector_of
 
@@ -157,7 +157,7 @@ def _actual(of: _Skewed, origin: Origin, path: str, running: Counts | None) -> A
     )
 
 
-def _listed(domains: Domains, eligible: int) -> Mapping[str, int]:
+def _listed(domains: DomainCounts, eligible: int) -> Mapping[str, int]:
     """The pods of each eligible domain; of very many, those of domains that have some."""
     if eligible <= _MOST_LISTED:
         return dict(sorted(domains.counts.items()))

@@ -17,7 +17,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import DefaultsMode
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import POD, GroupKind, group_kind
-from webhook.core.workloads.reading import has_template, makes
+from webhook.core.workloads.reading import has_template, makes_kind
 from webhook.core.workloads.workload import Workload, namespace_of
 
 _MOST_ZONES = 12  # of more values, the label is none of zones
@@ -78,7 +78,7 @@ def stands_for(
     owner = meta.controller
     if owner is None or not has_template(api_version, of[1], embedded):
         return None
-    return owner if makes(owner.api_version, owner.kind, of, embedded) else None
+    return owner if makes_kind(owner.api_version, owner.kind, of, embedded) else None
 
 
 def key_of(namespace: str, api_version: str, kind: str, name: str) -> ObjectKey:

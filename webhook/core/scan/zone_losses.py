@@ -84,8 +84,8 @@ class _Asked:
         if may_get or (claims is not None and claims.names):
             return 0
         near = problem.neighbours
-        apart = all(problem.nodes.column(each.topology_key).one_each for each in near.own)
-        return decide(problem).feasible if apart and not (problem.hard.constraints or near.wanted) else 0
+        apart = all(problem.nodes.column(each.topology_key).one_each for each in near.anti_affinity_terms)
+        return decide(problem).feasible if apart and not (problem.hard.constraints or near.affinity_terms) else 0
 
     def loss(self, zone: FailingZone, *, sure: bool) -> ZoneLoss:
         """What the zone's failure costs it; nothing where that is ``sure``."""

@@ -24,18 +24,18 @@ from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
 from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE, run_node_unschedulable
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS, run_node_volume_limits
-from webhook.core.scheduler.plugins.pod_topology_spread import Domains, Eligible
+from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts, EligibleNodes
 from webhook.core.scheduler.plugins.spread_scoring import scores
 from webhook.core.scheduler.plugins.status import (
     ERROR,
     OK,
     SKIP,
     SUCCESS,
-    Ran,
+    PluginResult,
     Status,
     StatusOfNodes,
     failure,
-    named,
+    with_plugin,
     unresolvable,
 )
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION, run_taint_toleration
@@ -50,20 +50,20 @@ from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
 
 
-def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> Eligible:
+def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> EligibleNodes:
     """The nodes that a pod's node affinity allows, and those whose taints it tolerates.
 
     Source: podtopologyspread/common.go ``matchNodeInclusionPolicies``.
     """
-    return Eligible(nodes, usable_nodes(nodes, required), tolerated_nodes(nodes, pod.pod_spec.tolerations))
+    return EligibleNodes(nodes, usable_nodes(nodes, required), tolerated_nodes(nodes, pod.pod_spec.tolerations))
 
 
-def verdict_alone(ran: Ran, nodes: NodeView) -> Verdict:
+def verdict_of_plugin(result: PluginResult, nodes: NodeView) -> Verdict:
     """The verdict of one plugin without the others."""
-    if ran.before.code not in (SUCCESS, SKIP):
-        return Verdict(nodes, ran.before, [(ran.before, nodes.live)])
-    failed = [] if ran.decide is None else [each for each in ran.decide(nodes.live) if each[1]]
-    return Verdict(nodes, ran.before, failed)
+    if result.pre_filter.code not in (SUCCESS, SKIP):
+        return Verdict(nodes, result.pre_filter, [(result.pre_filter, nodes.live)])
+    failed = [] if result.filter is None else [each for each in result.filter(nodes.live) if each[1]]
+    return Verdict(nodes, result.pre_filter, failed)
 
 
 class Cycle:
@@ -74,7 +74,7 @@ class Cycle:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self._ran: dict[str, Ran] = {}
+        self._results: dict[str, PluginResult] = {}
 
     @cached_property
     def required(self) -> RequiredNodes:
@@ -97,33 +97,33 @@ class Cycle:
         return usable_nodes(self.problem.nodes, compile_required_nodes(None, Affinity(node_affinity=added)))
 
     @cached_property
-    def eligible(self) -> Eligible:
+    def eligible(self) -> EligibleNodes:
         """The nodes that the pod's node affinity allows, and those whose taints it tolerates."""
         return eligible_nodes(self.problem.pod, self.problem.nodes, self.required)
 
     @cached_property
-    def spread(self) -> tuple[Ran, tuple[Domains, ...]]:
+    def spread(self) -> tuple[PluginResult, tuple[DomainCounts, ...]]:
         """PodTopologySpread after its PreFilter, with its counts for each hard constraint."""
         return pod_topology_spread.run_filter(self.problem.hard, self.problem.pod.labels, self.eligible)
 
     @property
-    def domains(self) -> tuple[Domains, ...]:
+    def domains(self) -> tuple[DomainCounts, ...]:
         """PodTopologySpread's counts for each hard constraint."""
         return self.spread[1]
 
-    def ran(self, plugin: str) -> Ran:
+    def result(self, plugin: str) -> PluginResult:
         """One plugin after its PreFilter.
 
         Errors: KeyError for a name that is not in ``FILTERS``.
         """
-        ran = self._ran.get(plugin)
-        if ran is None:
-            ran = self._ran[plugin] = _PLUGINS[plugin](self)
-        return ran
+        result = self._results.get(plugin)
+        if result is None:
+            result = self._results[plugin] = _PLUGINS[plugin](self)
+        return result
 
-    def alone(self, plugin: str) -> Verdict:
+    def verdict_of(self, plugin: str) -> Verdict:
         """The verdict of one plugin without the others: its PreFilter, then its Filter on every node."""
-        return verdict_alone(self.ran(plugin), self.problem.nodes)
+        return verdict_of_plugin(self.result(plugin), self.problem.nodes)
 
     def verdict(self) -> Verdict:
         """The verdict of all filters: PreFilter of each, then Filter on the nodes that are left.
@@ -141,11 +141,11 @@ class Cycle:
             inside = node_sets.from_slots([slots[name] for name in allowed if name in slots], nodes.size)
             plugin = restricting[0] if len(restricting) == 1 else ""
             reason = f"node(s) didn't satisfy plugin(s) [{' '.join(restricting)}]"
-            failed.append((named(unresolvable(reason), plugin), asked & ~inside))
+            failed.append((with_plugin(unresolvable(reason), plugin), asked & ~inside))
             unsaid = 0 if gates.NAMES_LEFT_OUT.holds(self.problem.version) else asked & ~inside
             asked &= inside
         # What skips in PreFilter is not asked in Filter.
-        plugins = [plugin for plugin in self.problem.filters if self.ran(plugin).decide is not None]
+        plugins = [plugin for plugin in self.problem.filters if self.result(plugin).filter is not None]
         # A node with nominated pods has to pass with them and without them; the first pass is with them.
         yielding = node_sets.from_slots(tuple(self.problem.nominated), nodes.size) & asked
         for slot in node_sets.to_slots(yielding):
@@ -161,7 +161,7 @@ class Cycle:
         """
         failed: list[StatusOfNodes] = []
         for plugin in plugins:
-            decide_nodes = self.ran(plugin).decide
+            decide_nodes = self.result(plugin).filter
             if decide_nodes is None or not asked:
                 continue
             for status, members in decide_nodes(asked):
@@ -179,19 +179,19 @@ class Cycle:
         allowed: frozenset[str] | None = None
         restricting: list[str] = []
         for plugin in self.problem.filters:
-            ran = self.ran(plugin)
-            status = ran.before
+            result = self.result(plugin)
+            status = result.pre_filter
             if status.code == SKIP:
                 continue
             if status.code == ERROR:
                 text = f'running PreFilter plugin "{plugin}": {status.reasons[0]}'
-                return named(failure(text), plugin), None, []
+                return with_plugin(failure(text), plugin), None, []
             # The whole pod is rejected, and no node is looked at.
             if status.rejected:
-                return named(status, plugin), None, []
-            if ran.allowed is not None:
+                return with_plugin(status, plugin), None, []
+            if result.allowed is not None:
                 restricting = sorted({*restricting, plugin})
-                allowed = ran.allowed if allowed is None else allowed & ran.allowed
+                allowed = result.allowed if allowed is None else allowed & result.allowed
             # Two plugins may name different nodes: then none is left, and further plugins are not asked.
             if allowed is not None and not allowed:
                 names = f"s) [{' '.join(restricting)}] simultaneously"
@@ -213,7 +213,7 @@ class Cycle:
         return None if by_slot is None else {names[slot]: score for slot, score in by_slot.items()}
 
 
-_PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
+_PLUGINS: Mapping[str, Callable[[Cycle], PluginResult]] = {
     NODE_NAME: lambda cycle: run_node_name(cycle.problem.pod, cycle.problem.nodes, cycle.problem.version),
     NODE_UNSCHEDULABLE: lambda cycle: run_node_unschedulable(cycle.problem.pod, cycle.problem.nodes),
     TAINT_TOLERATION: lambda cycle: run_taint_toleration(
@@ -223,7 +223,7 @@ _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
         cycle.problem.pod, cycle.required, cycle.eligible.usable, cycle.enforced
     ),
     NODE_PORTS: lambda cycle: run_node_ports(cycle.problem.ports, cycle.problem.taken_ports),
-    NODE_RESOURCES_FIT: lambda cycle: run_node_resources_fit(cycle.problem.room),
+    NODE_RESOURCES_FIT: lambda cycle: run_node_resources_fit(cycle.problem.resources),
     VOLUME_RESTRICTIONS: lambda cycle: run_volume_restrictions(
         cycle.problem.pod, cycle.problem.storage, cycle.problem.nodes, cycle.problem.version
     ),
@@ -242,8 +242,8 @@ _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
 def _of_plugin(status: Status, plugin: str) -> Status:
     """The status of a plugin's Filter, with its name and wording. Source: runtime/framework.go ``RunFilterPlugins``."""
     if status.code == ERROR:
-        return named(failure(f'running "{plugin}" filter plugin: {status.reasons[0]}'), plugin)
-    return named(status, plugin)
+        return with_plugin(failure(f'running "{plugin}" filter plugin: {status.reasons[0]}'), plugin)
+    return with_plugin(status, plugin)
 
 
 def decide(problem: Problem) -> Verdict:

@@ -23,13 +23,13 @@ from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY
 from webhook.core.scheduler.plugins.node_affinity import NODE_AFFINITY
 from webhook.core.scheduler.plugins.node_name import NODE_NAME
 from webhook.core.scheduler.plugins.node_ports import NODE_PORTS
-from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, Room, room_for
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, FreeResources, free_resources
 from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
-from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, Counted, SpreadDefaults
+from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, CountedConstraints, SpreadDefaults
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
-from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES, VOLUME_RESTRICTIONS, VOLUME_ZONE, Storage, gather
+from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES, VOLUME_RESTRICTIONS, VOLUME_ZONE, Storage, copy_storage
 from webhook.core.scheduler.profile import DefaultingType, SchedulerProfile
 
 # The default filters in the scheduler's order since 1.37.
@@ -64,7 +64,7 @@ NOT_ADMITTED: Mapping[str, str] = {
 }
 
 
-_NO_CONSTRAINTS, _ANY_ROOM = Counted(), Room({}, {}, {})
+_NO_CONSTRAINTS, _NO_RESOURCES = CountedConstraints(), FreeResources({}, {}, {})
 
 
 def not_evaluated(problem: "Problem") -> tuple[str, ...]:
@@ -97,10 +97,10 @@ class Problem(Struct, frozen=True):
     pod: Pod
     version: KubernetesVersion
     nodes: NodeView
-    hard: Counted
-    soft: Counted
+    hard: CountedConstraints
+    soft: CountedConstraints
     request: PodRequest
-    room: Room
+    resources: FreeResources
     ports: tuple[HostPort, ...]
     taken_ports: Mapping[int, tuple[HostPort, ...]]
     storage: Storage
@@ -161,10 +161,10 @@ def _take(
         if lasting
         else pod_topology_spread.count_constraints(pod, SCHEDULE_ANYWAY, index, defaults, version),
         request=request,
-        room=_ANY_ROOM if lasting else room_for(request, index),
+        resources=_NO_RESOURCES if lasting else free_resources(request, index),
         ports=ports,
         taken_ports=index.pods.host_ports() if ports else {},
-        storage=gather(pod, index),
+        storage=copy_storage(pod, index),
         neighbours=count_neighbours(pod, index),
         filters=filters,
         profile=profile,

@@ -27,9 +27,9 @@ class Verdict:
     Source: framework/types.go ``Diagnosis``.
     """
 
-    def __init__(self, nodes: NodeView, before: Status, failed: Sequence[StatusOfNodes], unsaid: int = 0) -> None:
+    def __init__(self, nodes: NodeView, pre_filter: Status, failed: Sequence[StatusOfNodes], unsaid: int = 0) -> None:
         self.nodes = nodes
-        self.before = before
+        self.pre_filter = pre_filter
         self.failed = tuple(failed)
         self._unsaid = unsaid
         rejected = 0
@@ -70,15 +70,15 @@ class Verdict:
         """
         total = len(self.nodes)
         # After an error the scheduler reports the error, and counts nothing.
-        if self.before.code == ERROR or any(status.code == ERROR for status, members in self.failed if members):
+        if self.pre_filter.code == ERROR or any(status.code == ERROR for status, members in self.failed if members):
             return ""
         if not total:
             return "no nodes available to schedule pods"
         if self.feasible:
             return ""
         # Rejected before any node was looked at, so that the reasons have no numbers.
-        if self.before.rejected:
-            return f"0/{total} nodes are available: {', '.join(self.before.reasons)}."
+        if self.pre_filter.rejected:
+            return f"0/{total} nodes are available: {', '.join(self.pre_filter.reasons)}."
         counts: dict[str, int] = {}
         for status, members in self.failed:
             told = members & ~self._unsaid

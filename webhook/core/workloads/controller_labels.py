@@ -78,7 +78,7 @@ def _added_to(kind: GroupKind) -> tuple[str, ...] | None:
 def may_be_created_with(workload: Workload, key: str) -> bool:
     """Whether nobody knows if the pods have the label when they are created.
 
-    Of built-in kinds it is known what their controllers add: see `labels_given`.
+    Of built-in kinds it is known what their controllers add: see `labels_at_creation`.
     """
     if workload.built_in:
         return _among(key, _INJECTED)
@@ -98,7 +98,7 @@ def _prefixes(names: tuple[str, ...]) -> tuple[str, ...]:
 NOT_YET_KNOWN = "not-yet-known"
 
 
-def made_up(workload: Workload, what: str) -> str:
+def placeholder(workload: Workload, what: str) -> str:
     """A value in place of one that the workload's controller has not given yet.
 
     Shape: it differs between workloads and between uses (``what``), and no pod that runs has it.
@@ -108,26 +108,26 @@ def made_up(workload: Workload, what: str) -> str:
     return f"{NOT_YET_KNOWN}-{crc32(text.encode()):08x}"
 
 
-def is_made_up(value: str) -> bool:
+def is_placeholder(value: str) -> bool:
     """Whether a part of the value is made up."""
     return NOT_YET_KNOWN in value
 
 
-def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
-    """The labels that every pod of a template is created with; `made_up` where the value is not known.
+def labels_at_creation(workload: Workload, template: PodTemplate) -> dict[str, str]:
+    """The labels that every pod of a template is created with; `placeholder` where the value is not known.
 
     Shape: what a controller of a custom resource adds is not known, but for Argo Rollouts.
     Source: pkg/controller: deployment/sync.go, statefulset/stateful_set_utils.go, daemon/util/daemonset_util.go,
     job/job_controller.go; pkg/registry/batch/job strategy.go ``generateSelector``.
     """
-    kind, name, revision = workload.group_kind, name_of(workload), made_up(workload, "revision")
+    kind, name, revision = workload.group_kind, name_of(workload), placeholder(workload, "revision")
     if kind in REVISIONED:
         return {**template.labels, REVISIONED[kind]: revision}
     if kind == STATEFUL_SET:
         first = workload.first_ordinal
         return {**template.labels, **ordinal_labels(f"{name}-{first}", first), CONTROLLER_REVISION_HASH: revision}
     if kind == DAEMON_SET:
-        generation = made_up(workload, "generation")
+        generation = placeholder(workload, "generation")
         return {**template.labels, CONTROLLER_REVISION_HASH: revision, POD_TEMPLATE_GENERATION: generation}
     if kind not in {JOB, CRON_JOB}:
         return dict(template.labels)
@@ -139,7 +139,7 @@ def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
 
 def name_of(workload: Workload) -> str:
     """The name that the workload has or will get."""
-    return workload.meta.name or made_up(workload, "name")
+    return workload.meta.name or placeholder(workload, "name")
 
 
 def job_of(workload: Workload) -> tuple[str, str]:
@@ -148,14 +148,14 @@ def job_of(workload: Workload) -> tuple[str, str]:
     Source: cronjob/utils.go ``getJobFromTemplate2``.
     """
     if workload.group_kind == CRON_JOB:
-        return f"{name_of(workload)}-{NOT_YET_KNOWN}", made_up(workload, "job")
-    return name_of(workload), workload.meta.uid or made_up(workload, "uid")
+        return f"{name_of(workload)}-{NOT_YET_KNOWN}", placeholder(workload, "job")
+    return name_of(workload), workload.meta.uid or placeholder(workload, "uid")
 
 
 _MAX_ORDINALS = 64  # that are compared with a selector: one that differs is found among so many
 
 
-def values_given(workload: Workload, key: str) -> tuple[str, ...] | None:
+def known_label_values(workload: Workload, key: str) -> tuple[str, ...] | None:
     """The values of a label that the controller gives the pods by name or ordinal; None where they are not known.
 
     Source: statefulset/stateful_set_utils.go ``updateIdentity``; batch/job/strategy.go ``generateSelector``.

@@ -105,7 +105,7 @@ def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, ob
     return iter(frontier)
 
 
-def leads_to(path: str, steps: tuple[str, ...]) -> bool:
+def path_matches(path: str, steps: tuple[str, ...]) -> bool:
     """Whether a path with wildcards stands for this place; an item is ``[0]`` in its steps."""
     names = [*_steps(path)]
     return len(names) == len(steps) and all(
@@ -150,7 +150,7 @@ def value_at_layout_path(value: object, path: str | None) -> object:
     return value
 
 
-def is_of_chart(api_version: str, kind: str) -> bool:
+def holds_chart_values(api_version: str, kind: str) -> bool:
     """Whether an object of this type holds values of a Helm chart."""
     return (api_version.rpartition("/")[0], kind) in _CHARTS
 

@@ -66,7 +66,7 @@ _PXC = "percona-xtradb-cluster"
 _CRUNCHY: _Labels = (("postgres-operator.crunchydata.com/cluster", "{name}"),)
 _VMI = "spec.template"
 
-OPERATED: Mapping[tuple[str, str], Layout] = {
+OPERATOR_LAYOUTS: Mapping[tuple[str, str], Layout] = {
     # github.com/cloudnative-pg/cloudnative-pg: api/v1/cluster_types.go, pkg/specs/pods.go buildInstance,
     # pkg/specs/pgbouncer/deployments.go.
     ("postgresql.cnpg.io", "Cluster"): _made(
@@ -203,22 +203,22 @@ OPERATED: Mapping[tuple[str, str], Layout] = {
 }
 
 
-class OperatedConstraint(SpreadConstraint, frozen=True):
+class OperatorConstraint(SpreadConstraint, frozen=True):
     """A constraint as the Prometheus operator has it: the operator may add labels of its own to the selector."""
 
     additional_label_selectors: str | None = None
 
 
-class Beside(Struct, frozen=True, rename="camel"):
+class SiblingFields(Struct, frozen=True, rename="camel"):
     """Fields beside a template that decide how its operator completes constraints."""
 
     zone_awareness: Mapping[str, object] | None = None
 
 
-Fill = Callable[[OperatedConstraint, Mapping[str, str], Beside], SpreadConstraint]
+Fill = Callable[[OperatorConstraint, Mapping[str, str], SiblingFields], SpreadConstraint]
 
 
-def _prometheus_labels(constraint: OperatedConstraint, labels: Mapping[str, str], _beside: Beside) -> SpreadConstraint:
+def _prometheus_labels(constraint: OperatorConstraint, labels: Mapping[str, str], _beside: SiblingFields) -> SpreadConstraint:
     if constraint.additional_label_selectors is None:
         return constraint
     selector = constraint.selector or LabelSelector()
@@ -227,7 +227,7 @@ def _prometheus_labels(constraint: OperatedConstraint, labels: Mapping[str, str]
     )
 
 
-def _zone_aware(constraint: OperatedConstraint, labels: Mapping[str, str], beside: Beside) -> SpreadConstraint:
+def _zone_aware(constraint: OperatorConstraint, labels: Mapping[str, str], beside: SiblingFields) -> SpreadConstraint:
     """The operator fills in selectors only if zoneAwareness is set, and chooses the key itself."""
     selector = constraint.selector
     if beside.zone_awareness is None or has_conditions(selector):
@@ -236,7 +236,7 @@ def _zone_aware(constraint: OperatedConstraint, labels: Mapping[str, str], besid
 
 
 def _percona(when_unsatisfiable: str) -> Fill:
-    def fill(constraint: OperatedConstraint, labels: Mapping[str, str], _beside: Beside) -> SpreadConstraint:
+    def fill(constraint: OperatorConstraint, labels: Mapping[str, str], _beside: SiblingFields) -> SpreadConstraint:
         selector = constraint.label_selector
         if constraint.selector is None and constraint.match_label_keys is None:
             selector = LabelSelector(match_labels=labels)
@@ -251,7 +251,7 @@ def _percona(when_unsatisfiable: str) -> Fill:
     return fill
 
 
-def _zalando(constraint: OperatedConstraint, _labels: Mapping[str, str], _beside: Beside) -> SpreadConstraint:
+def _zalando(constraint: OperatorConstraint, _labels: Mapping[str, str], _beside: SiblingFields) -> SpreadConstraint:
     """The operator's own labels are meant to stand instead of any selector that is written."""
     return replace(constraint, label_selector=LabelSelector(match_labels={"cluster-name": ""}))
 

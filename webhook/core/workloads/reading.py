@@ -44,7 +44,7 @@ from webhook.core.workloads.kinds import (
     group_kind,
     traits,
 )
-from webhook.core.workloads.operators import FILLS, OPERATED, Beside, OperatedConstraint
+from webhook.core.workloads.operators import FILLS, OPERATOR_LAYOUTS, SiblingFields, OperatorConstraint
 from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, Workload
 
 
@@ -80,7 +80,7 @@ _SPEC = decoder_of(built_in_objects.Spec)
 _JOB = decoder_of(built_in_objects.Job)
 _POD = decoder_of(PodTemplate)
 _CONTROLLER = decoder_of(built_in_objects.Controller)
-_CONSTRAINTS = decoder_of(tuple[OperatedConstraint, ...] | None)
+_CONSTRAINTS = decoder_of(tuple[OperatorConstraint, ...] | None)
 _GO_CONSTRAINT = "v1.TopologySpreadConstraint"
 
 _NO_META = ObjectMeta()
@@ -109,10 +109,10 @@ def read_workload(
     if own is None and key in BUILT_IN_KINDS:
         return (_read_pod if key == POD else _read_object)(raw, api_version, key)
     layout = own or _layout(key)
-    return None if layout is None else _walk(parsed(raw), api_version, key, layout)
+    return None if layout is None else _walk(parse_object(raw), api_version, key, layout)
 
 
-def reduced(spec: bytes, annotations: Container[str]) -> bytes:
+def reduce_spec(spec: bytes, annotations: Container[str]) -> bytes:
     """What `read_workload` reads of the spec of a built-in kind, as JSON; empty for a spec that does not fit its type.
 
     Shape: of the template's annotations, only these are kept.
@@ -175,7 +175,7 @@ def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...]
     return group_kind(api_version, kind) in TEMPLATED if layout is None else layout.whole
 
 
-def makes(api_version: str, kind: str, made: GroupKind, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
+def makes_kind(api_version: str, kind: str, made: GroupKind, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
     """Whether the controller of this kind makes objects of the other kind; of one that is configured it may."""
     layout = configured_layout(api_version, kind, embedded)
     return (made, group_kind(api_version, kind)) in MADE_BY if layout is None else layout.whole
@@ -207,11 +207,11 @@ def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterat
         # The last wildcard's entry: what stands beside a template is found from there.
         entry = max(path.rfind("[*]") + len("[*]"), path.rfind(".*") + len(".*"))
         prefix = f"{path[:entry]}." if "*" in path else ""
-        yield path, (tuple[OperatedConstraint, ...] if site.alone else PodTemplate)
+        yield path, (tuple[OperatorConstraint, ...] if site.alone else PodTemplate)
         if site.replicas:
             yield f"{prefix}{site.replicas}", int
         if layout.filled:
-            yield prefix.removesuffix("."), Beside
+            yield prefix.removesuffix("."), SiblingFields
     if layout.selector:
         yield layout.selector, LabelSelector
     if layout.strategy:
@@ -224,10 +224,10 @@ def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterat
 
 def _layout(kind: GroupKind) -> Layout | None:
     row = KINDS.get(kind)
-    return OPERATED.get(kind) if row is None else row.layout
+    return OPERATOR_LAYOUTS.get(kind) if row is None else row.layout
 
 
-def parsed(raw: bytes | Raw | Mapping[str, object]) -> object:
+def parse_object(raw: bytes | Raw | Mapping[str, object]) -> object:
     """The JSON value of an object. Errors: DecodeError."""
     if not isinstance(raw, bytes | Raw):
         return raw
@@ -388,7 +388,7 @@ def _templates(value: object, layout: Layout, meta: ObjectMeta) -> Iterator[Temp
 def _decode_alone(found: object, path: tuple[str, ...]) -> PodTemplate:
     """Constraints outside any template, as a pod template. Errors: DecodeError."""
     try:
-        constraints = converted(found, tuple[OperatedConstraint, ...])
+        constraints = converted(found, tuple[OperatorConstraint, ...])
     except msgspec.ValidationError:
         read, _ = decode_strictly(msgspec.json.encode(found), _CONSTRAINTS, f"[]{_GO_CONSTRAINT}", path)
         constraints = read or ()
@@ -401,9 +401,9 @@ def _operated(template: PodTemplate, site: Site, layout: Layout, meta: ObjectMet
     labels = {**given, **((meta.labels or {}) if layout.inherits else {}), **template.labels}
     constraints: tuple[SpreadConstraint, ...] = template.pod_spec.constraints
     if fill := FILLS.get(layout.filled):
-        beside = _lenient(entry, Beside) or Beside()
+        beside = _lenient(entry, SiblingFields) or SiblingFields()
         every = (
-            each if isinstance(each, OperatedConstraint) else OperatedConstraint(**structs.asdict(each))
+            each if isinstance(each, OperatorConstraint) else OperatorConstraint(**structs.asdict(each))
             for each in constraints
         )
         constraints = tuple(fill(each, given, beside) for each in every)

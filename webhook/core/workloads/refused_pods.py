@@ -6,7 +6,7 @@ passes there and is refused in every pod. Before 1.34 the
 template of a StatefulSet is hardly validated. What controllers add to the labels of a template nobody has looked at,
 nor at labels in the template of a custom resource.
 
-    Workload -> labels_given -> the pod's labels -> validation, as of a created Pod
+    Workload -> labels_at_creation -> the pod's labels -> validation, as of a created Pod
 
 What this webhook injects never makes a pod refused: `inject` looks at the whole before it answers.
 
@@ -23,7 +23,7 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.field_errors import FieldError
 from webhook.core.apiserver.pod_defaults import merged_term
 from webhook.core.apiserver.validation import keys_in_both, label_errors, validate_constraints
-from webhook.core.workloads.controller_labels import labels_given
+from webhook.core.workloads.controller_labels import labels_at_creation
 from webhook.core.workloads.reading import takes_any_template
 from webhook.core.workloads.workload import Template, Workload
 
@@ -59,7 +59,7 @@ def refusals(workload: Workload, template: Template, version: KubernetesVersion)
     created yet its template is itself.
     Source: core/validation/validation.go ``ValidatePodCreate``.
     """
-    labels = labels_given(workload, template.template)
+    labels = labels_at_creation(workload, template.template)
     return (
         *_of_labels(workload, template, labels, version),
         *_of_affinity(workload, template, labels, version),
@@ -85,7 +85,7 @@ def _of_labels(
             yield Refusal(error=error, path="metadata.name")  # of which the controller makes labels
 
 
-def joined_terms(spec: PodSpec) -> Iterator[tuple[str, PodAffinityTerm, LabelSelector]]:
+def terms_with_label_keys(spec: PodSpec) -> Iterator[tuple[str, PodAffinityTerm, LabelSelector]]:
     """The pod affinity terms into whose selectors keys are merged: path in the pod's spec, term, selector.
 
     Source: core/pod/strategy.go ``mutatePodAffinity``.
@@ -115,7 +115,7 @@ def _of_affinity(
 
     Source: core/validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``.
     """
-    terms = tuple(joined_terms(template.template.pod_spec))
+    terms = tuple(terms_with_label_keys(template.template.pod_spec))
     # What is refused in the template itself is no fault of the pods alone.
     late = takes_any_template(workload, version) or not any(
         any(keys_in_both(term.match_label_keys or (), selector, path))

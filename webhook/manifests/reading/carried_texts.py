@@ -12,7 +12,7 @@ import msgspec
 
 from webhook.core.json_edits import Edit, applied, written_path
 from webhook.core.text import with_article
-from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, is_of_chart, may_hold_constraints, walk
+from webhook.core.workloads.custom_kinds import CONSTRAINTS, VALUES_KIND, holds_chart_values, may_hold_constraints, walk
 from webhook.core.workloads.kinds import group_kind
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.go_yaml import UnreadableDocumentError, read_document
@@ -55,7 +55,7 @@ def carried(manifest: Manifest) -> Iterator[InputFault]:
     if manifest.kind == VALUES_KIND:
         return  # a note about the file names them
     yield from _of_pod_groups(manifest)
-    below = "values" if is_of_chart(manifest.api_version, manifest.kind) else ""
+    below = "values" if holds_chart_values(manifest.api_version, manifest.kind) else ""
     if _POLICY_GROUP.match(manifest.api_version):
         below = _POLICY_PATCH
     if isinstance(manifest.value, bytes) and not (_IN_JSON if below else _IN_JSON_TEXT).search(manifest.value):
@@ -103,7 +103,7 @@ def _field(steps: tuple[str, ...], kind: str) -> str:
 
 def with_values(manifest: Manifest) -> bytes | Mapping[str, Json]:
     """The object with chart values parsed from text. Unreadable text stays."""
-    if not is_of_chart(manifest.api_version, manifest.kind) or not may_hold_constraints(manifest.json_text):
+    if not holds_chart_values(manifest.api_version, manifest.kind) or not may_hold_constraints(manifest.json_text):
         return manifest.value
     value = _parsed(manifest.value)
     edits = []

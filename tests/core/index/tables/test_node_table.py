@@ -36,7 +36,7 @@ def test_domains_of_keys_with_many_values(key):
         index.apply("ADDED", running(f"p{number}", f"n{number}"))
     index.apply("ADDED", running("extra", "n9"))
     cycle = Cycle(take(index, pod("app=web", constraints=(constraint(key, select="app=web"),))))
-    verdict = cycle.alone("PodTopologySpread")
+    verdict = cycle.verdict_of("PodTopologySpread")
     rejected = [name for name in verdict.nodes.slots if verdict.status(name).code == "Unschedulable"]
     assert rejected == (["n9"] if key == HOSTNAME else ["n8", "n9"])
     (domains,) = cycle.domains
@@ -47,7 +47,7 @@ def test_a_node_without_the_key_is_in_no_domain():
     index = racks(70)
     index.apply("ADDED", Node(metadata=ObjectMeta(name="bare")))
     cycle = Cycle(take(index, pod("app=web", constraints=(constraint("rack", select="app=web"),))))
-    verdict = cycle.alone("PodTopologySpread")
+    verdict = cycle.verdict_of("PodTopologySpread")
     assert [name for name in verdict.nodes.slots if verdict.status(name).code != "Success"] == ["bare"]
     assert len(cycle.domains[0].counts) == 70
     view = index.nodes.view()
@@ -95,7 +95,7 @@ def test_conditions_on_fields(condition, nodes):
     view = racks(1).nodes.view()
     assert chosen(view, nodes_of_terms(view, [NodeTerm(fields=(condition,))])) == nodes
     assert chosen(view, nodes_of_terms(view, [NodeTerm(fields=(condition,))], by_labels=True)) == ["n0", "n1"]
-    assert nodes_of_terms(view, [NodeTerm(poisoned=True)]) == 0
+    assert nodes_of_terms(view, [NodeTerm(invalid=True)]) == 0
 
 
 def test_a_view_forgets_what_was_asked_of_it_long_ago():

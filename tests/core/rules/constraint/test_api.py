@@ -10,7 +10,7 @@ from manifest import DENY, RECENT, TODAY, constraint, examined, expression, find
 
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.api.version import ANNOUNCED, OLDEST, KubernetesVersion
-from webhook.core.apiserver.validation import are_plainly_right, validate_constraints
+from webhook.core.apiserver.validation import are_clearly_valid, validate_constraints
 from webhook.core.context import Context
 from webhook.core.json_edits import Edit, applied, value_at
 from webhook.core.review.examination import examine
@@ -514,7 +514,7 @@ VERSIONS = st.integers(OLDEST.minor, ANNOUNCED.minor).map(lambda minor: Kubernet
 
 @given(CONSTRAINTS, VERSIONS)
 def test_what_a_first_look_calls_right_has_no_error(constraints, version):
-    if are_plainly_right(constraints):
+    if are_clearly_valid(constraints):
         assert validate_constraints(constraints, None, "spec", version) == ()
 
 
@@ -530,8 +530,8 @@ def test_a_first_look_is_enough_for_common_constraints():
         )
         for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
     )
-    assert are_plainly_right((zone, host))
-    assert not are_plainly_right((zone, zone))
+    assert are_clearly_valid((zone, host))
+    assert not are_clearly_valid((zone, zone))
 
 
 ZERO = "zone hard 0 app=web"

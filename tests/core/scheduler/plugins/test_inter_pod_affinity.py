@@ -33,7 +33,7 @@ def near(*terms):
 
 
 def verdict_of(index, affinity=None, labelled="app=web"):
-    return Cycle(take(index, pod(labelled, affinity=affinity))).alone("InterPodAffinity")
+    return Cycle(take(index, pod(labelled, affinity=affinity))).verdict_of("InterPodAffinity")
 
 
 def told(index, affinity=None, labelled="app=web"):
@@ -115,7 +115,7 @@ def test_selectors_that_cannot_be_read():
     )
     text = 'requiredAffinityTerms: "Near" is not a valid label selector operator'
     verdict = verdict_of(cluster("z1: a=1"), near(broken))
-    assert verdict.before == Status("UnschedulableAndUnresolvable", reasons=(f"parsing pod: {text}",))
+    assert verdict.pre_filter == Status("UnschedulableAndUnresolvable", reasons=(f"parsing pod: {text}",))
     weighted = PodAffinity(preferred=(WeightedPodAffinityTerm(weight=1, pod_affinity_term=broken),))
     both = Affinity(pod_affinity=PodAffinity(required=(broken,)), pod_anti_affinity=weighted)
     preferred = 'preferredAntiAffinityTerms: "Near" is not a valid label selector operator'

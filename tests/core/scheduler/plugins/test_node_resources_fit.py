@@ -7,7 +7,7 @@ from webhook.core.api.resources import OF_EVERY_NODE
 from webhook.core.api.types import NodeStatus
 from webhook.core.index.nodes import Nodes
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.scheduler.plugins.node_resources_fit import short_of
+from webhook.core.scheduler.plugins.node_resources_fit import scarce_amounts
 
 
 class Listening(Nodes):
@@ -33,7 +33,7 @@ BELOW = index(offering("a"), offering("b", **{"e.io/gpu": "2"}))
 def test_what_every_node_has_is_one_question_and_any_other_one_by_itself():
     listening = Listening(BELOW.nodes)
     amounts = [("e.io/none", 1), *((name, 1) for name in OF_EVERY_NODE), ("e.io/gpu", 1)]
-    found = short_of(amounts, ReadOnlyIndex(BELOW, nodes=listening))
+    found = scarce_amounts(amounts, ReadOnlyIndex(BELOW, nodes=listening))
     assert listening.asked == [[*OF_EVERY_NODE], ["e.io/none"], ["e.io/gpu"]]
     assert list(found.items()) == [
         ("e.io/none", (0, 0)),
@@ -45,5 +45,5 @@ def test_what_every_node_has_is_one_question_and_any_other_one_by_itself():
 
 def test_where_nodes_have_room_nothing_is_copied():
     listening = Listening(BELOW.nodes)
-    assert short_of([("pods", 9), ("cpu", 4000)], ReadOnlyIndex(BELOW, nodes=listening)) == {}
+    assert scarce_amounts([("pods", 9), ("cpu", 4000)], ReadOnlyIndex(BELOW, nodes=listening)) == {}
     assert listening.asked == [["pods", "cpu"]]

@@ -55,7 +55,7 @@ NO_TERMS = msgspec.convert(
         pytest.param(nodes("", (["cores Gt 7 8"], [])), [], ["n cores=9"], id="Gt of two numbers never matches"),
         pytest.param(nodes("", (["a Like b"], [])), [], ["n a=b"], id="an unknown operator never matches"),
         pytest.param(
-            nodes("", (["a In bad!"], []), (["b In c"], [])), ["n b=c"], ["n a=bad!"], id="a poisoned term only"
+            nodes("", (["a In bad!"], []), (["b In c"], [])), ["n b=c"], ["n a=bad!"], id="an invalid term only"
         ),
         pytest.param(nodes("", (["a In 1", "b In 2"], [])), ["n a=1 b=2"], ["n a=1"], id="conditions are ANDed"),
         pytest.param(nodes("", (["a In 1"], []), (["b In 2"], [])), ["n a=1", "n b=2"], ["n"], id="terms are ORed"),

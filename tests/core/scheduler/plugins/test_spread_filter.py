@@ -29,7 +29,7 @@ def cycle_of(index, *constraints, defaults=SYSTEM_DEFAULTS, labelled=WEB, **spec
 
 
 def admitted(index, *constraints, **more):
-    verdict = cycle_of(index, *constraints, **more).alone("PodTopologySpread")
+    verdict = cycle_of(index, *constraints, **more).verdict_of("PodTopologySpread")
     return " ".join(sorted(name for name in verdict.nodes.slots if verdict.status(name) == OK))
 
 
@@ -59,15 +59,15 @@ def test_domains_that_admit_the_incoming_pod(spread, more, nodes):
 
 def test_each_node_has_its_own_code_and_reason():
     index = cluster("z1: a=2 | z2: b=0 | c=0")
-    verdict = cycle_of(index, constraint(select=WEB)).alone("PodTopologySpread")
+    verdict = cycle_of(index, constraint(select=WEB)).verdict_of("PodTopologySpread")
     assert [verdict.status(name) for name in "abc"] == [SKEWED, OK, NO_KEY]
 
 
 def test_the_first_constraint_that_fails_names_the_reason():
     index = cluster("z1: a=2 | z2: b=0 | c=0")
-    verdict = cycle_of(index, constraint(HOSTNAME, select=WEB), constraint(select=WEB)).alone("PodTopologySpread")
+    verdict = cycle_of(index, constraint(HOSTNAME, select=WEB), constraint(select=WEB)).verdict_of("PodTopologySpread")
     assert [verdict.status(name) for name in "abc"] == [SKEWED, OK, NO_KEY]
-    verdict = cycle_of(index, constraint("rack", select=WEB), constraint(select=WEB)).alone("PodTopologySpread")
+    verdict = cycle_of(index, constraint("rack", select=WEB), constraint(select=WEB)).verdict_of("PodTopologySpread")
     assert {verdict.status(name) for name in "abc"} == {NO_KEY}
 
 
@@ -149,7 +149,7 @@ def test_a_selector_that_cannot_be_read_fails_the_attempt():
         'running PreFilter plugin "PodTopologySpread": get constraints from pod: obtaining pod\'s hard topology '
         'spread constraints: "Near" is not a valid label selector operator'
     )
-    assert verdict.before == Status("Error", "PodTopologySpread", (text,))
+    assert verdict.pre_filter == Status("Error", "PodTopologySpread", (text,))
     assert verdict.sentence == ""
 
 

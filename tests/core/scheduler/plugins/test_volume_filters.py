@@ -104,8 +104,8 @@ def index_of(*objects, spread="z1: a=0 | z2: b=0"):
 def told(plugin, index, volumes, **more):
     incoming = pod("app=x", volumes=volumes)
     incoming = replace(incoming, metadata=replace(incoming.metadata, **more))
-    verdict = Cycle(take(index, incoming)).alone(plugin)
-    return verdict.before, [verdict.status(name) for name in sorted(verdict.nodes.slots)]
+    verdict = Cycle(take(index, incoming)).verdict_of(plugin)
+    return verdict.pre_filter, [verdict.status(name) for name in sorted(verdict.nodes.slots)]
 
 
 def never(*reasons):

@@ -11,7 +11,7 @@ from webhook.core.apiserver.admission_plugins import (
     PRIORITY_CLASS,
     RUNTIME_CLASS,
     AdmissionFacts,
-    disagree,
+    limit_ranges_disagree,
 )
 from webhook.core.index.objects import AdmissionObject, Namespace, meta_of
 from webhook.core.index.read_only import Namespaces
@@ -151,7 +151,7 @@ class NamespaceTable(Namespaces):
 
     def _facts(self, namespace: str, priority_class: str, runtime_class: str, unread: set[str]) -> AdmissionFacts:
         """Source: priority/admission.go ``getDefaultPriorityClass``; runtimeclass/admission.go ``prepareObjects``."""
-        # Upstream takes them in a random order; see `disagree`.
+        # Upstream takes them in a random order; see `limit_ranges_disagree`.
         ranges = tuple(each for _, each in sorted(self._ranges.get(namespace, {}).items()))
         if priority_class:
             priority = self._priorities.get(priority_class)
@@ -162,7 +162,7 @@ class NamespaceTable(Namespaces):
         unread -= {RUNTIME_CLASS} if not runtime_class or runtime else set()
         unread -= {PRIORITY_CLASS} if priority_class and priority else set()
         missing = tuple(kind for kind, is_absent in absent.items() if is_absent and kind not in unread)
-        unclear = {LIMIT_RANGE} if disagree(ranges) else set()
+        unclear = {LIMIT_RANGE} if limit_ranges_disagree(ranges) else set()
         unknown = unread | unclear | {*missing}
         return AdmissionFacts(
             limit_ranges=ranges,

@@ -13,7 +13,7 @@ from webhook.core.index import node_sets
 from webhook.core.index.label_column import Column
 from webhook.core.placement.proofs.bounds import Cell, Limit, Zone, addable, addable_on_hosts, reachable_minimum
 from webhook.core.placement.proofs.workload_problem import MAX_HOME_DOMAINS, CandidateNodes, CountedConstraint
-from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
+from webhook.core.scheduler.plugins.pod_topology_spread import CountedConstraints, DomainCounts, count_domains
 from webhook.core.scheduler.problem import Problem
 
 
@@ -145,7 +145,7 @@ def constraint_rooms(
     hard: Sequence[CountedConstraint], of: CandidateNodes, problem: Problem
 ) -> tuple[ConstraintRoom, ...]:
     """The room of each constraint, of the pod or of a change, on the candidates with the keys of all."""
-    counted = Counted(tuple(each.constraint for each in hard), tuple(each.counts for each in hard))
+    counted = CountedConstraints(tuple(each.constraint for each in hard), tuple(each.counts for each in hard))
     nodes = of.eligible.nodes
     within = of.open
     for each in hard:

@@ -33,7 +33,7 @@ from webhook.core.placement.proofs.workload_problem import (
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.node_ports import NODE_PORTS
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
-from webhook.core.scheduler.plugins.pod_topology_spread import Eligible
+from webhook.core.scheduler.plugins.pod_topology_spread import EligibleNodes
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, is_disk
 
@@ -75,9 +75,9 @@ def _start_nodes(places: WorkloadProblem, here: CandidateNodes, *, anew: bool, p
     cycle, volumes = Cycle(problem), problem.pod.pod_spec.volumes or ()
     # What one pod alone can mount keeps the others away, and which one gets it depends on the order.
     alone = any(READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) for claim in problem.storage.claims.values())
-    if alone or any(map(is_disk, volumes)) or (volumes and cycle.ran(VOLUME_BINDING).before.rejected):
+    if alone or any(map(is_disk, volumes)) or (volumes and cycle.result(VOLUME_BINDING).pre_filter.rejected):
         return None
-    if anew and places.running and problem.neighbours.wanted and problem.neighbours.matches_itself:
+    if anew and places.running and problem.neighbours.affinity_terms and problem.neighbours.matches_itself:
         return None  # the pods want to be near each other, and made anew they may choose another domain
     nodes = problem.nodes
     if len(here.apart) < _terms_on_itself(places) or not all(nodes.column(key).one_each for key in here.apart):
@@ -87,10 +87,10 @@ def _start_nodes(places: WorkloadProblem, here: CandidateNodes, *, anew: bool, p
         left |= candidate_nodes(places, present=present, without=(Restriction.APART,)).open & _only_its_own(places)
     if volumes:
         for plugin in (VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS):
-            decide = cycle.ran(plugin).decide
+            decide = cycle.result(plugin).filter
             left &= ~sum(members for _, members in decide(left)) if decide is not None else -1
     if problem.ports:
-        decide = cycle.ran(NODE_PORTS).decide
+        decide = cycle.result(NODE_PORTS).filter
         conflicting = sum(members for _, members in decide(left)) if decide is not None else 0
         left &= ~conflicting | (node_sets.from_slots([*places.running], nodes.size) if anew else 0)
     return here if left == here.open else replace(here, open=left)
@@ -99,7 +99,7 @@ def _start_nodes(places: WorkloadProblem, here: CandidateNodes, *, anew: bool, p
 def _terms_on_itself(places: WorkloadProblem) -> int:
     """How many of the pod's anti-affinity terms match the pod itself, as its labels are now."""
     meta, near = places.problem.pod.meta, places.problem.neighbours
-    return sum(each.in_namespace(meta.namespace, {}) and each.selector.matches(meta.labels or {}) for each in near.own)
+    return sum(each.in_namespace(meta.namespace, {}) and each.selector.matches(meta.labels or {}) for each in near.anti_affinity_terms)
 
 
 def _only_its_own(places: WorkloadProblem) -> int:
@@ -107,9 +107,9 @@ def _only_its_own(places: WorkloadProblem) -> int:
     near = places.problem.neighbours
     slots = []
     for slot, pods in places.running.items():
-        met = all(counts.get(slot, 0) <= own.get(slot, 0) for counts, own in zip(near.apart, places.apart, strict=True))
-        rejecting = sum(counts.get(slot, 0) for _, counts in near.rejecting)
-        if met and rejecting <= pods * len(near.own):
+        met = all(counts.get(slot, 0) <= own.get(slot, 0) for counts, own in zip(near.anti_affinity_pods, places.apart, strict=True))
+        rejecting = sum(counts.get(slot, 0) for _, counts in near.existing_terms)
+        if met and rejecting <= pods * len(near.anti_affinity_terms):
             slots.append(slot)
     return node_sets.from_slots(slots, places.problem.nodes.size)
 
@@ -136,7 +136,7 @@ def fits(
         return True
     if here is None or not all(each.certain for each in hard):
         return False
-    if lost and places.problem.neighbours.wanted:
+    if lost and places.problem.neighbours.affinity_terms:
         return False  # the pods that it wants to be near may be lost too
     counted = [_counted(each, lost, anew=start.anew) for each in hard]
     left = _without(here, lost) if lost else here
@@ -157,7 +157,7 @@ def fits(
 def _without(here: CandidateNodes, lost: int) -> CandidateNodes:
     """The nodes without lost ones, which have a taint that the pods do not tolerate."""
     eligible = here.eligible
-    tolerated = Eligible(eligible.nodes, eligible.usable, eligible.tolerated & ~lost)
+    tolerated = EligibleNodes(eligible.nodes, eligible.usable, eligible.tolerated & ~lost)
     return replace(here, eligible=tolerated, open=here.open & ~lost)
 
 

@@ -31,10 +31,10 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import inter_pod_affinity
 from webhook.core.scheduler.plugins.node_name import NODE_NAME
-from webhook.core.scheduler.plugins.node_resources_fit import short_of
+from webhook.core.scheduler.plugins.node_resources_fit import scarce_amounts
 from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE
-from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Eligible
-from webhook.core.scheduler.plugins.status import Ran, StatusOfNodes
+from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, EligibleNodes
+from webhook.core.scheduler.plugins.status import PluginResult, StatusOfNodes
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_ZONE
 from webhook.core.scheduler.problem import Problem, take_lasting
@@ -102,7 +102,7 @@ class CandidateNodes(Struct, frozen=True):
     are not yet.
     """
 
-    eligible: Eligible
+    eligible: EligibleNodes
     open: int
     barred: int
     away: int = 0
@@ -150,7 +150,7 @@ def survey(  # noqa: PLR0913 each a fact of its own
     running = {} if own is None else index.pods.count(namespace, own)
     amounts = ((PODS, 1), *problem.request.amounts)
     # Most often every node has room for all of the pods, and nothing is copied.
-    short = short_of([(name, amount * most) for name, amount in amounts], index)
+    short = scarce_amounts([(name, amount * most) for name, amount in amounts], index)
     columns = [(name, short[name], amount) for name, amount in amounts if name in short]
     return WorkloadProblem(
         problem=problem,
@@ -160,7 +160,7 @@ def survey(  # noqa: PLR0913 each a fact of its own
         most=most,
         free=tuple((column, amount) for _, column, amount in columns),
         freed=_freed(running, columns, index) if columns else {},
-        apart=tuple(_own_in(term, own, index, namespace) for term in problem.neighbours.own) if running else (),
+        apart=tuple(_own_in(term, own, index, namespace) for term in problem.neighbours.anti_affinity_terms) if running else (),
     )
 
 
@@ -215,18 +215,18 @@ def candidate_nodes(
     cycle, nodes = Cycle(places.problem), places.problem.nodes
     away = 0 if present else places.away
     usable = nodes.live if Restriction.AFFINITY in without else cycle.eligible.usable
-    chosen = usable if Restriction.AFFINITY in without else usable & ~_rejected(cycle.ran(NODE_NAME), nodes.live)
+    chosen = usable if Restriction.AFFINITY in without else usable & ~_rejected(cycle.result(NODE_NAME), nodes.live)
     if places.problem.pod.pod_spec.volumes and Restriction.VOLUMES not in without:
-        chosen &= ~(_rejected(cycle.ran(VOLUME_BINDING), nodes.live) | _rejected(cycle.ran(VOLUME_ZONE), nodes.live))
-    for status, members in _outcomes(cycle.ran(inter_pod_affinity.INTER_POD_AFFINITY), nodes.live):
+        chosen &= ~(_rejected(cycle.result(VOLUME_BINDING), nodes.live) | _rejected(cycle.result(VOLUME_ZONE), nodes.live))
+    for status, members in _outcomes(cycle.result(inter_pod_affinity.INTER_POD_AFFINITY), nodes.live):
         if (
             Restriction.NEAR if status.reasons == inter_pod_affinity.NO_AFFINITY.reasons else Restriction.APART
         ) not in without:
             chosen &= ~members
     tolerated = cycle.eligible.tolerated | away
-    barred = chosen & ~(tolerated & ~(_rejected(cycle.ran(NODE_UNSCHEDULABLE), nodes.live) & ~away))
+    barred = chosen & ~(tolerated & ~(_rejected(cycle.result(NODE_UNSCHEDULABLE), nodes.live) & ~away))
     return CandidateNodes(
-        eligible=Eligible(nodes, usable, tolerated),
+        eligible=EligibleNodes(nodes, usable, tolerated),
         open=chosen & ~barred,
         barred=barred,
         away=away,
@@ -235,25 +235,25 @@ def candidate_nodes(
     )
 
 
-def _rejected(ran: Ran, asked: int) -> int:
-    return sum(members for _, members in _outcomes(ran, asked))
+def _rejected(result: PluginResult, asked: int) -> int:
+    return sum(members for _, members in _outcomes(result, asked))
 
 
-def _outcomes(ran: Ran, asked: int) -> Iterable[StatusOfNodes]:
+def _outcomes(result: PluginResult, asked: int) -> Iterable[StatusOfNodes]:
     """The nodes that a plugin rejects; none if its PreFilter already failed, as for unknown claims."""
-    return () if ran.decide is None else ran.decide(asked)
+    return () if result.filter is None else result.filter(asked)
 
 
 def _together(problem: Problem, nodes: NodeView) -> str | None:
     """A topology key in one domain of which all pods will be: they want to be near each other, and none runs yet."""
     near = problem.neighbours
-    if not near.wanted or not near.matches_itself:
+    if not near.affinity_terms or not near.matches_itself:
         return None
-    for term in near.wanted:
+    for term in near.affinity_terms:
         of = nodes.column(term.topology_key).of
-        if any(of[slot] >= 0 for slot in near.together):
+        if any(of[slot] >= 0 for slot in near.affinity_pods):
             return None
-    return near.wanted[0].topology_key
+    return near.affinity_terms[0].topology_key
 
 
 def _apart(problem: Problem) -> tuple[str, ...]:
@@ -262,7 +262,7 @@ def _apart(problem: Problem) -> tuple[str, ...]:
     terms = (written.pod_anti_affinity.required if written and written.pod_anti_affinity else None) or ()
     return tuple(
         term.topology_key
-        for term, own in zip(terms, problem.neighbours.own, strict=False)
+        for term, own in zip(terms, problem.neighbours.anti_affinity_terms, strict=False)
         if own.in_namespace(pod.meta.namespace, {}) and own.selector.matches(pod.labels) and _is_positive(term)
     )
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.apiserver.validation import are_plainly_right, validate_constraints
+from webhook.core.apiserver.validation import are_clearly_valid, validate_constraints
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.api_errors import (
     UNREAD_TEMPLATE,
@@ -32,7 +32,7 @@ def _errors(subject: Subject) -> Iterator[RuleAnswer]:
     merges = subject.offline and subject.workload.is_pod and not (meta.uid or meta.creation_timestamp)
     for template in subject.workload.templates:
         constraints = template.template.pod_spec.constraints
-        if are_plainly_right(constraints):
+        if are_clearly_valid(constraints):
             continue
         labels = template.template.labels if merges else None
         path = template.constraints_path

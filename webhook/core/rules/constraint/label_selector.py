@@ -35,7 +35,7 @@ from webhook.core.rules.frame.rule import (
 )
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
-from webhook.core.workloads.controller_labels import may_be_added, values_given
+from webhook.core.workloads.controller_labels import may_be_added, known_label_values
 from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_text import flow
 
@@ -126,7 +126,7 @@ def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iter
     labels, is_open = placed.template.template.labels, False
     failing, given = list[Requirement](), dict[str, str]()
     for requirement in requirements(selector):
-        key, values = requirement.key, values_given(subject.workload, requirement.key)
+        key, values = requirement.key, known_label_values(subject.workload, requirement.key)
         if values is not None:
             if not all(requirement.matches({key: value}) for value in values):
                 failing.append(requirement)

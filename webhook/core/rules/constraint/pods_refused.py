@@ -9,7 +9,7 @@ from webhook.core.api import gates
 from webhook.core.api.label_syntax import MAX_LABEL_VALUE_BYTES
 from webhook.core.api.types import LabelSelector, PodAffinityTerm
 from webhook.core.api.written_selector import is_refused, requirements, selected_keys, selector_as_json, without_key
-from webhook.core.apiserver.validation import are_plainly_right
+from webhook.core.apiserver.validation import are_clearly_valid
 from webhook.core.budget import Reason
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
@@ -19,10 +19,10 @@ from webhook.core.rules.frame.fixes import Fix, all_of, changes
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
-from webhook.core.workloads.controller_labels import is_made_up, labels_given, may_be_created_with
+from webhook.core.workloads.controller_labels import is_placeholder, labels_at_creation, may_be_created_with
 from webhook.core.workloads.kinds import POD, POD_TEMPLATE, STATEFUL_SET
 from webhook.core.workloads.reading import reaches_template, takes_any_template
-from webhook.core.workloads.refused_pods import Refusal, joined_terms, refusals
+from webhook.core.workloads.refused_pods import Refusal, terms_with_label_keys, refusals
 from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_text import one_field
 
@@ -68,8 +68,8 @@ REFUSED = Rule(
 def _of_template(template: Template, subject: Subject) -> Iterator[RuleAnswer]:
     workload, version = subject.workload, subject.version
     spec = template.template.pod_spec
-    terms = tuple(joined_terms(spec))
-    plain = workload.built_in and are_plainly_right(spec.constraints) and not terms
+    terms = tuple(terms_with_label_keys(spec))
+    plain = workload.built_in and are_clearly_valid(spec.constraints) and not terms
     if plain and not _is_long(workload):
         return
     placed = [each for each in subject.placed if each.template is template]
@@ -94,7 +94,7 @@ def _of_template(template: Template, subject: Subject) -> Iterator[RuleAnswer]:
 
 def _may_be_refused(keys: Sequence[str], selector: LabelSelector, template: Template, workload: Workload) -> bool:
     """Whether a label that somebody may add would stand in the selector twice."""
-    given, asked = labels_given(workload, template.template), selected_keys(selector)
+    given, asked = labels_at_creation(workload, template.template), selected_keys(selector)
     return any(
         key not in given and (key in asked or keys.count(key) > 1) and may_be_created_with(workload, key)
         for key in keys
@@ -158,7 +158,7 @@ def _twice(key: str, selector: LabelSelector | None) -> str:
 def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload) -> Finding:
     """Of pod affinity, where the path of the pod and that of the term in its workload have the same end."""
     key, path = str(refusal.error.bad_value), refusal.path.rpartition(".")[0]
-    labels = labels_given(workload, _template_of(refusal, workload).template)
+    labels = labels_at_creation(workload, _template_of(refusal, workload).template)
     selector, keys = _once(term.label_selector or LabelSelector(), term.match_label_keys or (), labels)
     fix = Fix()
     if selector != term.label_selector:
@@ -178,7 +178,7 @@ def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
     A key stays in the selector if the selector names its only value, else in matchLabelKeys. If an operator adds to the
     selector, the author has to choose.
     """
-    constraint, labels = placed.constraint, labels_given(workload, placed.template.template)
+    constraint, labels = placed.constraint, labels_at_creation(workload, placed.template.template)
     before, written = constraint.selector or LabelSelector(), constraint.match_label_keys or ()
     selector, keys = _once(before, written, labels)
     if selector != before and not workload.whole:
@@ -205,7 +205,7 @@ def _once(
         value = labels[key]
         named = any(each.operator == "In" and {*each.values} == {value} for each in asked)
         # The selector asks for exactly the value that the pods have, so the key adds nothing.
-        if not is_made_up(value) and named and all(is_refused(each) or each.matches(labels) for each in asked):
+        if not is_placeholder(value) and named and all(is_refused(each) or each.matches(labels) for each in asked):
             keys.remove(key)
         else:
             selector = without_key(selector, key)

@@ -21,13 +21,13 @@ from webhook.core.workloads.custom_kinds import (
     CONSTRAINTS,
     VALUES_KIND,
     configured_layout,
-    is_of_chart,
-    leads_to,
+    holds_chart_values,
+    path_matches,
     may_hold_constraints,
     value_at_layout_path,
 )
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, KINDS
-from webhook.core.workloads.operators import OPERATED
+from webhook.core.workloads.operators import OPERATOR_LAYOUTS
 from webhook.core.workloads.reading import constraint_paths, has_template, read_meta
 from webhook.core.yaml_text import flow
 
@@ -88,7 +88,7 @@ def _answers(of: Written) -> Iterator[RuleAnswer]:
     api_version, kind, embedded = of.api_version, of.kind, of.embedded
     native = (of.group, kind) in BUILT_IN_KINDS and configured_layout(api_version, kind, embedded) is None
     read = constraint_paths(api_version, kind, embedded)
-    is_chart = is_of_chart(api_version, kind)
+    is_chart = holds_chart_values(api_version, kind)
     walked = [*_places(of, texts=is_chart)]
     if None in walked:
         yield NotEvaluated(UNREAD.id, _TOO_LARGE)
@@ -99,14 +99,14 @@ def _answers(of: Written) -> Iterator[RuleAnswer]:
         if places:
             yield _of_no_kind(of, kind)
         return
-    unread = [each for each in places if not any(leads_to(path, each.steps) for path in read)]
+    unread = [each for each in places if not any(path_matches(path, each.steps) for path in read)]
     if has_template(api_version, kind, embedded):
         # Where constraints belong, `unknown-field` speaks of a name that is a letter or two off.
         unread = [
             each
             for each in unread
             if meant(each.key) != CONSTRAINTS
-            or not any(leads_to(path, (*each.steps[:-1], CONSTRAINTS)) for path in read)
+            or not any(path_matches(path, (*each.steps[:-1], CONSTRAINTS)) for path in read)
         ]
     if unread and not read and (right := _meant_kind(of)):
         yield _of_no_kind(of, right)
@@ -226,7 +226,7 @@ def _of_no_kind(of: Written, kind: str) -> Finding:
 
 
 def _meant_kind(of: Written) -> str:
-    known = {kind for group, kind in (*KINDS, *OPERATED) if group == of.group}
+    known = {kind for group, kind in (*KINDS, *OPERATOR_LAYOUTS) if group == of.group}
     known |= {each.kind for each in of.embedded if each.api_version == of.api_version}
     native, written = "." not in of.group, of.kind.lower()
     kinds: list[str] = [*sorted(known), *(sorted(_BY_KIND) if native else ())]
@@ -272,7 +272,7 @@ def _misplaced(of: Written, place: UnreadKey, right: str) -> Finding:
 
 def _unknown(of: Written, place: UnreadKey, read: tuple[str, ...]) -> Finding:
     """Constraints in a resource of which it is not known that they stand there."""
-    if is_of_chart(of.api_version, of.kind) and _is_value(of, place):
+    if holds_chart_values(of.api_version, of.kind) and _is_value(of, place):
         return _misspelt_value(place)
     kind, severity, by_hand = with_article(_shown(of.kind)), None, ""
     summary = f"evenspread does not know that {kind} has constraints here: they were not checked"

@@ -9,7 +9,7 @@ from webhook.core.api.selectors import Selector, SelectorError
 from webhook.core.api.types import ObjectMeta, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.apiserver.validation import are_plainly_right
+from webhook.core.apiserver.validation import are_clearly_valid
 from webhook.core.budget import Missing, Reason
 from webhook.core.cached_property import Computing, cached_property
 from webhook.core.context import Context
@@ -121,7 +121,7 @@ class Subject(Computing, frozen=True, kw_only=True):
     @cached_property
     def plainly_right(self) -> bool:
         """Whether a first look shows that kube-apiserver accepts the constraints, or that there are none."""
-        return all(are_plainly_right(each.template.pod_spec.constraints) for each in self.workload.templates)
+        return all(are_clearly_valid(each.template.pod_spec.constraints) for each in self.workload.templates)
 
     @property
     def pods(self) -> str:

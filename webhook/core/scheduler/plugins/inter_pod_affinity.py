@@ -24,7 +24,7 @@ from webhook.core.budget import check_time
 from webhook.core.index.nodes import NodeView
 from webhook.core.index.pods import Counts, Term, preferred_terms, resolve_term
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, unresolvable, unschedulable
+from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, StatusOfNodes, unresolvable, unschedulable
 
 INTER_POD_AFFINITY = "InterPodAffinity"
 NO_AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
@@ -41,12 +41,12 @@ class Neighbours(Struct, frozen=True):
     Source: interpodaffinity/filtering.go ``preFilterState``.
     """
 
-    wanted: tuple[Term, ...] = ()
-    together: Counts = {}
+    affinity_terms: tuple[Term, ...] = ()
+    affinity_pods: Counts = {}
     matches_itself: bool = False
-    own: tuple[Term, ...] = ()
-    apart: tuple[Counts, ...] = ()
-    rejecting: tuple[tuple[str, Counts], ...] = ()
+    anti_affinity_terms: tuple[Term, ...] = ()
+    anti_affinity_pods: tuple[Counts, ...] = ()
+    existing_terms: tuple[tuple[str, Counts], ...] = ()
     error: str = ""
 
 
@@ -55,7 +55,7 @@ def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
     affinity, namespace = pod.pod_spec.affinity, pod.meta.namespace
     rejecting = tuple(index.pods.terms_matching(namespace, pod.labels))
     if affinity is None:
-        return Neighbours(matches_itself=True, rejecting=rejecting)
+        return Neighbours(matches_itself=True, existing_terms=rejecting)
     near, far = affinity.pod_affinity, affinity.pod_anti_affinity
     faults: list[tuple[str, SelectorError]] = []
     wanted = _resolved(near.required if near else None, namespace, "requiredAffinityTerms", faults)
@@ -69,12 +69,12 @@ def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
     wanted = tuple(with_namespaces(term, index) for term in wanted)
     own = tuple(with_namespaces(term, index) for term in own)
     return Neighbours(
-        wanted=wanted,
-        together=pods_meeting_all(wanted, index) if wanted else {},
+        affinity_terms=wanted,
+        affinity_pods=pods_meeting_all(wanted, index) if wanted else {},
         matches_itself=all(term.in_namespace(namespace, {}) and term.selector.matches(pod.labels) for term in wanted),
-        own=own,
-        apart=tuple(pods_meeting_all((term,), index) for term in own),
-        rejecting=rejecting,
+        anti_affinity_terms=own,
+        anti_affinity_pods=tuple(pods_meeting_all((term,), index) for term in own),
+        existing_terms=rejecting,
     )
 
 
@@ -152,12 +152,12 @@ def _common_namespaces(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Iterabl
     return frozenset.intersection(*limited) if limited else index.pods.namespaces()
 
 
-def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> Ran:
+def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> PluginResult:
     """The plugin's result. Source: filtering.go ``Filter``."""
     if neighbours.error:
-        return Ran(unresolvable(f"parsing pod: {neighbours.error}"))
-    rejected = _nodes_in_domains(nodes, neighbours.rejecting)
-    if not (neighbours.wanted or neighbours.own or rejected):
+        return PluginResult(unresolvable(f"parsing pod: {neighbours.error}"))
+    rejected = _nodes_in_domains(nodes, neighbours.existing_terms)
+    if not (neighbours.affinity_terms or neighbours.anti_affinity_terms or rejected):
         return PASSES
 
     def decide(asked: int) -> list[StatusOfNodes]:
@@ -165,12 +165,12 @@ def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> Ran:
         lonely = asked & ~_nodes_meeting_affinity(neighbours, nodes)
         asked &= ~lonely
         own = asked & _nodes_in_domains(
-            nodes, ((term.topology_key, counts) for term, counts in zip(neighbours.own, neighbours.apart, strict=True))
+            nodes, ((term.topology_key, counts) for term, counts in zip(neighbours.anti_affinity_terms, neighbours.anti_affinity_pods, strict=True))
         )
         asked &= ~own
         return [(NO_AFFINITY, lonely), (REJECTED_BY_OWN, own), (REJECTED_BY_EXISTING, asked & rejected)]
 
-    return Ran(OK, decide)
+    return PluginResult(OK, decide)
 
 
 def _nodes_in_domains(nodes: NodeView, terms: Iterable[tuple[str, Counts]]) -> int:
@@ -197,10 +197,10 @@ def _nodes_meeting_affinity(neighbours: Neighbours, nodes: NodeView) -> int:
     """
     with_keys = near = nodes.live
     anybody = False
-    for term in neighbours.wanted:
+    for term in neighbours.affinity_terms:
         column = nodes.column(term.topology_key)
         with_keys &= column.present
-        domains = {column.of[slot] for slot in neighbours.together} - {-1}
+        domains = {column.of[slot] for slot in neighbours.affinity_pods} - {-1}
         anybody = anybody or bool(domains)
         near &= column.nodes_of(tuple(domains))
     # The first of pods that want to be together may go anywhere with the keys, or none could ever start.

@@ -6,7 +6,7 @@ Source: kube-scheduler framework/plugins/nodeaffinity/node_affinity.go.
 from webhook.core.api.selectors import IN, RequiredNodes
 from webhook.core.api.types import NodeSelector, NodeSelectorTerm, Pod
 from webhook.core.api.well_known import NODE_NAME_FIELD
-from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, unresolvable
+from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, unresolvable
 
 NODE_AFFINITY = "NodeAffinity"
 _NOT_SELECTED = unresolvable("node(s) didn't match Pod's node affinity/selector")
@@ -14,7 +14,7 @@ _NOT_ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affin
 _TERMS_CONFLICT = unresolvable("pod affinity terms conflict")
 
 
-def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: int | None = None) -> Ran:
+def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: int | None = None) -> PluginResult:
     """The result of NodeAffinity.
 
     Shape: ``usable`` are the nodes that the pod's own node affinity allows, ``enforced`` those that the scheduler's
@@ -29,10 +29,10 @@ def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: 
     # If every term names its nodes, PreFilter leaves no others, and the sentence says so of all the rest at once.
     names = None if selector is None or not required.terms else _required_names(selector)
     if names is not None and not names:
-        return Ran(_TERMS_CONFLICT)
+        return PluginResult(_TERMS_CONFLICT)
     if enforced is None:
-        return Ran(OK, lambda asked: [(_NOT_SELECTED, asked & ~usable)], names)
-    return Ran(
+        return PluginResult(OK, lambda asked: [(_NOT_SELECTED, asked & ~usable)], names)
+    return PluginResult(
         OK, lambda asked: [(_NOT_ENFORCED, asked & ~enforced), (_NOT_SELECTED, asked & enforced & ~usable)], names
     )
 

@@ -7,21 +7,21 @@ from webhook.core.api import gates
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.nodes import NodeView
-from webhook.core.scheduler.plugins.status import OK, Ran, unresolvable
+from webhook.core.scheduler.plugins.status import OK, PluginResult, unresolvable
 
 NODE_NAME = "NodeName"
 
 _OTHER_NAME = unresolvable("node(s) didn't match the requested node name")
 
 
-def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> Ran:
+def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> PluginResult:
     """The result of NodeName. Source: node_name.go ``Filter``."""
     name = pod.pod_spec.node_name
     if not name:
-        return Ran(OK)
+        return PluginResult(OK)
     slot = nodes.slots.get(name)
     # If no node has the name, all nodes are others.
     others = ~(0 if slot is None else 1 << slot)
     # In these releases PreFilter names the node, and no other filter sees another.
     allowed = frozenset({name}) if gates.NODE_NAME_BEFORE_FILTERS.holds(version) else None
-    return Ran(OK, lambda asked: [(_OTHER_NAME, asked & others)], allowed)
+    return PluginResult(OK, lambda asked: [(_OTHER_NAME, asked & others)], allowed)

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from webhook.core.api.types import ANY_ADDRESS
 from webhook.core.budget import check_time
 from webhook.core.index.pods import HostPort
-from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, unschedulable
+from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, unschedulable
 
 NODE_PORTS = "NodePorts"
 _PORTS_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
-def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[HostPort]]) -> Ran:
+def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[HostPort]]) -> PluginResult:
     """The result of NodePorts.
 
     Shape: ``taken`` has the host ports in use by slot.
@@ -28,7 +28,7 @@ def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[Host
         check_time()
         if any(ports_conflict(one, other) for one in wanted for other in ports):
             conflicting |= 1 << slot
-    return Ran(OK, lambda asked: [(_PORTS_TAKEN, asked & conflicting)])
+    return PluginResult(OK, lambda asked: [(_PORTS_TAKEN, asked & conflicting)])
 
 
 def ports_conflict(one: HostPort, other: HostPort) -> bool:

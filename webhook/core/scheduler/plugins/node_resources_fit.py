@@ -14,7 +14,7 @@ from webhook.core.api.resources import OF_EVERY_NODE, PODS, PodRequest
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.scheduler.plugins.status import OK, Ran, StatusOfNodes, unresolvable, unschedulable
+from webhook.core.scheduler.plugins.status import OK, PluginResult, StatusOfNodes, unresolvable, unschedulable
 
 NODE_RESOURCES_FIT = "NodeResourcesFit"
 TOO_MANY_PODS = "Too many pods"
@@ -24,7 +24,7 @@ TOO_MANY_PODS = "Too many pods"
 _Part = tuple[tuple[str, ...], int, int]
 
 
-class Room(Struct, frozen=True, dict=True):
+class FreeResources(Struct, frozen=True, dict=True):
     """Free and allocatable amounts of the resources that a pod requests.
 
     Shape: ``free`` and ``allocatable`` are by slot. ``free`` has only resources that are short on some node, in the
@@ -53,7 +53,7 @@ class Room(Struct, frozen=True, dict=True):
         )
 
 
-def short_of(amounts: Sequence[tuple[str, int]], index: ReadOnlyIndex) -> Mapping[str, tuple[int, ...]]:
+def scarce_amounts(amounts: Sequence[tuple[str, int]], index: ReadOnlyIndex) -> Mapping[str, tuple[int, ...]]:
     """The free amounts by slot of those resources of which some node has less, in the same order.
 
     What every node has is one question. Any other may have to be added up over all nodes while the index is held, and
@@ -71,30 +71,30 @@ def short_of(amounts: Sequence[tuple[str, int]], index: ReadOnlyIndex) -> Mappin
     return {name: found[name] for name, _ in amounts if name in found}
 
 
-def room_for(request: PodRequest, index: ReadOnlyIndex) -> Room:
+def free_resources(request: PodRequest, index: ReadOnlyIndex) -> FreeResources:
     """Copy the amounts that decide about this request: of resources that every node has enough of, none.
 
     Source: noderesources/fit.go ``fitsRequest``.
     """
     amounts = dict(((PODS, 1), *request.amounts))
-    free = short_of([(name, amount) for name, amount in amounts.items() if amount > 0], index)
+    free = scarce_amounts([(name, amount) for name, amount in amounts.items() if amount > 0], index)
     # Only for what is short somewhere does it matter whether the node could ever have enough. The number of pods is
     # left out: upstream never calls it unresolvable.
     told = gates.FIT_IS_UNRESOLVABLE.holds(index.version)
     wanted = {name: index.nodes.never_enough(name, amount) for name, amount in request.amounts if told and name in free}
-    return Room(
+    return FreeResources(
         free, {name: has for name, has in wanted.items() if has is not None}, {name: amounts[name] for name in free}
     )
 
 
-def run_node_resources_fit(room: Room) -> Ran:
+def run_node_resources_fit(resources: FreeResources) -> PluginResult:
     """The result of NodeResourcesFit. Source: noderesources/fit.go ``fitsRequest``."""
 
     def decide(asked: int) -> list[StatusOfNodes]:
         # Nodes that lack the same resources share their reasons, so sets are divided once for each resource, instead of
         # collecting reasons node by node.
         parts: list[_Part] = [((), asked, 0)]
-        for reason, short, never in room.short:
+        for reason, short, never in resources.short:
             parts = _split(parts, reason, short, never)
         failed: list[StatusOfNodes] = []
         for reasons, nodes, never in parts:
@@ -103,7 +103,7 @@ def run_node_resources_fit(room: Room) -> Ran:
                 failed += [(unresolvable(*reasons), nodes & never), (unschedulable(*reasons), nodes & ~never)]
         return failed
 
-    return Ran(OK, decide)
+    return PluginResult(OK, decide)
 
 
 def _split(parts: Sequence[_Part], reason: str, failing: int, never: int) -> list[_Part]:

@@ -61,7 +61,7 @@ def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool
     nodes = 0
     for term in terms:
         # Terms are alternatives: one with an invalid condition matches nothing, and the others still count.
-        if not term.poisoned:
+        if not term.invalid:
             selected = _meeting_all(view, term.expressions)
             for condition in () if by_labels else term.fields:
                 selected &= _nodes_named(view, condition)

@@ -31,7 +31,7 @@ from webhook.core.index.read_only import Handle
 from webhook.core.scheduler.plugins.status import (
     OK,
     PASSES,
-    Ran,
+    PluginResult,
     Status,
     StatusOfNodes,
     failure,
@@ -67,7 +67,7 @@ class _LookupError(Exception):
         self.status = status
 
 
-def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> Ran:
+def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> PluginResult:
     """The plugin's result. Source: csi.go ``PreFilter``, ``Filter``."""
     volumes = pod.pod_spec.volumes or ()
     if not any(claim_name("", volume) is not None or _in_tree(volume) is not None for volume in volumes):
@@ -93,7 +93,7 @@ def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView, version:
                     failed += _beyond_limits(wanted, storage, nodes, left) if migrates and wanted else []
         return failed
 
-    return Ran(OK, decide)
+    return PluginResult(OK, decide)
 
 
 def _without_driver(

@@ -27,7 +27,7 @@ from webhook.core.index.nodes import NodeView
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.default_selector import default_selector
-from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, failure, unresolvable, unschedulable
+from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, StatusOfNodes, failure, unresolvable, unschedulable
 from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS
 
 POD_TOPOLOGY_SPREAD = "PodTopologySpread"
@@ -67,7 +67,7 @@ class Constraint(Struct, frozen=True):
     node_taints_policy: str = IGNORE
 
 
-class Counted(Struct, frozen=True):
+class CountedConstraints(Struct, frozen=True):
     """A pod's hard constraints, or its soft ones, and the pods that match each.
 
     Shape: ``counts[i]`` maps a slot to the pods on it that match ``constraints[i]``; nodes that are gone may be in it.
@@ -80,7 +80,7 @@ class Counted(Struct, frozen=True):
     require_all: bool = True
     error: str = ""
 
-    def with_nominated(self, slot: int, pods: int) -> "Counted":
+    def with_nominated(self, slot: int, pods: int) -> "CountedConstraints":
         """The same with this number of nominated pods of the namespace on a node.
 
         Upstream counts nominated pods for a constraint with an empty selector even in releases where such a
@@ -91,10 +91,10 @@ class Counted(Struct, frozen=True):
             {slot: pods} if constraint.selector.empty and pods and not existing else existing
             for constraint, existing in zip(self.constraints, self.counts, strict=True)
         )
-        return Counted(self.constraints, counts, self.require_all, self.error)
+        return CountedConstraints(self.constraints, counts, self.require_all, self.error)
 
 
-class Domains(Struct, frozen=True):
+class DomainCounts(Struct, frozen=True):
     """The counts of one hard constraint by domain.
 
     Shape: ``match_num`` maps a domain (its number in ``column``) to its matching pods, never 0; ``counting`` are the
@@ -126,7 +126,7 @@ class Domains(Struct, frozen=True):
         return {values[number]: self.match_num.get(number, 0) for number in self.column.domains(self.counting)}
 
 
-class Eligible(Struct, frozen=True):
+class EligibleNodes(Struct, frozen=True):
     """The nodes that the pod's node affinity allows (``usable``), and those whose taints it tolerates.
 
     Source: common.go ``matchNodeInclusionPolicies``.
@@ -150,7 +150,7 @@ class Eligible(Struct, frozen=True):
 
 def count_constraints(
     pod: Pod, action: str, index: ReadOnlyIndex, defaults: SpreadDefaults, version: KubernetesVersion
-) -> Counted:
+) -> CountedConstraints:
     """The pod's own constraints with this whenUnsatisfiable, else the cluster's defaults, and the pods that match.
 
     Source: plugin.go ``getConstraints``; common.go ``buildDefaultConstraints``.
@@ -161,12 +161,12 @@ def count_constraints(
         constraints = _parsed(own or defaults.constraints, labels, action)
     except SelectorError as error:
         source = "obtaining pod's hard" if own else "setting default hard"
-        return Counted(error=f"{source} topology spread constraints: {error.text(version)}")
+        return CountedConstraints(error=f"{source} topology spread constraints: {error.text(version)}")
     if constraints and not own:
         selector = default_selector(pod.meta, namespace, index)
         # Without a Service or controller there is nothing to deduce, and an empty selector would count every pod.
         if selector.empty:
-            return Counted()
+            return CountedConstraints()
         constraints = tuple(_with_selector(constraint, selector) for constraint in constraints)
     # Constraints on zones and on hosts mostly share a selector, which is then counted once.
     counts: dict[Selector, Counts] = {}
@@ -175,7 +175,7 @@ def count_constraints(
         if selector not in counts:
             skipped = selector.nothing or (selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(version))
             counts[selector] = {} if skipped else index.pods.count(namespace, selector)
-    return Counted(
+    return CountedConstraints(
         constraints=constraints,
         counts=tuple(counts[constraint.selector] for constraint in constraints),
         require_all=bool(own) or not defaults.system,
@@ -226,7 +226,7 @@ def _with_selector(constraint: Constraint, selector: Selector) -> Constraint:
     )
 
 
-def count_domains(counted: Counted, labels: Mapping[str, str], eligible: Eligible) -> tuple[Domains, ...]:
+def count_domains(counted: CountedConstraints, labels: Mapping[str, str], eligible: EligibleNodes) -> tuple[DomainCounts, ...]:
     """PreFilter: matching pods by domain, and the global minimum, for each constraint.
 
     Source: filtering.go ``calPreFilterState``; scoring.go ``PreScore`` (``requireAllTopologies``).
@@ -245,7 +245,7 @@ def count_domains(counted: Counted, labels: Mapping[str, str], eligible: Eligibl
         minimum = _global_minimum(match_num, column.domain_count(counting), constraint.min_domains)
         # A constraint may count other pods only: then this one adds nothing to its domain.
         self_match = int(constraint.selector.matches(labels))
-        domains.append(Domains(constraint, column, match_num, counting, minimum, self_match))
+        domains.append(DomainCounts(constraint, column, match_num, counting, minimum, self_match))
     return tuple(domains)
 
 
@@ -279,13 +279,13 @@ def _global_minimum(match_num: Counts, domains: int, min_domains: int) -> int:
     return min(match_num.values(), default=_NO_DOMAIN)
 
 
-def run_filter(counted: Counted, labels: Mapping[str, str], eligible: Eligible) -> tuple[Ran, tuple[Domains, ...]]:
+def run_filter(counted: CountedConstraints, labels: Mapping[str, str], eligible: EligibleNodes) -> tuple[PluginResult, tuple[DomainCounts, ...]]:
     """The plugin's result, and the counts behind it; without a hard constraint every node passes.
 
     Source: filtering.go ``PreFilter``, ``Filter``.
     """
     if counted.error:
-        return Ran(failure(f"get constraints from pod: {counted.error}")), ()
+        return PluginResult(failure(f"get constraints from pod: {counted.error}")), ()
     if not counted.constraints:
         return PASSES, ()
     domains = count_domains(counted, labels, eligible)
@@ -301,10 +301,10 @@ def run_filter(counted: Counted, labels: Mapping[str, str], eligible: Eligible) 
             nodes &= ~(without_key | too_many)
         return [(MISSING_LABEL, missing), (TOO_SKEWED, skewed)]
 
-    return Ran(OK, decide), domains
+    return PluginResult(OK, decide), domains
 
 
-def above_limit(domains: Domains) -> int:
+def above_limit(domains: DomainCounts) -> int:
     """The nodes whose domain has more matching pods than the limit. Source: filtering.go ``Filter``."""
     limit = domains.limit
     if limit < 0:  # then even a domain without a matching pod has too many

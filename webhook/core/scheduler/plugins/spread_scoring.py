@@ -16,7 +16,7 @@ from msgspec import Struct
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index import node_sets
 from webhook.core.index.pods import Counts
-from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Counted, Eligible
+from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, CountedConstraints, EligibleNodes
 
 MAX_NODE_SCORE = 100  # kube-scheduler framework/interface.go MaxNodeScore
 # Upstream marks nodes without a score by this number, and also takes a raw score of -1 for that mark.
@@ -29,12 +29,12 @@ class _Scoring(Struct, frozen=True):
     Source: scoring.go ``preScoreState``.
     """
 
-    eligible: Eligible
+    eligible: EligibleNodes
     with_keys: int
     scored: tuple[int, ...]
 
 
-def scores(counted: Counted, eligible: Eligible, feasible: int) -> dict[int, int] | None:
+def scores(counted: CountedConstraints, eligible: EligibleNodes, feasible: int) -> dict[int, int] | None:
     """The normalised score of each feasible node by slot; None if no soft constraint applies.
 
     Source: scoring.go ``PreScore``, ``Score``, ``NormalizeScore``.

@@ -41,7 +41,7 @@ SKIPPED = Status(SKIP)
 StatusOfNodes = tuple[Status, int]
 
 
-class Ran(Struct, frozen=True):
+class PluginResult(Struct, frozen=True):
     """A plugin after its PreFilter.
 
     Shape: ``decide`` is its Filter: it takes a set of nodes and returns disjoint sets of those that fail; None if
@@ -49,12 +49,12 @@ class Ran(Struct, frozen=True):
     Source: kube-scheduler framework/interface.go ``PreFilterResult``.
     """
 
-    before: Status = OK
-    decide: Callable[[int], Iterable[StatusOfNodes]] | None = None
+    pre_filter: Status = OK
+    filter: Callable[[int], Iterable[StatusOfNodes]] | None = None
     allowed: frozenset[str] | None = None
 
 
-PASSES = Ran(SKIPPED)
+PASSES = PluginResult(SKIPPED)
 
 
 def unresolvable(*reasons: str) -> Status:
@@ -75,6 +75,6 @@ def failure(text: str) -> Status:
     return Status(ERROR, reasons=(text,))
 
 
-def named(status: Status, plugin: str) -> Status:
+def with_plugin(status: Status, plugin: str) -> Status:
     """The status with the plugin's name."""
     return Status(status.code, plugin, status.reasons)

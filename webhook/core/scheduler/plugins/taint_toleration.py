@@ -10,19 +10,19 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import FILTERING_EFFECTS
 from webhook.core.budget import check_time
 from webhook.core.index.nodes import NodeView
-from webhook.core.scheduler.plugins.status import OK, Ran, StatusOfNodes, unresolvable
+from webhook.core.scheduler.plugins.status import OK, PluginResult, StatusOfNodes, unresolvable
 
 TAINT_TOLERATION = "TaintToleration"
 _UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 
 
-def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: KubernetesVersion) -> Ran:
+def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: KubernetesVersion) -> PluginResult:
     """The result of TaintToleration; ``tolerated`` are the nodes without an untolerated taint.
 
     Source: taint_toleration.go ``Filter``.
     """
     if gates.SHORT_TAINT_REASON.holds(version):
-        return Ran(OK, lambda asked: [(_UNTOLERATED, asked & ~tolerated)])
+        return PluginResult(OK, lambda asked: [(_UNTOLERATED, asked & ~tolerated)])
 
     # Older releases say which taint was first, so nodes are told apart by their lists of taints.
     def decide(asked: int) -> list[StatusOfNodes]:
@@ -35,4 +35,4 @@ def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: Kub
                 failed.append((unresolvable(reason), asked & members))
         return failed
 
-    return Ran(OK, decide)
+    return PluginResult(OK, decide)

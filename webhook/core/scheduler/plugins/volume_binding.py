@@ -29,7 +29,7 @@ from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins.node_selection import nodes_meeting, nodes_selected
 from webhook.core.scheduler.plugins.node_volume_limits import owner_fault
-from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, failure, unresolvable
+from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, StatusOfNodes, failure, unresolvable
 from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_claim, reachable_from
 
 VOLUME_BINDING = "VolumeBinding"
@@ -60,7 +60,7 @@ class _Question(Struct, frozen=True):
     version: KubernetesVersion
 
 
-def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> Ran:
+def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> PluginResult:
     """The plugin's result. Source: volume_binding.go ``PreFilter``, ``Filter``."""
     volumes = pod.pod_spec.volumes or ()
     names = [(name, volume) for volume in volumes if (name := claim_name(pod.meta.name, volume)) is not None]
@@ -71,19 +71,19 @@ def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: Kub
         claim = storage.claims.get(name)
         if claim is None:
             waits = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
-            return Ran(unresolvable(missing_claim(name) if volume.persistent_volume_claim is not None else waits))
+            return PluginResult(unresolvable(missing_claim(name) if volume.persistent_volume_claim is not None else waits))
         fault = _claim_fault(claim)
         if not fault and volume.persistent_volume_claim is None:
             fault = owner_fault(claim, pod.meta.namespace, pod.meta.name, pod.meta.uid)
         if fault:
-            return Ran(unresolvable(fault))
+            return PluginResult(unresolvable(fault))
         claims.append(claim)
     if not pod.meta.namespace:  # upstream looks such claims up under another key than its cache stores them
         key = f"/{names[0][0]}"
         missing = f'persistentvolumeclaims "{key}" not found'
         if not gates.FINDS_CLAIMS_BY_LISTER.holds(version):
             missing = f'could not find v1.PersistentVolumeClaim "{key}"'
-        return Ran(failure(f'error getting PVC "{key}": {missing}'))
+        return PluginResult(failure(f'error getting PVC "{key}": {missing}'))
     return _sorted_out(claims, storage, nodes, version)
 
 
@@ -97,7 +97,7 @@ def _claim_fault(claim: Claim) -> str:
     return ""
 
 
-def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, version: KubernetesVersion) -> Ran:
+def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, version: KubernetesVersion) -> PluginResult:
     """Sort claims into bound ones and those that wait for the pod; an unbound one that should not wait rejects it.
 
     Source: binder.go ``GetPodVolumeClaims``.
@@ -109,7 +109,7 @@ def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, vers
             continue
         storage_class = storage.classes.get(claim.storage_class) if claim.storage_class else None
         if storage_class is not None and storage_class.volume_binding_mode is None:
-            return Ran(failure(f'VolumeBindingMode not set for StorageClass "{claim.storage_class}"'))
+            return PluginResult(failure(f'VolumeBindingMode not set for StorageClass "{claim.storage_class}"'))
         delayed = storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
         if delayed and not claim.spec.volume_name:
             waiting.append(claim)
@@ -117,9 +117,9 @@ def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, vers
             immediate = True
     # Only after all claims: a fault of a later claim's class comes first, as upstream returns it at once.
     if immediate:
-        return Ran(unresolvable(UNBOUND_IMMEDIATE))
+        return PluginResult(unresolvable(UNBOUND_IMMEDIATE))
     question = _Question(tuple(bound), tuple(waiting), storage, nodes, version)
-    return Ran(OK, lambda asked: _decide(question, asked), _nodes_of_local_volumes(question))
+    return PluginResult(OK, lambda asked: _decide(question, asked), _nodes_of_local_volumes(question))
 
 
 def _nodes_of_local_volumes(question: _Question) -> frozenset[str] | None:

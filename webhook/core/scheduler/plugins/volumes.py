@@ -28,7 +28,7 @@ from webhook.core.index.nodes import NodeView
 from webhook.core.index.pods import Counts, Mounted
 from webhook.core.index.read_only import Handle, ReadOnlyIndex
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms
-from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, Status, StatusOfNodes, unresolvable, unschedulable
+from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, Status, StatusOfNodes, unresolvable, unschedulable
 
 VOLUME_RESTRICTIONS = "VolumeRestrictions"
 # What drivers say of themselves: kind -> the resource of its objects. A cluster may do without them.
@@ -78,7 +78,7 @@ class Storage(Struct, frozen=True):
     unknown: tuple[str, ...] = ()
 
 
-def gather(pod: Pod, index: ReadOnlyIndex) -> Storage:
+def copy_storage(pod: Pod, index: ReadOnlyIndex) -> Storage:
     """Copy everything that the volume plugins need for this pod; nothing for a pod without volumes.
 
     Source: volumebinding/binder.go ``GetPodVolumeClaims``; nodevolumelimits/csi.go ``filterAttachableVolumes``.
@@ -169,13 +169,13 @@ def missing_claim(name: str) -> str:
     return f'persistentvolumeclaim "{name}" not found'
 
 
-def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> Ran:
+def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> PluginResult:
     """The result of VolumeRestrictions. Source: volume_restrictions.go ``PreFilter``, ``Filter``."""
     exclusive = set()
     for name in named_claims(pod.pod_spec.volumes):
         claim = storage.claims.get(name)
         if claim is None:
-            return Ran(unresolvable(missing_claim(name)))
+            return PluginResult(unresolvable(missing_claim(name)))
         if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
             exclusive.add(name)
     disks = [volume for volume in pod.pod_spec.volumes or () if is_disk(volume)]
@@ -192,7 +192,7 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView, version
         # Upstream tests disks first, and says no more of a node that fails there.
         return [(DISK_CONFLICT, asked & conflicting), (claim_in_use(version), asked & ~conflicting if in_use else 0)]
 
-    return Ran(OK, decide)
+    return PluginResult(OK, decide)
 
 
 def claim_in_use(version: KubernetesVersion) -> Status:
@@ -234,13 +234,13 @@ def _disks_conflict(one: Volume, other: Volume) -> bool:
     return bool(same) and not (rbd.read_only and other_rbd.read_only)
 
 
-def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
+def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> PluginResult:
     """The result of VolumeZone. Source: volume_zone.go ``PreFilter``, ``Filter``."""
     zones: list[tuple[str, frozenset[str]]] = []
     for name in named_claims(pod.pod_spec.volumes):
         status, volume = _bound_volume(name, storage)
         if status is not None:
-            return Ran(status)
+            return PluginResult(status)
         if volume is not None:
             zones += zone_labels(volume)
     if not zones:
@@ -249,7 +249,7 @@ def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
     def decide(asked: int) -> list[StatusOfNodes]:
         return [(_OTHER_ZONE, asked & _in_other_zones(zones, nodes))]
 
-    return Ran(OK, decide)
+    return PluginResult(OK, decide)
 
 
 def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView) -> int:

@@ -18,7 +18,7 @@ MAX_NODE_SCORE = 100  # kube-scheduler framework/interface.go MaxNodeScore
 _HALF = MAX_NODE_SCORE // 2
 
 
-class Used(Struct, frozen=True):
+class ResourceUse(Struct, frozen=True):
     """What one resource has of allocatable amounts and requests, by slot, and what the pod adds.
 
     Shape: ``assumed`` is what pods count as beyond their requests, ``scored`` what the pod counts as with that.
@@ -32,12 +32,12 @@ class Used(Struct, frozen=True):
     scored: int
 
 
-def least_allocated(resources: Sequence[Used], feasible: Iterable[int]) -> dict[int, int]:
+def least_allocated(resources: Sequence[ResourceUse], feasible: Iterable[int]) -> dict[int, int]:
     """The scores by slot. Source: noderesources/least_allocated.go ``leastResourceScorer``."""
     return {slot: _mean_left(resources, slot) for slot in feasible}
 
 
-def _mean_left(resources: Sequence[Used], slot: int) -> int:
+def _mean_left(resources: Sequence[ResourceUse], slot: int) -> int:
     """Source: noderesources/least_allocated.go ``leastRequestedScore``."""
     scores = []
     for each in resources:
@@ -49,7 +49,7 @@ def _mean_left(resources: Sequence[Used], slot: int) -> int:
 
 
 def balanced_allocation(
-    resources: Sequence[Used], feasible: Iterable[int], version: KubernetesVersion
+    resources: Sequence[ResourceUse], feasible: Iterable[int], version: KubernetesVersion
 ) -> dict[int, int]:
     """The scores by slot, none for a pod without requests.
 
@@ -62,13 +62,13 @@ def balanced_allocation(
     return {slot: _change(resources, slot) for slot in feasible}
 
 
-def _change(resources: Sequence[Used], slot: int) -> int:
+def _change(resources: Sequence[ResourceUse], slot: int) -> int:
     """Source: noderesources/balanced_allocation.go ``balancedResourceScorer``."""
     after, before = (_balance(_shares(resources, slot, with_pod=with_pod)) for with_pod in (True, False))
     return _HALF + (_HALF + after - before) // 2
 
 
-def _shares(resources: Sequence[Used], slot: int, *, with_pod: bool) -> Iterator[float]:
+def _shares(resources: Sequence[ResourceUse], slot: int, *, with_pod: bool) -> Iterator[float]:
     """The share of each resource that is requested, at most 1."""
     for each in resources:
         has = each.allocatable[slot]

@@ -26,7 +26,7 @@ from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPRE
 from webhook.core.scheduler.plugins.spread_scoring import scores
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.problem import Problem
-from webhook.core.scheduler.scoring.allocation import Used, balanced_allocation, least_allocated
+from webhook.core.scheduler.scoring.allocation import ResourceUse, balanced_allocation, least_allocated
 from webhook.core.scheduler.scoring.preferences import inter_pod_affinity, node_affinity, taint_toleration
 
 BALANCED_ALLOCATION = "NodeResourcesBalancedAllocation"
@@ -45,7 +45,7 @@ class Scoring(Struct, frozen=True):
     """Everything that the scores of nodes depend on, at one moment; ``drawn`` as `inter_pod_affinity` takes it."""
 
     problem: Problem
-    resources: tuple[Used, ...]
+    resources: tuple[ResourceUse, ...]
     drawn: tuple[tuple[str, Counts], ...]
 
 
@@ -65,7 +65,7 @@ def take_scoring(index: ReadOnlyIndex, problem: Problem) -> Scoring | None:
     for number, name in enumerate((CPU, MEMORY)):
         free, allocatable = index.nodes.amounts(name)
         assumed = {slot: amounts[number] for slot, amounts in facts.assumed.items()}
-        resources.append(Used(free, allocatable, assumed, requested.get(name, 0), scored[number]))
+        resources.append(ResourceUse(free, allocatable, assumed, requested.get(name, 0), scored[number]))
     return Scoring(problem, tuple(resources), (*_wanted(problem, index), *facts.drawn))
 
 

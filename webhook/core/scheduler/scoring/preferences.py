@@ -40,7 +40,7 @@ def node_affinity(
     for term in preferred:
         written = (term.preference,) if term.preference is not None else ()
         compiled = compile_node_selector(NodeSelector(node_selector_terms=written))
-        if term.weight and any(each.poisoned for each in compiled):
+        if term.weight and any(each.invalid for each in compiled):
             return None
         for slot in node_sets.to_slots(nodes_of_terms(view, compiled)):
             if slot in weights:

@@ -30,7 +30,7 @@ from webhook.core.rules.placement.frame.remedies import Remedy, fix_of
 from webhook.core.scheduler.problem import may_preempt
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import plural
-from webhook.core.workloads.controller_labels import labels_given, may_be_created_with
+from webhook.core.workloads.controller_labels import labels_at_creation, may_be_created_with
 from webhook.core.workloads.kinds import JOB
 from webhook.core.workloads.workload import Template, namespace_of
 from webhook.core.yaml_text import one_field
@@ -184,7 +184,7 @@ def _unknown_labels(case: TemplateUnderRule) -> str:
     """What is missing to know by which labels constraints select the pods; empty where nothing is."""
     workload, template = case.subject.workload, case.placed[0].template
     asked = {key for each in case.placed for key in selected_by(each.constraint)}
-    unknown = asked - labels_given(workload, template.template).keys()
+    unknown = asked - labels_at_creation(workload, template.template).keys()
     if any(may_be_created_with(workload, key) for key in unknown):
         return "which labels its controller adds, on which constraints depend"
     # The next pod may be of the revision that runs, which its ReplicaSet has.
