@@ -7,6 +7,8 @@ kind of custom resource alone stands with that kind, in `workloads`.
 
 from collections.abc import Mapping
 
+from webhook.core.api.types import Taint
+
 # Labels of nodes.
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -82,6 +84,8 @@ NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
 FILTERING_EFFECTS = frozenset({NO_SCHEDULE, NO_EXECUTE})
+# The node lifecycle controller gives a cordoned node this taint.
+CORDON_TAINT = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 
 # Of namespaces: kube-apiserver sets the label on each.
 NAMESPACE_NAME = "kubernetes.io/metadata.name"

@@ -41,15 +41,9 @@ from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE
 from webhook.core.scheduler.plugins.node_volume_limits import NO_DRIVER, NODE_VOLUME_LIMITS, TOO_MANY_VOLUMES
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.plugins.volume_binding import NO_SPACE, NONE_TO_BIND, UNBOUND_IMMEDIATE, VOLUME_BINDING
-from webhook.core.scheduler.plugins.volumes import (
-    DISK_CONFLICT,
-    VOLUME_RESTRICTIONS,
-    VOLUME_ZONE,
-    claim_in_use,
-    claim_name,
-    reachable_from,
-    zone_labels,
-)
+from webhook.core.scheduler.plugins.volume_restrictions import DISK_CONFLICT, VOLUME_RESTRICTIONS, claim_in_use
+from webhook.core.scheduler.plugins.volume_zone import VOLUME_ZONE, zone_labels
+from webhook.core.scheduler.plugins.volumes import claim_name, reachable_from
 from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
 from webhook.core.text import constraint_name, listed, segment_of

@@ -40,12 +40,8 @@ from webhook.core.scheduler.plugins.status import (
 )
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION, run_taint_toleration
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING, run_volume_binding
-from webhook.core.scheduler.plugins.volumes import (
-    VOLUME_RESTRICTIONS,
-    VOLUME_ZONE,
-    run_volume_restrictions,
-    run_volume_zone,
-)
+from webhook.core.scheduler.plugins.volume_restrictions import VOLUME_RESTRICTIONS, run_volume_restrictions
+from webhook.core.scheduler.plugins.volume_zone import VOLUME_ZONE, run_volume_zone
 from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
 

@@ -29,7 +29,9 @@ from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, CountedConstraints, SpreadDefaults
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
-from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES, VOLUME_RESTRICTIONS, VOLUME_ZONE, Storage, copy_storage
+from webhook.core.scheduler.plugins.volume_restrictions import VOLUME_RESTRICTIONS
+from webhook.core.scheduler.plugins.volume_zone import VOLUME_ZONE
+from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES, Storage, copy_storage
 from webhook.core.scheduler.profile import DefaultingType, SchedulerProfile
 
 # The default filters in the scheduler's order since 1.37.

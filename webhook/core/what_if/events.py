@@ -13,13 +13,12 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import Node, NodeSpec, ObjectMeta, Pod, Taint, Toleration
 from webhook.core.api.well_known import (
+    CORDON_TAINT,
     FILTERING_EFFECTS,
     HOSTNAME,
     MIRROR_ANNOTATION,
     NO_EXECUTE,
-    NO_SCHEDULE,
     PREFER_NO_SCHEDULE,
-    TAINT_UNSCHEDULABLE,
 )
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.lost_nodes import UNREACHABLE, unreachable_nodes
@@ -27,7 +26,6 @@ from webhook.core.index.owners import controller_kind
 from webhook.core.text import did_you_mean, listed, quoted
 from webhook.core.workloads.kinds import traits
 
-_CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 _NOW = "1970-01-01T00:00:00Z"  # any time: what counts is that the pod is being deleted
 
 
@@ -111,7 +109,7 @@ def apply_events(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequen
     for name in what_if.drain:
         node = _node(name, index)
         index.change("MODIFIED", replace(node, spec=replace(node.spec or NodeSpec(), unschedulable=True)))
-        _put(_node(name, index), index, _CORDON)
+        _put(_node(name, index), index, CORDON_TAINT)
         texts.append(f"node {name} is drained")
         evicted += _evict(_movable(pods.get(name, ())), index)
     for name in what_if.delete:

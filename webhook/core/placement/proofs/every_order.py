@@ -35,7 +35,8 @@ from webhook.core.scheduler.plugins.node_ports import NODE_PORTS
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import EligibleNodes
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
-from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, is_disk
+from webhook.core.scheduler.plugins.volume_restrictions import VOLUME_RESTRICTIONS
+from webhook.core.scheduler.plugins.volumes import is_disk
 
 _Homes = Mapping[int, frozenset[int]]  # set of nodes that pinned pods can use -> the domains of those nodes
 # So many nodes are looked at one by one; comparing all of 5,000 nodes at once takes as long as looking at some fifty.

@@ -12,7 +12,7 @@ from webhook.core.index.lost_nodes import keeps_name
 from webhook.core.index.nodes import NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.volume_binding import nodes_with_space, provisioning_nodes
-from webhook.core.scheduler.plugins.volumes import usable_from
+from webhook.core.scheduler.plugins.volume_zone import usable_from
 from webhook.core.workloads.workload import ClaimTemplates
 
 # Skip larger StatefulSets; each pod's claims are looked up.

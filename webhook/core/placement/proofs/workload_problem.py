@@ -36,7 +36,7 @@ from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, EligibleNodes
 from webhook.core.scheduler.plugins.status import PluginResult, StatusOfNodes
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
-from webhook.core.scheduler.plugins.volumes import VOLUME_ZONE
+from webhook.core.scheduler.plugins.volume_zone import VOLUME_ZONE
 from webhook.core.scheduler.problem import Problem, take_lasting
 
 # A passing taint that is older than this is taken to stay.

@@ -4,20 +4,18 @@ Source: kube-scheduler framework/plugins/nodeunschedulable/node_unschedulable.go
 """
 
 from webhook.core.api.selectors import first_untolerated
-from webhook.core.api.types import Pod, Taint
-from webhook.core.api.well_known import FILTERING_EFFECTS, NO_SCHEDULE, TAINT_UNSCHEDULABLE
+from webhook.core.api.types import Pod
+from webhook.core.api.well_known import CORDON_TAINT, FILTERING_EFFECTS
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins.status import OK, PluginResult, unresolvable
 
 NODE_UNSCHEDULABLE = "NodeUnschedulable"
 _CORDONED = unresolvable("node(s) were unschedulable")
 
-_CORDON_TAINT = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
-
 
 def run_node_unschedulable(pod: Pod, nodes: NodeView) -> PluginResult:
     """The result of NodeUnschedulable. Source: node_unschedulable.go ``Filter``."""
     if not nodes.unschedulable:
         return PluginResult(OK)
-    tolerated = first_untolerated((_CORDON_TAINT,), pod.pod_spec.tolerations, FILTERING_EFFECTS) is None
+    tolerated = first_untolerated((CORDON_TAINT,), pod.pod_spec.tolerations, FILTERING_EFFECTS) is None
     return PluginResult(OK) if tolerated else PluginResult(OK, lambda asked: [(_CORDONED, asked & nodes.unschedulable)])
