@@ -1,1 +1,1 @@
-"""The Kubernetes API as values: objects, selectors, label syntax, quantities, releases; no behaviour of a component."""
+"""The Kubernetes API as values: objects, selectors, label syntax, quantities and releases. """

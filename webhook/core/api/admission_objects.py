@@ -1,6 +1,6 @@
-"""LimitRanges, PriorityClasses and RuntimeClasses: what kube-apiserver's own admission reads when a pod is created.
+"""LimitRanges, PriorityClasses and RuntimeClasses, read by kube-apiserver's admission plugins.
 
-A class without a docstring is the API's type of the same name, with the fields that a pod gets something from.
+A class without a docstring is the API's type of the same name, with the fields copied into pods.
 
 Source: k8s.io/api core/v1/types.go, scheduling/v1/types.go, node/v1/types.go.
 """
@@ -20,7 +20,7 @@ Amounts = Mapping[str, WrittenQuantity]
 
 
 class _Value(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of the values here."""
+    """Base class: frozen, keyword-only, camelCase in JSON. """
 
 
 class LimitRangeItem(_Value, frozen=True):
@@ -49,9 +49,9 @@ class LimitRangeSpec(_Value, frozen=True):
 class LimitRange(Named, frozen=True):
     spec: LimitRangeSpec = LimitRangeSpec()
 
-    def items_of_type(self, of: str) -> tuple[LimitRangeItem, ...]:
-        """Those of one type."""
-        return tuple(item for item in self.spec.limits or () if item.type == of)
+    def items_of_type(self, item_type: str) -> tuple[LimitRangeItem, ...]:
+        """Return the items item_type one type, `OF_CONTAINERS` or `OF_PODS`. """
+        return tuple(item for item in self.spec.limits or () if item.type == item_type)
 
 
 class PriorityClass(Named, frozen=True):
@@ -61,13 +61,13 @@ class PriorityClass(Named, frozen=True):
 
 
 class RuntimeOverhead(_Value, frozen=True):
-    """The type ``Overhead``."""
+    """The API type ``Overhead``. """
 
     pod_fixed: Amounts | None = None
 
 
 class RuntimeScheduling(_Value, frozen=True):
-    """The type ``Scheduling``."""
+    """The API type ``Scheduling``. """
 
     node_selector: Mapping[str, str] | None = None
     tolerations: tuple[Toleration, ...] | None = None

@@ -1,8 +1,8 @@
-"""What changed between Kubernetes releases: each change once, with its first release and the source that says so.
+"""Changes between Kubernetes releases, each with its first release and upstream source.
 
-Nothing else compares a version: ``gates.SHOWS_JSON.holds(version)``. For a new release, read this list, add what it
-changes, and move ``ANNOUNCED`` in `version`. docs/releases.md shows the list with the places that ask and the tests
-(``make docs``).
+Call ``gates.SHOWS_JSON.holds(version)``. No other module compares versions. For a new release, read this list, add the
+changes, and move ``ANNOUNCED`` in `version`. docs/releases.md lists the changes with their users and tests (``make
+docs``).
 """
 
 from msgspec import Struct
@@ -11,11 +11,15 @@ from webhook.core.api.version import KubernetesVersion
 
 
 class Gate(Struct, frozen=True):
-    """One change: ``since`` is the first release that behaves as ``what`` says, ``until`` the first after them.
+    """One change of behaviour between releases.
 
-    Shape: ``what`` and ``source`` are Markdown. ``case`` is a recorded case that shows it, ``file#id`` below
-    conformance/vectors; "" where none is recorded.
-    ``announced`` is of a release that does not exist yet: what is merged upstream.
+    Attributes:
+        since: The first release with the change.
+        what: The new behaviour, in Markdown.
+        source: The upstream files or pull requests, in Markdown.
+        until: The first release without the change again.
+        case: A recorded case of the change, ``file#id`` below conformance/vectors; "" without a recording.
+        announced: True for a merged change of an unreleased version.
     """
 
     since: KubernetesVersion
@@ -26,7 +30,7 @@ class Gate(Struct, frozen=True):
     announced: bool = False
 
     def holds(self, version: KubernetesVersion) -> bool:
-        """Whether the release behaves so."""
+        """Whether the release has the change. """
         return self.since <= version and (self.until is None or version < self.until)
 
 

@@ -1,4 +1,4 @@
-"""How Go writes text that kube-apiserver's messages quote: %q, encoding/json, and the errors of time.Parse.
+"""Go's text formats in kube-apiserver's messages: %q, encoding/json and time.Parse errors.
 
 Source: Go 1.26 strconv.Quote, encoding/json, time/format.go.
 """
@@ -21,8 +21,8 @@ _ESCAPES = {
 }
 _HTML = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _HTML_TABLE = str.maketrans(_HTML)
-# One row an element of the layout: its text, the expression it accepts, and (name, low, high) if Go checks the range
-# while it parses. The day is checked at the end, against the month.
+# Each row is one element of the layout: its text, the accepted expression, and (name, low, high) for a range checked
+# during parsing. Go checks the day at the end, against the month.
 _ELEMENTS: tuple[tuple[str, str, tuple[str, int, int] | None], ...] = (
     ("2006", r"[0-9]{4}", None),
     ("-", "-", None),
@@ -38,15 +38,15 @@ _ELEMENTS: tuple[tuple[str, str, tuple[str, int, int] | None], ...] = (
     ("", r"(?:[.,][0-9]+)?", None),
     ("Z07:00", r"Z|[+-][0-9]{2}:[0-9]{2}", None),
 )
-# A short cut for times as Kubernetes itself writes them; days after the 28th depend on the month and take the long way.
+# A fast path for times in Kubernetes' own format. Days after the 28th depend on the month and take the slow path.
 _COMMON_TIME = re.compile(
     r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z", re.ASCII
 )
-_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # of each month, in a common year
+_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # days of each month, in a common year
 
 
 def quote(text: str) -> str:
-    """The text as Go's ``strconv.Quote`` writes it. Source: strconv/quote.go ``Quote``."""
+    """Quote the text like Go's ``strconv.Quote``. Source: strconv/quote.go ``Quote``."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     if text.isascii():
@@ -54,7 +54,7 @@ def quote(text: str) -> str:
     return '"' + "".join(map(_rune, text)) + '"'
 
 
-@lru_cache(maxsize=16384)  # of a few bytes: whoever writes 40,000 odd characters has each looked at a dozen times
+@lru_cache(maxsize=16384)  # Entries take a few bytes. A text of 40,000 odd characters is quoted about a dozen times.
 def _rune(char: str) -> str:
     """Source: strconv/quote.go ``appendEscapedRune``."""
     if char in _ESCAPES:
@@ -71,7 +71,7 @@ _ASCII_RUNES = {code: _rune(chr(code)) for code in range(128)}
 
 
 def json_text(value: object) -> str:
-    """A string, number or list of them as ``encoding/json`` writes it: HTML characters escaped.
+    """Encode a string, number or list like Go's ``encoding/json``: HTML characters escaped.
 
     Source: encoding/json encode.go ``appendString``.
     """
@@ -79,7 +79,7 @@ def json_text(value: object) -> str:
 
 
 def time_fault(text: str) -> str | None:
-    """The error of ``time.Parse(time.RFC3339, text)``; None where the text is a time.
+    """Return the error of ``time.Parse(time.RFC3339, text)``, or None for a valid time.
 
     Source: time/format.go ``parse``, ``ParseError``.
     """
@@ -105,7 +105,7 @@ def time_fault(text: str) -> str | None:
 
 
 def _time_quote(text: str) -> str:
-    """Quotes as package time writes them: control characters and non-ASCII are escaped byte by byte, unlike `quote`.
+    """Quote like package time, unlike `quote`: escape control and non-ASCII characters as bytes.
 
     Source: time/format.go ``quote``.
     """

@@ -1,4 +1,4 @@
-"""The syntax of label keys and values, and kube-apiserver's words about what breaks it.
+"""Check label keys and values, with kube-apiserver's messages about faults.
 
 Source: k8s.io/apimachinery pkg/api/validate/content kube.go, dns.go, errors.go.
 """
@@ -13,17 +13,17 @@ _NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = f"({_NAME})?"
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-# Upstream's expressions are kept above for the messages. These accept the same texts without backtracking.
+# Messages quote upstream's expressions above. These accept the same texts without backtracking.
 _VALID_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _VALID_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 # Upstream: LabelValueMaxLength, and qualifiedNameMaxLength of the name in a key; DNS1123SubdomainMaxLength.
 MAX_LABEL_VALUE_BYTES = 63
 _MAX_NAME = MAX_LABEL_VALUE_BYTES
 _MAX_SUBDOMAIN = 253
-# Of texts that may be right it is remembered whether they are. Faults are not: they are many times as long as the text,
-# and anybody may send them.
+# Caches hold only texts short enough to be valid, and only whether they are. Fault messages are many times longer than
+# the text, and any user can send faulty labels.
 _LONGEST = _MAX_SUBDOMAIN + 1 + _MAX_NAME
-# More than all constraints of a cluster have; full of the longest texts, both caches take 5 MB (measured).
+# More than the constraints of one cluster. Full of the longest texts, both caches take 5 MB (measured).
 _CACHED = 8192
 
 _CHARACTERS = (
@@ -41,7 +41,10 @@ _SUBDOMAIN_RULE = (
 
 
 def key_faults(key: str, version: KubernetesVersion = RECORDED) -> tuple[str, ...]:
-    """kube-apiserver's messages about a label key; none for a valid one.
+    """List kube-apiserver's messages about a label key; empty for a valid key.
+
+        >>> key_faults("example.com/")
+        ('name part must be non-empty', "name part must consist of alphanumeric characters, …)
 
     Source: kube.go ``IsLabelKey``.
     """
@@ -54,7 +57,7 @@ def _right_key(key: str) -> bool:
 
 
 def _key_faults(key: str, version: KubernetesVersion) -> tuple[str, ...]:
-    """Every message, where the texts may be of any length. Source: kube.go ``IsLabelKey``."""
+    """List the messages for a key of any length. Source: kube.go ``IsLabelKey``."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         noun = "valid label key" if gates.LABEL_KEYS_IN_BYTES.holds(version) else "qualified name"
@@ -77,10 +80,7 @@ def _key_faults(key: str, version: KubernetesVersion) -> tuple[str, ...]:
 
 
 def value_faults(value: str, version: KubernetesVersion = RECORDED) -> tuple[str, ...]:
-    """kube-apiserver's messages about a label value; none for a valid one.
-
-    Source: kube.go ``IsLabelValue``.
-    """
+    """List kube-apiserver's messages about a label value; empty for a valid value. Source: kube.go ``IsLabelValue``."""
     return () if len(value) <= MAX_LABEL_VALUE_BYTES and _right_value(value) else _value_faults(value, version)
 
 
@@ -90,7 +90,7 @@ def _right_value(value: str) -> bool:
 
 
 def _value_faults(value: str, version: KubernetesVersion) -> tuple[str, ...]:
-    """Every message, as `_key_faults`. Source: kube.go ``IsLabelValue``."""
+    """List the messages for a value of any length. Source: kube.go ``IsLabelValue``."""
     faults = []
     if _bytes(value) > MAX_LABEL_VALUE_BYTES:
         faults.append(_too_long(MAX_LABEL_VALUE_BYTES, version))

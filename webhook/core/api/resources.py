@@ -1,12 +1,12 @@
-"""A pod's requests and a node's offer, in kube-scheduler's units.
+"""A pod's requests and a node's allocatable resources, in kube-scheduler's units.
 
-Containers and sidecars run together; init containers run before them, one after the other. So, for each resource,
+Containers and sidecars run together. Init containers run before them, one after the other. So, for each resource,
 
     request = max(sum of containers + sidecars, each init container + the sidecars declared before it)
 
-A pod-level request replaces that sum for its resource; overhead is added last.
+A pod-level request replaces this sum for its resource. Overhead is added last. CPU is in milli-CPU, every other
+resource in whole units. Both are rounded up after the sum.
 
-Unit: cpu in milli-CPU, everything else in whole units, both rounded up after summing.
 Source: k8s.io/component-helpers resource/helpers.go, scheduler framework/types.go Resource, fit.go.
 """
 
@@ -26,29 +26,32 @@ MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 OF_EVERY_NODE = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
+_SIDECAR = "Always"  # the restartPolicy of a sidecar among the init containers
 
 HUGE_PAGES_PREFIX = "hugepages-"
 _ATTACHABLE_VOLUMES_PREFIX = "attachable-volumes-"
 _NATIVE_DOMAIN = "kubernetes.io/"
 _QUOTA_PREFIX = "requests."
-# Resource name -> amount. Unit: 10**-9 of the resource's unit, so that sums are exact and rounding comes last.
+# Resource name -> amount in 10**-9 of the resource's unit, so sums are exact and rounding comes last.
 _Amounts = dict[str, int]
 ResourceList = Mapping[str, WrittenQuantity] | None
-# From the unit of `_Amounts` to whole units and to milli-CPU; upstream an amount is an int64.
+# Divisors from `_Amounts` to whole units and to milli-CPU. Upstream's amounts are int64.
 _NANO = 10**9
 _NANO_PER_MILLI = 10**6
-# Characters, in all names of a list of amounts and in one quantity, up to which a result is remembered. A cache counts
-# entries and not what each takes, and anybody may write a long one.
+# Limits of the caches in characters, for all names of a list and for one quantity. A cache counts entries and not their
+# size, and any user can write a long one.
 _CACHED_NAMES = 256
 _CACHED_OFFERS = 2048
 _CACHED_QUANTITY = 32
 
 
 class PodRequest(Struct, frozen=True, gc=False):
-    """What one pod takes from a node.
+    """A pod's request.
 
-    Shape: ``amounts`` has only resources above 0: cpu, memory, ephemeral storage, then the others sorted by name
-    (extended resources, huge pages, attachable volumes).
+    Attributes:
+        amounts: Resources above 0: cpu, memory, ephemeral storage, then the others sorted by name (extended resources,
+            huge pages, attachable volumes).
+
     Source: framework/types.go ``Resource``.
     """
 
@@ -56,8 +59,8 @@ class PodRequest(Struct, frozen=True, gc=False):
 
 
 _NO_REQUEST = PodRequest()
-# What a container without a request counts as when nodes are scored: 0.1 CPU and 200 MiB. Unit: as `_Amounts`.
-# Source: pkg/scheduler/util/pod_resources.go DefaultMilliCPURequest, DefaultMemoryRequest.
+# Scores assume 0.1 CPU and 200 MiB for a container without a request. Same unit as `_Amounts`. Source:
+# pkg/scheduler/util/pod_resources.go DefaultMilliCPURequest, DefaultMemoryRequest.
 _ASSUMED: Mapping[str, int] = {CPU: 100 * 10**6, MEMORY: 200 * 2**20 * 10**9}
 _NOTHING: Mapping[str, int] = {}
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -65,10 +68,7 @@ _NO_STATUS = PodStatus()
 
 
 def incoming_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
-    """The request of a pod that has no node yet.
-
-    Source: fit.go ``computePodResourceRequest``.
-    """
+    """Sum up the request of a pod without a node. Source: fit.go ``computePodResourceRequest``."""
     return _finished(_incoming_amounts(pod, version, _NOTHING))
 
 
@@ -78,7 +78,9 @@ def _incoming_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str
 
 
 def existing_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
-    """What a pod holds on its node. While it is resized in place: the largest of spec, allocated and actual resources.
+    """Sum up a pod's resources on its node.
+
+    During an in-place resize, the largest of spec, allocated and actual resources counts.
 
     Source: framework/types.go ``CalculateResource``; helpers.go ``AggregateContainerRequests``.
     """
@@ -87,7 +89,7 @@ def existing_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
         return _finished(_resized_amounts(pod, version, _NOTHING))
     if spec.init_containers is None and spec.overhead is None and spec.resources is None:
         containers = spec.containers or ()
-        if len(containers) == 1:  # the common pod, in the path of every watch event
+        if len(containers) == 1:  # the common pod, in every watch event
             return _one_container(containers[0])
     return incoming_request(pod, version)
 
@@ -98,9 +100,11 @@ def _existing_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str
 
 
 def scored_request(pod: Pod) -> tuple[int, int]:
-    """The CPU and memory that an incoming pod counts as when nodes are scored, whatever it requests as a whole.
+    """Sum up an incoming pod's CPU and memory for scores, without pod-level requests.
 
-    Unit: milli-CPU, bytes.
+    Returns:
+        Milli-CPU and bytes.
+
     Source: noderesources/resource_allocation.go ``calculatePodResourceRequest``; fit.go leaves its gates unset.
     """
     amounts = container_requests(pod.pod_spec.containers, pod.pod_spec.init_containers, assumed=_ASSUMED)
@@ -109,16 +113,18 @@ def scored_request(pod: Pod) -> tuple[int, int]:
 
 
 def scored_existing(pod: Pod, version: KubernetesVersion) -> tuple[int, int]:
-    """The CPU and memory that a pod on a node counts as when nodes are scored.
+    """Sum up a running pod's CPU and memory for scores.
 
-    Unit: milli-CPU, bytes.
+    Returns:
+        Milli-CPU and bytes.
+
     Source: framework/types.go ``CalculateResource``, ``getNonMissingContainerRequests``.
     """
     assumed = _ASSUMED
     if _pod_level_requests(pod, version):
-        # Of a pod with requests as a whole, only what neither it nor any of its containers says.
-        said = _existing_amounts(pod, version, _NOTHING)
-        assumed = {name: amount for name, amount in _ASSUMED.items() if name not in said}
+        # With pod-level requests, defaults apply only to resources without any request.
+        requested = _existing_amounts(pod, version, _NOTHING)
+        assumed = {name: amount for name, amount in _ASSUMED.items() if name not in requested}
     return _cpu_and_memory(_existing_amounts(pod, version, assumed))
 
 
@@ -127,17 +133,17 @@ def _cpu_and_memory(amounts: _Amounts) -> tuple[int, int]:
 
 
 def _resizing(pod: Pod) -> bool:
-    """Whether the status reports resources at all; only then can they differ from the spec."""
+    """Whether the status reports resources. Only then can they differ from the spec. """
     status = pod.status
     if status is None:
         return False
     if status.allocated_resources is not None or status.resources is not None:
         return True
-    for each in status.container_statuses or ():
-        if each.allocated_resources is not None or each.resources is not None:
+    for container in status.container_statuses or ():
+        if container.allocated_resources is not None or container.resources is not None:
             return True
-    for each in status.init_container_statuses or ():
-        if each.allocated_resources is not None or each.resources is not None:
+    for container in status.init_container_statuses or ():
+        if container.allocated_resources is not None or container.resources is not None:
             return True
     return status.conditions is not None and _resize_infeasible(pod)
 
@@ -157,7 +163,7 @@ def _resized_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str,
     total = {} if infeasible else container_requests(spec.containers, spec.init_containers, assumed=assumed)
     for other in measured:
         _raise_to(total, other)
-    # Kubelets that report nothing leave the pod level to the spec.
+    # Without a report from the kubelet, the spec decides the pod level.
     if not known_at_pod_level:
         return _of_pod(pod, total, {}, version)
     pod_level = _amounts(reported)
@@ -166,17 +172,17 @@ def _resized_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str,
 
 
 def _resized_one_by_one(pod: Pod, version: KubernetesVersion, assumed: Mapping[str, int]) -> _Amounts:
-    """As upstream had it first: the largest is taken of each container, where its status reports resources.
+    """Take the largest per container, for containers with resources in their status.
 
     Source: resource/helpers.go ``AggregateContainerRequests``, ``determineEffectiveRequests`` of 1.36.
     """
     spec, status = pod.pod_spec, pod.status or _NO_STATUS
     infeasible = _resize_infeasible(pod)
-    # Of two statuses with one name the last counts.
+    # The last of two statuses with the same name counts.
     statuses = {
-        each.name: each for each in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        container.name: container for container in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
     }
-    initialising = {each.name for each in spec.init_containers or () if each.restart_policy != "Always"}
+    initialising = {container.name for container in spec.init_containers or () if container.restart_policy != _SIDECAR}
 
     def effective(container: Container) -> ResourceList:
         known, written = statuses.get(container.name), _spec_requests(container)
@@ -194,23 +200,23 @@ def _resized_one_by_one(pod: Pod, version: KubernetesVersion, assumed: Mapping[s
 
 
 def _largest(*lists: ResourceList) -> ResourceList:
-    found: dict[str, WrittenQuantity] = {}
-    for each in lists:
-        for name, amount in (each or {}).items():
-            if name not in found or _nanos(amount) > _nanos(found[name]):
-                found[name] = amount
-    return found
+    largest: dict[str, WrittenQuantity] = {}
+    for resources in lists:
+        for name, amount in (resources or {}).items():
+            if name not in largest or _nanos(amount) > _nanos(largest[name]):
+                largest[name] = amount
+    return largest
 
 
 def _measured(pod: Pod, assumed: Mapping[str, int], *, infeasible: bool) -> tuple[_Amounts, _Amounts]:
-    """The resources that the kubelet allocated, and the actual ones. Unreported ones are those of the spec.
+    """Sum up the allocated and the actual resources. Resources without a report are the spec's.
 
     Source: helpers.go ``containerAllocatedRequests``, ``containerActuatedRequests``.
     """
     status = pod.status or _NO_STATUS
     statuses: dict[str, ContainerStatus] = {}
-    for each in (*(status.container_statuses or ()), *(status.init_container_statuses or ())):
-        statuses.setdefault(each.name, each)
+    for container in (*(status.container_statuses or ()), *(status.init_container_statuses or ())):
+        statuses.setdefault(container.name, container)
 
     def allocated(container: Container) -> ResourceList:
         known = statuses.get(container.name)
@@ -236,26 +242,31 @@ def container_requests(
     resources: Callable[[Container], ResourceList] | None = None,
     assumed: Mapping[str, int] = _NOTHING,
 ) -> _Amounts:
-    """The sum over containers and sidecars, raised to what each init container needs.
+    """Sum up containers and sidecars, raised to the need resources_of each init container.
 
-    Shape: ``assumed`` are the amounts of a container that names none.
+    Args:
+        containers: The containers, without init containers.
+        init_containers: The init containers, sidecars included.
+        resources: Returns the counted resources resources_of a container; its requests by default.
+        assumed: The amounts resources_of a container for resources without a request.
+
     Source: helpers.go ``aggregateContainerResourcesByFn``.
     """
-    of = resources or _spec_requests
+    resources_of = resources or _spec_requests
 
     def amounts_of(container: Container) -> _Amounts:
-        amounts = _amounts(of(container))
+        amounts = _amounts(resources_of(container))
         return {**assumed, **amounts} if assumed else amounts
 
     total: _Amounts = {}
     for container in containers or ():
         _add(total, amounts_of(container))
-    # Sidecars go on running beside whatever starts after them, containers and init containers alike.
+    # Sidecars keep running next to later containers and init containers.
     sidecars: _Amounts = {}
     initialising: _Amounts = {}
     for container in init_containers or ():
         own = amounts_of(container)
-        if container.restart_policy == "Always":
+        if container.restart_policy == _SIDECAR:
             _add(total, own)
             _add(sidecars, own)
             own = sidecars
@@ -267,7 +278,7 @@ def container_requests(
 
 
 def allocatable_of(node: Node) -> Mapping[str, int]:
-    """A node's allocatable amounts by resource name, without resources that the scheduler does not compare.
+    """List a node's allocatable amounts by name, limited to the scheduler's resources.
 
     Source: framework/types.go ``NewResource``.
     """
@@ -286,7 +297,7 @@ def _allocatable(amounts: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
 
 
 def _resize_infeasible(pod: Pod) -> bool:
-    """Whether the kubelet has refused a resize for good; then the spec's resources do not count.
+    """Whether the kubelet rejected the resize for good. Then the spec's resources do not count.
 
     Source: resource/helpers.go ``IsPodResizeInfeasible``.
     """
@@ -298,7 +309,7 @@ def _resize_infeasible(pod: Pod) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    """Whether this is an extended resource, such as ``example.com/gpu``.
+    """Whether the name is an extended resource, such as ``example.com/gpu``.
 
     Source: pkg/apis/core/v1/helper/helpers.go ``IsExtendedResourceName``.
     """
@@ -306,7 +317,7 @@ def is_extended(name: str) -> bool:
 
 
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler compares this resource, which is none of cpu, memory and ephemeral storage.
+    """Whether the scheduler compares the resource, apart from cpu, memory and ephemeral storage.
 
     Source: pkg/scheduler/util/utils.go ``IsScalarResourceName``.
     """
@@ -318,15 +329,12 @@ def is_scalar(name: str) -> bool:
 
 
 def pod_level_resource(name: str) -> bool:
-    """Whether a pod's own spec.resources may name this resource.
-
-    Source: helpers.go ``IsSupportedPodLevelResource``.
-    """
+    """Whether a pod's spec.resources may name the resource. Source: helpers.go ``IsSupportedPodLevelResource``."""
     return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
 
 
 def _pod_level_requests(pod: Pod, version: KubernetesVersion) -> bool:
-    """Whether the pod as a whole requests something. Source: resource/helpers.go ``IsPodLevelRequestsSet``."""
+    """Whether the pod has pod-level requests. Source: resource/helpers.go ``IsPodLevelRequestsSet``."""
     requests = pod.pod_spec.resources.requests if pod.pod_spec.resources else None
     return gates.POD_LEVEL_RESOURCES.holds(version) and any(map(pod_level_resource, requests or ()))
 
@@ -334,7 +342,7 @@ def _pod_level_requests(pod: Pod, version: KubernetesVersion) -> bool:
 def _of_pod(
     pod: Pod, amounts: _Amounts, status_level: _Amounts, version: KubernetesVersion, *, spec_counts: bool = True
 ) -> _Amounts:
-    """The containers' amounts with pod-level requests and overhead.
+    """Add pod-level requests and overhead to the containers' amounts.
 
     Source: resource/helpers.go ``PodRequests``, ``applyPodLevelResources``.
     """
@@ -342,7 +350,7 @@ def _of_pod(
     if _pod_level_requests(pod, version):
         pod_level = _amounts(spec.resources.requests if spec.resources else None) if spec_counts else {}
         _raise_to(pod_level, status_level)
-        # A request of the pod as a whole stands in place of the containers' sum, resource by resource.
+        # A pod-level request replaces the containers' sum of its resource.
         amounts.update({name: amount for name, amount in pod_level.items() if pod_level_resource(name)})
     _add(amounts, _amounts(spec.overhead))
     return amounts
@@ -362,9 +370,9 @@ def _remembered_request(amounts: tuple[tuple[str, int], ...]) -> PodRequest:
 
 
 def _request(amounts: tuple[tuple[str, int], ...]) -> PodRequest:
-    of = dict(amounts)
-    names = (*(name for name in _FIRST if name in of), *sorted(name for name in of if is_scalar(name)))
-    rounded = ((name, _rounded(name, of[name])) for name in names)
+    by_name = dict(amounts)
+    names = (*(name for name in _FIRST if name in by_name), *sorted(name for name in by_name if is_scalar(name)))
+    rounded = ((name, _rounded(name, by_name[name])) for name in names)
     return PodRequest(tuple((name, amount) for name, amount in rounded if amount))
 
 
@@ -393,9 +401,9 @@ def _nanos(written: WrittenQuantity) -> int:
     return _parsed_nanos(written) if len(str(written)) <= _CACHED_QUANTITY else _parsed_nanos.__wrapped__(written)
 
 
-@lru_cache(maxsize=1024)  # of up to 500 bytes: a quantity may say 1e9999
+@lru_cache(maxsize=1024)  # Entries take up to 500 bytes, for a quantity like 1e9999.
 def _parsed_nanos(written: WrittenQuantity) -> int:
-    """The quantity in nanos; 0 for text that is no quantity, which the API server never stores."""
+    """Convert to nanos. Invalid text is 0; kube-apiserver never stores it. """
     try:
         quantity = parse_quantity(written)
     except ValueError:
@@ -404,11 +412,11 @@ def _parsed_nanos(written: WrittenQuantity) -> int:
 
 
 def _rounded(name: str, nanos: int) -> int:
-    """In milli-CPU or whole units, rounded up. Source: api/resource quantity.go ``Value``, ``MilliValue``."""
+    """Round up to milli-CPU or whole units. Source: api/resource quantity.go ``Value``, ``MilliValue``."""
     amount = -(-nanos // (_NANO_PER_MILLI if name == CPU else _NANO))
     if abs(amount) <= MAX_INT64:
         return amount
-    # Beyond 64 bits, let `Quantity` overflow as upstream's arithmetic does.
+    # Beyond 64 bits, `Quantity` overflows like upstream.
     quantity = quantity_from_nanos(nanos)
     return quantity.milli if name == CPU else quantity.value
 
@@ -425,7 +433,9 @@ def _raise_to(total: _Amounts, other: _Amounts) -> None:
 
 
 def compare_amounts(one: ResourceList, other: ResourceList, name: str) -> int:
-    """Negative, 0 or positive as ``one`` has less, as much or more of the resource than ``other``; absent is 0.
+    """Compare a resource in two lists: negative, 0 or positive for less, equal or more.
+
+    An absent resource counts as 0.
 
     Source: api/resource quantity.go ``Cmp``.
     """
@@ -433,12 +443,12 @@ def compare_amounts(one: ResourceList, other: ResourceList, name: str) -> int:
 
 
 def whole_units(written: WrittenQuantity) -> int:
-    """The quantity rounded up to whole units. Source: api/resource quantity.go ``Value``."""
+    """Round the quantity up to whole units. Source: api/resource quantity.go ``Value``."""
     return _rounded("", _nanos(written))
 
 
 def to_milli(written: WrittenQuantity) -> WrittenQuantity:
-    """The quantity rounded up to thousandths, as the API server stores it.
+    """Round the quantity up to thousandths, like kube-apiserver before it stores one.
 
     Source: core/v1/defaults.go ``SetDefaults_ResourceList``.
     """
@@ -452,5 +462,5 @@ def _milli(written: WrittenQuantity) -> WrittenQuantity:
 
 
 def written_nanos(nanos: int) -> str:
-    """An amount as the text of a quantity. Unit of ``nanos``: 10**-9."""
+    """Write an amount of 10**-9 units as a quantity. """
     return f"{nanos}n"

@@ -1,8 +1,8 @@
-"""What selects what: labels by label selectors, nodes by node selector terms, taints by tolerations.
+"""Match labels with label selectors, nodes with node selector terms, and taints with tolerations.
 
-Selectors are compiled once and evaluated often. A null label selector matches nothing, an empty one matches everything;
-that spread constraints with an empty selector count no pods in some releases is up to
-`webhook.core.scheduler.plugins.pod_topology_spread`.
+Selectors are compiled once and evaluated often. A null label selector matches nothing, an empty one everything. In some
+releases, spread constraints with an empty selector count no pods: `webhook.core.scheduler.plugins.pod_topology_spread`
+handles this.
 
 Source: k8s.io/apimachinery pkg/labels/selector.go, pkg/apis/meta/v1/helpers.go; k8s.io/component-helpers
 scheduling/corev1; k8s.io/api core/v1/toleration.go.
@@ -41,14 +41,15 @@ LESS = "Lt"
 _OF_LABELS = frozenset({IN, NOT_IN, EXISTS, DOES_NOT_EXIST})
 _OF_NODES = _OF_LABELS | {GREATER, LESS}
 
-# strconv.ParseInt takes a sign and leading zeros, and no underscores, spaces or digits of other scripts.
+# Like strconv.ParseInt: a sign and leading zeros, but no underscores, spaces or digits of other scripts.
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-# Gt and Lt of tolerations take canonical decimals only (content.IsDecimalInteger).
+_INT64_DIGITS = 19  # decimal digits of 2**63 - 1
+# Gt and Lt of tolerations accept only canonical decimals (content.IsDecimalInteger).
 _DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 class SelectorError(ValueError):
-    """A selector that kube-apiserver refuses. ``text`` returns the scheduler's message in a release."""
+    """A selector rejected by kube-apiserver. ``text`` returns the scheduler's message in a release. """
 
     def __init__(self, text: Callable[[KubernetesVersion], str]) -> None:
         super().__init__(text(RECORDED))
@@ -58,7 +59,10 @@ class SelectorError(ValueError):
 class Requirement(Struct, frozen=True):
     """One condition on one label.
 
-    Shape: ``operator`` is EQUALS or an operator of the API; ``values`` in the order written.
+    Attributes:
+        operator: EQUALS or an operator of the API.
+        values: In written order.
+
     Source: labels/selector.go ``Requirement``.
     """
 
@@ -67,7 +71,7 @@ class Requirement(Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether a set of labels meets the condition; none meets one with an unknown operator.
+        """Whether the labels meet the condition; False for an unknown operator.
 
         Source: labels/selector.go ``Matches``.
         """
@@ -83,7 +87,7 @@ class Requirement(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """As upstream prints it: ``app=web``, ``tier in (a,b)``, ``!x``. Source: labels/selector.go ``String``."""
+        """Upstream's text: ``app=web``, ``tier in (a,b)``, ``!x``. Source: labels/selector.go ``String``."""
         values = ",".join(sorted(self.values))
         return {
             EQUALS: f"{self.key}={values}",
@@ -103,7 +107,10 @@ _KEY = attrgetter("key")
 class Selector(Struct, frozen=True):
     """A compiled label selector.
 
-    Shape: ``requirements`` are sorted by key; ``nothing`` is the null selector, which matches no labels.
+    Attributes:
+        requirements: Sorted by key.
+        nothing: True for the null selector, which matches no labels.
+
     Source: labels/selector.go ``internalSelector``, ``nothingSelector``.
     """
 
@@ -112,29 +119,29 @@ class Selector(Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Whether it matches every set of labels."""
+        """Whether it matches all labels. """
         return not self.requirements and not self.nothing
 
     @property
     def contradicts_itself(self) -> bool:
-        """Whether two conditions want different values of one key, so that nothing meets both."""
+        """Whether two conditions require different values of a key, so no labels meet both. """
         wanted = dict[str, tuple[str, ...]]()
         return any(
-            each.operator == EQUALS and wanted.setdefault(each.key, each.values) != each.values
-            for each in self.requirements
+            condition.operator == EQUALS and wanted.setdefault(condition.key, condition.values) != condition.values
+            for condition in self.requirements
         )
 
     @property
     def text(self) -> str:
-        """As upstream prints it; "" for the empty and for the null selector. Source: labels/selector.go ``String``."""
-        return ",".join(each.text for each in self.requirements)
+        """Upstream's text; "" for the empty and the null selector. Source: labels/selector.go ``String``."""
+        return ",".join(condition.text for condition in self.requirements)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether it selects something with these labels. Source: labels/selector.go ``Matches``."""
-        return not self.nothing and all(each.matches(labels) for each in self.requirements)
+        """Whether it selects an object with these labels. Source: labels/selector.go ``Matches``."""
+        return not self.nothing and all(condition.matches(labels) for condition in self.requirements)
 
     def joined(self, requirements: Iterable[Requirement]) -> "Selector":
-        """This selector with further conditions. Source: labels/selector.go ``Add``."""
+        """Add conditions to the selector. Source: labels/selector.go ``Add``."""
         if self.nothing:
             return self
         return Selector(_by_key((*self.requirements, *requirements)))
@@ -145,14 +152,19 @@ EVERYTHING = Selector()
 
 
 def compile_selector(selector: LabelSelector | None) -> Selector:
-    """Compile a label selector as the API has it.
+    """Compile a label selector of the API.
 
-    Errors: SelectorError for one that kube-apiserver refuses.
+        >>> compile_selector(LabelSelector(match_labels={"app": "web"})).matches({"app": "web"})
+        True
+
+    Raises:
+        SelectorError: If kube-apiserver rejects the selector.
+
     Source: meta/v1/helpers.go ``LabelSelectorAsSelector``.
     """
     if selector is None:
         return NOTHING
-    # Nearly all labels are right, and are in every selector.
+    # Nearly all labels are valid, and all selectors have some.
     requirements = [
         _checked(key, EQUALS, (value,))
         if key_faults(key) or value_faults(value)
@@ -161,13 +173,15 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     ]
     if selector.match_expressions:
         requirements += [
-            _requirement(each, _OF_LABELS, "a valid label selector") for each in selector.match_expressions
+            _requirement(expression, _OF_LABELS, "a valid label selector") for expression in selector.match_expressions
         ]
     return Selector(_by_key(requirements)) if requirements else EVERYTHING
 
 
 def selector_from_labels(labels: Mapping[str, str] | None) -> Selector:
-    """The selector of a Service or ReplicationController: pods must have every pair. Its syntax is not checked.
+    """Compile the selector of a Service or ReplicationController, without a syntax check.
+
+    Pods must have every pair.
 
     Source: labels/selector.go ``SelectorFromSet``.
     """
@@ -192,7 +206,7 @@ def _requirement(
 
 
 def valid_selector(written: LabelSelector | None) -> Selector | None:
-    """The compiled selector. None for an invalid one."""
+    """Compile a selector; None for an invalid one. """
     try:
         return compile_selector(written)
     except SelectorError:
@@ -200,9 +214,11 @@ def valid_selector(written: LabelSelector | None) -> Selector | None:
 
 
 def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
-    """A requirement.
+    """Build a requirement.
 
-    Errors: SelectorError with the scheduler's text.
+    Raises:
+        SelectorError: With the scheduler's text.
+
     Source: labels/selector.go ``NewRequirement``.
     """
     if _requirement_faults(key, operator, values, RECORDED):
@@ -239,27 +255,27 @@ def _requirement_faults(key: str, operator: str, values: tuple[str, ...], versio
         ]
     for index, value in enumerate(values):
         if value_faults(value):
-            said = "; ".join(value_faults(value, version))
-            faults.append(f"values[{index}][{key}]: Invalid value: {quote(value)}: {said}")
+            texts = "; ".join(value_faults(value, version))
+            faults.append(f"values[{index}][{key}]: Invalid value: {quote(value)}: {texts}")
     return faults
 
 
 def _listed(values: tuple[str, ...], version: KubernetesVersion) -> str:
-    """A list of text in an error. Source: field/errors.go ``ErrorBody``; before, ``%#v`` of fmt."""
+    """Write a list of texts for an error: JSON, or ``%#v`` of Go in older releases.
+
+    Source: field/errors.go ``ErrorBody``; before, ``%#v`` of fmt.
+    """
     if gates.SHOWS_JSON.holds(version):
         return json_text(values or None)
     return f"[]string{{{', '.join(map(quote, values))}}}" if values else "[]string(nil)"
 
 
 def parse_integer(text: str) -> int | None:
-    """The result of ``strconv.ParseInt(text, 10, 64)``. None for an error.
-
-    Source: strconv/atoi.go ``ParseInt``.
-    """
+    """Parse like ``strconv.ParseInt(text, 10, 64)``; None for an error. Source: strconv/atoi.go ``ParseInt``."""
     digits = text.lstrip("+-").lstrip("0")
-    if not _INTEGER.fullmatch(text) or len(digits) > 19:
+    if not _INTEGER.fullmatch(text) or len(digits) > _INT64_DIGITS:
         return None
-    # Without the zeros before it: Python reads no number of more than 4,300 digits.
+    # Strip leading zeros: Python rejects integers of more than 4,300 digits.
     number = int(f"{text[0] if text[0] == '-' else ''}{digits or '0'}")
     return number if -MAX_INT64 - 1 <= number <= MAX_INT64 else None
 
@@ -273,7 +289,7 @@ def _compares(operator: str, label: str | None, bound: str) -> bool:
 
 
 class FieldRequirement(Struct, frozen=True):
-    """One condition on a node's field; only ``metadata.name`` has a value.
+    """One condition on a node field. Only ``metadata.name`` has a value.
 
     Source: nodeaffinity/nodeaffinity.go ``nodeSelectorRequirementsAsFieldSelector``.
     """
@@ -283,7 +299,7 @@ class FieldRequirement(Struct, frozen=True):
     equal: bool
 
     def matches(self, name: str) -> bool:
-        """Whether the node of that name meets the condition.
+        """Whether the node with this name meets the condition.
 
         Source: nodeaffinity/nodeaffinity.go ``extractNodeFields``.
         """
@@ -291,10 +307,13 @@ class FieldRequirement(Struct, frozen=True):
 
 
 class NodeTerm(Struct, frozen=True):
-    """A compiled node selector term: all of its conditions must hold.
+    """A compiled node selector term. All of its conditions must hold.
 
-    Shape: ``invalid`` is a term with an invalid condition; it matches no node.
-    `webhook.core.scheduler.plugins.node_selection` says which nodes do.
+    `webhook.core.scheduler.plugins.node_selection` lists the matching nodes.
+
+    Attributes:
+        invalid: True for a term with an invalid condition. It matches no node.
+
     Source: nodeaffinity/nodeaffinity.go ``nodeSelectorTerm``.
     """
 
@@ -304,9 +323,11 @@ class NodeTerm(Struct, frozen=True):
 
 
 class RequiredNodes(Struct, frozen=True):
-    """The condition that a pod's nodeSelector and required node affinity put on nodes.
+    """A pod's condition on nodes, from nodeSelector and required node affinity.
 
-    Shape: one of ``terms`` must match. None means no required affinity; an empty tuple matches no node.
+    Attributes:
+        terms: Alternatives. None without required affinity; an empty tuple matches no node.
+
     Source: nodeaffinity/nodeaffinity.go ``RequiredNodeAffinity``.
     """
 
@@ -325,7 +346,7 @@ def compile_required_nodes(node_selector: Mapping[str, str] | None, affinity: Af
 
 
 def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
-    """Compile the terms, without those that have no conditions and so match no node.
+    """Compile the terms. Terms without conditions match no node and are dropped.
 
     Source: nodeaffinity/nodeaffinity.go ``NewLazyErrorNodeSelector``.
     """
@@ -334,10 +355,10 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
 
 
 def _compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
-    """Compile one term that has conditions. Source: nodeaffinity.go ``newNodeSelectorTerm``."""
+    """Compile one term with conditions. Source: nodeaffinity.go ``newNodeSelectorTerm``."""
     try:
-        expressions = tuple(_requirement(each, _OF_NODES, "a node selector") for each in term.match_expressions or ())
-        fields = tuple(_field_requirement(each) for each in term.match_fields or ())
+        expressions = tuple(_requirement(condition, _OF_NODES, "a node selector") for condition in term.match_expressions or ())
+        fields = tuple(_field_requirement(condition) for condition in term.match_fields or ())
     except SelectorError:
         return NodeTerm(invalid=True)
     return NodeTerm(expressions, fields)
@@ -354,7 +375,11 @@ def _field_requirement(written: NodeSelectorRequirement) -> FieldRequirement:
 def tolerates(toleration: Toleration, taint: Taint, *, compares: bool = False) -> bool:
     """Whether one toleration tolerates one taint.
 
-    Shape: ``compares`` is the gate TaintTolerationComparisonOperators, alpha and off up to 1.37.
+    Args:
+        toleration: A toleration of the pod.
+        taint: A taint of the node.
+        compares: The gate TaintTolerationComparisonOperators, alpha and off up to 1.37.
+
     Source: core/v1/toleration.go ``ToleratesTaint``.
     """
     if toleration.effect and toleration.effect != taint.effect:
@@ -379,15 +404,15 @@ def _compares_taint(operator: str, taint: str, bound: str) -> bool:
 def first_untolerated(
     taints: Iterable[Taint], tolerations: Sequence[Toleration] | None, effects: Iterable[str], *, compares: bool = False
 ) -> Taint | None:
-    """The first taint with one of these effects that no toleration tolerates.
+    """Find the first taint with one of these effects and without a toleration.
 
     Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``.
     """
     wanted = frozenset(effects)
-    # In the order of the node: older releases name the first in their message.
+    # In the node's order: messages of older releases name the first.
     for taint in taints:
         if taint.effect in wanted and not (
-            tolerations and any(tolerates(each, taint, compares=compares) for each in tolerations)
+            tolerations and any(tolerates(toleration, taint, compares=compares) for toleration in tolerations)
         ):
             return taint
     return None

@@ -1,7 +1,7 @@
-"""SpreadGroups as the API has them: caps over the pods of several workloads, and the plan that the controller stored.
+"""The SpreadGroup resource: caps over the pods of several workloads, and the stored plan.
 
-Whoever may create objects in a namespace writes them, so the lists of a spec are as short as the definition of the
-kind has them; a longer one is not read at all.
+Any author of objects in a namespace can write SpreadGroups. So the lists of a spec have the CRD's length limits. A
+longer list is a decoding error.
 """
 
 from typing import Annotated
@@ -12,46 +12,46 @@ from webhook.core.api.types import Affinity, Int32, LabelSelector, Named, Object
 
 API_VERSION, KIND, RESOURCE = "evenspread.io/v1alpha1", "SpreadGroup", "spreadgroups"
 INJECT = "inject"
-# What the controller says of a group, each by a condition of the status.
+# The controller's condition types in the status.
 PLANNED, FITS, CANNOT_GET_STUCK, CAPS_HELD, DELIVERED = "Planned", "Fits", "CannotGetStuck", "CapsHeld", "Delivered"
 CONDITIONS = frozenset({PLANNED, FITS, CANNOT_GET_STUCK, CAPS_HELD, DELIVERED})
-# Of more groups in a namespace the oldest count.
+# The most groups of a namespace; only the oldest count.
 MOST_GROUPS = 32
 
 
 class _Written(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of what a SpreadGroup holds."""
+    """Base class of a SpreadGroup's parts. """
 
 
 class ShardRule(_Written, frozen=True, gc=False):
-    """The label that tells the shards apart, and what their pods do not share: a topology key, or ``both``."""
+    """The label with the shard's name, and the topology key where shards stay apart, or ``both``. """
 
     label: str
     never_share: str | None = None
 
 
 class Expected(_Written, frozen=True, gc=False):
-    """How many pods there are to be."""
+    """The expected number of pods. """
 
     shards: Int32
     pods_per_shard: Int32
 
 
 class PlanFor(_Written, frozen=True, gc=False):
-    """Up to how many shards derived fields stay the same."""
+    """The number of shards for which derived fields stay the same. """
 
     shards: Int32
 
 
 class RequiredDomains(_Written, frozen=True):
-    """The only domains that pods may use."""
+    """The only domains for the pods. """
 
     topology_key: str
     values: Annotated[tuple[str, ...], Meta(max_length=64)]
 
 
 class WrittenCap(_Written, frozen=True):
-    """The most pods in one domain: a number, or a share of those expected such as ``1/2``."""
+    """The most pods in one domain: a number, or a fraction of the expected pods such as ``1/2``. """
 
     topology_key: str
     less_than: Int32 | str | None = None
@@ -61,7 +61,7 @@ class WrittenCap(_Written, frozen=True):
 
 
 class GroupSpec(_Written, frozen=True):
-    """What its author wrote."""
+    """The author's part of the group. """
 
     selector: LabelSelector
     shard: ShardRule
@@ -83,9 +83,11 @@ class Condition(_Written, frozen=True, gc=False):
 
 
 class PlannedWorkload(_Written, frozen=True):
-    """The fields of one shard's pod template.
+    """The planned fields of one shard's pod template.
 
-    Shape: ``shard`` is the value of the shard label, ``zones`` those that its pods are pinned to.
+    Attributes:
+        shard: The value of the shard label.
+        zones: The zones allowed for its pods.
     """
 
     kind: str = ""
@@ -97,7 +99,7 @@ class PlannedWorkload(_Written, frozen=True):
 
 
 class GroupStatus(_Written, frozen=True):
-    """What the controller stored of a group, as far as an answer depends on it."""
+    """The controller's part of the group, limited to fields with an effect on answers. """
 
     observed_generation: int = 0
     revision: str = ""
@@ -105,23 +107,23 @@ class GroupStatus(_Written, frozen=True):
     workloads: tuple[PlannedWorkload, ...] = ()
 
     def holds(self, *types: str) -> bool:
-        """Whether all of these conditions are true."""
-        true = {each.type for each in self.conditions if each.status == "True"}
+        """Whether all of these conditions are true. """
+        true = {condition.type for condition in self.conditions if condition.status == "True"}
         return true.issuperset(types)
 
-    def reason(self, of: str) -> str:
-        """The reason of the condition of that type. Empty if unknown."""
-        return next((each.reason for each in self.conditions if each.type == of), "")
+    def reason(self, condition_type: str) -> str:
+        """Return the reason condition_type a condition; "" for an unknown one. """
+        return next((condition.reason for condition in self.conditions if condition.type == condition_type), "")
 
 
 class GroupMeta(ObjectMeta, frozen=True, gc=False):
-    """Metadata with the number of the spec, which grows with every change of it."""
+    """Metadata with the generation, a counter of spec changes. """
 
     generation: int = 0
 
 
 class SpreadGroup(Named, frozen=True):
-    """A group. Only deletion events have no spec."""
+    """A SpreadGroup. Only deletion events have no spec. """
 
     metadata: GroupMeta | None = None
     spec: GroupSpec | None = None
@@ -129,5 +131,5 @@ class SpreadGroup(Named, frozen=True):
 
     @property
     def generation(self) -> int:
-        """The number of the spec."""
+        """The generation of the spec; 0 without metadata. """
         return 0 if self.metadata is None else self.metadata.generation

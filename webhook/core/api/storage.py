@@ -1,6 +1,6 @@
-"""Volumes, claims and classes, as far as a verdict depends on them.
+"""Volumes, claims and storage classes, with the fields of a verdict.
 
-A class without a docstring is the API's type of the same name, with the fields that a verdict depends on.
+A class without a docstring is the API's type of the same name, with these fields.
 
 Source: k8s.io/api core/v1/types.go, storage/v1/types.go.
 """
@@ -30,7 +30,7 @@ STORAGE = "storage"
 
 
 class _Value(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of the values here."""
+    """Base class: frozen, keyword-only, camelCase in JSON. """
 
 
 class CsiSource(_Value, frozen=True, gc=False):
@@ -65,7 +65,7 @@ class PersistentVolumeSpec(_Value, frozen=True):
 
 
 class Phase(_Value, frozen=True, gc=False):
-    """The status of a volume or a claim."""
+    """The status of a volume or a claim. """
 
     phase: str = ""
 
@@ -76,7 +76,7 @@ class PersistentVolume(Named, frozen=True):
 
     @property
     def storage_class(self) -> str:
-        """The name of its class, "" for none. Source: storage/volume/helpers.go ``GetPersistentVolumeClass``."""
+        """The name of its class; "" without a class. Source: storage/volume/helpers.go ``GetPersistentVolumeClass``."""
         beta = (self.meta.annotations or {}).get(BETA_STORAGE_CLASS)
         return (self.spec.storage_class_name or "") if beta is None else beta
 
@@ -99,18 +99,21 @@ class Claim(Named, frozen=True):
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The annotations, empty where absent."""
+        """The annotations, empty if absent. """
         return self.meta.annotations or {}
 
     @property
     def storage_class(self) -> str:
-        """The name of its class, "" for none. Source: storage/volume/helpers.go ``GetPersistentVolumeClaimClass``."""
+        """The name of its class; "" without a class.
+
+        Source: storage/volume/helpers.go ``GetPersistentVolumeClaimClass``.
+        """
         beta = self.annotations.get(BETA_STORAGE_CLASS)
         return (self.spec.storage_class_name or "") if beta is None else beta
 
     @property
     def bound(self) -> bool:
-        """Whether volume and claim are bound for good. Source: volumebinding/binder.go ``isPVCFullyBound``."""
+        """Whether the binding of volume and claim is complete. Source: volumebinding/binder.go ``isPVCFullyBound``."""
         return bool(self.spec.volume_name) and BIND_COMPLETED in self.annotations
 
 
@@ -139,7 +142,7 @@ class CsiDriver(Named, frozen=True):
 
 
 class StorageCapacity(Named, frozen=True):
-    """The type ``CSIStorageCapacity``."""
+    """The API type ``CSIStorageCapacity``. """
 
     storage_class_name: str = ""
     node_topology: LabelSelector | None = None
@@ -148,21 +151,18 @@ class StorageCapacity(Named, frozen=True):
 
     @property
     def limit(self) -> WrittenQuantity | None:
-        """The largest possible volume. None if unknown.
-
-        Source: volumebinding/binder.go ``volumeLimit``.
-        """
+        """The largest possible volume; None if unknown. Source: volumebinding/binder.go ``volumeLimit``."""
         return self.capacity if self.maximum_volume_size is None else self.maximum_volume_size
 
 
 class AttachmentSource(_Value, frozen=True, gc=False):
-    """The type ``VolumeAttachmentSource``."""
+    """The API type ``VolumeAttachmentSource``. """
 
     persistent_volume_name: str | None = None
 
 
 class AttachmentSpec(_Value, frozen=True, gc=False):
-    """The type ``VolumeAttachmentSpec``."""
+    """The API type ``VolumeAttachmentSpec``. """
 
     attacher: str = ""
     node_name: str = ""
@@ -187,13 +187,13 @@ class CsiNodeSpec(_Value, frozen=True):
 
 
 class CsiNode(Named, frozen=True):
-    """What CSI drivers registered for one node; named after the node."""
+    """The CSI drivers of the node with the same name. """
 
     spec: CsiNodeSpec = CsiNodeSpec()
 
     @property
     def limits(self) -> Mapping[str, int]:
-        """The most volumes that each driver attaches to the node; drivers without an entry have no limit.
+        """The most volumes per driver on the node; no entry means no limit.
 
         Source: nodevolumelimits/csi.go ``getVolumeLimits``.
         """

@@ -1,11 +1,11 @@
-"""Kubernetes API objects, as far as a verdict depends on them: frozen, decoded straight from API JSON.
+"""Kubernetes API objects, with the fields of a verdict: frozen, decoded from API JSON.
 
-Unknown fields pass. JSON null means absent, except where absent and null are told apart by UNSET. The types
-are strict (a bool is no integer, 1.0 is none either): what does not fit is reworded by ``core.apiserver.decoding``.
+Decoding ignores unknown fields and reads null as absent, except for fields of type UNSET. It is strict: a bool or 1.0
+is not an integer. `core.apiserver.decoding` turns its errors into kube-apiserver's. A field of type ``X | None`` is
+None if absent.
 
-A class without a docstring is the API's type of the same name, with the fields that a verdict depends on.
+A class without a docstring is the API's type of the same name, with these fields.
 
-Shape: ``X | None`` is "absent in the API"; the algorithms work on resolved forms that they build once.
 Source: k8s.io/api core/v1/types.go; k8s.io/apimachinery meta/v1/types.go.
 """
 
@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 MAX_INT64 = 2**63 - 1
 Int64 = Annotated[int, Meta(ge=-MAX_INT64 - 1, le=MAX_INT64)]
-# A quantity is text in canonical JSON; the decoder of Kubernetes takes bare numbers as well.
+# Canonical JSON writes quantities as text. Kubernetes also decodes bare numbers.
 WrittenQuantity = str | int | float
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
@@ -27,7 +27,7 @@ IGNORE = "Ignore"
 
 
 class _Value(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Base of all values here: frozen, keyword-only, camelCase on the wire, defaults left out when encoded."""
+    """Base class: frozen, keyword-only, camelCase in JSON, encoded without defaults. """
 
 
 class OwnerReference(_Value, frozen=True, gc=False):
@@ -39,7 +39,7 @@ class OwnerReference(_Value, frozen=True, gc=False):
 
 
 def controller_of(owners: tuple[OwnerReference, ...] | None) -> OwnerReference | None:
-    """The owner that manages an object: the first with controller: true.
+    """Return the managing owner of an object: the first with controller: true.
 
     Source: meta/v1/controller_ref.go ``GetControllerOf``.
     """
@@ -64,7 +64,7 @@ class ObjectMeta(_Value, frozen=True, gc=False):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages this object."""
+        """The managing owner. """
         return controller_of(self.owner_references)
 
 
@@ -80,10 +80,12 @@ class LabelSelector(_Value, frozen=True, gc=False):
 
 
 class SpreadConstraint(_Value, frozen=True):
-    """One entry of topologySpreadConstraints, as written.
+    """One entry of topologySpreadConstraints as written.
 
-    Shape: ``label_selector`` is UNSET when absent, None when null, ``LabelSelector()`` for ``{}``. Absent and
-    null both match no pod; they differ only in what a message quotes.
+    Attributes:
+        label_selector: UNSET if absent, None for null, ``LabelSelector()`` for ``{}``. Absent and null both match no
+            pod.
+            Only messages tell them apart.
     """
 
     max_skew: Int32 | None = None
@@ -97,17 +99,17 @@ class SpreadConstraint(_Value, frozen=True):
 
     @property
     def selector(self) -> LabelSelector | None:
-        """The selector with absent and null taken together."""
+        """The selector; None for absent and null. """
         return None if self.label_selector is UNSET else self.label_selector
 
     @property
     def hard(self) -> bool:
-        """Whether it is DoNotSchedule, and so filters nodes; a soft one only scores them."""
+        """Whether it is DoNotSchedule and filters nodes. A soft one only scores them. """
         return self.when_unsatisfiable == DO_NOT_SCHEDULE
 
     @property
     def identity(self) -> tuple[str | None, str | None]:
-        """What kube-apiserver tells the constraints of one pod apart by: the topology key and whenUnsatisfiable."""
+        """Topology key and whenUnsatisfiable: unique within a pod for kube-apiserver. """
         return self.topology_key, self.when_unsatisfiable
 
 
@@ -162,9 +164,9 @@ class PodAffinity(_Value, frozen=True):
 
     @property
     def terms(self) -> tuple[PodAffinityTerm, ...]:
-        """All terms, required ones first."""
-        preferred = (each.pod_affinity_term for each in self.preferred or ())
-        return (*(self.required or ()), *(each for each in preferred if each is not None))
+        """All terms, required ones first. """
+        preferred = (weighted.pod_affinity_term for weighted in self.preferred or ())
+        return (*(self.required or ()), *(term for term in preferred if term is not None))
 
 
 class Affinity(_Value, frozen=True):
@@ -208,7 +210,7 @@ class ClaimSource(_Value, frozen=True, gc=False):
 
 
 class EphemeralSource(_Value, frozen=True, gc=False):
-    """An inline claim; the pod's claim is named ``<pod>-<volume>``."""
+    """An inline claim. The pod's claim has the name ``<pod>-<volume>``. """
 
 
 class GcePersistentDisk(_Value, frozen=True, gc=False):
@@ -238,13 +240,13 @@ class AzureDisk(_Value, frozen=True, gc=False):
 
 
 class VolumeIdSource(_Value, frozen=True, gc=False):
-    """A Cinder or Portworx volume."""
+    """A Cinder or Portworx volume. """
 
     volume_id: str = field(default="", name="volumeID")
 
 
 class Volume(_Value, frozen=True):
-    """A volume, as far as the scheduler looks at it."""
+    """A volume, with the scheduler's fields. """
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
@@ -259,26 +261,26 @@ class Volume(_Value, frozen=True):
 
     @property
     def has_claim(self) -> bool:
-        """Whether the volume comes from a named or an ephemeral claim."""
+        """Whether the volume uses a named or an ephemeral claim. """
         return self.persistent_volume_claim is not None or self.ephemeral is not None
 
 
 def named_claims(volumes: Iterable[Volume] | None) -> Iterator[str]:
-    """The claims that a pod names, not those of its ephemeral volumes.
+    """List the pod's named claims, without the claims of ephemeral volumes.
 
     Source: kube-scheduler volume_zone.go ``getPersistentVolumeClaimNameFromPod``.
     """
-    return (each.persistent_volume_claim.claim_name for each in volumes or () if each.persistent_volume_claim)
+    return (volume.persistent_volume_claim.claim_name for volume in volumes or () if volume.persistent_volume_claim)
 
 
 class ResourceClaim(_Value, frozen=True, gc=False):
-    """A claim on devices."""
+    """A claim on devices. """
 
     name: str = ""
 
 
 class PodSchedulingGroup(_Value, frozen=True, gc=False):
-    """The PodGroup whose pods the scheduler places together."""
+    """The PodGroup of the pod, placed as a whole. """
 
     pod_group_name: str | None = None
 
@@ -311,22 +313,22 @@ class PodSpec(_Value, frozen=True):
 
     @property
     def constraints(self) -> tuple[SpreadConstraint, ...]:
-        """The spread constraints; absent and empty are the same to Kubernetes."""
+        """The spread constraints; absent and empty are equal. """
         return self.topology_spread_constraints or ()
 
     @property
     def pod_affinity(self) -> PodAffinity:
-        """Which pods to be near, empty where absent."""
+        """The pod affinity, empty if absent. """
         return (self.affinity and self.affinity.pod_affinity) or _NO_PODS
 
     @property
     def pod_anti_affinity(self) -> PodAffinity:
-        """Which pods to be apart from, empty where absent."""
+        """The pod anti-affinity, empty if absent. """
         return (self.affinity and self.affinity.pod_anti_affinity) or _NO_PODS
 
     @property
     def node_terms(self) -> tuple[NodeSelectorTerm, ...] | None:
-        """The terms of the required node affinity, which are alternatives; None where there is none."""
+        """The alternative terms of the required node affinity; None without it. """
         nodes = self.affinity.node_affinity if self.affinity else None
         return None if nodes is None or nodes.required is None else nodes.required.node_selector_terms or ()
 
@@ -337,29 +339,29 @@ _NO_SPEC = PodSpec()
 
 
 class PodTemplate(_Value, frozen=True):
-    """A pod template, and the part of a Pod that a template has."""
+    """A pod template, and the common part of a Pod. """
 
     metadata: ObjectMeta | None = None
     spec: PodSpec | None = None
 
     @property
     def meta(self) -> ObjectMeta:
-        """The metadata, empty where absent."""
+        """The metadata, empty if absent. """
         return self.metadata or _NO_META
 
     @property
     def pod_spec(self) -> PodSpec:
-        """The pod spec, empty where absent."""
+        """The pod spec, empty if absent. """
         return self.spec or _NO_SPEC
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels, empty where absent."""
+        """The labels, empty if absent. """
         return (self.metadata or _NO_META).labels or {}
 
 
 class TypeMeta(_Value, frozen=True, gc=False):
-    """What kind of object some JSON is; decoded first."""
+    """The apiVersion and kind of some JSON, decoded first. """
 
     api_version: str | None = None
     kind: str | None = None
@@ -371,7 +373,7 @@ class ListMeta(_Value, frozen=True, gc=False):
 
 
 class Named(_Value, frozen=True):
-    """Any object, when only its kind and metadata matter."""
+    """Any object, with only kind and metadata. """
 
     api_version: str | None = None
     kind: str | None = None
@@ -379,7 +381,7 @@ class Named(_Value, frozen=True):
 
     @property
     def meta(self) -> ObjectMeta:
-        """The metadata, empty where absent."""
+        """The metadata, empty if absent. """
         return self.metadata or _NO_META
 
 
@@ -406,7 +408,7 @@ class PodStatus(_Value, frozen=True):
 
 
 class Pod(PodTemplate, frozen=True):
-    """A pod with its status."""
+    """A pod with its status. """
 
     status: PodStatus | None = None
 
@@ -419,7 +421,7 @@ class Taint(_Value, frozen=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The taint as kubectl writes it: ``dedicated=gpu:NoSchedule``."""
+        """The taint in kubectl's form: ``dedicated=gpu:NoSchedule``. """
         return f"{self.key}{f'={self.value}' if self.value else ''}:{self.effect}"
 
 
@@ -439,17 +441,17 @@ class Node(_Value, frozen=True):
 
     @property
     def name(self) -> str:
-        """The node's name."""
+        """The node's name. """
         return (self.metadata or _NO_META).name
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The node's labels, empty where absent."""
+        """The node's labels, empty if absent. """
         return (self.metadata or _NO_META).labels or {}
 
     @property
     def taints(self) -> tuple[Taint, ...]:
-        """The node's taints, empty where absent."""
+        """The node's taints, empty if absent. """
         return (self.spec.taints if self.spec else None) or ()
 
 

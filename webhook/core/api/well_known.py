@@ -1,4 +1,4 @@
-"""Names that somebody gave a meaning: labels, taints, annotations and plugins, each once.
+"""Names with a meaning in Kubernetes: labels, taints, annotations and plugins, each once.
 
 Source: k8s.io/api core/v1 well_known_labels.go and well_known_taints.go, apps/v1 and batch/v1 types.go,
 annotation_key_constants.go; k8s.io/kubernetes pkg/controller; the projects named beside the rest. What is about one
@@ -23,7 +23,7 @@ BETA_ARCH = "beta.kubernetes.io/arch"
 BETA_OS = "beta.kubernetes.io/os"
 BETA_INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
 MASTER = "node-role.kubernetes.io/master"
-# Of Karpenter; the second until its release 0.32.
+# Karpenter's labels. PROVISIONER is the name before release 0.32.
 NODE_POOL = "karpenter.sh/nodepool"
 PROVISIONER = "karpenter.sh/provisioner-name"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
@@ -35,9 +35,9 @@ SUCCESSORS = {
     BETA_ARCH: ARCH,
     BETA_OS: OS,
 }
-"""Deprecated labels of nodes, and what to use instead."""
+"""Deprecated node labels, and their replacements."""
 
-# The only field of a node that node affinity may ask for.
+# The only node field in node affinity.
 NODE_NAME_FIELD = "metadata.name"
 
 # Taints of nodes. Source: also cloud-provider, autoscaler utils/taints, karpenter apis/v1/taints.go.
@@ -74,20 +74,20 @@ NODE_STATES: Mapping[str, str] = {
     TAINT_KARPENTER_DISRUPTION: "being removed by Karpenter",
     TAINT_KARPENTER_UNREGISTERED: "not registered yet",
 }
-"""Taints that come and go by themselves, while a node starts, fails, is upgraded or taken away, and what each says.
+"""Temporary taints of nodes that start, fail, upgrade or leave, each with its state in words.
 
-Whoever looks after nodes waits or repairs; nobody tolerates it.
+Operators wait or repair the node. Workloads should not tolerate these taints.
 """
 
-# Effects of taints. The third, PreferNoSchedule, only scores.
+# Effects of taints. PreferNoSchedule only scores.
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
 FILTERING_EFFECTS = frozenset({NO_SCHEDULE, NO_EXECUTE})
-# The node lifecycle controller gives a cordoned node this taint.
+# The taint of a cordoned node.
 CORDON_TAINT = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 
-# Of namespaces: kube-apiserver sets the label on each.
+# kube-apiserver sets this label on every namespace.
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 DEFAULT_NAMESPACE = "default"
 
@@ -107,7 +107,7 @@ CRONJOB_SCHEDULED_TIMESTAMP = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 
 JOB_LABELS = (JOB_NAME, CONTROLLER_UID, OLD_JOB_NAME, OLD_CONTROLLER_UID)
-"""Which Job a pod is of; by these its generated selector counts."""
+"""Labels with the Job of a pod. A Job's generated selector uses them."""
 
 # Recommended labels of any object. Source: kubernetes.io/docs/concepts/overview/working-with-objects/common-labels.
 APP_NAME = "app.kubernetes.io/name"
@@ -130,16 +130,16 @@ CONTROLLER_ACCOUNT_SUFFIX = "-controller"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 PREFER_AVOID_PODS_ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 DESIRED_REPLICAS_ANNOTATIONS = ("deployment.kubernetes.io/desired-replicas", "rollout.argoproj.io/desired-replicas")
-"""Where the controllers above a ReplicaSet write how many replicas they want over all their ReplicaSets."""
+"""On a ReplicaSet, the desired replicas of its Deployment or Rollout, over all ReplicaSets."""
 
 # Annotations of claims, volumes, storage classes and CSINodes.
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"  # set if present, whatever its value
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"  # set if present, with any value
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
-# Volume plugins that are, or were, in the tree of Kubernetes.
+# In-tree volume plugins of Kubernetes, also removed ones.
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 AWS_EBS = "kubernetes.io/aws-ebs"
 AZURE_DISK = "kubernetes.io/azure-disk"
@@ -149,10 +149,10 @@ GCE_PD = "kubernetes.io/gce-pd"
 PORTWORX = "kubernetes.io/portworx-volume"
 VSPHERE = "kubernetes.io/vsphere-volume"
 
-# Of kubectl: the object as `kubectl apply` sent it last. Source: k8s.io/api core/v1/annotation_key_constants.go.
+# kubectl's copy of the object at the last `kubectl apply`. Source: k8s.io/api core/v1 annotation_key_constants.go.
 LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 
-# Ours: the label of a namespace, annotations of objects and pods, one of reports, and who tells of events.
+# evenspread's own names: a namespace label, annotations of objects, pods and reports, and the source of events.
 OUR_PREFIX = "evenspread.io/"
 CEILING_LABEL = "evenspread.io/ceiling"
 SKIP_ANNOTATION = "evenspread.io/skip"
@@ -160,6 +160,6 @@ INJECTED_ANNOTATION = "evenspread.io/injected"
 EXEMPT_ANNOTATION = "evenspread.io/exempt"
 FALLBACK_ANNOTATION = "evenspread.io/fallback"
 LEFT_OUT_ANNOTATION = "evenspread.io/results-left-out"
-# On our own webhook configuration: the rules that the controller adds once replicas answer, as JSON.
+# On evenspread's webhook configuration: rules in JSON. The controller adds them once replicas answer.
 RULES_ANNOTATION = "evenspread.io/rules"
 EVENT_CONTROLLER = "evenspread.io/controller"

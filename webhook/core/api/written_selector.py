@@ -1,6 +1,6 @@
-"""A label selector as written: its conditions, and their wording in messages.
+"""Label selectors as written: their conditions, and the wording of these in messages.
 
-`webhook.core.api.selectors` compiles what kube-apiserver accepts. Here nothing is checked.
+`webhook.core.api.selectors` compiles valid selectors. This module checks nothing.
 """
 
 from collections.abc import Mapping
@@ -20,20 +20,20 @@ from webhook.core.text import one_line, quoted
 
 
 def requirements(selector: LabelSelector | None) -> tuple[Requirement, ...]:
-    """The conditions in the order written. matchLabels come first, as In with one value."""
+    """List the conditions in written order: matchLabels first, as In with one value. """
     if selector is None:
         return ()
     pairs = tuple(Requirement(key, IN, (value,)) for key, value in (selector.match_labels or {}).items())
-    return (*pairs, *(as_requirement(each) for each in selector.match_expressions or ()))
+    return (*pairs, *(as_requirement(entry) for entry in selector.match_expressions or ()))
 
 
 def as_requirement(written: LabelSelectorRequirement) -> Requirement:
-    """The entry of matchExpressions as a condition, valid or not."""
+    """Convert an entry of matchExpressions, valid or not. """
     return Requirement(written.key, written.operator, written.values or ())
 
 
 def is_refused(requirement: Requirement) -> bool:
-    """Whether no label could meet it because kube-apiserver refuses it: an unknown operator, or In without values."""
+    """Whether kube-apiserver refuses the condition: an unknown operator, or In without values. """
     return not requirement.values if requirement.operator == IN else requirement.operator not in _OF_LABELS
 
 
@@ -41,44 +41,44 @@ _OF_LABELS = frozenset({IN, NOT_IN, EXISTS, DOES_NOT_EXIST})
 
 
 def selected_keys(selector: LabelSelector | None) -> frozenset[str]:
-    """The label keys in the selector."""
+    """Collect the label keys of the selector. """
     if selector is None:
         return frozenset()
-    return frozenset((*(selector.match_labels or ()), *(each.key for each in selector.match_expressions or ())))
+    return frozenset((*(selector.match_labels or ()), *(entry.key for entry in selector.match_expressions or ())))
 
 
 def has_conditions(selector: LabelSelector | None) -> bool:
-    """Whether it is neither null nor empty."""
+    """Whether the selector is neither null nor empty. """
     return selector is not None and bool(selector.match_labels or selector.match_expressions)
 
 
 def without_key(selector: LabelSelector, key: str) -> LabelSelector:
-    """The selector without the conditions on one label."""
+    """Drop the conditions on one label. """
     pairs = {name: value for name, value in (selector.match_labels or {}).items() if name != key}
-    expressions = tuple(each for each in selector.match_expressions or () if each.key != key)
+    expressions = tuple(entry for entry in selector.match_expressions or () if entry.key != key)
     return LabelSelector(match_labels=pairs or None, match_expressions=expressions or None)
 
 
 def selector_as_json(selector: LabelSelector) -> dict[str, object]:
-    """The selector as the API has it, without what is absent or empty."""
+    """Convert the selector to JSON, without absent and empty fields. """
     written: dict[str, object] = {}
     if selector.match_labels:
         written["matchLabels"] = dict(selector.match_labels)
     if selector.match_expressions:
         written["matchExpressions"] = [
-            {"key": each.key, "operator": each.operator} | ({"values": list(each.values)} if each.values else {})
-            for each in selector.match_expressions
+            {"key": entry.key, "operator": entry.operator} | ({"values": list(entry.values)} if entry.values else {})
+            for entry in selector.match_expressions
         ]
     return written
 
 
 def pairs_text(labels: Mapping[str, str]) -> str:
-    """Labels as a warning says them: ``app=web,tier=a``."""
+    """Write labels for a warning: ``app=web,tier=a``. """
     return one_line(",".join(f"{quoted(key)}={quoted(value)}" for key, value in labels.items()))
 
 
 def short_text(requirement: Requirement) -> str:
-    """A condition as a warning says it, much as kubectl takes it: ``app=web``, ``tier notin (a,b)``, ``!x``."""
+    """Write a condition for a warning in kubectl's style: ``app=web``, ``tier notin (a,b)``, ``!x``. """
     key, values = quoted(requirement.key), ",".join(map(quoted, requirement.values))
     match requirement.operator:
         case "In" if len(requirement.values) == 1:
@@ -92,9 +92,9 @@ def short_text(requirement: Requirement) -> str:
 
 
 def requirement_in_words(requirement: Requirement) -> str:
-    """A condition in a sentence, after "wants": ``app=web``, ``tier other than a``, ``no label x``.
+    """Write a compiled condition for a sentence, after "wants".
 
-    Shape: of a compiled requirement; names from outside are as they are.
+    For example ``app=web``, ``tier other than a`` or ``no label x``. Names from users stay unquoted.
     """
     key, values = requirement.key, ", ".join(requirement.values)
     several = len(requirement.values) != 1
