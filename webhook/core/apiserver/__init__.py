@@ -1,1 +1,1 @@
-"""What kube-apiserver does with an object: decode it, refuse it in its own words, fill in defaults."""
+"""kube-apiserver's treatment of an object: decoding, defaults, admission plugins, validation. """

@@ -1,9 +1,9 @@
-"""What kube-apiserver's own admission plugins make of a pod that is created, and why they refuse it.
+"""kube-apiserver's admission plugins for new pods: their changes and their refusals.
 
     LimitRanger -> Priority -> DefaultTolerationSeconds -> RuntimeClass     upstream's order
 
-Webhooks come after them, and quota at last. Plugins that are off by default are left out. Refusals are known as far as
-what the plugins read is known.
+Webhooks follow, then quota. Plugins that are off by default are left out. Unknown LimitRanges or classes cause no
+refusal.
 
 Source: k8s.io/kubernetes pkg/kubeapiserver/options/plugins.go ``AllOrderedPlugins``, and plugin/pkg/admission.
 """
@@ -43,14 +43,14 @@ _OF_GONE_NODES = tuple(
 
 
 class AdmissionFacts(Struct, frozen=True):
-    """The objects that the plugins read for a pod.
+    """The objects read by the plugins for a pod.
 
     Attributes:
-        limit_ranges: Those of its namespace.
-        priority_class: Its own, or the default one.
-        runtime_class: Its own. None if it names none.
-        unknown: Kinds that the pod depends on and the cluster's view lacks. They have no effect.
-        missing: Kinds of objects that the pod names and the known cluster does not have.
+        limit_ranges: The LimitRanges of the pod's namespace.
+        priority_class: The pod's class, or the default one.
+        runtime_class: The pod's class. None without a name in the pod.
+        unknown: Kinds needed by the pod and missing from the index. They have no effect.
+        missing: Kinds of objects named by the pod and absent from the known cluster.
     """
 
     limit_ranges: tuple[LimitRange, ...] = ()
@@ -61,9 +61,15 @@ class AdmissionFacts(Struct, frozen=True):
 
 
 def as_created(pod: Pod, version: KubernetesVersion, facts: AdmissionFacts | None = None) -> Pod:
-    """The pod as the scheduler gets it after a create request; without ``facts`` no admission plugin is applied.
+    """Return the pod as the scheduler gets it after a create request.
 
-    Errors: none; a field that the API server would refuse is left as it is.
+    Invalid fields stay unchanged.
+
+    Args:
+        pod: The pod as posted.
+        version: The release of kube-apiserver.
+        facts: The objects for the admission plugins. Without them no plugin runs.
+
     Source: core/v1/defaults.go ``SetDefaults_Pod``; core/pod/strategy.go ``PrepareForCreate``.
     """
     pod = with_decoding_defaults(pod, version)
@@ -71,9 +77,10 @@ def as_created(pod: Pod, version: KubernetesVersion, facts: AdmissionFacts | Non
 
 
 def apply_plugins(pod: Pod, facts: AdmissionFacts) -> Pod:
-    """The pod after the plugins that change it.
+    """Apply the mutating plugins to a pod with kube-apiserver's defaults.
 
-    Shape: the pod has kube-apiserver's defaults already. What would be refused stays as it is.
+    Fields with a refusal stay unchanged.
+
     Source: plugin/pkg/admission limitranger/admission.go ``Admit``, and the same of priority, defaulttolerationseconds
     and runtimeclass.
     """
@@ -108,26 +115,26 @@ def apply_plugins(pod: Pod, facts: AdmissionFacts) -> Pod:
 
 
 def _given(ranges: Sequence[LimitRange]) -> tuple[Amounts, Amounts]:
-    """Limits and requests for containers that have none: within one LimitRange its last item counts.
+    """Collect limits and requests for containers without any. The last item of a LimitRange wins.
 
     Source: limitranger/admission.go ``defaultContainerResourceRequirements``.
     """
     limits, requests = dict[str, WrittenQuantity](), dict[str, WrittenQuantity]()
-    for each in reversed(ranges):
+    for limit_range in reversed(ranges):
         check_time()
-        for item in each.items_of_type(OF_CONTAINERS):
+        for item in limit_range.items_of_type(OF_CONTAINERS):
             limits |= item.limits
             requests |= item.requests
     return limits, requests
 
 
 def limit_ranges_disagree(ranges: Sequence[LimitRange]) -> bool:
-    """Whether two LimitRanges give different amounts of a resource: upstream takes them in a random order."""
+    """Whether two LimitRanges set different amounts. Upstream applies them in random order. """
     known: dict[tuple[int, str], object] = {}
     return any(
         known.setdefault((kind, name), amount) != amount
-        for each in ranges
-        for kind, given in enumerate(_given((each,)))
+        for limit_range in ranges
+        for kind, given in enumerate(_given((limit_range,)))
         for name, amount in given.items()
     )
 
@@ -156,30 +163,30 @@ def _with_default_tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Tole
         default
         for default in _OF_GONE_NODES
         if not any(
-            (each.key or default.key) == default.key and (each.effect or NO_EXECUTE) == NO_EXECUTE
-            for each in tolerations
+            (toleration.key or default.key) == default.key and (toleration.effect or NO_EXECUTE) == NO_EXECUTE
+            for toleration in tolerations
         )
     )
     return (*tolerations, *lacking)
 
 
 def _merged(every: Sequence[Toleration]) -> tuple[Toleration, ...]:
-    """The tolerations without those included in others. Source: tolerations.go ``MergeTolerations``."""
+    """Drop tolerations included in others. Source: tolerations.go ``MergeTolerations``."""
     kept: list[Toleration] = []
-    for number, each in enumerate(every):
-        later = (other for other in every[number + 1 :] if _plain(other) != _plain(each))
-        if not any(_includes(other, each) for other in kept) and not any(_includes(other, each) for other in later):
-            kept.append(each)
+    for number, one in enumerate(every):
+        later = (other for other in every[number + 1 :] if _plain(other) != _plain(one))
+        if not any(_includes(other, one) for other in kept) and not any(_includes(other, one) for other in later):
+            kept.append(one)
     return tuple(kept)
 
 
-def _plain(each: Toleration) -> tuple[str, str, str, str, int | None]:
-    """A toleration as Go compares it: absent text is empty text."""
-    return each.key or "", each.operator or "", each.value or "", each.effect or "", each.toleration_seconds
+def _plain(toleration: Toleration) -> tuple[str, str, str, str, int | None]:
+    """Convert for comparison. For Go, absent text is empty text. """
+    return toleration.key or "", toleration.operator or "", toleration.value or "", toleration.effect or "", toleration.toleration_seconds
 
 
 def _includes(one: Toleration, other: Toleration) -> bool:
-    """Whether one toleration tolerates whatever the other does. Source: tolerations.go ``isSuperset``."""
+    """Whether one toleration tolerates everything the other does. Source: tolerations.go ``isSuperset``."""
     key, operator, value, effect, seconds = _plain(one)
     other_key, other_operator, other_value, other_effect, other_seconds = _plain(other)
     if _plain(one) == _plain(other):
@@ -197,10 +204,15 @@ _ONE = 10**9  # in the unit of `_number`
 
 
 def plugin_refusals(pod: Pod, facts: AdmissionFacts, version: KubernetesVersion) -> tuple[str, ...]:
-    """Why the plugins refuse the pod; empty where they do not, as far as is known.
+    """List the plugins' refusals of a pod; empty without a known one.
 
-    Shape: ``pod`` is as posted, with kube-apiserver's defaults. The texts are upstream's, but quantities are as
-    written, not in canonical form.
+    The texts are upstream's, with quantities as written, not in canonical form.
+
+    Args:
+        pod: The pod as posted, with kube-apiserver's defaults.
+        facts: The objects for the plugins.
+        version: The release of kube-apiserver.
+
     Source: plugin/pkg/admission limitranger/admission.go ``Validate``, and the same of priority and runtimeclass.
     """
     early = (*_of_priority(pod, facts), *_of_runtime(pod, facts))
@@ -257,65 +269,68 @@ def _of_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Iterator[str]:
     """Source: limitranger/admission.go ``PodValidateLimitFunc``."""
     spec = pod.pod_spec
     every = (*(spec.containers or ()), *(spec.init_containers or ()))
-    for item in (item for each in ranges for item in each.items_of_type(OF_CONTAINERS)):
-        for has in (each.resources or ResourceRequirements() for each in every):
+    for item in (item for limit_range in ranges for item in limit_range.items_of_type(OF_CONTAINERS)):
+        for has in (container.resources or ResourceRequirements() for container in every):
             yield from _beyond(item, has.requests or {}, has.limits or {})
-    of_pod = [item for each in ranges for item in each.items_of_type(OF_PODS)]
+    of_pod = [item for limit_range in ranges for item in limit_range.items_of_type(OF_PODS)]
     if of_pod:
         whole = spec.resources or ResourceRequirements()
         requests = _total(pod, None, whole.requests or {})
-        limits = _total(pod, lambda each: each.resources.limits if each.resources else None, whole.limits or {})
+        limits = _total(pod, lambda container: container.resources.limits if container.resources else None, whole.limits or {})
         for item in of_pod:
             yield from _beyond(item, requests, limits)
 
 
 def _total(pod: Pod, of: Callable[[Container], Amounts | None] | None, pod_level: Amounts) -> Amounts:
-    """What all containers have, or the pod as a whole. Source: limitranger/admission.go ``podRequests``."""
+    """Sum up the containers' resources. Pod-level resources replace their sums.
+
+    Source: limitranger/admission.go ``podRequests``.
+    """
     spec = pod.pod_spec
     sums = container_requests(spec.containers, spec.init_containers, of)
     whole = {name: amount for name, amount in pod_level.items() if pod_level_resource(name)}
-    # As people write it: in thousandths, or in whole units.
+    # In people's style: thousandths or whole units.
     return {
         name: f"{-(-nanos // (_ONE // 1000))}m" if nanos % _ONE else str(nanos // _ONE) for name, nanos in sums.items()
     } | whole
 
 
 def _beyond(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    """What exceeds one item of a LimitRange; upstream names the resources in a random order.
+    """List violations of one item of a LimitRange. Upstream's order of resources is random.
 
     Source: limitranger/admission.go ``minConstraint``, ``maxConstraint``.
     """
     for name, least in sorted((item.min or {}).items()):
-        said, bound = f"minimum {name} usage per {item.type} is {least}", _number({name: least}, name)
+        bound_text, bound = f"minimum {name} usage per {item.type} is {least}", _number({name: least}, name)
         if name not in requests:
-            yield f"{said}.  No request is specified"
+            yield f"{bound_text}.  No request is specified"
         elif _number(requests, name) < bound:
-            yield f"{said}, but request is {requests[name]}"
+            yield f"{bound_text}, but request is {requests[name]}"
         elif name in limits and _number(limits, name) < bound:
-            yield f"{said}, but limit is {limits[name]}"
+            yield f"{bound_text}, but limit is {limits[name]}"
     for name, most in sorted((item.max or {}).items()):
-        said, bound = f"maximum {name} usage per {item.type} is {most}", _number({name: most}, name)
+        bound_text, bound = f"maximum {name} usage per {item.type} is {most}", _number({name: most}, name)
         if name not in limits:
-            yield f"{said}.  No limit is specified"
+            yield f"{bound_text}.  No limit is specified"
         elif _number(limits, name) > bound:
-            yield f"{said}, but limit is {limits[name]}"
+            yield f"{bound_text}, but limit is {limits[name]}"
         elif _number(requests, name) > bound:
-            yield f"{said}, but request is {requests[name]}"
+            yield f"{bound_text}, but request is {requests[name]}"
     for name, ratio in sorted((item.max_limit_request_ratio or {}).items()):
-        said = f"{name} max limit to request ratio per {item.type} is {ratio}"
-        yield from _wider(said, _number({name: ratio}, name), _number(requests, name), _number(limits, name))
+        bound_text = f"{name} max limit to request ratio per {item.type} is {ratio}"
+        yield from _wider(bound_text, _number({name: ratio}, name), _number(requests, name), _number(limits, name))
 
 
-def _wider(said: str, ratio: int, request: int, limit: int) -> Iterator[str]:
+def _wider(bound_text: str, ratio: int, request: int, limit: int) -> Iterator[str]:
     """Source: limitranger/admission.go ``limitRequestRatioConstraint``."""
     if not request:
-        yield f"{said}, but no request is specified or request is 0"
+        yield f"{bound_text}, but no request is specified or request is 0"
     elif not limit:
-        yield f"{said}, but no limit is specified or limit is 0"
+        yield f"{bound_text}, but no limit is specified or limit is 0"
     elif limit / request > ratio / _ONE:
-        yield f"{said}, but provided ratio is {limit / request:f}"
+        yield f"{bound_text}, but provided ratio is {limit / request:f}"
 
 
 def _number(amounts: Amounts, name: str) -> int:
-    """The amount, 0 where it is absent. Unit: 10**-9."""
+    """Return the amount in 10**-9, 0 if absent. """
     return compare_amounts(amounts, {}, name)

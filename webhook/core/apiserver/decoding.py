@@ -1,8 +1,8 @@
-"""Bytes of an object -> typed values, or the message with which kube-apiserver refuses the bytes.
+"""Decode JSON objects into typed values, or report kube-apiserver's error.
 
-Two decoders agree on every object that both accept. msgspec is fast and takes well-formed objects; where it fails,
-`go_json` follows Go's own rules, which are slower and accept more. Only `go_json` looks at fields that `api.types` does
-not have, so `decode_strictly`, which always uses it, also finds wrong types and unknown names in those.
+Two decoders agree on every object accepted by both. msgspec is fast and decodes well-formed objects. If it fails,
+`go_json` follows Go's rules, which are slower and accept more. Only `go_json` checks fields missing from `api.types`.
+`decode_strictly` always uses it, and so also finds wrong types and unknown names there.
 
 Source: k8s.io/apimachinery runtime/serializer/json/json.go; k8s.io/apiserver endpoints/handlers/rest.go (the 400
 answer).
@@ -19,7 +19,7 @@ from webhook.core.decoders import converted, decoder_of, has_more_values
 
 T = TypeVar("T")
 
-# Kinds that kube-apiserver names in its decoding errors; each is version v1 of its group.
+# Kinds named in kube-apiserver's decoding errors. Each is version v1 of its group.
 GO_KINDS = frozenset(
     {
         *("Pod", "PodTemplate", "ReplicationController", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
@@ -27,16 +27,19 @@ GO_KINDS = frozenset(
     }
 )
 _TYPE_META = decoder_of(TypeMeta)
-# Go's rules take a microsecond for each.
+# Go's rules take a microsecond for each value.
 _MOST_VALUES = 4096
-_UNNAMED = f"it does not fit its type; of more than {_MOST_VALUES:,} values, evenspread does not name the one"
+_UNNAMED = f"a value has the wrong type. Beyond {_MOST_VALUES:,} values, evenspread does not search for its field"
+_SHOWN = 256  # characters of a parser's error in messages
 
 
 class DecodeError(Exception):
-    """An object that cannot be decoded.
+    """An object with a decoding error.
 
-    Shape: ``path`` names the field with indices ("" for the whole object); ``text`` is the decoder's own text;
-    ``message`` is that of the 400 answer, the same as ``text`` for a template inside another object.
+    Attributes:
+        path: The field with indices; "" for the whole object.
+        text: The decoder's text.
+        message: The message of the 400 answer. For a template inside another object it equals ``text``.
     """
 
     def __init__(self, *, path: str, text: str, message: str) -> None:
@@ -47,16 +50,26 @@ class DecodeError(Exception):
 
 
 def _refused(path: str, text: str, kind: str) -> DecodeError:
-    """The error, with the message of the 400 answer. Source: endpoints/handlers/rest.go ``transformDecodeError``."""
+    """Build the error with the message of the 400 answer.
+
+    Source: endpoints/handlers/rest.go ``transformDecodeError``.
+    """
     cause = f'{kind} in version "v1" cannot be handled as a {kind}: ' if kind in GO_KINDS else ""
     return DecodeError(path=path, text=text, message=f"{cause}{text}")
 
 
 def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: str, prefix: tuple[str, ...] = ()) -> T:
-    """Decode an object, by the fast decoder if it is well formed.
+    """Decode an object, with the fast decoder if it is well formed.
 
-    Shape: ``go_type`` is ``v1.`` and a built-in kind or ``PodTemplateSpec``; ``prefix`` are the fields above.
-    Errors: DecodeError.
+    Args:
+        raw: The object's JSON.
+        decoder: The fast decoder.
+        go_type: ``v1.`` and a built-in kind or ``PodTemplateSpec``.
+        prefix: The fields above the object.
+
+    Raises:
+        DecodeError: With kube-apiserver's message.
+
     Source: runtime/serializer/json/json.go ``Decode``.
     """
     try:
@@ -68,10 +81,13 @@ def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: 
 def decode_strictly(
     raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: str, prefix: tuple[str, ...] = ()
 ) -> tuple[T, tuple[str, ...]]:
-    """Decode an object by Go's rules; with it, the warnings of strict decoding about unknown and repeated fields.
+    """Decode an object by Go's rules, with warnings about unknown and repeated fields.
 
-    Errors: DecodeError, also for fields that the model does not have, and for so many values that Go's rules, which are
-    a hundred times slower, would hold up others.
+    Raises:
+        DecodeError: Also for fields missing from the model, and for too many values. Go's rules are a hundred times
+            slower
+            and would block other requests.
+
     Source: runtime/serializer/json/json.go ``Decode``.
     """
     if has_more_values(raw, _MOST_VALUES):
@@ -83,10 +99,14 @@ def decode_strictly(
 def as_go_reads(
     raw: bytes | msgspec.Raw, go_type: str, prefix: tuple[str, ...] = (), version: KubernetesVersion = RECORDED
 ) -> tuple[object, tuple[str, ...]]:
-    """The object as Go's decoder would keep it, and the warnings of strict decoding.
+    """Return the object as kept by Go's decoder, with the warnings of strict decoding.
 
-    Shape: JSON values of known fields only; nulls and repeated fields are resolved, quantities are text.
-    Errors: DecodeError.
+    Returns:
+        JSON values of known fields only, with nulls and repeated fields resolved and quantities as text.
+
+    Raises:
+        DecodeError: With kube-apiserver's message.
+
     Source: runtime/serializer/json/json.go ``unmarshal``.
     """
     try:
@@ -96,9 +116,11 @@ def as_go_reads(
 
 
 def type_of(raw: bytes) -> TypeMeta:
-    """The apiVersion and kind that the bytes of an object state.
+    """Read the object's apiVersion and kind.
 
-    Errors: DecodeError if they are no JSON object, or if apiVersion or kind is no string.
+    Raises:
+        DecodeError: For JSON without an object, or an apiVersion or kind other than a string.
+
     Source: runtime/serializer/json/meta.go ``Interpret``.
     """
     try:
@@ -116,5 +138,5 @@ def _read(raw: bytes | msgspec.Raw) -> object:
     try:
         return go_json.read(bytes(raw))
     except ValueError as error:
-        text = f"the object is not valid JSON: {str(error)[:256]}"
+        text = f"the object is not valid JSON: {str(error)[:_SHOWN]}"
         raise DecodeError(path="", text=text, message=text) from None

@@ -1,4 +1,4 @@
-"""One cause of a 422 answer, and the errors as kube-apiserver's ``field`` package makes them.
+"""Field errors with kube-apiserver's texts, as in the causes of a 422 answer.
 
 Source: apimachinery pkg/util/validation/field errors.go.
 """
@@ -14,7 +14,7 @@ from webhook.core.api.version import KubernetesVersion
 
 
 class ErrorType(StrEnum):
-    """The kind of an error. Source: field/errors.go ``ErrorType``."""
+    """The type of an error. Source: field/errors.go ``ErrorType``."""
 
     REQUIRED = "FieldValueRequired"
     INVALID = "FieldValueInvalid"
@@ -35,8 +35,10 @@ _TITLES = {
 class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
     """One cause of a 422 answer.
 
-    Shape: ``bad_value`` is what was written, "" where upstream shows none; ``plain`` tells a Go string, which is
-    shown in Go's quotes, from a named type, which is shown as JSON.
+    Attributes:
+        bad_value: The written value; "" if upstream shows none.
+        plain: True for a Go string, shown in Go's quotes. A named type is shown as JSON.
+
     Source: field/errors.go ``Error``.
     """
 
@@ -48,7 +50,7 @@ class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def text(self) -> str:
-        """The line that a user sees. Source: field/errors.go ``Error``."""
+        """The line for users. Source: field/errors.go ``Error``."""
         shown = f"{self.field}: {_TITLES[self.type]}"
         if self.type not in {ErrorType.REQUIRED, ErrorType.FORBIDDEN}:
             is_text = self.plain and isinstance(self.bad_value, str)
@@ -57,39 +59,39 @@ class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def required(path: str, detail: str) -> FieldError:
-    """The error as ``field.Required`` makes it. Source: field/errors.go ``Required``."""
+    """Build the error of ``field.Required``. Source: field/errors.go ``Required``."""
     return FieldError(type=ErrorType.REQUIRED, field=path, detail=detail)
 
 
 def invalid(path: str, value: str | int, detail: str) -> FieldError:
-    """The error as ``field.Invalid`` makes it. Source: field/errors.go ``Invalid``."""
+    """Build the error of ``field.Invalid``. Source: field/errors.go ``Invalid``."""
     return FieldError(type=ErrorType.INVALID, field=path, bad_value=value, detail=detail)
 
 
 def invalid_named(path: str, value: str, detail: str, version: KubernetesVersion) -> FieldError:
-    """As `invalid`, of a value whose Go type is a named string. Source: field/errors.go ``Invalid``."""
+    """Build the error of ``field.Invalid`` for a named string type. Source: field/errors.go ``Invalid``."""
     return FieldError(
         type=ErrorType.INVALID, field=path, bad_value=value, detail=detail, plain=not gates.SHOWS_JSON.holds(version)
     )
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    """The error as ``field.Forbidden`` makes it. Source: field/errors.go ``Forbidden``."""
+    """Build the error of ``field.Forbidden``. Source: field/errors.go ``Forbidden``."""
     return FieldError(type=ErrorType.FORBIDDEN, field=path, detail=detail)
 
 
 def duplicate(path: str, value: str) -> FieldError:
-    """The error as ``field.Duplicate`` makes it. Source: field/errors.go ``Duplicate``."""
+    """Build the error of ``field.Duplicate``. Source: field/errors.go ``Duplicate``."""
     return FieldError(type=ErrorType.DUPLICATE, field=path, bad_value=value)
 
 
 def not_supported(path: str, value: str, supported: Sequence[str], version: KubernetesVersion) -> FieldError:
-    """An error about a value whose Go type is a named string. Source: field/errors.go ``NotSupported``."""
-    detail = "supported values: " + ", ".join(quote(each) for each in supported)
+    """Build the error of ``field.NotSupported`` for a named string type. Source: field/errors.go ``NotSupported``."""
+    detail = "supported values: " + ", ".join(quote(name) for name in supported)
     plain = not gates.SHOWS_JSON.holds(version)
     return FieldError(type=ErrorType.NOT_SUPPORTED, field=path, bad_value=value, detail=detail, plain=plain)
 
 
 def distinct(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:
-    """The errors, each text once. Source: field/errors.go ``ToAggregate``."""
+    """Drop errors with a repeated text. Source: field/errors.go ``ToAggregate``."""
     return tuple({error.text: error for error in errors}.values())

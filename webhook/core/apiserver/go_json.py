@@ -1,12 +1,11 @@
-"""JSON as Kubernetes' decoder reads it: into typed values, with the first fault, and warnings about unknown fields.
+"""Decode JSON like Kubernetes: typed values, the first error, and warnings about unknown fields.
 
-Where it differs from other decoders:
+Differences from other decoders:
 
-    names           case-sensitive
-    null            leaves a scalar as it was; empties a pointer, list or map; as an entry of a list, is an empty entry
-    repeated field  decoded again into the same value, so that objects and lists merge
-    wrong type      decoding goes on, and the first one is the error; but a type with its own UnmarshalJSON (a time, a
-                    quantity) ends it
+    names           case-sensitive null            keeps a scalar; empties a pointer, list or map; an empty entry in a
+    list repeated field  decoded again into the same value, so that objects and lists merge wrong type      decoding
+    continues and reports the first error; a type with its own UnmarshalJSON (time, quantity)
+                    ends it
 
 Source: sigs.k8s.io/json internal/golang/encoding/json decode.go, kubernetes_patch.go; the types are in go_types.txt.
 """
@@ -24,10 +23,11 @@ from webhook.core.api.go_text import quote, time_fault
 from webhook.core.api.quantity import FORMAT_WRONG, parse_quantity
 from webhook.core.api.version import RECORDED, KubernetesVersion
 
-# As many strict warnings as upstream collects (kubernetes_patch.go saveStrictError).
+# Upstream's limit of strict warnings (kubernetes_patch.go saveStrictError).
 _MAX_STRICT = 100
-_INTEGERS = {"int32": 2**31, "int64": 2**63}  # the first number that is too large; its negative fits
+_INTEGERS = {"int32": 2**31, "int64": 2**63}  # the first number above the range; its negative is the lowest
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
+_INT64_CHARACTERS = 20  # of the longest 64-bit number, with its sign
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _OPAQUE = frozenset({"v1.Time", "resource.Quantity", "intstr.IntOrString", "v1.FieldsV1"})
 _SIMPLE_QUANTITY = re.compile(r"[0-9]{1,15}(?:m|k|[KMGT]i?)?", re.ASCII)
@@ -37,19 +37,20 @@ _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind 
 
 
 class _Number(str):
-    """A number as it is written; the target's type decides whether it fits."""
+    """A number as written. The target's type decides whether it fits. """
 
     __slots__ = ()
 
 
 class Members(list[tuple[str, object]]):
-    """The members of a JSON object in order, repeated names included."""
+    """The members of a JSON object in order, with repeated names. """
 
 
 class GoJsonError(Exception):
-    """Go's text about a value that does not fit.
+    """Go's error about a value.
 
-    Its ``path`` has indices, as in ``spec.topologySpreadConstraints[0].maxSkew``. It is empty for the whole document.
+    Attributes:
+        path: The field with indices, as in ``spec.topologySpreadConstraints[0].maxSkew``; "" for the whole document.
     """
 
     def __init__(self, path: str, text: str) -> None:
@@ -58,7 +59,11 @@ class GoJsonError(Exception):
 
 
 class _GoType(Struct, frozen=True):
-    """Shape: ``fields`` has, by JSON name, the names on the way (embedded structs, then its own) and the type."""
+    """A Go type of one release.
+
+    Attributes:
+        fields: By JSON name: the path of Go names (embedded structs, then the field) and the type.
+    """
 
     name: str
     kind: str
@@ -73,7 +78,7 @@ _INT32 = _GoType("int32", "int32", 0)
 
 @cache
 def _table() -> tuple[dict[str, list[str]], int, int]:
-    """go_types.txt: type name -> its entries of all releases; the newest minor release it knows, and the oldest."""
+    """Read go_types.txt: each type's entries of all releases, the newest and the oldest minor release. """
     text = resources.files("webhook.core.apiserver").joinpath("go_types.txt").read_text(encoding="utf-8")
     (_, newest, _, oldest), *lines = (
         line.replace(",", "").split() for line in text.replace("\n ", " ").splitlines() if line[0] != "#"
@@ -82,14 +87,17 @@ def _table() -> tuple[dict[str, list[str]], int, int]:
 
 
 def declared_entries(name: str, release: int) -> list[str]:
-    """How a minor release declares a type: ``=`` and another type, or fields in brackets; [] if it is unknown."""
+    """Return a type's declaration in a minor release: ``=`` and another type, or bracketed fields.
+
+    The list is empty for an unknown type.
+    """
     entries = (entry.partition("@")[::2] for entry in _table()[0].get(name, ()))
     spans = ((text, releases.partition("-")[::2]) for text, releases in entries)
     return [text for text, (since, until) in spans if int(since or 0) <= release <= int(until or release)]
 
 
 def go_type(text: str, version: KubernetesVersion) -> _GoType:
-    """The type that a Go type expression names, in a release."""
+    """Resolve a Go type expression for a release. """
     _, newest, oldest = _table()
     return _resolve(text, min(max(version.minor, oldest), newest))
 
@@ -114,15 +122,17 @@ def _resolve(text: str, release: int) -> _GoType:
 
 
 def read(raw: bytes) -> object:
-    """Parse a JSON document, keeping the order of members and how numbers are written.
+    """Parse a JSON document. Members keep their order, numbers their text.
 
-    Errors: ValueError for anything that is no JSON, or nested too deeply.
+    Raises:
+        ValueError: For invalid JSON, and beyond the depth limit.
+
     Source: json/decode.go ``Unmarshal``, ``unquoteBytes``.
     """
-    # A byte that is no UTF-8, like half of a surrogate pair, is read as U+FFFD by Go.
+    # Go reads invalid UTF-8 and half of a surrogate pair as U+FFFD.
     text = raw.decode("utf-8", "surrogateescape")
     try:
-        # Members keep repeated names, and numbers stay text: what they mean depends on the Go type that is met later.
+        # Members keep repeated names, and numbers stay text. Their meaning depends on the Go type.
         node: object = json.loads(
             text, object_pairs_hook=Members, parse_int=_Number, parse_float=_Number, parse_constant=_refuse
         )
@@ -134,11 +144,11 @@ def read(raw: bytes) -> object:
 
 
 def _refuse(word: str) -> object:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _cleaned(node: object) -> object:
-    """Half of a surrogate pair, and bytes that are no UTF-8, become U+FFFD. Source: json/decode.go ``unquoteBytes``."""
+    """Replace half surrogate pairs and invalid UTF-8 by U+FFFD. Source: json/decode.go ``unquoteBytes``."""
     if isinstance(node, Members):
         return Members((_SURROGATE.sub("\ufffd", name), _cleaned(value)) for name, value in node)
     if isinstance(node, list):
@@ -149,10 +159,13 @@ def _cleaned(node: object) -> object:
 
 
 def is_plain(value: object, target: _GoType) -> bool:
-    """Whether every field of parsed JSON is known and of its type, or null, so that `decode_go` would change nothing.
+    """Whether every field of parsed JSON is known and of its type, or null.
 
-    Several times faster than `decode_go`, which finds no fault in such a value and warns of nothing.
-    Shape: ``value`` comes from a JSON parser, so that no name occurs twice.
+    `decode_go` would return such a value unchanged without a warning, but takes several times longer.
+
+    Args:
+        value: From a JSON parser, so no name is repeated.
+        target: The Go type.
     """
     kind = target.kind
     if kind == "pointer":
@@ -164,10 +177,10 @@ def is_plain(value: object, target: _GoType) -> bool:
         return isinstance(value, dict) and _plain_members(value, target)
     if kind == "list":
         elem = _resolve(target.elem, target.release)
-        return isinstance(value, list) and all(is_plain(each, elem) for each in value)
+        return isinstance(value, list) and all(is_plain(entry, elem) for entry in value)
     if kind == "map":
         elem = _resolve(target.elem, target.release)
-        return isinstance(value, dict) and all(is_plain(each, elem) for each in value.values())
+        return isinstance(value, dict) and all(is_plain(entry, elem) for entry in value.values())
     return _plain_scalar(value, target)
 
 
@@ -177,7 +190,6 @@ def _plain_members(value: dict[str, object], target: _GoType) -> bool:
         field = fields.get(name)
         if field is None:
             return False
-        # Most members are text.
         if (field[1] != "string" or type(member) is not str) and not is_plain(member, _resolve(field[1], release)):
             return False
     return True
@@ -193,26 +205,26 @@ def _plain_scalar(value: object, target: _GoType) -> bool:
         return isinstance(value, str) and time_fault(value) is None
     if target.name == "intstr.IntOrString":
         return type(value) is str or (type(value) is int and -(2**31) <= value < 2**31)
-    # Quantities that are numbers, or unusual texts, are left to `decode_go`.
+    # Numeric and unusual quantities are left to `decode_go`.
     return target.name == "v1.FieldsV1" or (isinstance(value, str) and _SIMPLE_QUANTITY.fullmatch(value) is not None)
 
 
 def decode_go(
     node: object, expression: str, prefix: tuple[str, ...] = (), version: KubernetesVersion = RECORDED
 ) -> tuple[object, tuple[str, ...]]:
-    """Decode the result of `read` into the type that a Go type expression names.
+    """Decode the result of `read` into a Go type.
 
     Args:
         node: The result of `read`.
         expression: The Go type, as in ``v1.Pod``.
         prefix: The fields above the node, for the error's path and text.
-        version: The release whose types are used.
+        version: The release of the types.
 
     Returns:
         Builtin values keyed by JSON names, and the strict decoder's warnings.
 
     Raises:
-        GoJsonError: The first fault.
+        GoJsonError: The first error.
 
     Source: json/decode.go ``unmarshal``, ``saveError``.
     """
@@ -227,12 +239,12 @@ def decode_go(
 
 
 def interpreted_type(node: object) -> dict[str, str]:
-    """The apiVersion and kind of a document, "" where absent.
+    """Read the apiVersion and kind of a document; "" if absent.
 
-    Only here are names matched in any letter case, because upstream uses the standard library for this step.
+    These names match in any letter case, because upstream uses the standard library here.
 
     Raises:
-        GoJsonError: One of them is no string, or the document is no object.
+        GoJsonError: For a document without an object, or an apiVersion or kind other than a string.
 
     Source: runtime/serializer/json/meta.go ``Interpret``.
     """
@@ -253,20 +265,21 @@ def interpreted_type(node: object) -> dict[str, str]:
 
 
 class _SelfDecodingError(Exception):
-    """A type with its own UnmarshalJSON refused its value; Go decodes nothing after that.
-
-    Source: json/decode.go ``indirect``.
-    """
+    """The error of a type with its own UnmarshalJSON. Go stops decoding there. Source: json/decode.go ``indirect``."""
 
 
 class _Slice(list[object]):
-    """A Go slice. ``memory`` keeps entries beyond its end: a repeated field decodes into them again, as Go does."""
+    """A Go slice.
+
+    Attributes:
+        memory: All entries, also beyond the slice's end. A repeated field decodes into them again.
+    """
 
     memory: list[object]
 
 
 class _Walk:
-    """The state of one decoding: the field it is at, the first fault, and the warnings."""
+    """The state of one decoding: the current field, the first error and the warnings. """
 
     def __init__(self, prefix: tuple[str, ...], *, embedded: bool) -> None:
         self.embedded = embedded
@@ -296,7 +309,7 @@ class _Walk:
             self.strict[f"{what} {quote(f'{self.path()}.{name}' if self.where else name)}"] = None
 
     def value(self, node: object, target: _GoType, current: object) -> object:
-        """Decode a node into the current value, as Go does for repeated fields, and return the new value.
+        """Decode a node into the current value, like Go for repeated fields, and return the result.
 
         Source: json/decode.go ``value``.
         """
@@ -331,8 +344,7 @@ class _Walk:
             if bound is None:
                 self.wrong("number", target.name)
                 return current
-            # 20 characters hold every 64-bit number; longer ones are not worth parsing.
-            if not _INTEGER.fullmatch(node) or len(node) > 20 or not -bound <= int(node) < bound:
+            if not _INTEGER.fullmatch(node) or len(node) > _INT64_CHARACTERS or not -bound <= int(node) < bound:
                 self.wrong(f"number {node}", target.name)
                 return current
             return int(node)
@@ -343,7 +355,7 @@ class _Walk:
 
     def entries(self, node: list[object], target: _GoType, current: _Slice | None) -> _Slice:
         """Source: json/decode.go ``array``."""
-        # A repeated field decodes into the entries that the first one left, also into those beyond its end.
+        # A repeated field decodes into the existing entries, also beyond the slice's end.
         memory = current.memory if current is not None and node else []
         elem = _resolve(target.elem, target.release)
         for index, entry in enumerate(node):
@@ -414,7 +426,7 @@ class _Walk:
             return node
         if node is None:
             return 0
-        # An earlier fault would hide this one, which ends the decoding.
+        # An earlier error would hide this one, which ends the decoding.
         before, self.fault = self.fault, None
         number = self.value(node, _INT32, _MISSING)
         if self.fault is not None:
@@ -427,7 +439,7 @@ def _quantity(node: object) -> str:
     """Source: api/resource/quantity.go ``UnmarshalJSON``."""
     if node is None:
         return "0"
-    # Upstream reads the bytes between the quotes, in which an escaped character is a backslash.
+    # Upstream reads the bytes between the quotes. An escaped character contains a backslash there.
     if not isinstance(node, str) or any(char < " " or char in '"\\' for char in node):
         raise _SelfDecodingError(FORMAT_WRONG)
     try:
@@ -438,7 +450,7 @@ def _quantity(node: object) -> str:
 
 
 def _zero(target: _GoType) -> object:
-    """What a new entry of a list or map holds before it is decoded."""
+    """The initial value of a new entry in a list or map. """
     if target.kind == "string":
         return ""
     if target.kind in _INTEGERS:

@@ -1,7 +1,7 @@
-"""The changes that kube-apiserver makes to a pod on creation, as far as the scheduler's verdict depends on them.
+"""kube-apiserver's changes to a new pod, limited to fields in the scheduler's verdict.
 
-Missing requests are taken from limits, ports of a pod in the host network become host ports, pod-level resources are
-filled in, and matchLabelKeys are merged into selectors. `admission_plugins` has what plugins add in between.
+It copies limits to missing requests, turns ports into host ports in the host network, fills in pod-level resources, and
+merges matchLabelKeys into selectors. `admission_plugins` follows the plugins in between.
 
 Source: k8s.io/kubernetes pkg/apis/core/v1 defaults.go; pkg/registry/core/pod strategy.go ``PrepareForCreate``;
 pkg/api/pod util.go ``DefaultPodLevelResources``.
@@ -41,7 +41,9 @@ from webhook.core.apiserver.validation import merge_match_label_keys
 
 
 def with_decoding_defaults(pod: Pod, version: KubernetesVersion) -> Pod:
-    """The pod as the first admission plugin gets it.
+    """Return the pod as the first admission plugin gets it.
+
+    Up to 1.36 this includes pod-level resources.
 
     Source: core/v1/defaults.go ``SetDefaults_Pod``; up to 1.36 it fills in pod-level resources too.
     """
@@ -52,7 +54,7 @@ def with_decoding_defaults(pod: Pod, version: KubernetesVersion) -> Pod:
         containers=_all_defaulted(spec.containers, host_network=host_network),
         init_containers=_all_defaulted(spec.init_containers, host_network=host_network),
         overhead=_rounded(spec.overhead),
-        volumes=None if spec.volumes is None else tuple(_defaulted_volume(each) for each in spec.volumes),
+        volumes=None if spec.volumes is None else tuple(_defaulted_volume(volume) for volume in spec.volumes),
     )
     if not gates.FILLS_POD_LEVEL_REQUESTS.holds(version):
         spec = _with_pod_level(spec, version)
@@ -60,7 +62,7 @@ def with_decoding_defaults(pod: Pod, version: KubernetesVersion) -> Pod:
 
 
 def prepare_for_create(pod: Pod, version: KubernetesVersion) -> Pod:
-    """The pod as the admission plugins that validate get it. Source: core/pod/strategy.go ``PrepareForCreate``."""
+    """Return the pod as the validating admission plugins get it. Source: core/pod/strategy.go ``PrepareForCreate``."""
     spec = pod.pod_spec
     if gates.FILLS_POD_LEVEL_REQUESTS.holds(version):
         spec = _with_pod_level(spec, version)
@@ -72,18 +74,18 @@ def prepare_for_create(pod: Pod, version: KubernetesVersion) -> Pod:
 def _with_pod_level(spec: PodSpec, version: KubernetesVersion) -> PodSpec:
     if spec.resources is None:
         return spec
-    if not gates.POD_LEVEL_RESOURCES.holds(version):  # the field is dropped, and nobody reads it before
+    if not gates.POD_LEVEL_RESOURCES.holds(version):  # kube-apiserver drops the unread field
         return replace(spec, resources=None)
     resources = _pod_level(spec.resources, spec.containers or (), spec.init_containers or (), version)
     return replace(spec, resources=resources)
 
 
 def _all_defaulted(containers: tuple[Container, ...] | None, *, host_network: bool) -> tuple[Container, ...] | None:
-    return tuple([_defaulted(each, host_network=host_network) for each in containers]) if containers else None
+    return tuple([_defaulted(container, host_network=host_network) for container in containers]) if containers else None
 
 
 def _defaulted(container: Container, *, host_network: bool) -> Container:
-    """Requests that are missing are the limits; in the host network a port is a host port.
+    """Copy limits to missing requests. In the host network, ports become host ports.
 
     Source: core/v1/defaults.go ``SetDefaults_Pod``, ``defaultHostNetworkPorts``.
     """
@@ -91,7 +93,7 @@ def _defaulted(container: Container, *, host_network: bool) -> Container:
     if resources is not None:
         limits, requests = _rounded(resources.limits), _rounded(resources.requests)
         if limits is not None:
-            # A container that states only a limit requests as much, resource by resource.
+            # Each limit without a request becomes the request of its resource.
             requests = {**limits, **(requests or {})}
         resources = ResourceRequirements(requests=requests, limits=limits)
     ports = container.ports
@@ -119,9 +121,10 @@ def _pod_level(
     init_containers: tuple[Container, ...],
     version: KubernetesVersion,
 ) -> ResourceRequirements:
-    """Pod-level resources with missing requests filled in: from the containers, then from pod-level limits.
+    """Fill in missing pod-level requests from the containers, then from pod-level limits.
 
-    Containers' huge pages become a pod-level limit first, from which the request then follows.
+    Containers' huge pages become a pod-level limit first, and the request follows from it.
+
     Source: pkg/api/pod/util.go ``DefaultPodLevelResources``; core/v1/defaults.go ``defaultHugePagePodLimits``.
     """
     limits, requests = _rounded(written.limits), _rounded(written.requests)
@@ -148,14 +151,14 @@ def _pod_level(
 def _limits_of_all(
     containers: Sequence[Container], total: Mapping[str, int], requests: Mapping[str, WrittenQuantity]
 ) -> dict[str, WrittenQuantity]:
-    """The limits of what every container limits and the pod as a whole requests: no lower than the request.
+    """Sum up limits set by all containers for pod-level requests, at least the request.
 
     Source: pkg/api/pod/util.go ``defaultPodLevelLimits``.
     """
     sums = {
         name: written_nanos(nanos)
         for name, nanos in total.items()
-        if name in requests and pod_level_resource(name) and all(name in (_limits(each) or ()) for each in containers)
+        if name in requests and pod_level_resource(name) and all(name in (_limits(container) or ()) for container in containers)
     }
     return {name: requests[name] if compare_amounts(requests, sums, name) > 0 else sums[name] for name in sums}
 
@@ -181,14 +184,14 @@ def _merged_terms(affinity: PodAffinity | None, labels: Mapping[str, str]) -> Po
         return affinity
     required = tuple(merged_term(term, labels) for term in affinity.required or ())
     preferred = tuple(
-        replace(each, pod_affinity_term=merged_term(each.pod_affinity_term, labels)) if each.pod_affinity_term else each
-        for each in affinity.preferred or ()
+        replace(term, pod_affinity_term=merged_term(term.pod_affinity_term, labels)) if term.pod_affinity_term else term
+        for term in affinity.preferred or ()
     )
     return PodAffinity(required=required or None, preferred=preferred or None)
 
 
 def merged_term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
-    """An affinity term as it is stored in a Pod with these labels: its label keys become requirements.
+    """Merge an affinity term's label keys into its selector, as stored in a Pod with these labels.
 
     Source: strategy.go ``applyMatchLabelKeysAndMismatchLabelKeys``.
     """

@@ -1,7 +1,8 @@
-"""kube-apiserver's validation of topologySpreadConstraints: its errors in its order and words, its warnings, the merge.
+"""kube-apiserver's validation of topologySpreadConstraints: errors, warnings and the merge.
 
-On creation the API server first merges matchLabelKeys into the selectors of a Pod (never of a template), then
-validates, and sends warnings only if there is no error. Differences between releases are listed in `api.gates`.
+On creation kube-apiserver first merges matchLabelKeys into the selectors of a Pod (never of a template), then
+validates. It sends warnings only without errors. Errors have its words and order. `api.gates` lists differences between
+releases.
 
 Source: k8s.io/kubernetes pkg/apis/core/validation validation.go validateTopologySpreadConstraints; pkg/api/pod
 warnings.go; pkg/registry/core/pod strategy.go; k8s.io/apimachinery pkg/apis/meta/v1/validation.
@@ -64,7 +65,7 @@ _DEPRECATED_KEYS: Mapping[str, str] = {
 
 
 def are_clearly_valid(constraints: Sequence[SpreadConstraint]) -> bool:
-    """Whether a first look already shows that there is no error in any release; most constraints are so."""
+    """Whether a quick check finds the constraints valid in all releases. Most constraints pass. """
     seen: set[tuple[str | None, str | None]] = set()
     for constraint in constraints:
         selector, pair = constraint.selector, (constraint.topology_key, constraint.when_unsatisfiable)
@@ -100,10 +101,14 @@ def validate_constraints(
     path: str,
     version: KubernetesVersion,
 ) -> tuple[FieldError, ...]:
-    """Every error of the field, each once, in upstream's order.
+    """List the errors of the field, each once, in upstream's order.
 
-    Shape: ``labels`` are those of a Pod, whose matchLabelKeys are merged first; None for a template, where they never
-    are. ``path`` leads to the list, as in ``spec.template.spec.topologySpreadConstraints``.
+    Args:
+        constraints: The constraints as written.
+        labels: A Pod's labels, for the merge of its matchLabelKeys. None for a template, without a merge.
+        path: The path of the list, as in ``spec.template.spec.topologySpreadConstraints``.
+        version: The release of kube-apiserver.
+
     Source: validation/validation.go ``validateTopologySpreadConstraints``.
     """
     return distinct(constraint_causes(constraints, labels, path, version))
@@ -115,13 +120,14 @@ def constraint_causes(
     path: str,
     version: KubernetesVersion,
 ) -> tuple[FieldError, ...]:
-    """The errors as ``details.causes`` of the answer has them, where older releases repeat some.
+    """List the errors as in ``details.causes`` of the answer. Older releases repeat some.
 
-    Shape: as `validate_constraints`.
+    The arguments are those of `validate_constraints`.
+
     Source: validation/validation.go ``validateTopologySpreadConstraints``.
     """
-    # Merging adds a condition for each key, and can make a right constraint wrong: so a first look is not enough.
-    merges = labels is not None and any(each.match_label_keys for each in constraints)
+    # The merge adds a condition for constraint key and can invalidate a constraint, so the quick check is not enough.
+    merges = labels is not None and any(constraint.match_label_keys for constraint in constraints)
     if are_clearly_valid(constraints) and not merges:
         return ()
     if labels is not None:
@@ -132,8 +138,8 @@ def constraint_causes(
 
 def _errors(constraints: Sequence[SpreadConstraint], path: str, version: KubernetesVersion) -> Iterator[FieldError]:
     """Source: validation/validation.go ``validateTopologySpreadConstraints``, ``ValidateSpreadConstraintNotRepeat``."""
-    # How often each pair still comes below: upstream reports every duplicate but the last, at the earlier index.
-    later = Counter((each.topology_key or "", each.when_unsatisfiable or "") for each in constraints)
+    # Later occurrences of each pair. Upstream reports every duplicate except the last, at the earlier index.
+    later = Counter((other.topology_key or "", other.when_unsatisfiable or "") for other in constraints)
     for index, constraint in enumerate(constraints):
         at = f"{path}[{index}]"
         pair = constraint.topology_key or "", constraint.when_unsatisfiable or ""
@@ -153,7 +159,7 @@ def _errors(constraints: Sequence[SpreadConstraint], path: str, version: Kuberne
 
 
 def _placing(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
-    """The three fields that every constraint needs.
+    """List errors of the three required fields.
 
     Source: validation/validation.go ``ValidateTopologyKey``, ``ValidateWhenUnsatisfiable``.
     """
@@ -167,7 +173,10 @@ def _placing(constraint: SpreadConstraint, at: str, version: KubernetesVersion) 
 
 
 def _counting(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
-    """Errors of which pods count. Source: validation/validation.go ``validateTopologySpreadConstraints``."""
+    """List errors of matchLabelKeys and labelSelector.
+
+    Source: validation/validation.go ``validateTopologySpreadConstraints``.
+    """
     if constraint.match_label_keys:
         check = _match_label_keys if gates.MERGES_SPREAD_KEYS.holds(version) else _match_label_keys_before_merge
         yield from check(constraint.match_label_keys, constraint.selector, at, version)
@@ -187,7 +196,9 @@ def _min_domains(min_domains: int, action: str, path: str) -> Iterator[FieldErro
 def _match_label_keys(
     keys: Sequence[str], selector: LabelSelector | None, path: str, version: KubernetesVersion
 ) -> Iterator[FieldError]:
-    """Check keys against the selector that they were merged into, which has each of them once more.
+    """Check keys against the selector after the merge, which contains them once more.
+
+    Upstream's path lacks matchLabelKeys.
 
     Source: validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``, whose path lacks matchLabelKeys.
     """
@@ -201,24 +212,31 @@ def _match_label_keys(
 
 
 def soft_fields(constraint: SpreadConstraint, every: Iterable[SpreadConstraint]) -> Mapping[str, str | None] | None:
-    """What makes a constraint soft: the fields to set, None for one to remove; None if it has to go altogether.
+    """Return the fields to set for a soft constraint, or None if it must be removed.
 
-    Shape: ``every`` are all constraints of its pod. A soft one may not have minDomains, and only one constraint may
-    be soft over a key.
+    Args:
+        constraint: The constraint to soften.
+        every: All constraints of its pod. A soft one cannot have minDomains. Two soft ones cannot share a topology key.
+
+    Returns:
+        Fields with their new value, None for a field to remove.
+
     Source: validation.go ``validateMinDomains``, ``ValidateSpreadConstraintNotRepeat``.
     """
-    if sum(each.topology_key == constraint.topology_key for each in every) > 1:
+    if sum(other.topology_key == constraint.topology_key for other in every) > 1:
         return None
     fields: dict[str, str | None] = {"whenUnsatisfiable": SCHEDULE_ANYWAY}
     return fields if constraint.min_domains is None else fields | {"minDomains": None}
 
 
 def keys_in_both(keys: Sequence[str], selector: LabelSelector, path: str) -> Iterator[FieldError]:
-    """Errors for keys that a selector has twice after the merge; upstream checks affinity terms by the same function.
+    """List errors of keys repeated in a selector by the merge.
+
+    Upstream checks affinity terms with the same function.
 
     Source: validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``.
     """
-    # Of a key that is named twice upstream reports the last place.
+    # Upstream reports the last index of a repeated key.
     last = {key: index for index, key in enumerate(keys)}
     seen = set(selector.match_labels or ())
     for requirement in selector.match_expressions or ():
@@ -247,9 +265,10 @@ def _match_label_keys_before_merge(
 
 
 def selector_errors(selector: LabelSelector, path: str, version: KubernetesVersion) -> Iterator[FieldError]:
-    """Every error of a label selector.
+    """List the errors of a label selector.
 
-    Shape: errors of ``matchLabels`` are sorted by text; upstream gives them in the random order of a Go map.
+    Errors of ``matchLabels`` are sorted by text. Upstream's order is the random order of a Go map.
+
     Source: meta/v1/validation/validation.go ``ValidateLabelSelector``.
     """
     if selector.match_labels:
@@ -259,7 +278,7 @@ def selector_errors(selector: LabelSelector, path: str, version: KubernetesVersi
 
 
 def label_errors(labels: Mapping[str, str], path: str, version: KubernetesVersion) -> tuple[FieldError, ...]:
-    """Every error of an object's labels, sorted by text as those of ``matchLabels`` are.
+    """List the errors of an object's labels, sorted by text.
 
     Source: meta/v1/validation/validation.go ``ValidateLabels``.
     """
@@ -272,7 +291,7 @@ def _pair_errors(pairs: Mapping[str, str], path: str, version: KubernetesVersion
     for key, value in pairs.items():
         for faults, bad in ((key_faults(key, version), key), (value_faults(value, version), value)):
             errors += [invalid(path, bad, fault) for fault in faults]
-    # Go walks maps in random order; sorted, the same object always has the same answer.
+    # Go's map order is random. Sorting makes answers repeatable.
     return sorted(errors, key=lambda error: error.text)
 
 
@@ -297,9 +316,12 @@ def _requirement_errors(
 
 
 def constraint_warnings(constraints: Sequence[SpreadConstraint], path: str) -> tuple[str, ...]:
-    """The warnings about the field; the API server sends them only if there is no error.
+    """List the warnings about the field. kube-apiserver sends them only without errors.
 
-    Shape: ``path`` leads to the list.
+    Args:
+        constraints: The constraints as written.
+        path: The path of the list.
+
     Source: pkg/api/pod/warnings.go ``warningsForPodSpecAndMeta``.
     """
     warnings = []
@@ -315,13 +337,13 @@ def constraint_warnings(constraints: Sequence[SpreadConstraint], path: str) -> t
 def merge_match_label_keys(
     constraints: Sequence[SpreadConstraint], labels: Mapping[str, str], version: KubernetesVersion
 ) -> Sequence[SpreadConstraint]:
-    """The constraints as they are stored in a Pod with these labels: ``key In (value)`` joins the selector.
+    """Merge ``key In (value)`` into the selectors, as stored in a Pod with these labels.
 
     Source: core/pod/strategy.go ``mutateTopologySpreadConstraints``.
     """
-    if not gates.MERGES_SPREAD_KEYS.holds(version) or not any(each.match_label_keys for each in constraints):
+    if not gates.MERGES_SPREAD_KEYS.holds(version) or not any(constraint.match_label_keys for constraint in constraints):
         return constraints
-    return tuple(_merged(each, labels) for each in constraints)
+    return tuple(_merged(constraint, labels) for constraint in constraints)
 
 
 def _merged(constraint: SpreadConstraint, labels: Mapping[str, str]) -> SpreadConstraint:
@@ -332,7 +354,7 @@ def _merged(constraint: SpreadConstraint, labels: Mapping[str, str]) -> SpreadCo
         for key in constraint.match_label_keys or ()
         if key in labels
     )
-    # A null selector matches nothing, and gets no condition; kube-apiserver then refuses the keys.
+    # A null selector matches nothing and gets no condition. kube-apiserver then refuses the keys.
     if selector is None or not added:
         return constraint
     expressions = (*(selector.match_expressions or ()), *added)
