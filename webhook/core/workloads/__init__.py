@@ -1,1 +1,1 @@
-"""Kinds that make pods: their templates, names, and the labels their controllers add."""
+"""Kinds of workloads: their pod templates, names, and the labels added by their controllers. """

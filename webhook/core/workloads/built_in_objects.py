@@ -1,6 +1,6 @@
-"""Objects of built-in kinds with pod templates as the API has them: only what is read of them, for decoding.
+"""Built-in workload kinds, with the fields read by evenspread.
 
-A class without a docstring has those fields of the API's type that are read.
+A class without a docstring is the API's type with these fields.
 
 Source: k8s.io/api apps/v1/types.go, batch/v1/types.go, core/v1/types.go.
 """
@@ -12,11 +12,11 @@ from msgspec import Struct
 from webhook.core.api.types import Int32, LabelSelector, ObjectMeta, PodTemplate, ResourceRequirements
 
 IntOrText = int | str
-"""A count or a percentage, as maxSurge is written."""
+"""A count or a percentage, as in maxSurge."""
 
 
 class _ApiShape(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Base of the typed shapes below; they exist only while an object is read, or in JSON."""
+    """Base class of these types, used only for decoding and JSON. """
 
 
 class RollingUpdate(_ApiShape, frozen=True):
@@ -31,7 +31,7 @@ class StrategyFields(_ApiShape, frozen=True):
 
 
 class JobScheduling(_ApiShape, frozen=True):
-    """How a Job's pods are scheduled as one PodGroup; only whether it is there matters here."""
+    """The PodGroup scheduling of a Job. Only its presence matters. """
 
 
 class JobSpec(_ApiShape, frozen=True):
@@ -67,7 +67,7 @@ class _JobTemplate(_ApiShape, frozen=True):
 
 
 class Spec(JobSpec, frozen=True):
-    """The specs of the built-in kinds in one: no field of one means something else in another."""
+    """The specs of all built-in kinds in one. A field has the same meaning in every kind. """
 
     replicas: Int32 | None = None
     strategy: StrategyFields | None = None
@@ -96,8 +96,8 @@ class JobStatus(_ApiShape, frozen=True):
 
     @property
     def has_ended(self) -> bool:
-        """Whether its controller makes no pod any more. Source: job/utils.go ``IsJobFinished``."""
-        return any(each.type in ("Complete", "Failed") and each.status == "True" for each in self.conditions or ())
+        """Whether the controller creates no more pods. Source: job/utils.go ``IsJobFinished``."""
+        return any(condition.type in ("Complete", "Failed") and condition.status == "True" for condition in self.conditions or ())
 
 
 class Job(Object, frozen=True):
@@ -106,7 +106,7 @@ class Job(Object, frozen=True):
 
 class ControllerSpec(_ApiShape, frozen=True):
     replicas: Int32 | None = None
-    selector: Mapping[str, str] | None = None  # the one kind whose selector is a plain map
+    selector: Mapping[str, str] | None = None  # this kind alone has a plain map as selector
     template: PodTemplate | None = None
 
 

@@ -1,6 +1,6 @@
-"""Labels that a pod gets after its template was written: by its controller, at binding, or by other webhooks.
+"""Labels added to pods after their template: by controllers, at binding, or by other webhooks.
 
-A rule must not call a selector wrong for asking for one of them.
+Rules must not report a selector on one of these labels.
 
 Source: each project's own code; Kubernetes: deployment/util, controller/history, statefulset/stateful_set_utils.go,
 job/job_controller.go, the PodTopologyLabels admission plugin.
@@ -38,7 +38,7 @@ from webhook.core.workloads.kinds import (
 )
 from webhook.core.workloads.workload import Workload
 
-# By the meshes' injectors, and at binding; on pods of every kind.
+# Labels of service meshes and of binding, on pods of any kind.
 _INJECTED = ("service.istio.io/", "security.istio.io/", "topology.istio.io/", "linkerd.io/")
 _BOUND = (ZONE, REGION)
 _ANY = (*_BOUND, *_INJECTED)
@@ -46,13 +46,13 @@ _ANY = (*_BOUND, *_INJECTED)
 ADDED_KEYS = frozenset(
     key for keys in (_ANY, *(row.added or () for row in KINDS.values())) for key in keys if not key.endswith("/")
 )
-"""Labels that controllers add, each by its whole name."""
+"""Labels added by controllers, without prefixes."""
 
 
 def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
-    """Whether a pod of this workload may carry the label although its template does not, or with another value.
+    """Whether a pod may have the label without its template, or with another value.
 
-    A kind that only the configuration knows may add any label, but hardly changes one that the template has.
+    Kinds from the configuration may add any label, but rarely change one of the template.
     """
     if _among(key, _ANY) or key in workload.late_labels:
         return True
@@ -63,7 +63,7 @@ def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
 
 
 def may_be_added_to(kind: GroupKind, key: str) -> bool:
-    """Whether a pod of another workload of the cluster may carry a label that its template does not have."""
+    """Whether a pod of another workload may have a label missing from its template. """
     if _among(key, _ANY):
         return True
     added = _added_to(kind)
@@ -76,9 +76,9 @@ def _added_to(kind: GroupKind) -> tuple[str, ...] | None:
 
 
 def may_be_created_with(workload: Workload, key: str) -> bool:
-    """Whether nobody knows if the pods have the label when they are created.
+    """Whether new pods may or may not have the label.
 
-    Of built-in kinds it is known what their controllers add: see `labels_at_creation`.
+    The controllers of built-in kinds are known: see `labels_at_creation`.
     """
     if workload.built_in:
         return _among(key, _INJECTED)
@@ -89,34 +89,39 @@ def _among(key: str, names: tuple[str, ...]) -> bool:
     return key in names or key.startswith(_prefixes(names))
 
 
-@cache  # one for each kind of workload
+@cache  # one entry for each kind of workload
 def _prefixes(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name.endswith("/"))
 
 
-# How a made-up value begins, in place of a hash, uid or name that a controller has not given yet.
+# The prefix of a placeholder for an unknown hash, uid or name.
 NOT_YET_KNOWN = "not-yet-known"
 
 
-def placeholder(workload: Workload, what: str) -> str:
-    """A value in place of one that the workload's controller has not given yet.
+def placeholder(workload: Workload, use: str) -> str:
+    """Return a placeholder for a value not yet set by the workload's controller.
 
-    Shape: it differs between workloads and between uses (``what``), and no pod that runs has it.
+    It differs between workloads and between uses, and no running pod has it.
+
+    Args:
+        workload: The owner of the pods.
+        use: The name of the use, such as ``revision``.
     """
     meta = workload.meta
-    text = "/".join((what, *workload.group_kind, meta.namespace, meta.name, meta.generate_name, meta.uid))
+    text = "/".join((use, *workload.group_kind, meta.namespace, meta.name, meta.generate_name, meta.uid))
     return f"{NOT_YET_KNOWN}-{crc32(text.encode()):08x}"
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a part of the value is made up."""
+    """Whether the value contains a placeholder. """
     return NOT_YET_KNOWN in value
 
 
 def labels_at_creation(workload: Workload, template: PodTemplate) -> dict[str, str]:
-    """The labels that every pod of a template is created with; `placeholder` where the value is not known.
+    """Return the labels of new pods of a template, with a `placeholder` for unknown values.
 
-    Shape: what a controller of a custom resource adds is not known, but for Argo Rollouts.
+    Labels from controllers of custom resources are unknown, except for Argo Rollouts.
+
     Source: pkg/controller: deployment/sync.go, statefulset/stateful_set_utils.go, daemon/util/daemonset_util.go,
     job/job_controller.go; pkg/registry/batch/job strategy.go ``generateSelector``.
     """
@@ -138,12 +143,12 @@ def labels_at_creation(workload: Workload, template: PodTemplate) -> dict[str, s
 
 
 def name_of(workload: Workload) -> str:
-    """The name that the workload has or will get."""
+    """Return the workload's name, or a placeholder. """
     return workload.meta.name or placeholder(workload, "name")
 
 
 def job_of(workload: Workload) -> tuple[str, str]:
-    """The name and uid of a Job, or of the next Job of a CronJob.
+    """Return the name and uid of a Job, or of the next Job of a CronJob.
 
     Source: cronjob/utils.go ``getJobFromTemplate2``.
     """
@@ -152,11 +157,11 @@ def job_of(workload: Workload) -> tuple[str, str]:
     return name_of(workload), workload.meta.uid or placeholder(workload, "uid")
 
 
-_MAX_ORDINALS = 64  # that are compared with a selector: one that differs is found among so many
+_MAX_ORDINALS = 64  # ordinals compared with a selector; a different one shows up among these
 
 
 def known_label_values(workload: Workload, key: str) -> tuple[str, ...] | None:
-    """The values of a label that the controller gives the pods by name or ordinal; None where they are not known.
+    """Return the values of a label set by name or ordinal; None if unknown.
 
     Source: statefulset/stateful_set_utils.go ``updateIdentity``; batch/job/strategy.go ``generateSelector``.
     """
@@ -171,8 +176,5 @@ def known_label_values(workload: Workload, key: str) -> tuple[str, ...] | None:
 
 
 def ordinal_labels(name: str, ordinal: int) -> Mapping[str, str]:
-    """The labels that tell the pods of a StatefulSet apart.
-
-    Source: statefulset/stateful_set_utils.go ``updateIdentity``.
-    """
+    """Return the labels of one StatefulSet pod. Source: statefulset/stateful_set_utils.go ``updateIdentity``."""
     return {POD_NAME: name, POD_INDEX: str(ordinal)}

@@ -1,6 +1,6 @@
-"""Where custom resources keep their pod templates or the constraints alone, and the way there over parsed JSON.
+"""Paths of pod templates and constraints in custom resources, applied to parsed JSON.
 
-In a path ``[*]`` stands for every entry of a list, ``*`` for every value of a map.
+In a path, ``[*]`` is every entry of a list and ``*`` every value of a map.
 
 Source: the CRDs of the projects named in ``CUSTOM``.
 """
@@ -12,10 +12,12 @@ from msgspec import Struct
 
 
 class EmbeddedKind(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A further kind whose pods have constraints, from ``workloads`` of the configuration.
+    """A custom kind from ``workloads`` of the configuration.
 
-    Shape: it has a ``template_path``, or a ``constraints_path`` where they stand outside a pod template; ``pod_labels``
-    are pairs.
+    It has a ``template_path``, or a ``constraints_path`` for constraints outside a pod template.
+
+    Attributes:
+        pod_labels: Label pairs of its pods.
     """
 
     api_version: str
@@ -28,35 +30,40 @@ class EmbeddedKind(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Site(Struct, frozen=True):
-    """One place of templates in an object, or of constraints that stand in none.
+    """One place of pod templates in an object, or of bare constraints outside any template.
 
-    Shape: ``template`` is a path from the object. ``replicas`` is one from the entry that the last wildcard of
-    ``template`` stands for; from the object where there is no wildcard. Where ``alone`` is set, it is the path of the
-    constraints and ``template`` is empty. ``labels`` are those that the kind's operator gives the pods, as pairs;
-    ``{name}`` in a value is the name of the object.
+    Attributes:
+        template: The path of the template from the object; empty with bare constraints.
+        replicas: The path of the replicas, from the entry of the last wildcard in ``template``. Without a wildcard,
+            from
+            the object.
+        bare_path: The path of the bare constraints.
+        labels: Label pairs added by the operator. ``{name}`` in a value is the object's name.
     """
 
     template: str
     replicas: str | None = None
-    alone: str = ""
+    bare_path: str = ""
     labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def prefix(self) -> str:
-        """What stands before ``spec`` of the pod in a path; empty for a Pod."""
+        """The path before the pod's ``spec``; empty for a Pod. """
         return f"{self.template}." if self.template else ""
 
     @property
     def constraints(self) -> str:
-        """Where the constraints stand, as a path from the object."""
-        return self.alone or f"{self.prefix}spec.{CONSTRAINTS}"
+        """The path of the constraints from the object. """
+        return self.bare_path or f"{self.prefix}spec.{CONSTRAINTS}"
 
 
 class Layout(Struct, frozen=True):
-    """Where one kind keeps its fields, as paths from the object.
+    """The paths of one kind's fields, from the object.
 
-    Shape: what is not ``whole`` is a part of the pods: an operator adds the rest. ``filled`` names what the operator
-    writes into constraints, if anything. Where ``inherits`` is set, pods get the labels of the object too.
+    Attributes:
+        whole: The templates are complete pods. Otherwise an operator adds the rest.
+        filled: The key in `operators.FILLS` for constraints completed by the operator; "" for none.
+        inherits: Pods also get the object's labels.
     """
 
     sites: tuple[Site, ...]
@@ -70,10 +77,10 @@ class Layout(Struct, frozen=True):
 
 
 CONSTRAINTS = "topologySpreadConstraints"
-# No text without any of these holds constraints, whatever they are called.
+# Every text with constraints matches one of these, with any field names.
 _HINTS = re.compile(rb"spread|constrain|maxSkew|topologyKey|whenUnsatisfiable", re.IGNORECASE)
-VALUES_KIND = "Values"  # stands for a file of a chart's values, which has no kind of its own
-# Objects with values of a chart.
+VALUES_KIND = "Values"  # the kind of a chart's values file, which has none
+# Kinds with values of a Helm chart.
 _CHARTS = frozenset(
     {
         *(("", VALUES_KIND), ("helm.toolkit.fluxcd.io", "HelmRelease")),
@@ -84,17 +91,17 @@ _CHARTS = frozenset(
 
 
 def configured_layout(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...]) -> Layout | None:
-    """The layout of a kind that the configuration names."""
+    """Return the layout of a kind from the configuration. """
     for own in embedded:
         if own.kind == kind and own.api_version == api_version:
-            alone = own.constraints_path or ""
-            site = Site(own.template_path or "", own.replicas_path, alone, own.pod_labels)
-            return Layout((site,), selector=own.selector_path, whole=not alone)
+            bare_path = own.constraints_path or ""
+            site = Site(own.template_path or "", own.replicas_path, bare_path, own.pod_labels)
+            return Layout((site,), selector=own.selector_path, whole=not bare_path)
     return None
 
 
 def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, object]]:
-    """Every place that a path with wildcards stands for: its concrete path, its value, the last wildcard's entry."""
+    """List the places of a path with wildcards: concrete path, value, entry of the last wildcard. """
     frontier: list[tuple[tuple[str, ...], object, object]] = [((), value, value)]
     for name, many in _steps(path):
         frontier = [
@@ -106,7 +113,7 @@ def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, ob
 
 
 def path_matches(path: str, steps: tuple[str, ...]) -> bool:
-    """Whether a path with wildcards stands for this place; an item is ``[0]`` in its steps."""
+    """Whether a path with wildcards includes this place. List items are ``[0]`` in its steps. """
     names = [*_steps(path)]
     return len(names) == len(steps) and all(
         step == name or (many and step.startswith("[") == (name == "[]"))
@@ -137,9 +144,9 @@ def _children(here: object, name: str, *, many: bool) -> Iterator[tuple[str, obj
 
 
 def value_at_layout_path(value: object, path: str | None) -> object:
-    """The value at a path without wildcards, or None.
+    """Return the value at a path of field names without wildcards, or None.
 
-    Shape: names of fields between dots; `json_edits.value_at` is for paths with items, and keys that have dots.
+    `json_edits.value_at` supports list items and keys with dots.
     """
     if path is None:
         return None
@@ -151,10 +158,10 @@ def value_at_layout_path(value: object, path: str | None) -> object:
 
 
 def holds_chart_values(api_version: str, kind: str) -> bool:
-    """Whether an object of this type holds values of a Helm chart."""
+    """Whether objects of this type hold values of a Helm chart. """
     return (api_version.rpartition("/")[0], kind) in _CHARTS
 
 
 def may_hold_constraints(text: bytes) -> bool:
-    """Whether a text has any word of constraints, also in a misspelt name."""
+    """Whether a text contains any word of constraints, also in a misspelt name. """
     return _HINTS.search(text) is not None

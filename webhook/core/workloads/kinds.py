@@ -1,8 +1,8 @@
-"""Kinds of workloads: one row a kind, with everything that follows of the kind alone.
+"""Kinds of workloads: one row a kind, with all properties of the kind.
 
-Whatever asks "which kinds do so" asks the rows: by `traits` for one kind, by the tables below them for all. A new kind
-is a row here, and its case in tests/core/workloads/test_kinds.py. A kind is told by its group and name, whatever the
-version. Operators' kinds, of which only constraints and a few labels are known, are in `operators`.
+Call `traits` for one kind, or use the tables of all kinds below. A new kind is a row here, and a case in
+tests/core/workloads/test_kinds.py. Group and name identify a kind in every version. `operators` has operators' kinds,
+where only constraints and a few labels are known.
 
 Source: the API types and controllers of k8s.io/kubernetes; the CRDs and controllers of the projects named in the rows.
 """
@@ -41,63 +41,62 @@ CRON_JOB: GroupKind = ("batch", "CronJob")
 
 
 def group_of(api_version: str) -> str:
-    """The group of an API version: ``apps`` of ``apps/v1``, empty for the core group."""
+    """Return the group of an API version: ``apps`` for ``apps/v1``, "" for core. """
     return api_version.rpartition("/")[0]
 
 
 def group_kind(api_version: str, kind: str) -> GroupKind:
-    """A kind without its version: owners are the same objects in every version."""
+    """Return a kind without its version. Owners are the same objects in every version. """
     return group_of(api_version), kind
 
 
 class Traits(Struct, frozen=True, kw_only=True):
-    """What follows of the kind of a workload. What is not said of a kind is what holds for an unknown one.
+    """The properties of a workload kind. The defaults are those of an unknown kind.
 
-    Shape: ``layout`` says where its pod templates, selector and so on are; kinds that are built in are decoded as
-    `built_in_objects`, and have the paths alone from it. ``short`` is kubectl's abbreviation.
-    ``revision`` is the label by which its controller tells revisions of the template; "" where its pods have none,
-    None where that is not known. ``added`` are labels that its pods have and its template does not; one that ends in
-    "/" stands for every key with that prefix; None where they are not known.
-    ``surges``: True where a rolling update makes as many pods more as its maxSurge says, False where it makes none
-    more; None where the kind has ways of its own.
+    Attributes:
+        layout: The paths of its fields. Built-in kinds are decoded as `built_in_objects` and use only the paths.
+        short: kubectl's abbreviation.
+        built_in: kube-apiserver validates the templates.
+        reviewed: The webhook reviews it. Kinds made by another reviewed kind can do without.
+        selects: Has a selector for the labels of its template.
+        selecting: kube-scheduler uses its selector for default constraints. Without their owner, pods get another.
+        in_replica_sets: Its pods belong to ReplicaSets, one a revision.
+        revision: The label with the revision of the template; "" for none, None for unknown.
+        added: Labels of its pods missing from the template, or prefixes with a final "/"; None for unknown.
+        replicated: Has equal replicas to spread: not one pod, a pod for each node, or pods that complete.
+        serves: Its replicas run until deleted.
+        rolls: A new template replaces the pods step by step.
+        surges: True if a rolling update adds maxSurge pods, False if none; None for other ways.
+        restarts: ``kubectl rollout restart`` supports it.
+        replaces: Replaces pods on lost nodes.
+        ordered: Its pods have ordinals and their own claims.
+        on_every_node: One pod for each node.
+        completes: Its pods complete.
+        keeps_pods: After a change of the template, old pods remain (True) or may remain (None).
+        selector_first: kube-apiserver validates the template only with a valid selector.
+        makes: Kinds created from its templates, with an owner reference.
     """
 
     layout: Layout
     short: str = ""
-    # kube-apiserver itself validates its templates.
     built_in: bool = False
-    # Sent to the webhook; what another reviewed kind makes need not be.
     reviewed: bool = True
-    # Has a selector that must match the labels of its template.
     selects: bool = False
-    # kube-scheduler reads its selector for default constraints: without their owner, pods get the wrong one or none.
     selecting: bool = False
-    # Its pods belong to ReplicaSets that it makes, one a revision.
     in_replica_sets: bool = False
     revision: str | None = None
     added: tuple[str, ...] | None = None
-    # Makes replicas that are alike and meant to be spread; not one pod, a pod for each node, or pods that complete.
     replicated: bool = True
-    # Its replicas serve until somebody deletes it.
     serves: bool = False
-    # A change of its template replaces the pods step by step.
     rolls: bool = False
     surges: bool | None = None
-    # ``kubectl rollout restart`` takes it.
     restarts: bool = False
-    # Makes new pods for those on nodes that are gone.
     replaces: bool = False
-    # Its pods have ordinals, and claims of their own.
     ordered: bool = False
-    # One pod for each node.
     on_every_node: bool = False
-    # Its pods complete.
     completes: bool = False
-    # After a change of its template the pods that it made may stay (None), or do (True).
     keeps_pods: bool | None = False
-    # kube-apiserver looks at the template only where the selector has no fault.
     selector_first: bool = False
-    # What its controller makes of its templates, with an owner reference that says so.
     makes: tuple[GroupKind, ...] = ()
 
 
@@ -106,7 +105,7 @@ _JOB = (*JOB_LABELS, JOB_COMPLETION_INDEX, CRONJOB_SCHEDULED_TIMESTAMP)
 _KRUISE = ("apps.kruise.io/", "lifecycle.apps.kruise.io/", CONTROLLER_REVISION_HASH, POD_TEMPLATE_HASH)
 _RAY = ("ray.io/", APP_NAME, APP_CREATED_BY)
 _RAY_CLUSTER: GroupKind = ("ray.io", "RayCluster")
-# Knative names the revision in the label app, and the project owns the prefix.
+# Knative writes the revision into the label app, and owns the prefix.
 _KNATIVE = ("serving.knative.dev/", "app", POD_TEMPLATE_HASH)
 _CONFIGURATION: GroupKind = ("serving.knative.dev", "Configuration")
 
@@ -130,7 +129,7 @@ def _ray(prefix: str, *more: Site, makes: tuple[GroupKind, ...], added: tuple[st
 
 KINDS: Mapping[GroupKind, Traits] = {
     POD: Traits(layout=Layout((Site(""),), selector=None), short="po", built_in=True, replicated=False),
-    # Used by nothing in Kubernetes itself; who uses it has a whole pod template.
+    # Kubernetes itself does not use this kind. Its users embed a whole pod template.
     POD_TEMPLATE: Traits(
         layout=Layout((Site("template"),), selector=None, whole=False), reviewed=False, replicated=False
     ),
@@ -277,7 +276,7 @@ KINDS: Mapping[GroupKind, Traits] = {
             selector=None,
         ),
         added=("leaderworkerset.sigs.k8s.io/", *_STATEFUL),
-        # The workers' StatefulSets are controlled by the leaders' pods, which make nothing else.
+        # The leaders' pods control the workers' StatefulSets, and make nothing else.
         makes=(STATEFUL_SET,),
     ),
     ("jobset.x-k8s.io", "JobSet"): Traits(
@@ -310,7 +309,7 @@ KINDS: Mapping[GroupKind, Traits] = {
     ("serving.knative.dev", "Service"): Traits(
         layout=Layout((Site("spec.template"),), selector=None), added=_KNATIVE, makes=(_CONFIGURATION,)
     ),
-    # Made by a Service.
+    # A Service creates it.
     _CONFIGURATION: Traits(layout=Layout((Site("spec.template"),), selector=None), added=_KNATIVE, reviewed=False),
 }
 
@@ -320,55 +319,55 @@ GROUP_LABELS: Mapping[str, tuple[str, ...]] = {
         *("controller-name", "pytorch-job-name", "tf-job-name", "mpi-job-name"),
     )
 }
-"""Labels that every controller of a group adds, also of a kind that has no row."""
+"""Labels added by all controllers of a group, also for kinds without a row."""
 
 _UNKNOWN = Traits(layout=Layout(()))
 
 
 def traits(kind: GroupKind) -> Traits:
-    """The traits of a kind. Kinds without a row have those of any kind."""
+    """Return the traits of a kind; those of an unknown kind without a row. """
     return KINDS.get(kind, _UNKNOWN)
 
 
 def resource_name(kind: GroupKind) -> str:
-    """The name of the kind's resource in the API."""
+    """Return the API's resource name of the kind. """
     return f"{kind[1].lower()}s"
 
 
 SCALED = (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
-"""Kinds whose replicas are written as their scale, and whose templates the index keeps."""
+"""Kinds with a scale subresource. The index keeps their templates."""
 _SCALED_RESOURCES = {(kind[0], resource_name(kind)): kind for kind in SCALED}
 
 
 def scaled_kind(group: str, resource: str) -> GroupKind | None:
-    """The kind whose scale is written at this resource of the API, of those in `SCALED`."""
+    """Return the kind in `SCALED` with this resource, or None. """
     return _SCALED_RESOURCES.get((group, resource))
 
 
 def native_version(kind: GroupKind) -> str:
-    """The API version of a kind of Kubernetes itself: ``apps/v1``."""
+    """Return the API version of a built-in kind: ``apps/v1``. """
     return f"{kind[0]}/v1".removeprefix("/")
 
 
 NATIVE = tuple(kind for kind, row in KINDS.items() if row.built_in)
 NATIVE_GROUPS = frozenset(group for group, _ in NATIVE)
 BUILT_IN_KINDS = frozenset(NATIVE)
-"""Kinds whose templates kube-apiserver validates."""
+"""Kinds with templates validated by kube-apiserver."""
 
 TEMPLATED = frozenset(kind for kind, row in KINDS.items() if row.layout.whole)
-"""Kinds that are known to hold whole pod templates; Pod itself among them."""
+"""Kinds known to hold whole pod templates, and Pod itself."""
 
 SELECTING = frozenset(kind for kind, row in KINDS.items() if row.selecting)
 
 REVISIONED: Mapping[GroupKind, str] = {
     kind: row.revision for kind, row in KINDS.items() if row.in_replica_sets and row.revision
 }
-"""Workloads that make ReplicaSets, and the label by which each tells its ReplicaSets apart."""
+"""Kinds with ReplicaSets, each with the label of the revision."""
 
 MADE_BY: frozenset[tuple[GroupKind, GroupKind]] = frozenset(
     (made, kind) for kind, row in KINDS.items() for made in row.makes
 )
-"""Kinds of objects that have a controller, each with the kind of that controller."""
+"""Pairs of a created kind and its controller's kind."""
 
 REVISION_LABELS = frozenset(row.revision for row in KINDS.values() if row.revision)
-"""By these a controller tells the revisions of its template from each other."""
+"""Labels with the revision of a template."""

@@ -1,7 +1,7 @@
-"""Resources from which operators make pods: where each has its spread constraints, and which labels its pods get.
+"""Custom resources of operators: the paths of their spread constraints, and their pods' labels.
 
-An operator writes the rest of the pods itself, so that most of a pod is not known here: what rules say of these objects
-is about the constraints and those labels. What it makes of them (StatefulSets, pods) is reviewed as well.
+The operator adds the rest of the pods, so rules judge only the constraints and these labels. The objects created by the
+operator (StatefulSets, pods) are reviewed as well.
 
 Source: the types and label functions of the projects that are named above each group.
 """
@@ -23,21 +23,21 @@ def _made(*sites: Site, filled: str = "", inherits: bool = False) -> Layout:
     return Layout(sites, selector=None, whole=False, filled=filled, inherits=inherits)
 
 
-def _alone(path: str, labels: _Labels = (), replicas: str | None = None) -> Site:
-    """Constraints in this mapping, outside any pod template."""
+def _bare(path: str, labels: _Labels = (), replicas: str | None = None) -> Site:
+    """Describe constraints in this mapping, outside any pod template. """
     return Site("", replicas, f"{path}.{CONSTRAINTS}", labels)
 
 
 def _prometheus(name: str, own: str) -> Layout:
     labels = ((APP_NAME, name), *_INSTANCE, (APP_MANAGED_BY, "prometheus-operator"))
-    site = _alone("spec", (*labels, (own, "{name}")), "spec.replicas")
+    site = _bare("spec", (*labels, (own, "{name}")), "spec.replicas")
     return _made(site, filled="prometheus")
 
 
 def _strimzi(kind: str, *components: tuple[str, str]) -> Layout:
-    """Shape: each component is the path of its template, and the end of its name after that of the object."""
+    """Describe Strimzi components, each with the path of its template and the suffix of its pods' names. """
     labels = (("strimzi.io/cluster", "{name}"), ("strimzi.io/kind", kind))
-    return _made(*(_alone(path, (*labels, ("strimzi.io/name", f"{{name}}-{suffix}"))) for path, suffix in components))
+    return _made(*(_bare(path, (*labels, ("strimzi.io/name", f"{{name}}-{suffix}"))) for path, suffix in components))
 
 
 def _elastic(owner: str, *templates: str) -> Layout:
@@ -51,13 +51,13 @@ def _redis(name: str, setup: str, role: str) -> _Labels:
 
 def _failover(part: str) -> Site:
     labels = ((APP_NAME, "{name}"), (APP_COMPONENT, part), (APP_PART_OF, "redis-failover"))
-    return _alone(f"spec.{part}", labels, f"spec.{part}.replicas")
+    return _bare(f"spec.{part}", labels, f"spec.{part}.replicas")
 
 
 def _of_percona(name: str, path: str, component: str = "", replicas: str | None = None) -> Site:
     labels = ((APP_NAME, name), *_INSTANCE)
     own = ((APP_COMPONENT, component),) if component else ()
-    return _alone(path, (*labels, *own), replicas)
+    return _bare(path, (*labels, *own), replicas)
 
 
 _INSTANCE: _Labels = ((APP_INSTANCE, "{name}"),)
@@ -70,7 +70,7 @@ OPERATOR_LAYOUTS: Mapping[tuple[str, str], Layout] = {
     # github.com/cloudnative-pg/cloudnative-pg: api/v1/cluster_types.go, pkg/specs/pods.go buildInstance,
     # pkg/specs/pgbouncer/deployments.go.
     ("postgresql.cnpg.io", "Cluster"): _made(
-        _alone("spec", (("cnpg.io/cluster", "{name}"), ("cnpg.io/podRole", "instance")), "spec.instances")
+        _bare("spec", (("cnpg.io/cluster", "{name}"), ("cnpg.io/podRole", "instance")), "spec.instances")
     ),
     ("postgresql.cnpg.io", "Pooler"): _made(
         Site("spec.template", "spec.instances", labels=(("cnpg.io/poolerName", "{name}"),))
@@ -78,14 +78,14 @@ OPERATOR_LAYOUTS: Mapping[tuple[str, str], Layout] = {
     # github.com/CrunchyData/postgres-operator: internal/controller/postgrescluster instance.go, pgbouncer.go,
     # pgadmin.go, pgbackrest.go.
     ("postgres-operator.crunchydata.com", "PostgresCluster"): _made(
-        _alone("spec.instances[*]", (*_CRUNCHY, ("postgres-operator.crunchydata.com/data", "postgres")), "replicas"),
-        _alone("spec.proxy.pgBouncer", _CRUNCHY, "spec.proxy.pgBouncer.replicas"),
-        _alone("spec.userInterface.pgAdmin", _CRUNCHY),
-        _alone("spec.backups.pgbackrest.repoHost", _CRUNCHY),
+        _bare("spec.instances[*]", (*_CRUNCHY, ("postgres-operator.crunchydata.com/data", "postgres")), "replicas"),
+        _bare("spec.proxy.pgBouncer", _CRUNCHY, "spec.proxy.pgBouncer.replicas"),
+        _bare("spec.userInterface.pgAdmin", _CRUNCHY),
+        _bare("spec.backups.pgbackrest.repoHost", _CRUNCHY),
     ),
-    # github.com/zalando/postgres-operator: pkg/cluster/k8sres.go generateTopologySpreadConstraints. Its labels are the
-    # operator's configuration.
-    ("acid.zalan.do", "postgresql"): _made(_alone("spec"), filled="zalando"),
+    # github.com/zalando/postgres-operator: pkg/cluster/k8sres.go generateTopologySpreadConstraints. Its labels come
+    # from the operator's configuration.
+    ("acid.zalan.do", "postgresql"): _made(_bare("spec"), filled="zalando"),
     # github.com/prometheus-operator/prometheus-operator: pkg/apis/monitoring/v1, makeSelectorLabels of pkg/prometheus,
     # pkg/alertmanager and pkg/thanos, pkg/prometheus/common.go MakeK8sTopologySpreadConstraint.
     ("monitoring.coreos.com", "Prometheus"): _prometheus("prometheus", "operator.prometheus.io/name"),
@@ -103,7 +103,7 @@ OPERATOR_LAYOUTS: Mapping[tuple[str, str], Layout] = {
         ("spec.kafkaExporter.template.pod", "kafka-exporter"),
     ),
     ("kafka.strimzi.io", "KafkaNodePool"): _made(
-        _alone("spec.template.pod", (("strimzi.io/pool-name", "{name}"), ("strimzi.io/kind", "Kafka")), "spec.replicas")
+        _bare("spec.template.pod", (("strimzi.io/pool-name", "{name}"), ("strimzi.io/kind", "Kafka")), "spec.replicas")
     ),
     ("kafka.strimzi.io", "KafkaConnect"): _strimzi("KafkaConnect", ("spec.template.pod", "connect")),
     ("kafka.strimzi.io", "KafkaMirrorMaker2"): _strimzi("KafkaMirrorMaker2", ("spec.template.pod", "mirrormaker2")),
@@ -129,9 +129,9 @@ OPERATOR_LAYOUTS: Mapping[tuple[str, str], Layout] = {
     ("beat.k8s.elastic.co", "Beat"): _elastic(
         "beat.k8s.elastic.co/name", "spec.deployment.podTemplate", "spec.daemonSet.podTemplate"
     ),
-    # github.com/kubevirt/api: core/v1/types.go, pool/v1beta1/types.go. One pod a virtual machine.
+    # github.com/kubevirt/api: core/v1/types.go, pool/v1beta1/types.go. Each virtual machine has one pod.
     ("kubevirt.io", "VirtualMachine"): _made(Site(_VMI)),
-    ("kubevirt.io", "VirtualMachineInstance"): _made(_alone("spec")),
+    ("kubevirt.io", "VirtualMachineInstance"): _made(_bare("spec")),
     ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): _made(Site(_VMI, "spec.replicas")),
     ("pool.kubevirt.io", "VirtualMachinePool"): _made(
         Site("spec.virtualMachineTemplate.spec.template", "spec.replicas")
@@ -139,17 +139,17 @@ OPERATOR_LAYOUTS: Mapping[tuple[str, str], Layout] = {
     # github.com/OT-CONTAINER-KIT/redis-operator: api, internal/k8sutils labels.go, redis-cluster.go,
     # redis-replication.go, redis-sentinel.go. Its standalone Redis has no constraints.
     ("redis.redis.opstreelabs.in", "RedisCluster"): _made(
-        _alone("spec.redisLeader", _redis("{name}-leader", "cluster", "leader")),
-        _alone("spec.redisFollower", _redis("{name}-follower", "cluster", "follower")),
+        _bare("spec.redisLeader", _redis("{name}-leader", "cluster", "leader")),
+        _bare("spec.redisFollower", _redis("{name}-follower", "cluster", "follower")),
         inherits=True,
     ),
     ("redis.redis.opstreelabs.in", "RedisReplication"): _made(
-        _alone("spec", _redis("{name}", "replication", "replication"), "spec.clusterSize"),
-        _alone("spec.sentinel"),
+        _bare("spec", _redis("{name}", "replication", "replication"), "spec.clusterSize"),
+        _bare("spec.sentinel"),
         inherits=True,
     ),
     ("redis.redis.opstreelabs.in", "RedisSentinel"): _made(
-        _alone("spec", _redis("{name}-sentinel", "sentinel", "sentinel"), "spec.clusterSize"),
+        _bare("spec", _redis("{name}-sentinel", "sentinel", "sentinel"), "spec.clusterSize"),
         inherits=True,
     ),
     # github.com/spotahome/redis-operator: operator/redisfailover/service generator.go, client.go.
@@ -162,8 +162,8 @@ OPERATOR_LAYOUTS: Mapping[tuple[str, str], Layout] = {
             labels=((APP_NAME, "{name}"), (APP_COMPONENT, "rabbitmq"), (APP_PART_OF, "rabbitmq")),
         )
     ),
-    # github.com/mongodb/mongodb-kubernetes-operator: api/v1, controllers/construct/mongodbstatefulset.go. The label
-    # app is the name of a service, which the object may change.
+    # github.com/mongodb/mongodb-kubernetes-operator: api/v1, controllers/construct/mongodbstatefulset.go. The label app
+    # is the name of a service, and the object may change it.
     ("mongodbcommunity.mongodb.com", "MongoDBCommunity"): _made(Site("spec.statefulSet.spec.template", "spec.members")),
     # github.com/percona/percona-server-mongodb-operator: pkg/psmdb/statefulset.go PodTopologySpreadConstraints,
     # pkg/naming/labels.go, pkg/apis/psmdb/v1/psmdb_defaults.go.
@@ -185,11 +185,11 @@ OPERATOR_LAYOUTS: Mapping[tuple[str, str], Layout] = {
         filled="percona-xtradb",
     ),
     # github.com/minio/operator: pkg/resources/statefulsets/minio-statefulset.go, pkg/apis/minio.min.io/v2.
-    ("minio.min.io", "Tenant"): _made(_alone("spec.pools[*]", (("v1.min.io/tenant", "{name}"),), "servers")),
+    ("minio.min.io", "Tenant"): _made(_bare("spec.pools[*]", (("v1.min.io/tenant", "{name}"),), "servers")),
     # github.com/open-telemetry/opentelemetry-operator: apis, internal/manifests/manifestutils/labels.go. The label
-    # app.kubernetes.io/instance is made of namespace and name.
+    # app.kubernetes.io/instance consists of namespace and name.
     ("opentelemetry.io", "OpenTelemetryCollector"): _made(
-        _alone(
+        _bare(
             "spec",
             (
                 (APP_MANAGED_BY, "opentelemetry-operator"),
@@ -198,19 +198,19 @@ OPERATOR_LAYOUTS: Mapping[tuple[str, str], Layout] = {
             ),
             "spec.replicas",
         ),
-        _alone("spec.targetAllocator"),
+        _bare("spec.targetAllocator"),
     ),
 }
 
 
 class OperatorConstraint(SpreadConstraint, frozen=True):
-    """A constraint as the Prometheus operator has it: the operator may add labels of its own to the selector."""
+    """A Prometheus operator's constraint. The operator may add labels to its selector. """
 
     additional_label_selectors: str | None = None
 
 
 class SiblingFields(Struct, frozen=True, rename="camel"):
-    """Fields beside a template that decide how its operator completes constraints."""
+    """Fields next to a template with an effect on its constraints. """
 
     zone_awareness: Mapping[str, object] | None = None
 
@@ -218,7 +218,7 @@ class SiblingFields(Struct, frozen=True, rename="camel"):
 Fill = Callable[[OperatorConstraint, Mapping[str, str], SiblingFields], SpreadConstraint]
 
 
-def _prometheus_labels(constraint: OperatorConstraint, labels: Mapping[str, str], _beside: SiblingFields) -> SpreadConstraint:
+def _prometheus_labels(constraint: OperatorConstraint, labels: Mapping[str, str], _siblings: SiblingFields) -> SpreadConstraint:
     if constraint.additional_label_selectors is None:
         return constraint
     selector = constraint.selector or LabelSelector()
@@ -227,16 +227,16 @@ def _prometheus_labels(constraint: OperatorConstraint, labels: Mapping[str, str]
     )
 
 
-def _zone_aware(constraint: OperatorConstraint, labels: Mapping[str, str], beside: SiblingFields) -> SpreadConstraint:
-    """The operator fills in selectors only if zoneAwareness is set, and chooses the key itself."""
+def _zone_aware(constraint: OperatorConstraint, labels: Mapping[str, str], siblings: SiblingFields) -> SpreadConstraint:
+    """Fill in the selector if zoneAwareness is set. The operator chooses the key itself. """
     selector = constraint.selector
-    if beside.zone_awareness is None or has_conditions(selector):
+    if siblings.zone_awareness is None or has_conditions(selector):
         return constraint
     return replace(constraint, label_selector=LabelSelector(match_labels=labels))
 
 
 def _percona(when_unsatisfiable: str) -> Fill:
-    def fill(constraint: OperatorConstraint, labels: Mapping[str, str], _beside: SiblingFields) -> SpreadConstraint:
+    def fill(constraint: OperatorConstraint, labels: Mapping[str, str], _siblings: SiblingFields) -> SpreadConstraint:
         selector = constraint.label_selector
         if constraint.selector is None and constraint.match_label_keys is None:
             selector = LabelSelector(match_labels=labels)
@@ -251,8 +251,8 @@ def _percona(when_unsatisfiable: str) -> Fill:
     return fill
 
 
-def _zalando(constraint: OperatorConstraint, _labels: Mapping[str, str], _beside: SiblingFields) -> SpreadConstraint:
-    """The operator's own labels are meant to stand instead of any selector that is written."""
+def _zalando(constraint: OperatorConstraint, _labels: Mapping[str, str], _siblings: SiblingFields) -> SpreadConstraint:
+    """Replace the selector by the operator's labels. """
     return replace(constraint, label_selector=LabelSelector(match_labels={"cluster-name": ""}))
 
 
@@ -263,4 +263,4 @@ FILLS: Mapping[str, Fill] = {
     "percona-xtradb": _percona("ScheduleAnyway"),
     "zalando": _zalando,
 }
-"""What an operator writes into constraints, by the name in `Layout.filled`; it is told the labels of the pods."""
+"""Functions to complete constraints like the operator, by `Layout.filled`. They get the pods' labels."""

@@ -1,6 +1,6 @@
-"""The pod templates of an object of any kind, and what rules need to know of the object around them.
+"""Read workloads: the pod templates of an object of any kind, and its fields used by rules.
 
-Built-in kinds are decoded in one typed pass; custom resources are walked by their `Layout` (`operators` has more).
+Built-in kinds are decoded in one typed pass. For custom resources, `Layout` has the paths (`operators` has more).
 
 Source: the API types of k8s.io/api.
 """
@@ -49,9 +49,10 @@ from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, 
 
 
 def reaches_template(workload: Workload) -> bool:
-    """Whether kube-apiserver comes to the pod template: some kinds stop at a selector of theirs that has a fault.
+    """Whether kube-apiserver validates the pod template. Some kinds stop at an invalid selector.
 
-    Shape: a selector that is absent or empty is a fault too, and does not stop it.
+    An absent or empty selector is an error too, but does not stop it.
+
     Source: apps/validation/validation.go ``ValidateDeploymentSpec``, ``ValidateReplicaSetSpec``,
     ``ValidateStatefulSetSpec``.
     """
@@ -59,7 +60,7 @@ def reaches_template(workload: Workload) -> bool:
 
 
 def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
-    """Whether kube-apiserver leaves the spec of the pod template of a built-in kind alone.
+    """Whether kube-apiserver leaves the pod template's spec of a built-in kind unvalidated.
 
     Source: apps/validation/validation.go ``ValidatePodTemplateSpecForStatefulSet`` of 1.33 and 1.34.
     """
@@ -68,7 +69,7 @@ def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
 
 _T = TypeVar("_T")
 
-# What kinds that are built in are decoded as, where it is not the common `built_in_objects.Object`.
+# Types of built-in kinds other than `built_in_objects.Object`.
 _DECODED: Mapping[GroupKind, type] = {
     POD: PodTemplate,
     REPLICATION_CONTROLLER: built_in_objects.Controller,
@@ -82,6 +83,7 @@ _POD = decoder_of(PodTemplate)
 _CONTROLLER = decoder_of(built_in_objects.Controller)
 _CONSTRAINTS = decoder_of(tuple[OperatorConstraint, ...] | None)
 _GO_CONSTRAINT = "v1.TopologySpreadConstraint"
+_SHOWN = 256  # characters of a parser's error in messages
 
 _NO_META = ObjectMeta()
 _NO_SPEC = built_in_objects.Spec()
@@ -95,15 +97,21 @@ def read_workload(
     api_version: str | None = None,
     kind: str | None = None,
 ) -> Workload | None:
-    """The object as a workload, or None where its kind has no pod template.
+    """Read the object as a workload; None for a kind without pod templates.
 
-    Shape: ``raw`` is JSON text or parsed JSON. ``api_version`` and ``kind`` are those it states, if already known.
-    Errors: DecodeError for an object that the API's types do not fit; of a custom resource, only for its constraints.
+    Args:
+        raw: JSON text or parsed JSON.
+        embedded: Custom kinds from the configuration.
+        api_version: The object's apiVersion, if already known.
+        kind: The object's kind, if already known.
+
+    Raises:
+        DecodeError: If the object does not fit the API's types. For a custom resource, only constraints count.
     """
     if api_version is None or kind is None:
         stated = stated_type(raw)
         api_version, kind = stated.api_version or "", stated.kind or ""
-    # What the configuration says of a kind goes before what we know of it.
+    # The configuration overrides built-in knowledge of a kind.
     own = configured_layout(api_version, kind, embedded) if embedded else None
     key = group_kind(api_version, kind)
     if own is None and key in BUILT_IN_KINDS:
@@ -113,9 +121,11 @@ def read_workload(
 
 
 def reduce_spec(spec: bytes, annotations: Container[str]) -> bytes:
-    """What `read_workload` reads of the spec of a built-in kind, as JSON; empty for a spec that does not fit its type.
+    """Reduce a built-in kind's spec to the fields of `read_workload`, as JSON.
 
-    Shape: of the template's annotations, only these are kept.
+    Args:
+        spec: The spec. If it does not fit its type, the result is empty.
+        annotations: The template's annotations to keep.
     """
     try:
         read = _SPEC.decode(spec)
@@ -131,18 +141,20 @@ def reduce_spec(spec: bytes, annotations: Container[str]) -> bytes:
 def read_exactly(
     raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, version: KubernetesVersion = RECORDED
 ) -> tuple[bytes | Raw | Mapping[str, object], tuple[str, ...]]:
-    """An object as kube-apiserver keeps it, and its warnings about unknown and repeated fields.
+    """Return an object as kept by kube-apiserver, with warnings about unknown and repeated fields.
 
-    Slower than `read_workload`: it checks every field, not only those of the model.
-    Shape: an object of a kind that is not built in comes back as it is.
-    Errors: DecodeError.
+    Slower than `read_workload`: it checks every field, not only the model's. Objects of other kinds are returned
+    unchanged.
+
+    Raises:
+        DecodeError: With kube-apiserver's message.
     """
     group, _, of_group = (stated.api_version or "").rpartition("/")
     if of_group != "v1" or (group, stated.kind) not in BUILT_IN_KINDS:
         return raw, ()
     type_name = f"v1.{stated.kind}"
     if not isinstance(raw, bytes | Raw):
-        # Several times faster than decoding as Go does, which would change nothing.
+        # Several times faster than Go's rules, which would change nothing.
         if is_plain(raw, go_type(type_name, version)):
             return raw, ()
         raw = msgspec.json.encode(raw)
@@ -151,17 +163,21 @@ def read_exactly(
 
 
 def stated_type(raw: bytes | Raw | Mapping[str, object]) -> TypeMeta:
-    """The apiVersion and kind that an object states. Errors: DecodeError."""
+    """Read the apiVersion and kind of an object.
+
+    Raises:
+        DecodeError: With kube-apiserver's message.
+    """
     if isinstance(raw, bytes | Raw):
         return type_of(bytes(raw))
     try:
         return converted(raw, TypeMeta)
-    except msgspec.ValidationError:  # kube-apiserver's words are about the text
+    except msgspec.ValidationError:  # kube-apiserver's message needs the text
         return type_of(msgspec.json.encode({name: raw[name] for name in ("apiVersion", "kind") if name in raw}))
 
 
 def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
-    """The metadata of an object whatever else is wrong with it; empty where they are wrong too. Errors: none."""
+    """Read the metadata of any object; empty if invalid. Never raises. """
     try:
         named = _NAMED.decode(raw) if isinstance(raw, bytes | Raw) else converted(raw, Named)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -170,29 +186,29 @@ def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
 
 
 def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether objects of this kind hold whole pod templates, so their pods need no review."""
+    """Whether objects of this kind hold whole pod templates, so their pods need no review. """
     layout = configured_layout(api_version, kind, embedded)
     return group_kind(api_version, kind) in TEMPLATED if layout is None else layout.whole
 
 
 def makes_kind(api_version: str, kind: str, made: GroupKind, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether the controller of this kind makes objects of the other kind; of one that is configured it may."""
+    """Whether the kind's controller creates objects of the other kind. Configured kinds may. """
     layout = configured_layout(api_version, kind, embedded)
     return (made, group_kind(api_version, kind)) in MADE_BY if layout is None else layout.whole
 
 
 def constraint_paths(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> tuple[str, ...]:
-    """The paths of constraints in objects of this kind, with wildcards. Empty for a kind that is not read."""
+    """Return the constraints' paths in objects of this kind, with wildcards; empty if unknown. """
     layout = configured_layout(api_version, kind, embedded) or _layout(group_kind(api_version, kind))
     return () if layout is None else tuple(site.constraints for site in layout.sites)
 
 
-def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterator[tuple[str, type]]:
-    """The fields read of a kind with templates: a path with wildcards, and the decoded type.
+def fields_read(stated: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterator[tuple[str, type]]:
+    """List the fields read from a kind with templates: path with wildcards, and decoded type.
 
-    Shape: the empty path is the object itself.
+    The empty path is the object itself.
     """
-    api_version, kind = of.api_version or "", of.kind or ""
+    api_version, kind = stated.api_version or "", stated.kind or ""
     key = group_kind(api_version, kind)
     layout = configured_layout(api_version, kind, embedded)
     if layout is None and key in BUILT_IN_KINDS:
@@ -203,11 +219,11 @@ def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterat
         return
     yield "metadata", ObjectMeta
     for site in layout.sites:
-        path = site.alone or site.template
-        # The last wildcard's entry: what stands beside a template is found from there.
+        path = site.bare_path or site.template
+        # Paths next to a template start at the last wildcard's entry.
         entry = max(path.rfind("[*]") + len("[*]"), path.rfind(".*") + len(".*"))
         prefix = f"{path[:entry]}." if "*" in path else ""
-        yield path, (tuple[OperatorConstraint, ...] if site.alone else PodTemplate)
+        yield path, (tuple[OperatorConstraint, ...] if site.bare_path else PodTemplate)
         if site.replicas:
             yield f"{prefix}{site.replicas}", int
         if layout.filled:
@@ -228,18 +244,22 @@ def _layout(kind: GroupKind) -> Layout | None:
 
 
 def parse_object(raw: bytes | Raw | Mapping[str, object]) -> object:
-    """The JSON value of an object. Errors: DecodeError."""
+    """Parse the JSON of an object.
+
+    Raises:
+        DecodeError: For invalid JSON.
+    """
     if not isinstance(raw, bytes | Raw):
         return raw
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        text = f"the object is not valid JSON: {str(error)[:256]}"
+        text = f"the object is not valid JSON: {str(error)[:_SHOWN]}"
         raise DecodeError(path="", text=text, message=text) from None
 
 
 def _typed(raw: bytes | Raw | Mapping[str, object], decoder: msgspec.json.Decoder[_T], kind: str) -> _T:
-    """Decode an object of a built-in kind, as kube-apiserver would where it does not fit at once."""
+    """Decode an object of a built-in kind, by Go's rules if necessary. """
     if isinstance(raw, bytes | Raw):
         return decode(raw, decoder, f"v1.{kind}")
     try:
@@ -262,21 +282,21 @@ def _read_pod(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: G
 
 
 def _read_controller(raw: bytes | Raw | Mapping[str, object]) -> built_in_objects.Object:
-    """A ReplicationController with its selector as those of other kinds."""
-    found = _typed(raw, _CONTROLLER, REPLICATION_CONTROLLER[1])
-    own = found.spec or built_in_objects.ControllerSpec()
+    """Read a ReplicationController, with its selector in the form of other kinds. """
+    controller = _typed(raw, _CONTROLLER, REPLICATION_CONTROLLER[1])
+    own = controller.spec or built_in_objects.ControllerSpec()
     selector = None if own.selector is None else LabelSelector(match_labels=own.selector)
     spec = built_in_objects.Spec(replicas=own.replicas, selector=selector, template=own.template)
-    return built_in_objects.Object(metadata=found.metadata, spec=spec)
+    return built_in_objects.Object(metadata=controller.metadata, spec=spec)
 
 
 def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: GroupKind) -> Workload:
-    found: built_in_objects.Object
+    read: built_in_objects.Object
     if kind == REPLICATION_CONTROLLER:
-        found = _read_controller(raw)
+        read = _read_controller(raw)
     else:
-        found = _typed(raw, _JOB, kind[1]) if kind == JOB else _typed(raw, _OBJECT, kind[1])
-    spec = found.spec or _NO_SPEC
+        read = _typed(raw, _JOB, kind[1]) if kind == JOB else _typed(raw, _OBJECT, kind[1])
+    spec = read.spec or _NO_SPEC
     row = KINDS[kind]
     site = row.layout.sites[0]
     job: built_in_objects.JobSpec = spec
@@ -284,12 +304,12 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
         job = (spec.job_template.spec if spec.job_template else None) or _NO_JOB_SPEC
     replicas = spec.replicas if site.replicas else None
     if row.completes:
-        replicas = _at_once(job, found.status if isinstance(found, built_in_objects.Job) else None)
+        replicas = _at_once(job, read.status if isinstance(read, built_in_objects.Job) else None)
     return Workload(
         api_version=api_version,
         group=kind[0],
         kind=kind[1],
-        meta=found.metadata or _NO_META,
+        meta=read.metadata or _NO_META,
         traits=row,
         templates=(Template(path=site.prefix, template=job.template, replicas=replicas),) if job.template else (),
         replicas=replicas,
@@ -308,7 +328,7 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
 
 
 def _at_once(job: built_in_objects.JobSpec, status: built_in_objects.JobStatus | None) -> int | None:
-    """How many pods of a Job run at once from here on; None where it does not say.
+    """Return the number of a Job's pods that run at once; None if not limited.
 
     Source: job/job_controller.go ``manageJob``.
     """
@@ -316,16 +336,16 @@ def _at_once(job: built_in_objects.JobSpec, status: built_in_objects.JobStatus |
         return 0
     done = (status and status.succeeded) or 0
     if job.completions is None:
-        # Of a work queue: once a pod has succeeded, no other is started.
+        # A work queue starts no further pod after the first success.
         return 0 if done else job.parallelism
     return min(max(0, job.completions - done), 1 if job.parallelism is None else job.parallelism)
 
 
 def _claims(spec: built_in_objects.Spec) -> ClaimTemplates:
     templates = spec.volume_claim_templates or ()
-    names = tuple(each.metadata.name if each.metadata else "" for each in templates)
-    classes = tuple((each.spec and each.spec.storage_class_name) or "" for each in templates)
-    return ClaimTemplates(names, classes, tuple(each.spec.resources if each.spec else None for each in templates))
+    names = tuple(template.metadata.name if template.metadata else "" for template in templates)
+    classes = tuple((template.spec and template.spec.storage_class_name) or "" for template in templates)
+    return ClaimTemplates(names, classes, tuple(template.spec.resources if template.spec else None for template in templates))
 
 
 def _strategy(given: built_in_objects.StrategyFields | None) -> Strategy | None:
@@ -341,7 +361,7 @@ def _strategy(given: built_in_objects.StrategyFields | None) -> Strategy | None:
 
 
 def _walk(value: object, api_version: str, kind: GroupKind, layout: Layout) -> Workload:
-    """Read a custom resource by its layout; what is not where it should be is absent."""
+    """Read a custom resource by its layout. Missing fields are absent. """
     meta = _lenient(value_at_layout_path(value, "metadata"), ObjectMeta) or _NO_META
     templates = tuple(_templates(value, layout, meta))
     counts = {template.replicas for template in templates}
@@ -363,30 +383,34 @@ def _walk(value: object, api_version: str, kind: GroupKind, layout: Layout) -> W
 
 
 def _given_labels(templates: tuple[Template, ...]) -> LabelSelector | None:
-    """The labels that an operator gives all of the pods, if it gives all the same."""
+    """Select the labels added by the operator, if all pods get the same. """
     labels = templates[0].template.labels if templates else {}
-    same = labels and all(each.template.labels == labels for each in templates)
+    same = labels and all(template.template.labels == labels for template in templates)
     return LabelSelector(match_labels=labels) if same else None
 
 
 def _templates(value: object, layout: Layout, meta: ObjectMeta) -> Iterator[Template]:
     for site in layout.sites:
-        for path, found, entry in walk(value, site.alone or site.template):
-            check_time()  # an object may have thousands of templates
-            if found is not None:
+        for path, value_there, entry in walk(value, site.bare_path or site.template):
+            check_time()  # an object can have thousands of templates
+            if value_there is not None:
                 at = "".join(part if part.startswith("[") else f".{part}" for part in path).removeprefix(".")
                 replicas = value_at_layout_path(entry, site.replicas)
-                template = _decode_alone(found, path) if site.alone else _decode_template(found, path)
+                template = _decode_bare(value_there, path) if site.bare_path else _decode_template(value_there, path)
                 yield Template(
-                    path=f"{at.removesuffix(CONSTRAINTS)}" if site.alone else f"{at}." if at else "",
+                    path=f"{at.removesuffix(CONSTRAINTS)}" if site.bare_path else f"{at}." if at else "",
                     template=template if layout.whole else _operated(template, site, layout, meta, entry),
                     replicas=replicas if type(replicas) is int else None,
-                    alone=at if site.alone else "",
+                    bare_path=at if site.bare_path else "",
                 )
 
 
-def _decode_alone(found: object, path: tuple[str, ...]) -> PodTemplate:
-    """Constraints outside any template, as a pod template. Errors: DecodeError."""
+def _decode_bare(found: object, path: tuple[str, ...]) -> PodTemplate:
+    """Decode bare constraints as a pod template.
+
+    Raises:
+        DecodeError: With kube-apiserver's message.
+    """
     try:
         constraints = converted(found, tuple[OperatorConstraint, ...])
     except msgspec.ValidationError:
@@ -396,17 +420,17 @@ def _decode_alone(found: object, path: tuple[str, ...]) -> PodTemplate:
 
 
 def _operated(template: PodTemplate, site: Site, layout: Layout, meta: ObjectMeta, entry: object) -> PodTemplate:
-    """The known part of an operator's pods: labels, and constraints with what it adds."""
+    """Return the known part of an operator's pods: labels and completed constraints. """
     given = {key: text.replace("{name}", meta.name) for key, text in site.labels}
     labels = {**given, **((meta.labels or {}) if layout.inherits else {}), **template.labels}
     constraints: tuple[SpreadConstraint, ...] = template.pod_spec.constraints
     if fill := FILLS.get(layout.filled):
-        beside = _lenient(entry, SiblingFields) or SiblingFields()
+        siblings = _lenient(entry, SiblingFields) or SiblingFields()
         every = (
-            each if isinstance(each, OperatorConstraint) else OperatorConstraint(**structs.asdict(each))
-            for each in constraints
+            entry if isinstance(entry, OperatorConstraint) else OperatorConstraint(**structs.asdict(entry))
+            for entry in constraints
         )
-        constraints = tuple(fill(each, given, beside) for each in every)
+        constraints = tuple(fill(constraint, given, siblings) for constraint in every)
     return replace(
         template,
         metadata=replace(template.meta, labels=labels or None),
@@ -415,10 +439,10 @@ def _operated(template: PodTemplate, site: Site, layout: Layout, meta: ObjectMet
 
 
 def _decode_template(found: object, path: tuple[str, ...]) -> PodTemplate:
-    """A template inside a custom resource.
+    """Decode a template inside a custom resource.
 
-    What its controller makes of other fields than ours is not known here: if one of them does not fit, only labels,
-    annotations and constraints are read.
+    If another field has the wrong type, only labels, annotations and constraints are read. Its controller may accept
+    it.
     """
     try:
         return converted(found, PodTemplate)
@@ -434,7 +458,7 @@ def _decode_template(found: object, path: tuple[str, ...]) -> PodTemplate:
 
 
 def _selector(value: object) -> LabelSelector | None:
-    """A label selector; a plain map of labels (ReplicationController) is read as matchLabels."""
+    """Read a label selector. A plain map of labels (ReplicationController) becomes matchLabels. """
     if isinstance(value, dict) and value and all(isinstance(entry, str) for entry in value.values()):
         return LabelSelector(match_labels=value)
     return _lenient(value, LabelSelector)

@@ -1,14 +1,13 @@
-"""What kube-apiserver would say of the pods of a workload that it accepts: of their labels, constraints and affinity.
+"""kube-apiserver's errors about the pods of an accepted workload: labels, constraints, affinity.
 
-A template is not validated as its pods are. Since 1.34 matchLabelKeys of constraints, and since 1.31 those of pod
-affinity, are merged into the selectors of a created Pod, never of a template: a key that stands in both, or twice,
-passes there and is refused in every pod. Before 1.34 the
-template of a StatefulSet is hardly validated. What controllers add to the labels of a template nobody has looked at,
-nor at labels in the template of a custom resource.
+kube-apiserver validates templates less strictly than pods. It merges matchLabelKeys into the selectors of a created Pod
+(constraints since 1.34, pod affinity since 1.31), never of a template. So a key in both, or a repeated one, passes in
+the template and fails in every pod. Before 1.34, most of a StatefulSet's template is not validated. Labels added by
+controllers, and labels in templates of custom resources, are not validated either.
 
     Workload -> labels_at_creation -> the pod's labels -> validation, as of a created Pod
 
-What this webhook injects never makes a pod refused: `inject` looks at the whole before it answers.
+This webhook never injects a field that kube-apiserver refuses: `inject` validates the result.
 
 Source: pkg/apis/core/validation validation.go ``ValidatePodCreate`` and ``ValidatePodTemplateSpec``.
 """
@@ -30,19 +29,22 @@ from webhook.core.workloads.workload import Template, Workload
 _POD_FIELD = "spec.topologySpreadConstraints"
 _POD_LABELS = "metadata.labels"
 _LATER = "DuringSchedulingIgnoredDuringExecution"
-# A key that is in both has no field's name in upstream's path, and the place of a merged key is none in the template.
+# A merged key has no field name in upstream's path, and its index does not exist in the template.
 _IN_BOTH = re.compile(r"\[(\d+)\]\[(\d+)\]")
 _PLACE = re.compile(r"\[(\d+)\]")
 _VALUE = re.compile(r"\[\d+\]\.labelSelector\.matchExpressions\[(\d+)\]")
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """One error of a pod that is about to be created.
+    """One error of a future pod.
 
-    Shape: ``error`` has the paths of the pod; ``path`` is where the cause was written, in the workload. ``index`` is
-    the constraint's, ``term`` the pod affinity term that it is about; both are None where it is about labels.
-    ``late`` says that kube-apiserver, or the rules about its words, have nothing against the workload for it, and
-    that no other refusal says the same.
+    Attributes:
+        error: The error, with the pod's paths.
+        path: The path of the cause in the workload.
+        index: The constraint's index; None for an error about labels or affinity.
+        term: The pod affinity term; None for an error about labels or constraints.
+        late: The workload itself passes kube-apiserver and the rules about its errors, and no other refusal has this
+            cause.
     """
 
     error: FieldError
@@ -53,10 +55,11 @@ class Refusal(Struct, frozen=True, kw_only=True):
 
 
 def refusals(workload: Workload, template: Template, version: KubernetesVersion) -> tuple[Refusal, ...]:
-    """Why kube-apiserver refuses every pod of this template, in its order; empty where it does not.
+    """List kube-apiserver's errors about every pod of this template, in its order.
 
-    Shape: only labels, constraints and the matchLabelKeys of pod affinity are looked at. For a Pod that is not
-    created yet its template is itself.
+    Only labels, constraints and the matchLabelKeys of pod affinity are validated. For a Pod the template is the Pod
+    itself.
+
     Source: core/validation/validation.go ``ValidatePodCreate``.
     """
     labels = labels_at_creation(workload, template.template)
@@ -70,23 +73,23 @@ def refusals(workload: Workload, template: Template, version: KubernetesVersion)
 def _of_labels(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
-    """The errors about labels: of the template, or of a name of which a controller makes one.
+    """List errors about the template's labels, and about labels made from the workload's name.
 
     Source: meta/v1/validation/validation.go ``ValidateLabels``.
     """
     if not workload.whole:
-        return  # an operator makes labels of names in its own way
+        return  # operators have their own label names
     written = template.template.labels
     seen = {error.text for error in label_errors(written, _POD_LABELS, version)}
     for error in label_errors(labels, _POD_LABELS, version):
         if error.text in seen:
             yield Refusal(error=error, path=f"{template.path}{_POD_LABELS}", late=not workload.built_in)
         else:
-            yield Refusal(error=error, path="metadata.name")  # of which the controller makes labels
+            yield Refusal(error=error, path="metadata.name")  # the controller copies it into labels
 
 
 def terms_with_label_keys(spec: PodSpec) -> Iterator[tuple[str, PodAffinityTerm, LabelSelector]]:
-    """The pod affinity terms into whose selectors keys are merged: path in the pod's spec, term, selector.
+    """List pod affinity terms with matchLabelKeys: path in the pod's spec, term, selector.
 
     Source: core/pod/strategy.go ``mutatePodAffinity``.
     """
@@ -100,8 +103,8 @@ def terms_with_label_keys(spec: PodSpec) -> Iterator[tuple[str, PodAffinityTerm,
             continue
         required = ((f"required{_LATER}[{number}]", term) for number, term in enumerate(affinity.required or ()))
         preferred = (
-            (f"preferred{_LATER}[{number}].podAffinityTerm", each.pod_affinity_term)
-            for number, each in enumerate(affinity.preferred or ())
+            (f"preferred{_LATER}[{number}].podAffinityTerm", weighted.pod_affinity_term)
+            for number, weighted in enumerate(affinity.preferred or ())
         )
         for path, term in (*required, *preferred):
             if term is not None and term.label_selector is not None and term.match_label_keys:
@@ -111,12 +114,12 @@ def terms_with_label_keys(spec: PodSpec) -> Iterator[tuple[str, PodAffinityTerm,
 def _of_affinity(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
-    """A key that stands twice in the selector of a term; nothing else of a term is looked at.
+    """List keys repeated in a term's selector. Nothing else of a term is validated.
 
     Source: core/validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``.
     """
     terms = tuple(terms_with_label_keys(template.template.pod_spec))
-    # What is refused in the template itself is no fault of the pods alone.
+    # An error of the template itself is not only an error of its pods.
     late = takes_any_template(workload, version) or not any(
         any(keys_in_both(term.match_label_keys or (), selector, path))
         or not {*(term.match_label_keys or ())}.isdisjoint(term.mismatch_label_keys or ())
@@ -132,7 +135,7 @@ def _of_affinity(
 def _of_constraints(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
-    """The errors about constraints, each at what was written in the workload.
+    """List errors about constraints, each with the path in the workload.
 
     Source: core/validation/validation.go ``validateTopologySpreadConstraints``.
     """
@@ -156,7 +159,7 @@ def _of_constraints(
 
 
 def _is_merged(rest: str, selector: LabelSelector | None) -> bool:
-    """Whether an error is about a requirement that the API server made of a label."""
+    """Whether the error is about a requirement merged from a label. """
     value = _VALUE.match(rest)
     written = (selector.match_expressions if selector else None) or ()
     return value is not None and int(value[1]) >= len(written)

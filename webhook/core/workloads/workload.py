@@ -1,4 +1,4 @@
-"""A workload of any kind: templates, replicas, strategy, rollout, and the selector of its pods."""
+"""A workload of any kind: templates, replicas, strategy, rollout and selector. """
 
 from msgspec import Struct
 
@@ -12,27 +12,27 @@ from webhook.core.workloads.kinds import POD, REPLICATION_CONTROLLER, GroupKind,
 
 
 class Template(Struct, frozen=True, kw_only=True):
-    """One pod template of an object; for a Pod the object itself.
+    """One pod template of an object, or a Pod itself.
 
-    Shape: ``path`` is the prefix that stands before ``spec.topologySpreadConstraints[0]`` and ``metadata.labels``:
-    empty for a Pod, ``spec.template.`` for a Deployment.
-    ``alone`` is the path of constraints that stand outside of any pod template.
-    Unit: ``replicas`` are pods made from this template; None where the object does not say.
+    Attributes:
+        path: The prefix of ``spec`` and ``metadata`` in paths: "" for a Pod, ``spec.template.`` for a Deployment.
+        replicas: Pods from this template; None if the object has no number.
+        bare_path: The path of constraints outside any pod template.
     """
 
     path: str
     template: PodTemplate
     replicas: int | None = None
-    alone: str = ""
+    bare_path: str = ""
 
     @property
     def constraints_path(self) -> str:
-        """Where its constraints stand."""
-        return self.alone or f"{self.path}spec.{CONSTRAINTS}"
+        """The path of its constraints. """
+        return self.bare_path or f"{self.path}spec.{CONSTRAINTS}"
 
 
 class Strategy(Struct, frozen=True, kw_only=True):
-    """How an object replaces its pods, as written; absent fields are None, not their defaults."""
+    """An object's update strategy as written. Absent fields are None, not defaults. """
 
     type: str | None = None
     max_surge: built_in_objects.IntOrText | None = None
@@ -41,9 +41,11 @@ class Strategy(Struct, frozen=True, kw_only=True):
 
 
 class ClaimTemplates(Struct, frozen=True):
-    """A StatefulSet's claims: the pod ``web-0`` has one named ``<name>-web-0`` for each of the names.
+    """A StatefulSet's claim templates. The pod ``web-0`` has a claim ``<name>-web-0`` for each name.
 
-    Shape: ``classes`` has the storage class of each claim, "" where none is named; ``requests`` what each asks for.
+    Attributes:
+        classes: The storage class of each claim; "" for none.
+        requests: The requests of each claim.
     """
 
     names: tuple[str, ...]
@@ -52,22 +54,22 @@ class ClaimTemplates(Struct, frozen=True):
 
 
 class Workload(Struct, frozen=True, kw_only=True):
-    """An object that is a pod or makes pods.
+    """A pod, or an object with pod templates.
 
     Attributes:
-        traits: Those of its kind, read once, since some ten rules use them in every review.
-        selector: Its own ``spec.selector``.
-        built_in: Whether kube-apiserver validates the templates.
-        suspended: It makes no pods at present.
-        paused: It makes no pods of a new template.
-        group: That of ``api_version``, empty for core.
-        late_labels: Keys of labels that its controller puts on some pods, as the object states.
+        traits: The properties of its kind, looked up once: about ten rules use them in every review.
+        selector: The object's ``spec.selector``.
+        built_in: kube-apiserver validates the templates.
+        suspended: It creates no pods at present.
+        paused: It creates no pods of a new template.
+        group: The group of ``api_version``, empty for core.
+        late_labels: Label keys added to some pods by the controller, as written in the object.
         first_ordinal: Of a StatefulSet: the number in the first pod's name.
         parallel: The pods of a StatefulSet do not wait for one another.
         indexed: Each pod of a Job has a completion index.
-        manual_selector: The API server generates no labels for the Job.
-        grouped: The pods of a Job are scheduled as one PodGroup.
-        whole: The templates are the pods as created. Otherwise only constraints are known, and some labels.
+        manual_selector: kube-apiserver generates no labels for the Job.
+        grouped: The pods of a Job form one PodGroup.
+        whole: The templates are complete pods. Otherwise only constraints and some labels are known.
     """
 
     api_version: str
@@ -93,27 +95,27 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @property
     def group_kind(self) -> GroupKind:
-        """Its kind, whatever the version."""
+        """Its kind without the version. """
         return self.group, self.kind
 
     @property
     def recreates(self) -> bool:
-        """Whether all old pods go before a new one is made, where its controller replaces them by itself."""
+        """Whether the controller deletes all old pods before it creates a new one. """
         return self.strategy is not None and self.strategy.type == "Recreate"
 
     @property
     def is_pod(self) -> bool:
-        """Whether it is a pod itself, and makes none."""
+        """Whether it is a pod itself. """
         return self.kind == POD[1] and self.group == POD[0]
 
 
 def namespace_of(stated: str, otherwise: str = "") -> str:
-    """Where an object and its pods will be created: as the object says, else the caller, else kubectl."""
+    """Return the namespace of an object and its pods: the object's, the caller's, or kubectl's. """
     return stated or otherwise or DEFAULT_NAMESPACE
 
 
 def selector_of(workload: Workload) -> Selector | None:
-    """The selector of the workload's pods; None if the kind has none, or if it is invalid."""
+    """Compile the workload's selector; None without a valid one. """
     written = workload.selector
     if written is None and workload.group_kind == REPLICATION_CONTROLLER and workload.templates:
         return selector_from_labels(workload.templates[0].template.labels)
@@ -121,18 +123,21 @@ def selector_of(workload: Workload) -> Selector | None:
 
 
 def compiled(written: LabelSelector | None) -> Selector | None:
-    """A workload's selector, compiled; None for an empty or invalid one."""
+    """Compile a workload's selector; None for an empty or invalid one. """
     selector = valid_selector(written)
     return selector if selector is not None and selector.requirements else None
 
 
-# The API server's defaults for a Deployment that says nothing.
+# kube-apiserver's defaults for a Deployment.
 DEFAULT_SURGE: IntOrText = "25%"
-_DEFAULT = "25%"  # of maxUnavailable too
+_MAX_DIGITS = 5  # of a percentage
+_DEFAULT = "25%"  # also for maxUnavailable
 
 
 def surge_of(strategy: Strategy | None, replicas: int) -> int:
-    """Pods above ``replicas`` during a rolling update; 0 for Recreate, and where the text is no percentage.
+    """Return the pods above ``replicas`` during a rolling update.
+
+    A percentage rounds up. Recreate and invalid text count as 0.
 
     Source: deployment/util/deployment_util.go ``ResolveFenceposts``: a percentage of maxSurge rounds up.
     """
@@ -143,7 +148,9 @@ def surge_of(strategy: Strategy | None, replicas: int) -> int:
 
 
 def unavailable_of(strategy: Strategy | None, replicas: int) -> int:
-    """Pods that may be missing during a rolling update; all of them for Recreate.
+    """Return the pods that may be missing during a rolling update; all for Recreate.
+
+    A percentage rounds down. If both maxSurge and maxUnavailable are 0, one pod may be missing.
 
     Source: deployment/util/deployment_util.go ``ResolveFenceposts``: a percentage of maxUnavailable rounds down, and is
     1 where both are 0.
@@ -155,7 +162,7 @@ def unavailable_of(strategy: Strategy | None, replicas: int) -> int:
 
 
 def unavailable_ordinals(strategy: Strategy | None, replicas: int) -> int:
-    """Pods of a StatefulSet that may be missing during a rolling update, at least 1.
+    """Return the StatefulSet pods that may be missing during a rolling update, at least 1.
 
     Source: statefulset/stateful_set_utils.go ``getStatefulSetMaxUnavailable``.
     """
@@ -164,24 +171,29 @@ def unavailable_ordinals(strategy: Strategy | None, replicas: int) -> int:
 
 
 def _hundredths(written: IntOrText | None, replicas: int) -> int:
-    """A number of pods or a percentage of the replicas, in hundredths of a pod; 0 for any other text."""
+    """Convert pods or a percentage to hundredths of a pod; 0 for other text. """
     if isinstance(written, int):
         return max(written, 0) * 100
     percent = (written or _DEFAULT).removesuffix("%")
-    # Longer numbers are refused by the API server, and int() would take its time over them.
-    return replicas * int(percent) if percent.isdecimal() and percent.isascii() and len(percent) < 6 else 0
+    # kube-apiserver rejects longer numbers, and int() is slow for them.
+    return replicas * int(percent) if percent.isdecimal() and percent.isascii() and len(percent) <= _MAX_DIGITS else 0
 
 
 def worst_final_skew(domains: int, replicas: int, surge: int, max_skew: int) -> int:
-    """Largest difference between two domains that some order of a rolling update leaves behind.
+    """Return the largest skew in pods that a rolling update can leave between two domains.
 
-    Shape: ``surge`` is at least 1. Every placement keeps the scheduler's rule over old and new pods together; any old
-    pod may be deleted next; the old pods may start in any arrangement that maxSkew allows.
-    Unit: pods.
+    Every placement obeys maxSkew over old and new pods together. The update may delete any old pod next. Old pods may
+    start in any arrangement within maxSkew.
+
+    Args:
+        domains: The eligible domains.
+        replicas: The pods of the workload.
+        surge: The additional pods during the update, at least 1.
+        max_skew: The constraint's maxSkew.
     """
     if domains < 2:
         return 0
-    # The worst order: the update ends with as many pods as possible in one domain and as few as possible in another.
+    # The worst order ends with most pods in one domain and fewest in another.
     others = domains - 1
     old = min((replicas + others * max_skew) // domains, replicas)
     apart = max_skew + min(surge, old)
