@@ -1,1 +1,1 @@
-"""What kube-scheduler says of one pod: its filters in its order, and its sentence."""
+"""kube-scheduler's decision about one pod: its filters in order, and its message. """

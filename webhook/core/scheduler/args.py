@@ -1,4 +1,4 @@
-"""PodTopologySpreadArgs: the cluster's default constraints, decoded and validated as kube-scheduler does.
+"""Decode and validate PodTopologySpreadArgs, the cluster's default constraints, like kube-scheduler.
 
 Source: k8s.io/kube-scheduler config/v1 types.go; k8s.io/kubernetes pkg/scheduler/apis/config v1/defaults.go,
 validation/validation_pluginargs.go, scheme/scheme.go (strict decoding).
@@ -31,7 +31,7 @@ from webhook.core.scheduler.profile import DefaultingType
 _GROUP = "kubescheduler.config.k8s.io"
 _KIND = "PodTopologySpreadArgs"
 _PLUGIN = "decoding args for plugin PodTopologySpread"
-# The other kinds of the group and version.
+# The other kinds of the API group.
 _OTHER_KINDS = frozenset(
     {
         *("KubeSchedulerConfiguration", "DefaultPreemptionArgs", "InterPodAffinityArgs", "NodeAffinityArgs"),
@@ -39,16 +39,19 @@ _OTHER_KINDS = frozenset(
     }
 )
 _DYNAMIC = "DynamicResourcesArgs"
+_SHOWN = 256  # characters of a parser's error in messages
 
 
 class ArgsError(ValueError):
-    """Args with which kube-scheduler would refuse to start; the text is kube-scheduler's."""
+    """Args with which kube-scheduler would not start. The text is kube-scheduler's. """
 
 
 class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The args of the plugin.
 
-    Shape: ``default_constraints`` is None if absent; with ``List``, absent and empty both switch defaults off.
+    Attributes:
+        default_constraints: None if absent. With ``List``, absent and empty both turn defaults off.
+
     Source: config/v1/types_pluginargs.go ``PodTopologySpreadArgs``.
     """
 
@@ -57,7 +60,7 @@ class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @property
     def constraints(self) -> tuple[SpreadConstraint, ...]:
-        """The default constraints; absent and empty are the same."""
+        """The default constraints; absent and empty are equal. """
         return self.default_constraints or ()
 
 
@@ -66,15 +69,21 @@ def decode_args(
 ) -> PodTopologySpreadArgs:
     """Decode args strictly, and fill in defaults.
 
-    Shape: ``raw`` is JSON; ``at`` is the plugin's path in the configuration file, for messages.
-    Errors: ArgsError.
+    Args:
+        raw: The args as JSON.
+        at: The plugin's path in the configuration file, for messages.
+        version: The release of kube-scheduler.
+
+    Raises:
+        ArgsError: With kube-scheduler's text.
+
     Source: config/v1/types.go ``decodeNestedObjects``.
     """
     try:
         node = go_json.read(raw)
     except ValueError as error:
-        raise ArgsError(f"decoding {at}: {_PLUGIN}: the args are not valid JSON: {str(error)[:256]}") from None
-    # ``args: null`` stands for no args.
+        raise ArgsError(f"decoding {at}: {_PLUGIN}: the args are not valid JSON: {str(error)[:_SHOWN]}") from None
+    # ``args: null`` means no args.
     if node is None:
         node = go_json.Members()
     _check_type(node, at, raw, version)
@@ -84,14 +93,14 @@ def decode_args(
         raise ArgsError(f"decoding {at}: {_PLUGIN}: {error}") from None
     if warnings:
         faults = ", ".join(warnings)
-        # Said three times: upstream wraps the error on each of three levels.
+        # Upstream wraps the error on each of three levels, so the prefix repeats.
         strict = "strict decoding error"
         raise ArgsError(f"{strict}: decoding {at}: {strict}: {_PLUGIN}: {strict}: {faults}")
     return defaulted(converted(value, PodTopologySpreadArgs))
 
 
 def _check_type(node: object, at: str, raw: bytes, as_version: KubernetesVersion) -> None:
-    """Refuse args that state another type; they may also state none.
+    """Reject args with another type. Args without a type pass.
 
     Source: runtime/serializer/json/json.go ``Decode``; config/v1/types.go ``decodeNestedObjects``.
     """
@@ -123,21 +132,22 @@ def _check_type(node: object, at: str, raw: bytes, as_version: KubernetesVersion
 
 
 def _scheme(version: KubernetesVersion) -> str:
-    """The name of upstream's scheme in messages: the source line that creates it."""
+    """Return the name of upstream's scheme in messages: the source line of its creation. """
     changes = (gates.SCHEME_LINE_110, 110), (gates.SCHEME_LINE_111, 111), (gates.SCHEME_LINE_110_AGAIN, 110)
     line = [100, *(line for gate, line in changes if gate.holds(version))][-1]
     return f"pkg/runtime/scheme.go:{line}"
 
 
 def defaulted(args: PodTopologySpreadArgs) -> PodTopologySpreadArgs:
-    """The args with what kube-scheduler fills in. Source: v1/defaults.go ``SetDefaults_PodTopologySpreadArgs``."""
+    """Fill in kube-scheduler's defaults. Source: v1/defaults.go ``SetDefaults_PodTopologySpreadArgs``."""
     return args if args.defaulting_type else replace(args, defaulting_type=DefaultingType.SYSTEM)
 
 
 def validate_args(args: PodTopologySpreadArgs, version: KubernetesVersion = RECORDED) -> tuple[FieldError, ...]:
-    """Every error of defaulted args, in upstream's order.
+    """List the errors of defaulted args in upstream's order, with paths relative to the args.
 
-    Shape: paths are relative to the args.
+    Policies, minDomains and matchLabelKeys are not validated.
+
     Source: validation_pluginargs.go ``ValidatePodTopologySpreadArgs``; policies, minDomains and matchLabelKeys pass.
     """
     return distinct(_errors(args, version))

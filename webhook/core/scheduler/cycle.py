@@ -1,7 +1,7 @@
-"""kube-scheduler's verdict on a pod: the filters in order, and for each node the first that rejects it.
+"""kube-scheduler's verdict on a pod: its filters in order, and the first that rejects each node.
 
-    index, pod -> take(...) -> Problem      copies every fact that the verdict depends on
-    Problem    -> decide(...) -> Verdict    without the index
+    index, pod -> take(...) -> Problem      copies every fact of the verdict Problem    -> decide(...) -> Verdict
+    without the index
 
 Source: kube-scheduler schedule_one.go ``findNodesThatFitPod``; framework/runtime/framework.go; framework/types.go
 ``FitError``.
@@ -47,7 +47,7 @@ from webhook.core.scheduler.verdict import Verdict
 
 
 def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> EligibleNodes:
-    """The nodes that a pod's node affinity allows, and those whose taints it tolerates.
+    """Select the nodes allowed by a pod's node affinity, and those with only tolerated taints.
 
     Source: podtopologyspread/common.go ``matchNodeInclusionPolicies``.
     """
@@ -55,15 +55,18 @@ def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> Eligib
 
 
 def verdict_of_plugin(result: PluginResult, nodes: NodeView) -> Verdict:
-    """The verdict of one plugin without the others."""
+    """Build the verdict of one plugin without the others. """
     if result.pre_filter.code not in (SUCCESS, SKIP):
         return Verdict(nodes, result.pre_filter, [(result.pre_filter, nodes.live)])
-    failed = [] if result.filter is None else [each for each in result.filter(nodes.live) if each[1]]
+    failed = [] if result.filter is None else [(status, members) for status, members in result.filter(nodes.live) if members]
     return Verdict(nodes, result.pre_filter, failed)
 
 
 class Cycle:
-    """One scheduling attempt: the results of each plugin on a problem, computed on first use.
+    """One scheduling attempt: the result of each plugin on a problem, computed at first use.
+
+        >>> Cycle(take(index, pod)).verdict_of("PodTopologySpread").sentence
+        "0/3 nodes are available: 3 node(s) didn't match pod topology spread constraints."
 
     Source: schedule_one.go ``findNodesThatFitPod``.
     """
@@ -83,7 +86,9 @@ class Cycle:
 
     @cached_property
     def enforced(self) -> int | None:
-        """The nodes that match node affinity added by the scheduler's configuration; None if it adds none.
+        """The nodes that match the scheduler configuration's node affinity; None without one.
+
+        Spread constraints ignore it.
 
         Source: node_affinity.go ``addedNodeSelector``; spread constraints ignore it.
         """
@@ -94,23 +99,24 @@ class Cycle:
 
     @cached_property
     def eligible(self) -> EligibleNodes:
-        """The nodes that the pod's node affinity allows, and those whose taints it tolerates."""
+        """The nodes allowed by the pod's node affinity, and those with only tolerated taints. """
         return eligible_nodes(self.problem.pod, self.problem.nodes, self.required)
 
     @cached_property
     def spread(self) -> tuple[PluginResult, tuple[DomainCounts, ...]]:
-        """PodTopologySpread after its PreFilter, with its counts for each hard constraint."""
+        """The result of PodTopologySpread, with its counts for each hard constraint. """
         return pod_topology_spread.run_filter(self.problem.hard, self.problem.pod.labels, self.eligible)
 
     @property
     def domains(self) -> tuple[DomainCounts, ...]:
-        """PodTopologySpread's counts for each hard constraint."""
+        """PodTopologySpread's counts for each hard constraint. """
         return self.spread[1]
 
     def result(self, plugin: str) -> PluginResult:
-        """One plugin after its PreFilter.
+        """Run a plugin's PreFilter.
 
-        Errors: KeyError for a name that is not in ``FILTERS``.
+        Raises:
+            KeyError: For a name outside ``FILTERS``.
         """
         result = self._results.get(plugin)
         if result is None:
@@ -118,57 +124,60 @@ class Cycle:
         return result
 
     def verdict_of(self, plugin: str) -> Verdict:
-        """The verdict of one plugin without the others: its PreFilter, then its Filter on every node."""
+        """Return one plugin's verdict without the others: PreFilter, then Filter on every node. """
         return verdict_of_plugin(self.result(plugin), self.problem.nodes)
 
     def verdict(self) -> Verdict:
-        """The verdict of all filters: PreFilter of each, then Filter on the nodes that are left.
+        """Return the verdict of all filters: each PreFilter, then Filter on the remaining nodes.
 
         Source: schedule_one.go ``findNodesThatFitPod``; runtime/framework.go ``RunFilterPluginsWithNominatedPods``.
         """
         nodes = self.problem.nodes
-        before, allowed, restricting = self._before()
-        if before.code != SUCCESS:
-            return Verdict(nodes, before, [(before, nodes.live)])
-        asked, failed, unsaid = nodes.live, [], 0
-        # Plugins that name the only nodes that can pass share one reason for all other nodes.
+        pre_filter, allowed, restricting = self._pre_filters()
+        if pre_filter.code != SUCCESS:
+            return Verdict(nodes, pre_filter, [(pre_filter, nodes.live)])
+        candidates, failed, unreported = nodes.live, [], 0
+        # Several plugins can name the only possible nodes. They share one reason for all other nodes.
         if allowed is not None:
             slots = nodes.slots
             inside = node_sets.from_slots([slots[name] for name in allowed if name in slots], nodes.size)
             plugin = restricting[0] if len(restricting) == 1 else ""
             reason = f"node(s) didn't satisfy plugin(s) [{' '.join(restricting)}]"
-            failed.append((with_plugin(unresolvable(reason), plugin), asked & ~inside))
-            unsaid = 0 if gates.NAMES_LEFT_OUT.holds(self.problem.version) else asked & ~inside
-            asked &= inside
-        # What skips in PreFilter is not asked in Filter.
+            failed.append((with_plugin(unresolvable(reason), plugin), candidates & ~inside))
+            unreported = 0 if gates.NAMES_LEFT_OUT.holds(self.problem.version) else candidates & ~inside
+            candidates &= inside
+        # A plugin skipped in PreFilter has no Filter.
         plugins = [plugin for plugin in self.problem.filters if self.result(plugin).filter is not None]
-        # A node with nominated pods has to pass with them and without them; the first pass is with them.
-        yielding = node_sets.from_slots(tuple(self.problem.nominated), nodes.size) & asked
+        # A node with nominated pods must pass with them and without them. The first pass includes them.
+        yielding = node_sets.from_slots(tuple(self.problem.nominated), nodes.size) & candidates
         for slot in node_sets.to_slots(yielding):
             first = Cycle(self.problem.nominated[slot]).filtered(1 << slot, plugins)
             failed += first
-            asked &= ~sum(members for _, members in first)
-        return Verdict(nodes, OK, [*failed, *self.filtered(asked, plugins)], unsaid)
+            candidates &= ~sum(members for _, members in first)
+        return Verdict(nodes, OK, [*failed, *self.filtered(candidates, plugins)], unreported)
 
-    def filtered(self, asked: int, plugins: Sequence[str]) -> list[StatusOfNodes]:
-        """The nodes of ``asked`` that some plugin rejects, each with the status of the first that does.
+    def filtered(self, candidates: int, plugins: Sequence[str]) -> list[StatusOfNodes]:
+        """Return the rejected candidates, each with the status of its first rejecting plugin.
 
         Source: runtime/framework.go ``RunFilterPlugins``.
         """
         failed: list[StatusOfNodes] = []
         for plugin in plugins:
-            decide_nodes = self.result(plugin).filter
-            if decide_nodes is None or not asked:
+            run_filter = self.result(plugin).filter
+            if run_filter is None or not candidates:
                 continue
-            for status, members in decide_nodes(asked):
+            for status, members in run_filter(candidates):
                 if members:
                     failed.append((_of_plugin(status, plugin), members))
-                    # The first filter that rejects a node settles its status; later ones never see it.
-                    asked &= ~members
+                    # The first rejecting filter settles a node's status. Later ones never see it.
+                    candidates &= ~members
         return failed
 
-    def _before(self) -> tuple[Status, frozenset[str] | None, list[str]]:
-        """PreFilter of all plugins: a status, the names of the nodes left (None for all), and who restricted them.
+    def _pre_filters(self) -> tuple[Status, frozenset[str] | None, list[str]]:
+        """Run PreFilter of all plugins.
+
+        Returns:
+            A status, the names of the remaining nodes (None for all), and the restricting plugins.
 
         Source: framework.go ``RunPreFilterPlugins``.
         """
@@ -182,13 +191,13 @@ class Cycle:
             if status.code == ERROR:
                 text = f'running PreFilter plugin "{plugin}": {status.reasons[0]}'
                 return with_plugin(failure(text), plugin), None, []
-            # The whole pod is rejected, and no node is looked at.
+            # PreFilter rejects the whole pod pre_filter any node.
             if status.rejected:
                 return with_plugin(status, plugin), None, []
             if result.allowed is not None:
                 restricting = sorted({*restricting, plugin})
                 allowed = result.allowed if allowed is None else allowed & result.allowed
-            # Two plugins may name different nodes: then none is left, and further plugins are not asked.
+            # Two plugins can name different nodes. Then no node remains, and upstream stops.
             if allowed is not None and not allowed:
                 names = f"s) [{' '.join(restricting)}] simultaneously"
                 reason = (
@@ -200,7 +209,7 @@ class Cycle:
         return OK, allowed, restricting
 
     def scores(self, feasible: int) -> dict[str, int] | None:
-        """PodTopologySpread's normalised score of each feasible node; None where no soft constraint applies.
+        """Return PodTopologySpread's normalised score of each feasible node; None without a soft constraint.
 
         Source: podtopologyspread/scoring.go ``Score``, ``NormalizeScore``.
         """
@@ -236,12 +245,21 @@ _PLUGINS: Mapping[str, Callable[[Cycle], PluginResult]] = {
 
 
 def _of_plugin(status: Status, plugin: str) -> Status:
-    """The status of a plugin's Filter, with its name and wording. Source: runtime/framework.go ``RunFilterPlugins``."""
+    """Add the plugin's name and upstream's wording to a Filter status.
+
+    Source: runtime/framework.go ``RunFilterPlugins``.
+    """
     if status.code == ERROR:
         return with_plugin(failure(f'running "{plugin}" filter plugin: {status.reasons[0]}'), plugin)
     return with_plugin(status, plugin)
 
 
 def decide(problem: Problem) -> Verdict:
-    """The verdict of all default filters. Source: schedule_one.go ``findNodesThatFitPod``."""
+    """Run all default filters on a problem.
+
+        >>> decide(take(index, pod)).sentence
+        '0/3 nodes are available: 3 Insufficient cpu.'
+
+    Source: schedule_one.go ``findNodesThatFitPod``.
+    """
     return Cycle(problem).verdict()

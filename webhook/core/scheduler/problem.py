@@ -1,4 +1,4 @@
-"""Everything that the scheduler's verdict on one pod depends on, copied from the index at one moment.
+"""All facts of kube-scheduler's verdict on one pod, copied from the index at one moment.
 
 Source: kube-scheduler schedule_one.go, runtime/framework.go.
 """
@@ -40,29 +40,28 @@ FILTERS = (
     *(NODE_RESOURCES_FIT, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE),
     *(pod_topology_spread.POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY),
 )
-# The other filters of the default profile, which are not evaluated: plugin -> what it looks at.
-# Source: pkg/scheduler/apis/config/v1/default_plugins.go.
+# Default filters that are not evaluated: plugin -> its input. Source: pkg/scheduler/apis/config/v1/default_plugins.go.
 OTHER_FILTERS: Mapping[str, str] = {
     "DynamicResources": "resource claims, and device classes that provide extended resources",
-    "NodeDeclaredFeatures": "features that a node declares and the pod needs",
+    "NodeDeclaredFeatures": "node features needed by the pod",
 }
-# What kube-scheduler looks at, but admission cannot know or the index does not have: key -> what is not evaluated.
+# Facts of kube-scheduler unknown at admission or missing from the index: key -> the part not evaluated.
 NOT_EVALUATED: Mapping[str, str] = {
     "SchedulerConfiguration": "disabled plugins, added node affinity, ignored resources, extenders",
-    "SchedulingGates": "a pod with scheduling gates is not tried at all",
-    "PodGroup": "all pods of a PodGroup or none, in one order, and the topology that the group asks for",
+    "SchedulingGates": "kube-scheduler skips a pod with scheduling gates",
+    "PodGroup": "kube-scheduler places all pods of a PodGroup or none, in one order and in the group's topology",
     **OTHER_FILTERS,
-    "CSIStorageCapacity": "free capacity that storage drivers publish",
-    "VolumeAttachment": "volumes that are attached to a node without a pod on it",
+    "CSIStorageCapacity": "free capacity of storage drivers",
+    "VolumeAttachment": "volumes attached to a node without a pod",
     "CSIDriver": "storage drivers that must be installed on the node",
-    "SchedulerExtenders": "extenders, and plugins that do not come with kube-scheduler",
+    "SchedulerExtenders": "extenders and third-party plugins",
 }
-# The same of what kube-apiserver adds to a pod that is yet to be created. The first three are known of most clusters.
+# The same for kube-apiserver's additions to a new pod. Most clusters' views include the first three.
 NOT_ADMITTED: Mapping[str, str] = {
-    LIMIT_RANGE: "requests and limits that the namespace gives to containers, of a pod yet to be created",
-    PRIORITY_CLASS: "priority and preemption of a pod yet to be created",
-    RUNTIME_CLASS: "overhead, nodes and tolerations that the pod's runtime adds, of a pod yet to be created",
-    "AdmissionPlugins": "quota, other webhooks and policies, of a pod yet to be created",
+    LIMIT_RANGE: "the namespace's default requests and limits for a new pod",
+    PRIORITY_CLASS: "priority and preemption of a new pod",
+    RUNTIME_CLASS: "overhead, nodes and tolerations from the runtime class of a new pod",
+    "AdmissionPlugins": "quota, other webhooks and policies for a new pod",
 }
 
 
@@ -70,7 +69,7 @@ _NO_CONSTRAINTS, _NO_RESOURCES = CountedConstraints(), FreeResources({}, {}, {})
 
 
 def not_evaluated(problem: "Problem") -> tuple[str, ...]:
-    """The keys of ``NOT_EVALUATED`` that could change the verdict on this problem's pod, in that order."""
+    """List the keys of ``NOT_EVALUATED`` that could change the verdict on this pod. """
     pod, profile, storage = problem.pod, problem.profile, problem.storage
     spec = pod.pod_spec
     extended = any("/" in name for name, _ in incoming_request(pod, RECORDED).amounts)
@@ -87,11 +86,12 @@ def not_evaluated(problem: "Problem") -> tuple[str, ...]:
 
 
 class Problem(Struct, frozen=True):
-    """Everything that a verdict on one pod depends on, at one moment. Values per node are by slot.
+    """All facts of the verdict on one pod, at one moment. Values per node are by slot.
 
     Attributes:
-        nominated: For each node that preemption has reserved for pods of at least this pod's priority, the problem with
-            those pods on that node.
+        nominated: For each node reserved by preemption for pods of at least this priority: the problem with those pods
+            on
+            the node.
         filters: The filters to run, in the order of the release.
         profile: None for a scheduler with its default configuration.
     """
@@ -115,9 +115,14 @@ class Problem(Struct, frozen=True):
 def take(
     index: ReadOnlyIndex, pod: Pod, defaults: SpreadDefaults = SYSTEM_DEFAULTS, profile: SchedulerProfile | None = None
 ) -> Problem:
-    """Copy everything that the verdict needs. The pod is as the scheduler gets it, after `pod_defaults.as_created`.
+    """Copy all facts of the verdict on a pod.
 
-    The default constraints of a ``profile`` replace ``defaults``.
+    Args:
+        index: The cluster.
+        pod: The pod as the scheduler gets it: the result of `admission_plugins.as_created`.
+        defaults: The default constraints, unless the profile has some.
+        profile: The scheduler's profile, if known.
+
     Source: schedule_one.go ``findNodesThatFitPod``, which reads a snapshot of the cache.
     """
     if profile is not None:
@@ -129,12 +134,15 @@ def take(
 
 
 def take_lasting(index: ReadOnlyIndex, pod: Pod) -> Problem:
-    """As `take`, without what concerns only the next pod: soft constraints, free resources and nominated pods."""
+    """Like `take`, without soft constraints, free resources and nominated pods.
+
+    These change with every placed pod.
+    """
     return _take(index, pod, SYSTEM_DEFAULTS, None, lasting=True)
 
 
 def filters_of(version: KubernetesVersion) -> tuple[str, ...]:
-    """The default filters in the order of the release. Source: v1/default_plugins.go ``getDefaultPlugins``."""
+    """Return the default filters in the order of the release. Source: v1/default_plugins.go ``getDefaultPlugins``."""
     if gates.NODE_NAME_BEFORE_FILTERS.holds(version):
         return FILTERS
     return (NODE_UNSCHEDULABLE, NODE_NAME, *FILTERS[2:])
@@ -174,7 +182,7 @@ def _take(
 
 
 def _without_ignored(request: PodRequest, profile: SchedulerProfile) -> PodRequest:
-    """The request without resources that the profile ignores.
+    """Drop resources ignored by the profile.
 
     Source: noderesources/fit.go ``fitsRequest``, ignoredResources and ignoredResourceGroups.
     """
@@ -188,25 +196,25 @@ def _without_ignored(request: PodRequest, profile: SchedulerProfile) -> PodReque
 
 
 def _with_nominated(index: ReadOnlyIndex, problem: Problem, defaults: SpreadDefaults) -> dict[int, Problem]:
-    """The problem on each node that has nominated pods, as if those ran there already.
+    """Copy the problem for nominee node with nominated pods, as if they ran there.
 
     Source: framework.go ``addGENominatedPods``.
     """
     pod, by_slot = problem.pod, {}
     for node, pods in index.pods.nominated().items():
         slot = problem.nodes.slots.get(node)
-        # A reservation yields to a pod of higher priority, and a pod does not compete with itself.
-        added = [each for each in pods if _priority(each) >= _priority(pod) and each.meta.uid != pod.meta.uid]
+        # A pod of higher priority overrides a nomination, and a pod does not compete with itself.
+        added = [nominee for nominee in pods if _priority(nominee) >= _priority(pod) and nominee.meta.uid != pod.meta.uid]
         if slot is None or not added:
             continue
         with_them = _take(with_pods(index, node, added), pod, defaults, problem.profile)
-        near = sum(each.meta.namespace == pod.meta.namespace for each in added)
+        near = sum(other.meta.namespace == pod.meta.namespace for other in added)
         by_slot[slot] = replace(with_them, hard=with_them.hard.with_nominated(slot, near))
     return by_slot
 
 
 def may_preempt(pod: Pod) -> bool:
-    """Whether the scheduler may make room for the pod by evicting others, taken to have the usual priority of 0.
+    """Whether the scheduler may evict other pods for this one. Priority 0 evicts none.
 
     Source: defaultpreemption/default_preemption.go ``PodEligibleToPreemptOthers``.
     """

@@ -1,4 +1,4 @@
-"""A scheduler's profile, as far as a verdict depends on it. Source: k8s.io/kube-scheduler config/v1/types.go."""
+"""A scheduler's profile, with the fields of a verdict. Source: k8s.io/kube-scheduler config/v1/types.go."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ from msgspec import Struct
 from webhook.core.api.types import SCHEDULE_ANYWAY, NodeAffinity, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 
-# What defaultingType System stands for. Source: podtopologyspread/plugin.go systemDefaultConstraints.
+# The constraints of defaultingType System. Source: podtopologyspread/plugin.go systemDefaultConstraints.
 SYSTEM_CONSTRAINTS = (
     SpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
     SpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
@@ -16,14 +16,16 @@ DEFAULT_SCHEDULER = "default-scheduler"  # the scheduler of pods without spec.sc
 
 
 class DefaultingType(StrEnum):
-    """Whose default constraints pods get: the profile's own list, or the scheduler's built-in ones."""
+    """The source of default constraints: the profile's list, or the scheduler's built-in ones. """
 
     LIST = "List"
     SYSTEM = "System"
 
 
 class SchedulerProfile(Struct, frozen=True, kw_only=True):
-    """One profile of the cluster's KubeSchedulerConfiguration. Disabled filters are those of the default profile.
+    """One profile of the cluster's KubeSchedulerConfiguration.
+
+    ``disabled_filters`` are filters of the default profile.
 
     Source: config/v1/types.go ``KubeSchedulerProfile``.
     """

@@ -1,4 +1,4 @@
-"""The scheduler's answer for one pod: a status for each node, and the text of the FailedScheduling event.
+"""kube-scheduler's verdict on one pod: a status for each node, and the FailedScheduling message.
 
 Source: kube-scheduler framework/types.go.
 """
@@ -12,7 +12,7 @@ from webhook.core.scheduler.plugins.status import ERROR, OK, Status, StatusOfNod
 
 
 class Cause(StrEnum):
-    """What is in the way of pods that no node admits; each caller says how it tells."""
+    """The reason for pods without a node. Each caller has its own rule for it. """
 
     SPREAD = "spread"
     CAPACITY = "capacity"
@@ -20,18 +20,21 @@ class Cause(StrEnum):
 
 
 class Verdict:
-    """The scheduler's answer for every node.
+    """The status of every node for one pod.
 
-    Shape: ``before`` is the result of PreFilter; ``failed`` has disjoint sets of nodes, each with the status that
-    rejects them, of which the sentence does not tell of those in ``unsaid``; ``feasible`` pass all filters.
+    Attributes:
+        pre_filter: The result of PreFilter.
+        failed: Disjoint sets of nodes, each with the rejecting status.
+        feasible: The nodes that pass all filters.
+
     Source: framework/types.go ``Diagnosis``.
     """
 
-    def __init__(self, nodes: NodeView, pre_filter: Status, failed: Sequence[StatusOfNodes], unsaid: int = 0) -> None:
+    def __init__(self, nodes: NodeView, pre_filter: Status, failed: Sequence[StatusOfNodes], unreported: int = 0) -> None:
         self.nodes = nodes
         self.pre_filter = pre_filter
         self.failed = tuple(failed)
-        self._unsaid = unsaid
+        self._unreported = unreported
         rejected = 0
         for _, members in failed:
             rejected |= members
@@ -39,9 +42,9 @@ class Verdict:
 
     @cached_property
     def codes(self) -> bytes:
-        """A number per slot: 0 feasible, 1 Unschedulable, 2 UnschedulableAndUnresolvable, 3 an error, 4 no node."""
-        # One byte per slot. Each set is written as binary digits, and a table turns its ones into the code's number;
-        # the sets are disjoint, so the rows can be combined by OR.
+        """One byte per slot: 0 feasible, 1 Unschedulable, 2 UnschedulableAndUnresolvable, 3 error, 4 no node. """
+        # A set is printed as binary digits, and a table turns its ones into the code's number. The sets are disjoint,
+        # so OR combines the rows.
         size, sets = self.nodes.size, [0, 0, 0]
         for status, members in self.failed:
             sets[_NUMBERS[status.code] - 1] |= members
@@ -54,9 +57,11 @@ class Verdict:
         return total.to_bytes(size, "little")[::-1]
 
     def status(self, name: str) -> Status:
-        """The status of one node.
+        """Return the status of one node.
 
-        Errors: KeyError for a node that does not exist.
+        Raises:
+            KeyError: For an unknown node.
+
         Source: framework/interface.go ``NodeToStatus``.
         """
         slot = self.nodes.slots[name]
@@ -64,31 +69,31 @@ class Verdict:
 
     @cached_property
     def sentence(self) -> str:
-        """The text of the FailedScheduling event, without preemption's part; "" if a node is feasible or after errors.
+        """The FailedScheduling message without preemption; "" with a feasible node or an error.
 
         Source: framework/types.go ``FitError``, ``Error``.
         """
         total = len(self.nodes)
-        # After an error the scheduler reports the error, and counts nothing.
+        # After an error the scheduler reports only the error.
         if self.pre_filter.code == ERROR or any(status.code == ERROR for status, members in self.failed if members):
             return ""
         if not total:
             return "no nodes available to schedule pods"
         if self.feasible:
             return ""
-        # Rejected before any node was looked at, so that the reasons have no numbers.
+        # A rejection before any node has reasons without numbers.
         if self.pre_filter.rejected:
             return f"0/{total} nodes are available: {', '.join(self.pre_filter.reasons)}."
         counts: dict[str, int] = {}
         for status, members in self.failed:
-            told = members & ~self._unsaid
-            for reason in status.reasons if told else ():
-                counts[reason] = counts.get(reason, 0) + told.bit_count()
-        # Sorted as text: "10 …" comes before "2 …", as upstream has it.
-        said = ", ".join(sorted(f"{n} {reason}" for reason, n in counts.items()))
-        return f"0/{total} nodes are available: {said}." if said else f"0/{total} nodes are available:"
+            reported = members & ~self._unreported
+            for reason in status.reasons if reported else ():
+                counts[reason] = counts.get(reason, 0) + reported.bit_count()
+        # Sorted as text like upstream: "10 …" comes before "2 …".
+        reasons = ", ".join(sorted(f"{n} {reason}" for reason, n in counts.items()))
+        return f"0/{total} nodes are available: {reasons}." if reasons else f"0/{total} nodes are available:"
 
 
-# `Verdict.codes`: a set of nodes is printed as 0 and 1, and for each code a table turns the 1 into its number.
+# For `Verdict.codes`: a set of nodes is printed as 0 and 1, and the table of a code replaces 1 by its number.
 _NUMBERS = {"Unschedulable": 1, "UnschedulableAndUnresolvable": 2, ERROR: 3}
 _TABLES = tuple(bytes(number if char == ord("1") else 0 for char in range(256)) for number in range(5))

@@ -1,1 +1,1 @@
-"""The filter plugins of kube-scheduler, a file each but for two about volumes, and what several of them compute."""
+"""kube-scheduler's filter plugins, a file each, and their shared computations. """

@@ -1,4 +1,4 @@
-"""The selector that the scheduler deduces for default constraints, from the pod's Services and its controller.
+"""The selector of default constraints, deduced from the pod's Services and its controller.
 
 Source: kube-scheduler plugins/helper/spread.go.
 """
@@ -16,13 +16,13 @@ from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, Obje
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.kinds import REPLICATION_CONTROLLER, SELECTING, native_version
 
-# The scheduler knows each in this version only.
+# The scheduler supports only this version of each.
 _SELECTING_OWNERS = {(native_version(kind), kind[1]) for kind in SELECTING}
 _REPLICATION_CONTROLLER = (native_version(REPLICATION_CONTROLLER), REPLICATION_CONTROLLER[1])
 
 
 def default_selector(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex) -> Selector:
-    """The selector for a pod with this metadata; empty if no Service and no controller gives one.
+    """Deduce the selector for a pod; empty without a Service or controller.
 
     Source: plugins/helper/spread.go ``DefaultSelector``.
     """
@@ -32,7 +32,7 @@ def default_selector(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex) -> 
     controller = meta.controller
     if controller is None or (controller.api_version, controller.kind) not in _SELECTING_OWNERS:
         return selector_from_labels(pairs)
-    # Looked up by name only, as in the scheduler, which does not compare uids.
+    # By name only: the scheduler does not compare uids.
     owner = index.owners.get(controller.api_version, controller.kind, namespace, controller.name)
     selector = owner.selector if owner else None
     if (controller.api_version, controller.kind) == _REPLICATION_CONTROLLER:
@@ -42,21 +42,23 @@ def default_selector(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex) -> 
 
 
 def pod_services(labels: Mapping[str, str], namespace: str, index: ReadOnlyIndex) -> tuple[Service, ...]:
-    """The namespace's Services that select a pod with these labels, sorted by name.
+    """List the namespace's Services that select a pod with these labels, sorted by name.
 
-    Shape: a Service without selector selects nothing, one with an empty selector everything.
+    A Service without a selector selects nothing, and one with an empty selector everything.
+
     Source: plugins/helper/spread.go ``GetPodServices``.
     """
     services = index.namespaces.services(namespace) if namespace else index.namespaces.all_services()
-    selecting = (each for each in services if _selects(each.spec.selector if each.spec else None, labels))
+    selecting = (service for service in services if _selects(service.spec.selector if service.spec else None, labels))
     return tuple(sorted(selecting, key=lambda service: (service.metadata or ObjectMeta()).name))
 
 
 def label_selector(selector: Selector) -> LabelSelector:
-    """A compiled selector in the form that a constraint of a pod has it.
+    """Convert a compiled selector to the API's form.
 
-    Shape: a key that must equal two values (those of a Service and of a controller that does not select the pod)
-    cannot be twice in matchLabels, so the second becomes an expression. Equal requirements are merged.
+    The Service and the controller may require two values of a key, if the controller does not select the pod.
+    matchLabels has only one, so the second becomes an expression. Equal requirements are merged.
+
     Source: meta/v1/helpers.go ``LabelSelectorAsSelector``, of which this is the inverse.
     """
     labels: dict[str, str] = {}

@@ -1,11 +1,11 @@
 """The InterPodAffinity plugin: required affinity and anti-affinity between pods.
 
-A node admits the pod if three conditions hold, tested in this order:
+A node admits the pod under three conditions, tested in this order:
 
     affinity         for every term, the node's domain has a pod that matches all terms; or no pod in the cluster
-                     does, the pod matches its own terms, and the node has all keys (the first of its kind)
-    anti-affinity    for none of the pod's own terms does the node's domain have a matching pod
-    existing pods    no anti-affinity term of a pod in the node's domain matches the pod
+                     does, the pod matches its own terms, and the node has all keys (the first pod of its kind)
+    anti-affinity    for none of the pod's own terms does the node's domain have a matching pod existing pods    no
+    anti-affinity term of a pod in the node's domain matches the pod
 
 Terminating pods count.
 
@@ -33,11 +33,19 @@ REJECTED_BY_EXISTING = unschedulable("node(s) didn't satisfy existing pods anti-
 
 
 class Neighbours(Struct, frozen=True):
-    """The existing pods that matter to the incoming pod's affinity, and those whose anti-affinity it matters to.
+    """Existing pods in a relation of affinity or anti-affinity with the incoming pod.
 
-    Shape: counts are by slot, and include nodes that are gone. ``wanted`` are the pod's affinity terms and ``together``
-    the pods that match all of them; ``own`` are its anti-affinity terms and ``apart[i]`` the pods that match
-    ``own[i]``; ``rejecting`` are the matching anti-affinity terms of existing pods: topology key, and those pods.
+    Counts are by slot, and include deleted nodes.
+
+    Attributes:
+        affinity_terms: The pod's affinity terms.
+        affinity_pods: The pods that match all affinity terms.
+        matches_itself: Whether the pod matches its own affinity terms.
+        anti_affinity_terms: The pod's anti-affinity terms.
+        anti_affinity_pods: For each anti-affinity term, the matching pods.
+        existing_terms: Existing pods' anti-affinity terms that match the pod: topology key, and the pods with the term.
+        error: The error about an invalid term; "" if valid.
+
     Source: interpodaffinity/filtering.go ``preFilterState``.
     """
 
@@ -51,7 +59,7 @@ class Neighbours(Struct, frozen=True):
 
 
 def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
-    """Count the existing pods that matter to a pod's affinity. Source: filtering.go ``PreFilter``."""
+    """Count the existing pods for a pod's affinity. Source: filtering.go ``PreFilter``."""
     affinity, namespace = pod.pod_spec.affinity, pod.meta.namespace
     rejecting = tuple(index.pods.terms_matching(namespace, pod.labels))
     if affinity is None:
@@ -60,7 +68,7 @@ def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
     faults: list[tuple[str, SelectorError]] = []
     wanted = _resolved(near.required if near else None, namespace, "requiredAffinityTerms", faults)
     own = _resolved(far.required if far else None, namespace, "requiredAntiAffinityTerms", faults)
-    # These are read for their faults alone: they only score, but an invalid one fails the pod nevertheless.
+    # These only score, but an invalid one rejects the pod.
     _resolved((term for _, term in preferred_terms(near)), namespace, "preferredAffinityTerms", faults)
     _resolved((term for _, term in preferred_terms(far)), namespace, "preferredAntiAffinityTerms", faults)
     if faults:
@@ -90,7 +98,7 @@ def _resolved(
 
 
 def with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
-    """The term with its namespace selector replaced by the namespaces that it selects now.
+    """Replace the term's namespace selector by the currently selected namespaces.
 
     Source: plugin.go ``mergeAffinityTermNamespacesIfNotEmpty``.
     """
@@ -111,18 +119,18 @@ def with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
 
 
 def _is_widened(selector: Selector, version: KubernetesVersion) -> bool:
-    """Whether a namespace selector selects every namespace, which is not what it says.
+    """Whether a namespace selector wrongly applies to every namespace.
 
     Source: plugin.go ``mergeAffinityTermNamespacesIfNotEmpty``, which changes a copy of the term from 1.34 to 1.36.
     """
-    # Where the selector stays beside the namespaces, it is asked about each of them without its labels.
+    # If the selector stays next to the namespaces, upstream matches it against each namespace without labels.
     return gates.NAMESPACES_NOT_MERGED.holds(version) and not selector.empty and selector.matches({})
 
 
 def widened_terms(pod: Pod, version: KubernetesVersion) -> Iterator[str]:
-    """The pod's required terms that apply to every namespace, which is not what they say: ``podAffinity[0]``.
+    """List the pod's required terms that wrongly apply to every namespace: ``podAffinity[0]``.
 
-    Errors: none; nothing is said of terms beside one that cannot be read.
+    An invalid term hides the other terms of its list.
     """
     affinity = pod.pod_spec.affinity or Affinity()
     for name, side in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
@@ -132,8 +140,8 @@ def widened_terms(pod: Pod, version: KubernetesVersion) -> Iterator[str]:
 
 
 def pods_meeting_all(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Counts:
-    """How many pods on each node match every term. Source: filtering.go ``podMatchesAllAffinityTerms``."""
-    # A pod has to match all terms at once, so they are counted as one selector.
+    """Count the pods on each node that match every term. Source: filtering.go ``podMatchesAllAffinityTerms``."""
+    # A pod must match all terms at once, so they are counted as one selector.
     joined: Selector = EVERYTHING
     for term in terms:
         if term.selector.nothing:
@@ -141,7 +149,7 @@ def pods_meeting_all(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Counts:
         joined = joined.joined(term.selector.requirements)
     total: dict[int, int] = {}
     for namespace in _common_namespaces(terms, index):
-        # Terminating pods still hold their place here, unlike for spread constraints.
+        # Terminating pods still count here, unlike for spread constraints.
         for slot, pods in index.pods.count(namespace, joined, leaving=True).items():
             total[slot] = total.get(slot, 0) + pods
     return total
@@ -153,57 +161,57 @@ def _common_namespaces(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Iterabl
 
 
 def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> PluginResult:
-    """The plugin's result. Source: filtering.go ``Filter``."""
+    """Run InterPodAffinity. Source: filtering.go ``Filter``."""
     if neighbours.error:
         return PluginResult(unresolvable(f"parsing pod: {neighbours.error}"))
     rejected = _nodes_in_domains(nodes, neighbours.existing_terms)
     if not (neighbours.affinity_terms or neighbours.anti_affinity_terms or rejected):
         return PASSES
 
-    def decide(asked: int) -> list[StatusOfNodes]:
-        # In upstream's order, in which a node says only the first that fails.
-        lonely = asked & ~_nodes_meeting_affinity(neighbours, nodes)
-        asked &= ~lonely
-        own = asked & _nodes_in_domains(
+    def reject(candidates: int) -> list[StatusOfNodes]:
+        # In upstream's order: only the first failing condition gives the node's reason.
+        lonely = candidates & ~_nodes_meeting_affinity(neighbours, nodes)
+        candidates &= ~lonely
+        own = candidates & _nodes_in_domains(
             nodes, ((term.topology_key, counts) for term, counts in zip(neighbours.anti_affinity_terms, neighbours.anti_affinity_pods, strict=True))
         )
-        asked &= ~own
-        return [(NO_AFFINITY, lonely), (REJECTED_BY_OWN, own), (REJECTED_BY_EXISTING, asked & rejected)]
+        candidates &= ~own
+        return [(NO_AFFINITY, lonely), (REJECTED_BY_OWN, own), (REJECTED_BY_EXISTING, candidates & rejected)]
 
-    return PluginResult(OK, decide)
+    return PluginResult(OK, reject)
 
 
 def _nodes_in_domains(nodes: NodeView, terms: Iterable[tuple[str, Counts]]) -> int:
-    """The nodes in the same domain as a counted pod, for any of the terms (topology key and counts).
+    """Select nodes in the domain of a counted pod, for any of the terms (topology key and counts).
 
     Source: filtering.go ``satisfyPodAntiAffinity``, ``satisfyExistingPodsAntiAffinity``.
     """
     shared = 0
     by_key: dict[str, set[int]] = {}
     for key, counts in terms:
-        of = nodes.column(key).of
-        by_key.setdefault(key, set()).update([of[slot] for slot in counts])
+        domain_of = nodes.column(key).of
+        by_key.setdefault(key, set()).update([domain_of[slot] for slot in counts])
     for key, domains in by_key.items():
-        # Nodes without the key share no domain.
+        # Nodes without the key are in no domain.
         domains.discard(-1)
         shared |= nodes.column(key).nodes_of(tuple(domains))
     return shared
 
 
 def _nodes_meeting_affinity(neighbours: Neighbours, nodes: NodeView) -> int:
-    """The nodes that meet the first condition of the module's docstring.
+    """Select nodes that meet the first condition of the module's docstring.
 
     Source: filtering.go ``nodeTopologyMatchesAffinity``.
     """
     with_keys = near = nodes.live
-    anybody = False
+    any_match = False
     for term in neighbours.affinity_terms:
         column = nodes.column(term.topology_key)
         with_keys &= column.present
         domains = {column.of[slot] for slot in neighbours.affinity_pods} - {-1}
-        anybody = anybody or bool(domains)
+        any_match = any_match or bool(domains)
         near &= column.nodes_of(tuple(domains))
-    # The first of pods that want to be together may go anywhere with the keys, or none could ever start.
-    if not anybody and neighbours.matches_itself:
+    # The first pod of a group with affinity to itself can go to any node with the keys. Otherwise none could start.
+    if not any_match and neighbours.matches_itself:
         return with_keys
     return near & with_keys

@@ -1,4 +1,4 @@
-"""NodeAffinity: the nodes that nodeSelector and required node affinity leave.
+"""The NodeAffinity plugin: nodeSelector and required node affinity.
 
 Source: kube-scheduler framework/plugins/nodeaffinity/node_affinity.go.
 """
@@ -15,10 +15,14 @@ _TERMS_CONFLICT = unresolvable("pod affinity terms conflict")
 
 
 def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: int | None = None) -> PluginResult:
-    """The result of NodeAffinity.
+    """Run NodeAffinity.
 
-    Shape: ``usable`` are the nodes that the pod's own node affinity allows, ``enforced`` those that the scheduler's
-    configuration allows, None if it adds no affinity.
+    Args:
+        pod: The incoming pod.
+        required: The pod's nodeSelector and node affinity, compiled.
+        usable: The nodes allowed by the pod's node affinity.
+        enforced: The nodes allowed by the scheduler's configuration; None without added affinity.
+
     Source: node_affinity.go ``PreFilter``, ``Filter``.
     """
     spec = pod.pod_spec
@@ -26,19 +30,19 @@ def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: 
     selector = affinity.required if affinity else None
     if selector is None and spec.node_selector is None and enforced is None:
         return PASSES
-    # If every term names its nodes, PreFilter leaves no others, and the sentence says so of all the rest at once.
+    # If every term names its nodes, PreFilter leaves only these. The message has one reason for all others.
     names = None if selector is None or not required.terms else _required_names(selector)
     if names is not None and not names:
         return PluginResult(_TERMS_CONFLICT)
     if enforced is None:
-        return PluginResult(OK, lambda asked: [(_NOT_SELECTED, asked & ~usable)], names)
+        return PluginResult(OK, lambda candidates: [(_NOT_SELECTED, candidates & ~usable)], names)
     return PluginResult(
-        OK, lambda asked: [(_NOT_ENFORCED, asked & ~enforced), (_NOT_SELECTED, asked & enforced & ~usable)], names
+        OK, lambda candidates: [(_NOT_ENFORCED, candidates & ~enforced), (_NOT_SELECTED, candidates & enforced & ~usable)], names
     )
 
 
 def _required_names(selector: NodeSelector) -> frozenset[str] | None:
-    """The node names that the terms allow; None if some term does not restrict the name.
+    """Collect the node names allowed by the terms; None if a term allows any name.
 
     Source: nodeaffinity/node_affinity.go ``PreFilter``.
     """

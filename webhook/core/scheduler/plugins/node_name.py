@@ -1,4 +1,4 @@
-"""NodeName: the one node that a pod asks for by name.
+"""The NodeName plugin: a pod with spec.nodeName fits only this node.
 
 Source: kube-scheduler framework/plugins/nodename/node_name.go.
 """
@@ -15,13 +15,13 @@ _OTHER_NAME = unresolvable("node(s) didn't match the requested node name")
 
 
 def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> PluginResult:
-    """The result of NodeName. Source: node_name.go ``Filter``."""
+    """Run NodeName. Source: node_name.go ``Filter``."""
     name = pod.pod_spec.node_name
     if not name:
         return PluginResult(OK)
     slot = nodes.slots.get(name)
-    # If no node has the name, all nodes are others.
+    # Without a node of this name, all nodes are others.
     others = ~(0 if slot is None else 1 << slot)
-    # In these releases PreFilter names the node, and no other filter sees another.
+    # With this gate, PreFilter names the node, and no other filter sees the other nodes.
     allowed = frozenset({name}) if gates.NODE_NAME_BEFORE_FILTERS.holds(version) else None
-    return PluginResult(OK, lambda asked: [(_OTHER_NAME, asked & others)], allowed)
+    return PluginResult(OK, lambda candidates: [(_OTHER_NAME, candidates & others)], allowed)

@@ -1,4 +1,4 @@
-"""NodePorts: host ports that are taken.
+"""The NodePorts plugin: nodes with a conflicting host port.
 
 Source: kube-scheduler framework/plugins/nodeports/node_ports.go.
 """
@@ -15,26 +15,29 @@ _PORTS_TAKEN = unschedulable("node(s) didn't have free ports for the requested p
 
 
 def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[HostPort]]) -> PluginResult:
-    """The result of NodePorts.
+    """Run NodePorts.
 
-    Shape: ``taken`` has the host ports in use by slot.
+    Args:
+        wanted: The pod's host ports.
+        taken: The host ports in use, by slot.
+
     Source: node_ports.go ``fitsPorts``.
     """
     if not wanted:
         return PASSES
     conflicting = 0
-    # ``taken`` has only nodes where some port is in use: most have none.
+    # Most nodes have no host port in use, and ``taken`` leaves them out.
     for slot, ports in taken.items():
         check_time()
         if any(ports_conflict(one, other) for one in wanted for other in ports):
             conflicting |= 1 << slot
-    return PluginResult(OK, lambda asked: [(_PORTS_TAKEN, asked & conflicting)])
+    return PluginResult(OK, lambda candidates: [(_PORTS_TAKEN, candidates & conflicting)])
 
 
 def ports_conflict(one: HostPort, other: HostPort) -> bool:
-    """Whether two host ports are the same, on one address or on any.
+    """Whether two host ports are equal, on one address or on any.
 
     Source: kube-scheduler framework/types.go ``CheckConflict``.
     """
-    # 0.0.0.0 stands for every address of the node, and so conflicts with each of them.
+    # 0.0.0.0 is every address of the node, and conflicts with each of them.
     return one[1:] == other[1:] and (one[0] == other[0] or ANY_ADDRESS in (one[0], other[0]))

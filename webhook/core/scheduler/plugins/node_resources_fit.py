@@ -1,6 +1,6 @@
-"""NodeResourcesFit: nodes with less than the pod requests.
+"""The NodeResourcesFit plugin: nodes with too few free resources.
 
-Known differences from kube-scheduler are in `core.scheduler.problem.NOT_EVALUATED`.
+`core.scheduler.problem.NOT_EVALUATED` lists differences from kube-scheduler.
 
 Source: kube-scheduler framework/plugins/noderesources/fit.go.
 """
@@ -20,17 +20,19 @@ NODE_RESOURCES_FIT = "NodeResourcesFit"
 TOO_MANY_PODS = "Too many pods"
 
 
-# Reasons, the nodes with exactly these reasons, and the nodes that could never have enough even without pods.
+# Reasons, the nodes with exactly these reasons, and the nodes too small even without pods.
 _Part = tuple[tuple[str, ...], int, int]
 
 
 class FreeResources(Struct, frozen=True, dict=True):
-    """Free and allocatable amounts of the resources that a pod requests.
+    """Free and allocatable amounts of a pod's requested resources, by slot.
 
-    Shape: ``free`` and ``allocatable`` are by slot. ``free`` has only resources that are short on some node, in the
-    order of reasons, and ``wanted`` what the pod requests of them; ``allocatable`` only those of which some node could
-    never have enough.
-    Unit: cpu in milli-CPU, everything else in whole units.
+    CPU is in milli-CPU, every other resource in whole units.
+
+    Attributes:
+        free: Only resources that some node lacks, in the order of reasons.
+        allocatable: Only resources that some node lacks even without pods.
+        wanted: The pod's request of each resource in ``free``.
     """
 
     free: Mapping[str, tuple[int, ...]]
@@ -39,9 +41,9 @@ class FreeResources(Struct, frozen=True, dict=True):
 
     @cached_property
     def short(self) -> tuple[tuple[str, int, int], ...]:
-        """For each resource upstream's reason, the nodes with too little of it, and those that never have enough.
+        """For each resource upstream's reason, the nodes with too little, and the nodes too small.
 
-        Computed once: a review asks several times about the same pod, and 5,000 nodes are compared for each.
+        Computed once: a review needs it several times for a pod, and it compares 5,000 nodes.
         """
         return tuple(
             (
@@ -54,60 +56,58 @@ class FreeResources(Struct, frozen=True, dict=True):
 
 
 def scarce_amounts(amounts: Sequence[tuple[str, int]], index: ReadOnlyIndex) -> Mapping[str, tuple[int, ...]]:
-    """The free amounts by slot of those resources of which some node has less, in the same order.
+    """Return the free amounts by slot of resources that some node lacks, in the same order.
 
-    What every node has is one question. Any other may have to be added up over all nodes while the index is held, and
-    whoever writes the pod chooses how many there are: each is a question by itself.
+    Resources of every node are one lookup in the index. The pod's author chooses the number of other resources, and
+    each may add up all nodes under the index's lock. So each of these is a separate lookup.
     """
     usual, others = list[tuple[str, int]](), list[tuple[str, int]]()
-    for each in amounts:
-        (usual if each[0] in OF_EVERY_NODE else others).append(each)
+    for amount in amounts:
+        (usual if amount[0] in OF_EVERY_NODE else others).append(amount)
     free = index.nodes.short_of(tuple(usual))
     if not others:
         return free
-    found = {**free}
-    for each in others:
-        found.update(index.nodes.short_of((each,)))
-    return {name: found[name] for name, _ in amounts if name in found}
+    scarce = {**free}
+    for amount in others:
+        scarce.update(index.nodes.short_of((amount,)))
+    return {name: scarce[name] for name, _ in amounts if name in scarce}
 
 
 def free_resources(request: PodRequest, index: ReadOnlyIndex) -> FreeResources:
-    """Copy the amounts that decide about this request: of resources that every node has enough of, none.
+    """Copy the amounts for this request, without resources that every node has enough of.
 
     Source: noderesources/fit.go ``fitsRequest``.
     """
     amounts = dict(((PODS, 1), *request.amounts))
     free = scarce_amounts([(name, amount) for name, amount in amounts.items() if amount > 0], index)
-    # Only for what is short somewhere does it matter whether the node could ever have enough. The number of pods is
-    # left out: upstream never calls it unresolvable.
-    told = gates.FIT_IS_UNRESOLVABLE.holds(index.version)
-    wanted = {name: index.nodes.never_enough(name, amount) for name, amount in request.amounts if told and name in free}
+    # Only scarce resources can be too large for a node. Upstream never calls the number of pods unresolvable.
+    unresolvable_counts = gates.FIT_IS_UNRESOLVABLE.holds(index.version)
+    wanted = {name: index.nodes.never_enough(name, amount) for name, amount in request.amounts if unresolvable_counts and name in free}
     return FreeResources(
         free, {name: has for name, has in wanted.items() if has is not None}, {name: amounts[name] for name in free}
     )
 
 
 def run_node_resources_fit(resources: FreeResources) -> PluginResult:
-    """The result of NodeResourcesFit. Source: noderesources/fit.go ``fitsRequest``."""
+    """Run NodeResourcesFit. Source: noderesources/fit.go ``fitsRequest``."""
 
-    def decide(asked: int) -> list[StatusOfNodes]:
-        # Nodes that lack the same resources share their reasons, so sets are divided once for each resource, instead of
-        # collecting reasons node by node.
-        parts: list[_Part] = [((), asked, 0)]
+    def reject(candidates: int) -> list[StatusOfNodes]:
+        # Nodes that lack the same resources share their reasons. So the set is split per resource, not per node.
+        parts: list[_Part] = [((), candidates, 0)]
         for reason, short, never in resources.short:
             parts = _split(parts, reason, short, never)
         failed: list[StatusOfNodes] = []
         for reasons, nodes, never in parts:
             if reasons:
-                # Where one resource is more than the node has when empty, no preemption helps, whatever the others say.
+                # A request above the node's capacity is unresolvable, whatever the other reasons are.
                 failed += [(unresolvable(*reasons), nodes & never), (unschedulable(*reasons), nodes & ~never)]
         return failed
 
-    return PluginResult(OK, decide)
+    return PluginResult(OK, reject)
 
 
 def _split(parts: Sequence[_Part], reason: str, failing: int, never: int) -> list[_Part]:
-    """Divide each part into the nodes that fail for one more reason, and the others."""
+    """Split each part into nodes with one more reason, and the others. """
     divided: list[_Part] = []
     for reasons, nodes, unresolved in parts:
         if nodes & failing:

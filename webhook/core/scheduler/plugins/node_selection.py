@@ -1,6 +1,6 @@
-"""The nodes that node affinity selects and that tolerations admit, as sets, for all nodes at once.
+"""Select nodes by node affinity and tolerations, as sets over all nodes.
 
-A requirement is evaluated once for each value of its label, not once for each node.
+Each requirement is evaluated per label value, not per node.
 
 Source: k8s.io/component-helpers scheduling/corev1/helpers.go, nodeaffinity/nodeaffinity.go.
 """
@@ -27,7 +27,7 @@ from webhook.core.index.nodes import NodeView
 
 
 def nodes_meeting(view: NodeView, requirement: Requirement) -> int:
-    """The nodes whose labels meet the requirement. Source: labels/selector.go ``Matches``."""
+    """Select nodes with labels that meet the requirement. Source: labels/selector.go ``Matches``."""
     column = view.column(requirement.key)
     operator = requirement.operator
     if operator == EXISTS:
@@ -40,12 +40,12 @@ def nodes_meeting(view: NodeView, requirement: Requirement) -> int:
     named = 0
     for value in requirement.values:
         named |= column.with_value(value)
-    # A node without the label meets NotIn too, so this takes all live nodes and not only those that have it.
+    # A node without the label meets NotIn too, so this starts from all live nodes.
     return view.live & ~named if operator == NOT_IN else named
 
 
 def usable_nodes(view: NodeView, required: RequiredNodes) -> int:
-    """The nodes that nodeSelector and required node affinity allow.
+    """Select nodes allowed by nodeSelector and required node affinity.
 
     Source: nodeaffinity/nodeaffinity.go ``RequiredNodeAffinity``, ``Match``.
     """
@@ -54,13 +54,13 @@ def usable_nodes(view: NodeView, required: RequiredNodes) -> int:
 
 
 def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool = False) -> int:
-    """The nodes that at least one term selects; ``by_labels`` ignores conditions on fields.
+    """Select nodes that match at least one term. ``by_labels`` ignores conditions on fields.
 
     Source: nodeaffinity/nodeaffinity.go ``nodeSelectorTerm``.
     """
     nodes = 0
     for term in terms:
-        # Terms are alternatives: one with an invalid condition matches nothing, and the others still count.
+        # Terms are alternatives. An invalid one matches nothing, and the others still count.
         if not term.invalid:
             selected = _meeting_all(view, term.expressions)
             for condition in () if by_labels else term.fields:
@@ -70,17 +70,17 @@ def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool
 
 
 def nodes_selected(view: NodeView, selector: Selector) -> int:
-    """The nodes whose labels a label selector matches."""
+    """Select nodes with labels that match a label selector. """
     return _meeting_all(view, selector.requirements)
 
 
 def tolerated_nodes(view: NodeView, tolerations: Sequence[Toleration] | None) -> int:
-    """The nodes without an untolerated taint; spec.unschedulable is not looked at.
+    """Select nodes without an untolerated taint, apart from spec.unschedulable.
 
     Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``.
     """
     nodes = view.live
-    # Once for each different list of taints: thousands of nodes share a few lists.
+    # Thousands of nodes share a few lists of taints.
     for taints, members in view.taint_classes:
         check_time()
         if first_untolerated(taints, tolerations, FILTERING_EFFECTS) is not None:
@@ -96,13 +96,13 @@ def _meeting_all(view: NodeView, requirements: Iterable[Requirement]) -> int:
 
 
 def _nodes_named(view: NodeView, condition: FieldRequirement) -> int:
-    """The nodes that meet a condition on a field; a node without a name meets every one, as upstream decides.
+    """Select nodes that meet a condition on a field. A node without a name always does, like upstream.
 
     Source: nodeaffinity/nodeaffinity.go ``extractNodeFields``, ``match``.
     """
-    # Upstream tests fields only on a node that has some, that is, a name.
+    # Upstream tests fields only on a node with a name.
     nameless = _bit(view, "")
-    # Any other field is empty on every node: the condition holds for all of them or for none.
+    # Every other field is empty on every node, so the condition holds for all nodes or none.
     if condition.key != NODE_NAME_FIELD:
         return view.live if condition.matches("") else nameless
     named = _bit(view, condition.value)
@@ -115,7 +115,7 @@ def _bit(view: NodeView, name: str) -> int:
 
 
 def settled_nodes(view: NodeView) -> int:
-    """The nodes in normal operation: neither cordoned, nor with one of `NODE_STATES`."""
+    """Select nodes in normal operation, neither cordoned nor tainted by `NODE_STATES`. """
     nodes = view.live & ~view.unschedulable
     for taints, members in view.taint_classes:
         check_time()

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: nodes that are cordoned.
+"""The NodeUnschedulable plugin: cordoned nodes.
 
 Source: kube-scheduler framework/plugins/nodeunschedulable/node_unschedulable.go.
 """
@@ -14,8 +14,8 @@ _CORDONED = unresolvable("node(s) were unschedulable")
 
 
 def run_node_unschedulable(pod: Pod, nodes: NodeView) -> PluginResult:
-    """The result of NodeUnschedulable. Source: node_unschedulable.go ``Filter``."""
+    """Run NodeUnschedulable. Source: node_unschedulable.go ``Filter``."""
     if not nodes.unschedulable:
         return PluginResult(OK)
     tolerated = first_untolerated((CORDON_TAINT,), pod.pod_spec.tolerations, FILTERING_EFFECTS) is None
-    return PluginResult(OK) if tolerated else PluginResult(OK, lambda asked: [(_CORDONED, asked & nodes.unschedulable)])
+    return PluginResult(OK) if tolerated else PluginResult(OK, lambda candidates: [(_CORDONED, candidates & nodes.unschedulable)])

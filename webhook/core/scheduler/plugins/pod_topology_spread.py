@@ -4,10 +4,10 @@ A node admits the incoming pod when, in the node's own domain of every hard cons
 
     matching pods + (1 if the pod matches itself) - global minimum <= maxSkew
 
-Matching pods are in the pod's namespace, not terminating, and on nodes that have the keys of all hard constraints and
-pass the constraint's node policies. The domains of those nodes are eligible, also those without a matching pod.
+Matching pods are in the pod's namespace, are not terminating, and run on nodes with the keys of all hard constraints
+and within the constraint's node policies. The domains of those nodes are eligible, even without a matching pod.
 
-A pod without constraints gets the cluster's default constraints, with the selector that the scheduler deduces
+A pod without constraints gets the cluster's default constraints. The scheduler deduces their selector
 (`default_selector`).
 
 Source: kube-scheduler podtopologyspread common.go, filtering.go, scoring.go; plugins/helper/spread.go.
@@ -34,15 +34,17 @@ POD_TOPOLOGY_SPREAD = "PodTopologySpread"
 MISSING_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
 TOO_SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
 
-# Upstream's minimum over no domain at all (MaxInt32); it only matters with minDomains below 1.
+# Upstream's minimum without any domain (MaxInt32). It matters only for minDomains below 1.
 _NO_DOMAIN = 2**31 - 1
 
 
 class SpreadDefaults(Struct, frozen=True):
     """The cluster's default constraints.
 
-    Shape: ``system`` marks those built into kube-scheduler: they only score, and only with them do nodes that lack a
-    topology key get a score.
+    Attributes:
+        system: True for kube-scheduler's built-in constraints. They only score, and nodes without a topology key get a
+            score only with them.
+
     Source: plugin.go ``defaultConstraints``, ``systemDefaulted``.
     """
 
@@ -54,7 +56,7 @@ SYSTEM_DEFAULTS = SpreadDefaults(SYSTEM_CONSTRAINTS, system=True)
 
 
 class Constraint(Struct, frozen=True):
-    """A constraint as the scheduler parses it: defaults filled in, selector compiled.
+    """A constraint as parsed by the scheduler: defaults filled in, selector compiled.
 
     Source: common.go ``topologySpreadConstraint``.
     """
@@ -70,9 +72,10 @@ class Constraint(Struct, frozen=True):
 class CountedConstraints(Struct, frozen=True):
     """A pod's hard constraints, or its soft ones, and the pods that match each.
 
-    Shape: ``counts[i]`` maps a slot to the pods on it that match ``constraints[i]``; nodes that are gone may be in it.
-    ``require_all`` is whether nodes without one of the keys get no score. ``error`` is the text about an invalid
-    selector, which fails the whole attempt.
+    Attributes:
+        counts: For each constraint, the matching pods by slot. Slots of deleted nodes are possible.
+        require_all: Whether nodes without one of the keys get no score.
+        error: The error about an invalid selector. It fails the whole attempt.
     """
 
     constraints: tuple[Constraint, ...] = ()
@@ -81,10 +84,11 @@ class CountedConstraints(Struct, frozen=True):
     error: str = ""
 
     def with_nominated(self, slot: int, pods: int) -> "CountedConstraints":
-        """The same with this number of nominated pods of the namespace on a node.
+        """Add this number of nominated pods of the namespace on a node.
 
-        Upstream counts nominated pods for a constraint with an empty selector even in releases where such a
-        constraint counts no existing pod.
+        Upstream counts nominated pods for a constraint with an empty selector, even in releases where it counts no
+        existing pods.
+
         Source: filtering.go ``updateWithPod``.
         """
         counts = tuple(
@@ -95,11 +99,15 @@ class CountedConstraints(Struct, frozen=True):
 
 
 class DomainCounts(Struct, frozen=True):
-    """The counts of one hard constraint by domain.
+    """One hard constraint's matching pods by domain.
 
-    Shape: ``match_num`` maps a domain (its number in ``column``) to its matching pods, never 0; ``counting`` are the
-    nodes that count, whose domains are the eligible ones.
-    Unit: pods.
+    Attributes:
+        column: The node labels of the topology key.
+        match_num: Matching pods by domain (its number in ``column``), without domains of 0 pods.
+        counting: The counting nodes. Their domains are eligible.
+        global_minimum: The fewest matching pods of an eligible domain.
+        self_match: 1 if the pod matches the constraint's selector, else 0.
+
     Source: filtering.go ``preFilterState``.
     """
 
@@ -112,22 +120,23 @@ class DomainCounts(Struct, frozen=True):
 
     @property
     def limit(self) -> int:
-        """The most matching pods that a domain may have and still admit the pod.
+        """The most matching pods of an admitting domain.
 
         From the module's formula: matching pods <= maxSkew + global minimum - self match.
+
         Source: filtering.go ``Filter``.
         """
         return self.constraint.max_skew + self.global_minimum - self.self_match
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Matching pods by the value of the topology key, for every eligible domain."""
+        """Matching pods by the topology key's value, for every eligible domain. """
         values = self.column.values
         return {values[number]: self.match_num.get(number, 0) for number in self.column.domains(self.counting)}
 
 
 class EligibleNodes(Struct, frozen=True):
-    """The nodes that the pod's node affinity allows (``usable``), and those whose taints it tolerates.
+    """The nodes allowed by the pod's node affinity (``usable``), and those with only tolerated taints.
 
     Source: common.go ``matchNodeInclusionPolicies``.
     """
@@ -137,7 +146,7 @@ class EligibleNodes(Struct, frozen=True):
     tolerated: int
 
     def counted(self, constraint: Constraint, with_keys: int) -> int:
-        """Of the nodes with all keys, those that the constraint's node policies include.
+        """Select nodes included by the constraint's node policies, from those with all keys.
 
         Source: common.go ``matchNodeInclusionPolicies``.
         """
@@ -151,7 +160,9 @@ class EligibleNodes(Struct, frozen=True):
 def count_constraints(
     pod: Pod, action: str, index: ReadOnlyIndex, defaults: SpreadDefaults, version: KubernetesVersion
 ) -> CountedConstraints:
-    """The pod's own constraints with this whenUnsatisfiable, else the cluster's defaults, and the pods that match.
+    """Count matching pods for the pod's own constraints, or else for the cluster's defaults.
+
+    ``action`` is the whenUnsatisfiable of the constraints to count.
 
     Source: plugin.go ``getConstraints``; common.go ``buildDefaultConstraints``.
     """
@@ -164,11 +175,11 @@ def count_constraints(
         return CountedConstraints(error=f"{source} topology spread constraints: {error.text(version)}")
     if constraints and not own:
         selector = default_selector(pod.meta, namespace, index)
-        # Without a Service or controller there is nothing to deduce, and an empty selector would count every pod.
+        # Without a Service or controller the deduced selector is empty, and would count every pod.
         if selector.empty:
             return CountedConstraints()
         constraints = tuple(_with_selector(constraint, selector) for constraint in constraints)
-    # Constraints on zones and on hosts mostly share a selector, which is then counted once.
+    # Zone and host constraints usually share a selector, so it is counted once.
     counts: dict[Selector, Counts] = {}
     for constraint in constraints:
         selector = constraint.selector
@@ -185,31 +196,33 @@ def count_constraints(
 def _parsed(written: Sequence[SpreadConstraint], labels: Mapping[str, str], action: str) -> tuple[Constraint, ...]:
     """Parse the constraints with this whenUnsatisfiable. Source: common.go ``filterTopologySpreadConstraints``."""
     parsed = []
-    for each in written:
-        if each.when_unsatisfiable != action:
+    for constraint in written:
+        if constraint.when_unsatisfiable != action:
             continue
         parsed.append(
             Constraint(
-                max_skew=each.max_skew or 0,
-                topology_key=each.topology_key or "",
-                selector=counting_selector(each, labels),
-                min_domains=1 if each.min_domains is None else each.min_domains,
-                node_affinity_policy=HONOR if each.node_affinity_policy is None else each.node_affinity_policy,
-                node_taints_policy=IGNORE if each.node_taints_policy is None else each.node_taints_policy,
+                max_skew=constraint.max_skew or 0,
+                topology_key=constraint.topology_key or "",
+                selector=counting_selector(constraint, labels),
+                min_domains=1 if constraint.min_domains is None else constraint.min_domains,
+                node_affinity_policy=HONOR if constraint.node_affinity_policy is None else constraint.node_affinity_policy,
+                node_taints_policy=IGNORE if constraint.node_taints_policy is None else constraint.node_taints_policy,
             )
         )
     return tuple(parsed)
 
 
 def counting_selector(written: SpreadConstraint, labels: Mapping[str, str]) -> Selector:
-    """The selector of the pods that a constraint counts: its labelSelector, and matchLabelKeys with this pod's labels.
+    """Merge a constraint's labelSelector and matchLabelKeys with this pod's labels.
 
-    Errors: SelectorError.
+    Raises:
+        SelectorError: For an invalid selector.
+
     Source: common.go ``filterTopologySpreadConstraints``, ``mergeLabelSetWithSelector``.
     """
     selector = compile_selector(written.selector)
     keys = {key: labels[key] for key in written.match_label_keys or () if key in labels}
-    # Keys narrow what is selected, and a null selector selects nothing.
+    # Keys narrow a selection, and a null selector selects nothing.
     if keys and not selector.nothing:
         selector = selector_from_labels(keys).joined(selector.requirements)
     return selector
@@ -227,7 +240,7 @@ def _with_selector(constraint: Constraint, selector: Selector) -> Constraint:
 
 
 def count_domains(counted: CountedConstraints, labels: Mapping[str, str], eligible: EligibleNodes) -> tuple[DomainCounts, ...]:
-    """PreFilter: matching pods by domain, and the global minimum, for each constraint.
+    """Count matching pods by domain and the global minimum for each constraint, like PreFilter.
 
     Source: filtering.go ``calPreFilterState``; scoring.go ``PreScore`` (``requireAllTopologies``).
     """
@@ -235,7 +248,7 @@ def count_domains(counted: CountedConstraints, labels: Mapping[str, str], eligib
     with_keys = nodes.live
     if counted.require_all:
         for constraint in counted.constraints:
-            # A node counts only with the keys of all constraints, also for a constraint whose own key it has.
+            # A node counts only with the keys of all constraints.
             with_keys &= nodes.column(constraint.topology_key).present
     domains = []
     for constraint, counts in zip(counted.constraints, counted.counts, strict=True):
@@ -243,44 +256,44 @@ def count_domains(counted: CountedConstraints, labels: Mapping[str, str], eligib
         counting = eligible.counted(constraint, with_keys & column.present)
         match_num = _by_domain(column, counts, counting)
         minimum = _global_minimum(match_num, column.domain_count(counting), constraint.min_domains)
-        # A constraint may count other pods only: then this one adds nothing to its domain.
+        # A constraint can count only other pods. Then this pod adds nothing to its domain.
         self_match = int(constraint.selector.matches(labels))
         domains.append(DomainCounts(constraint, column, match_num, counting, minimum, self_match))
     return tuple(domains)
 
 
 def _by_domain(column: Column, counts: Counts, counting: int) -> Counts:
-    """The pods of the nodes that count, by the number of their domain. Source: filtering.go ``calPreFilterState``."""
-    of = column.of
-    # Mostly every node with the key counts, and the counts can be taken as they are.
+    """Add up the pods of counting nodes by domain number. Source: filtering.go ``calPreFilterState``."""
+    domain_of = column.of
+    # Usually every node with the key counts, and the counts need no filter.
     if counting != column.present:
-        members = node_sets.flags(counting, len(of))
+        members = node_sets.flags(counting, len(domain_of))
         counts = {slot: number for slot, number in counts.items() if members[slot]}
-    # Each node is a domain by itself: nothing has to be added up.
+    # Each node is its own domain, so there is nothing to add up.
     if column.one_each:
-        return {of[slot]: number for slot, number in counts.items() if of[slot] >= 0}
+        return {domain_of[slot]: number for slot, number in counts.items() if domain_of[slot] >= 0}
     match_num: dict[int, int] = {}
     for slot, number in counts.items():
-        domain = of[slot]
+        domain = domain_of[slot]
         match_num[domain] = match_num.get(domain, 0) + number
-    # -1 are pods on nodes that are gone or lack the key.
+    # -1 has the pods on deleted nodes and on nodes without the key.
     match_num.pop(-1, None)
     return match_num
 
 
 def _global_minimum(match_num: Counts, domains: int, min_domains: int) -> int:
-    """Fewest matching pods in an eligible domain; 0 if the domains are too few.
+    """Return the fewest matching pods of an eligible domain; 0 with too few domains.
 
     Source: filtering.go ``minMatchNum``.
     """
-    # ``match_num`` has no domain without a pod: if it is shorter than the number of domains, one of them has 0.
+    # ``match_num`` leaves out domains without pods. If it is shorter than the number of domains, one has 0.
     if domains < min_domains or len(match_num) < domains:
         return 0
     return min(match_num.values(), default=_NO_DOMAIN)
 
 
 def run_filter(counted: CountedConstraints, labels: Mapping[str, str], eligible: EligibleNodes) -> tuple[PluginResult, tuple[DomainCounts, ...]]:
-    """The plugin's result, and the counts behind it; without a hard constraint every node passes.
+    """Run PodTopologySpread, and return its counts. Without a hard constraint every node passes.
 
     Source: filtering.go ``PreFilter``, ``Filter``.
     """
@@ -290,24 +303,24 @@ def run_filter(counted: CountedConstraints, labels: Mapping[str, str], eligible:
         return PASSES, ()
     domains = count_domains(counted, labels, eligible)
 
-    def decide(nodes: int) -> list[StatusOfNodes]:
+    def reject(nodes: int) -> list[StatusOfNodes]:
         missing = skewed = 0
-        # Upstream returns at the first constraint that fails: a node says one reason, that of the earlier constraint.
-        for each in domains:
-            without_key = nodes & ~each.column.present
+        # Upstream returns at the first failing constraint, so it gives the node's reason.
+        for counts in domains:
+            without_key = nodes & ~counts.column.present
             missing |= without_key
-            too_many = nodes & ~without_key & above_limit(each)
+            too_many = nodes & ~without_key & above_limit(counts)
             skewed |= too_many
             nodes &= ~(without_key | too_many)
         return [(MISSING_LABEL, missing), (TOO_SKEWED, skewed)]
 
-    return PluginResult(OK, decide), domains
+    return PluginResult(OK, reject), domains
 
 
 def above_limit(domains: DomainCounts) -> int:
-    """The nodes whose domain has more matching pods than the limit. Source: filtering.go ``Filter``."""
+    """Select nodes in domains with more matching pods than the limit. Source: filtering.go ``Filter``."""
     limit = domains.limit
-    if limit < 0:  # then even a domain without a matching pod has too many
+    if limit < 0:  # even a domain without matching pods has too many
         return domains.column.present
     crowded = [number for number, pods in domains.match_num.items() if pods > limit]
     return domains.column.nodes_of(crowded) if crowded else 0

@@ -1,9 +1,9 @@
-"""PodTopologySpread's score of nodes by soft constraints.
+"""PodTopologySpread's scores of nodes by soft constraints.
 
-    raw score = sum over constraints of: matching pods in the node's domain * log(domains + 2) + maxSkew - 1
-    score     = 100 * (highest + lowest - raw score) / highest
+    raw score = sum over constraints of: matching pods in the node's domain * log(domains + 2) + maxSkew - 1 score     =
+    100 * (highest + lowest - raw score) / highest
 
-A lower raw score is better, so the node with the lowest one gets the highest score.
+A lower raw score is better. The node with the lowest one gets the highest score.
 
 Source: kube-scheduler podtopologyspread/scoring.go.
 """
@@ -19,12 +19,12 @@ from webhook.core.index.pods import Counts
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, CountedConstraints, EligibleNodes
 
 MAX_NODE_SCORE = 100  # kube-scheduler framework/interface.go MaxNodeScore
-# Upstream marks nodes without a score by this number, and also takes a raw score of -1 for that mark.
+# Upstream's mark of nodes without a score. It also mistakes a raw score of -1 for this mark.
 _INVALID = -1
 
 
 class _Scoring(Struct, frozen=True):
-    """Nodes with the keys of all soft constraints (all nodes if none is required), and the slots to score.
+    """Nodes with the keys of all soft constraints (or all nodes), and the slots to score.
 
     Source: scoring.go ``preScoreState``.
     """
@@ -35,7 +35,7 @@ class _Scoring(Struct, frozen=True):
 
 
 def scores(counted: CountedConstraints, eligible: EligibleNodes, feasible: int) -> dict[int, int] | None:
-    """The normalised score of each feasible node by slot; None if no soft constraint applies.
+    """Return the normalised score of each feasible node by slot; None without a soft constraint.
 
     Source: scoring.go ``PreScore``, ``Score``, ``NormalizeScore``.
     """
@@ -49,24 +49,24 @@ def scores(counted: CountedConstraints, eligible: EligibleNodes, feasible: int) 
     scoring = _Scoring(eligible, with_keys, tuple(node_sets.to_slots(feasible & with_keys)))
     raw = dict.fromkeys(scoring.scored, 0.0)
     for constraint, counts in zip(counted.constraints, counted.counts, strict=True):
-        of = nodes.column(constraint.topology_key).of
-        # Each domain of a key with many domains holds few pods; the logarithm of their number makes keys comparable. A
-        # larger maxSkew adds the same to every node, and so waters the differences down: it stands for tolerance.
+        domain_of = nodes.column(constraint.topology_key).of
+        # A key with many domains has few pods in each. The logarithm of their number makes keys comparable. A larger
+        # maxSkew adds the same to every node and so reduces the relative differences.
         weight, pods_near = _weighed(constraint, counts, scoring)
         for slot in scoring.scored:
-            # Only with the system defaults are nodes without the key scored at all; this constraint adds nothing to
-            # them.
-            if of[slot] >= 0:
+            # Only system defaults score nodes without the key. This constraint adds nothing to them.
+            if domain_of[slot] >= 0:
                 raw[slot] += pods_near.get(slot, 0) * weight + (constraint.max_skew - 1)
     rounded = {slot: _rounded(score) for slot, score in raw.items()}
     return {**dict.fromkeys(node_sets.to_slots(feasible), 0), **_normalised(rounded)}
 
 
 def _weighed(constraint: Constraint, counts: Counts, scoring: _Scoring) -> tuple[float, Counts]:
-    """The weight of the topology key, and for each scored node the matching pods in its domain.
+    """Return the topology key's weight, and the matching pods in each scored node's domain.
 
-    Shape: nodes without the key, where they are scored, are in the domain of the empty value. Hostnames are counted
-    node by node, whatever the node policies say.
+    Scored nodes without the key are in the domain of the empty value. Hostnames are counted per node, without node
+    policies.
+
     Source: scoring.go ``PreScore``, ``topologyNormalizingWeight``.
     """
     if constraint.topology_key == HOSTNAME:
@@ -86,7 +86,7 @@ def _weighed(constraint: Constraint, counts: Counts, scoring: _Scoring) -> tuple
 
 
 def _rounded(score: float) -> int:
-    """Rounded half away from zero. Source: math/floor.go ``Round``."""
+    """Round half away from zero. Source: math/floor.go ``Round``."""
     return math.floor(score + 0.5) if score >= 0 else math.ceil(score - 0.5)
 
 
@@ -95,7 +95,7 @@ def _normalised(raw: Mapping[int, int]) -> dict[int, int]:
     if not raw:
         return {}
     lowest, highest = min(raw.values()), max(0, *raw.values())
-    # No matching pod anywhere: all nodes are equally good.
+    # Without matching pods all nodes are equally good.
     if highest == 0:
         return {slot: 0 if score == _INVALID else MAX_NODE_SCORE for slot, score in raw.items()}
     return {
@@ -105,5 +105,5 @@ def _normalised(raw: Mapping[int, int]) -> dict[int, int]:
 
 
 def _divided(number: int, divisor: int) -> int:
-    """Truncated towards zero, as Go divides. Source: scoring.go ``NormalizeScore``."""
+    """Divide and truncate towards zero, like Go. Source: scoring.go ``NormalizeScore``."""
     return number // divisor if number >= 0 else -(-number // divisor)

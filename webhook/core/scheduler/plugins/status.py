@@ -1,4 +1,4 @@
-"""The result of one scheduler plugin: a status, and the nodes that have it.
+"""The result of a scheduler plugin: a status, and the nodes with this status.
 
 Source: k8s.io/kube-scheduler framework/interface.go.
 """
@@ -17,7 +17,10 @@ ERROR = "Error"
 class Status(Struct, frozen=True, omit_defaults=True):
     """A code and its reasons in kube-scheduler's words.
 
-    Shape: ``code`` is one of the constants above; ``plugin`` is "" until a cycle names it.
+    Attributes:
+        code: One of the constants above.
+        plugin: "" until a cycle adds the name.
+
     Source: kube-scheduler framework/interface.go ``Status``.
     """
 
@@ -27,7 +30,7 @@ class Status(Struct, frozen=True, omit_defaults=True):
 
     @property
     def rejected(self) -> bool:
-        """Whether it rejects the pod; an error does not.
+        """Whether it rejects the pod. An error does not.
 
         Source: kube-scheduler framework/interface.go ``IsRejected``.
         """
@@ -37,15 +40,19 @@ class Status(Struct, frozen=True, omit_defaults=True):
 OK = Status(SUCCESS)
 SKIPPED = Status(SKIP)
 
-# A status and the set of nodes that have it (`node_sets`).
+# A status, and the set of nodes with it (`node_sets`).
 StatusOfNodes = tuple[Status, int]
 
 
 class PluginResult(Struct, frozen=True):
     """A plugin after its PreFilter.
 
-    Shape: ``decide`` is its Filter: it takes a set of nodes and returns disjoint sets of those that fail; None if
-    Filter does not run. ``allowed`` are the names of the nodes that PreFilter leaves, None for all.
+    Attributes:
+        pre_filter: The status of PreFilter.
+        filter: The Filter function: for a set of candidates, it returns disjoint sets of rejected nodes. None if
+            skipped.
+        allowed: The names of the only possible nodes; None for all.
+
     Source: kube-scheduler framework/interface.go ``PreFilterResult``.
     """
 
@@ -58,7 +65,7 @@ PASSES = PluginResult(SKIPPED)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """A rejection that no preemption can lift.
+    """Build a rejection that preemption cannot lift.
 
     Source: kube-scheduler framework/interface.go ``UnschedulableAndUnresolvable``.
     """
@@ -66,15 +73,18 @@ def unresolvable(*reasons: str) -> Status:
 
 
 def unschedulable(*reasons: str) -> Status:
-    """A rejection that preemption might lift. Source: kube-scheduler framework/interface.go ``Unschedulable``."""
+    """Build a rejection that preemption might lift. Source: kube-scheduler framework/interface.go ``Unschedulable``."""
     return Status(UNSCHEDULABLE, reasons=reasons)
 
 
 def failure(text: str) -> Status:
-    """An error that fails the whole scheduling attempt. Source: kube-scheduler framework/interface.go ``AsStatus``."""
+    """Build an error that fails the whole scheduling attempt.
+
+    Source: kube-scheduler framework/interface.go ``AsStatus``.
+    """
     return Status(ERROR, reasons=(text,))
 
 
 def with_plugin(status: Status, plugin: str) -> Status:
-    """The status with the plugin's name."""
+    """Add the plugin's name to the status. """
     return Status(status.code, plugin, status.reasons)

@@ -1,4 +1,4 @@
-"""TaintToleration: nodes with a taint that the pod does not tolerate.
+"""The TaintToleration plugin: nodes with an untolerated taint.
 
 Source: kube-scheduler framework/plugins/tainttoleration/taint_toleration.go.
 """
@@ -17,22 +17,22 @@ _UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 
 
 def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: KubernetesVersion) -> PluginResult:
-    """The result of TaintToleration; ``tolerated`` are the nodes without an untolerated taint.
+    """Run TaintToleration. ``tolerated`` has the nodes without an untolerated taint.
 
     Source: taint_toleration.go ``Filter``.
     """
     if gates.SHORT_TAINT_REASON.holds(version):
-        return PluginResult(OK, lambda asked: [(_UNTOLERATED, asked & ~tolerated)])
+        return PluginResult(OK, lambda candidates: [(_UNTOLERATED, candidates & ~tolerated)])
 
-    # Older releases say which taint was first, so nodes are told apart by their lists of taints.
-    def decide(asked: int) -> list[StatusOfNodes]:
+    # Older releases name the first taint, so nodes are grouped by their lists of taints.
+    def reject(candidates: int) -> list[StatusOfNodes]:
         failed = []
         for taints, members in nodes.taint_classes:
             check_time()
             taint = first_untolerated(taints, pod.pod_spec.tolerations, FILTERING_EFFECTS)
             if taint is not None:
                 reason = f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
-                failed.append((unresolvable(reason), asked & members))
+                failed.append((unresolvable(reason), candidates & members))
         return failed
 
-    return PluginResult(OK, decide)
+    return PluginResult(OK, reject)

@@ -1,1 +1,1 @@
-"""How kube-scheduler chooses among the nodes that admit a pod."""
+"""kube-scheduler's scores of the nodes that admit a pod. """

@@ -1,8 +1,8 @@
-"""NodeResourcesFit's and NodeResourcesBalancedAllocation's scores: how full the pod makes a node, and how lopsided.
+"""Scores of NodeResourcesFit and NodeResourcesBalancedAllocation: a node's use and its balance.
 
     LeastAllocated       the mean over CPU and memory of 100 * (allocatable - requested) / allocatable
-    BalancedAllocation   50 + (50 + balance with the pod - balance without it) / 2
-    balance              100 * (1 - half the difference between the shares of CPU and memory)
+    BalancedAllocation   50 + (50 + balance with the pod - balance without it) / 2 balance              100 * (1 - half
+    the difference between the shares of CPU and memory)
 
 Source: kube-scheduler noderesources/resource_allocation.go, least_allocated.go, balanced_allocation.go.
 """
@@ -19,10 +19,12 @@ _HALF = MAX_NODE_SCORE // 2
 
 
 class ResourceUse(Struct, frozen=True):
-    """What one resource has of allocatable amounts and requests, by slot, and what the pod adds.
+    """One resource on all nodes by slot, and the pod's part, in milli-CPU or bytes.
 
-    Shape: ``assumed`` is what pods count as beyond their requests, ``scored`` what the pod counts as with that.
-    Unit: milli-CPU or bytes.
+    Attributes:
+        assumed: What pods count as beyond their requests.
+        request: The pod's request.
+        scored: The pod's request with upstream's minimum for scores.
     """
 
     free: Sequence[int]
@@ -33,17 +35,20 @@ class ResourceUse(Struct, frozen=True):
 
 
 def least_allocated(resources: Sequence[ResourceUse], feasible: Iterable[int]) -> dict[int, int]:
-    """The scores by slot. Source: noderesources/least_allocated.go ``leastResourceScorer``."""
+    """Score nodes by slot: a higher score for more free resources.
+
+    Source: noderesources/least_allocated.go ``leastResourceScorer``.
+    """
     return {slot: _mean_left(resources, slot) for slot in feasible}
 
 
 def _mean_left(resources: Sequence[ResourceUse], slot: int) -> int:
     """Source: noderesources/least_allocated.go ``leastRequestedScore``."""
     scores = []
-    for each in resources:
-        has = each.allocatable[slot]
+    for resource in resources:
+        has = resource.allocatable[slot]
         if has:
-            taken = has - each.free[slot] + each.assumed.get(slot, 0) + each.scored
+            taken = has - resource.free[slot] + resource.assumed.get(slot, 0) + resource.scored
             scores.append(0 if taken > has else (has - taken) * MAX_NODE_SCORE // has)
     return sum(scores) // len(scores) if scores else 0
 
@@ -51,11 +56,11 @@ def _mean_left(resources: Sequence[ResourceUse], slot: int) -> int:
 def balanced_allocation(
     resources: Sequence[ResourceUse], feasible: Iterable[int], version: KubernetesVersion
 ) -> dict[int, int]:
-    """The scores by slot, none for a pod without requests.
+    """Score nodes by slot by their balance of CPU and memory; none for a pod without requests.
 
     Source: noderesources/balanced_allocation.go ``PreScore``, ``balancedResourceScorer``.
     """
-    if gates.BALANCE_IGNORES_NO_REQUEST.holds(version) and not any(each.request for each in resources):
+    if gates.BALANCE_IGNORES_NO_REQUEST.holds(version) and not any(resource.request for resource in resources):
         return {}
     if not gates.SCORES_CHANGE_OF_BALANCE.holds(version):
         return {slot: _balance(_shares(resources, slot, with_pod=True)) for slot in feasible}
@@ -69,11 +74,11 @@ def _change(resources: Sequence[ResourceUse], slot: int) -> int:
 
 
 def _shares(resources: Sequence[ResourceUse], slot: int, *, with_pod: bool) -> Iterator[float]:
-    """The share of each resource that is requested, at most 1."""
-    for each in resources:
-        has = each.allocatable[slot]
+    """List the requested share of resource resource, at most 1. """
+    for resource in resources:
+        has = resource.allocatable[slot]
         if has:
-            yield min(1.0, (has - each.free[slot] + with_pod * each.request) / has)
+            yield min(1.0, (has - resource.free[slot] + with_pod * resource.request) / has)
 
 
 def _balance(shares: Iterable[float]) -> int:

@@ -1,11 +1,11 @@
-"""Where kube-scheduler would most likely put a pod: the nodes with the highest sum of weighted scores.
+"""Predict kube-scheduler's node for a pod: the nodes with the highest sum of weighted scores.
 
-    index, problem -> take_scoring(...) -> Scoring       under the index's lock, as `take`
-    Scoring, nodes -> node_scores(...), best_nodes(...)  without it
+    index, problem -> take_scoring(...) -> Scoring       under the index's lock, as `take` Scoring, nodes ->
+    node_scores(...), best_nodes(...)  without it
 
-Of several best nodes the scheduler takes one, which one is not foreseen. Left out: ImageLocality (no images of nodes
-are known), VolumeBinding (of claims that wait for their first consumer), weights and strategies of a configured
-profile, and that the scheduler looks at only a part of more than 100 nodes.
+Which of several best nodes the scheduler takes is unpredictable. Not scored: ImageLocality (images of nodes are unknown),
+VolumeBinding (for claims with delayed binding), and weights and strategies of a configured profile. On more than 100
+nodes the scheduler scores only some.
 
 Source: kube-scheduler schedule_one.go ``prioritizeNodes``; config/v1/default_plugins.go.
 """
@@ -30,7 +30,7 @@ from webhook.core.scheduler.scoring.allocation import ResourceUse, balanced_allo
 from webhook.core.scheduler.scoring.preferences import inter_pod_affinity, node_affinity, taint_toleration
 
 BALANCED_ALLOCATION = "NodeResourcesBalancedAllocation"
-# The weights of the default profile, the same since 1.31. Source: config/v1/default_plugins.go getDefaultPlugins.
+# The weights of the default profile, unchanged since 1.31. Source: config/v1/default_plugins.go getDefaultPlugins.
 WEIGHTS: Mapping[str, int] = {
     TAINT_TOLERATION: 3,
     NODE_AFFINITY: 2,
@@ -42,7 +42,11 @@ WEIGHTS: Mapping[str, int] = {
 
 
 class Scoring(Struct, frozen=True):
-    """Everything that the scores of nodes depend on, at one moment; ``drawn`` as `inter_pod_affinity` takes it."""
+    """All facts of the nodes' scores at one moment.
+
+    Attributes:
+        drawn: Weights of pod affinity; see `preferences.inter_pod_affinity`.
+    """
 
     problem: Problem
     resources: tuple[ResourceUse, ...]
@@ -50,9 +54,8 @@ class Scoring(Struct, frozen=True):
 
 
 def take_scoring(index: ReadOnlyIndex, problem: Problem) -> Scoring | None:
-    """Copy what scores depend on; None if the index does not keep it.
+    """Copy the facts of scores for a problem of the same moment; None if the index does not keep them.
 
-    Shape: the problem is of the same moment.
     Source: noderesources/fit.go ``PreScore``; interpodaffinity/scoring.go ``PreScore``.
     """
     pod = problem.pod
@@ -70,61 +73,71 @@ def take_scoring(index: ReadOnlyIndex, problem: Problem) -> Scoring | None:
 
 
 def _wanted(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, Counts], ...]:
-    """The pod's own preferred terms: topology key, and the weight of the pods on each node that match the term.
+    """List the pod's preferred terms: topology key, and weight of the matching pods on each node.
 
     Source: interpodaffinity/scoring.go ``processExistingPod``, ``mergeAffinityTermNamespacesIfNotEmpty``.
     """
     affinity, namespace = problem.pod.pod_spec.affinity, problem.pod.meta.namespace
-    # An invalid term fails the pod before any node is scored.
+    # An invalid term rejects the pod before any score.
     if affinity is None or problem.neighbours.error:
         return ()
     signed = ((affinity.pod_affinity, 1), (affinity.pod_anti_affinity, -1))
-    found = []
-    for weight, written in ((sign * weight, term) for of, sign in signed for weight, term in preferred_terms(of)):
+    weighted = []
+    for weight, written in ((sign * weight, term) for side, sign in signed for weight, term in preferred_terms(side)):
         term, live = with_namespaces(resolve_term(written, namespace), index), problem.nodes.live
         pods = pods_meeting_all((term,), index)
-        found.append((term.topology_key, {slot: weight * number for slot, number in pods.items() if live >> slot & 1}))
-    return tuple(found)
+        weighted.append((term.topology_key, {slot: weight * number for slot, number in pods.items() if live >> slot & 1}))
+    return tuple(weighted)
 
 
-def node_scores(of: Scoring, cycle: Cycle, feasible: int) -> Mapping[str, Mapping[int, int]] | None:
-    """The weighted score of each plugin for each feasible node, by slot; none from a plugin that does not score.
+def node_scores(scoring: Scoring, cycle: Cycle, feasible: int) -> Mapping[str, Mapping[int, int]] | None:
+    """Return side plugin's weighted score scoring side feasible node, by slot.
 
-    Shape: ``cycle`` is of the same problem. None if a preferred term of node affinity is invalid: kube-apiserver lets
-    some through, and the scheduler fails on each of them.
+    A plugin without scores has an empty mapping.
+
+    Args:
+        scoring: The facts scoring the scores.
+        cycle: The cycle scoring the same problem.
+        feasible: The nodes to score.
+
+    Returns:
+        None for an invalid preferred term scoring node affinity. kube-apiserver accepts some, and the scheduler fails on
+        them.
+
     Source: runtime/framework.go ``RunScorePlugins``.
     """
-    problem, slots = of.problem, tuple(node_sets.to_slots(feasible))
+    problem, slots = scoring.problem, tuple(node_sets.to_slots(feasible))
     view, spec = problem.nodes, problem.pod.pod_spec
     added = problem.profile.added_affinity if problem.profile is not None else None
     own = spec.affinity.node_affinity if spec.affinity is not None else None
-    preferred = tuple(term for each in (added, own) if each is not None for term in each.preferred or ())
+    preferred = tuple(term for side in (added, own) if side is not None for term in side.preferred or ())
     affinity = node_affinity(view, preferred, slots)
     if affinity is None:
         return None
-    found = {
+    by_plugin = {
         TAINT_TOLERATION: taint_toleration(view.soft_taints, spec.tolerations, slots),
         NODE_AFFINITY: affinity,
-        NODE_RESOURCES_FIT: least_allocated(of.resources, slots),
+        NODE_RESOURCES_FIT: least_allocated(scoring.resources, slots),
         POD_TOPOLOGY_SPREAD: scores(problem.soft, cycle.eligible, feasible) or {},
-        INTER_POD_AFFINITY: inter_pod_affinity(view, of.drawn, slots),
-        BALANCED_ALLOCATION: balanced_allocation(of.resources, slots, problem.version),
+        INTER_POD_AFFINITY: inter_pod_affinity(view, scoring.drawn, slots),
+        BALANCED_ALLOCATION: balanced_allocation(scoring.resources, slots, problem.version),
     }
-    return {plugin: {slot: score * WEIGHTS[plugin] for slot, score in each.items()} for plugin, each in found.items()}
+    return {plugin: {slot: score * WEIGHTS[plugin] for slot, score in row.items()} for plugin, row in by_plugin.items()}
 
 
-def best_nodes(of: Scoring, cycle: Cycle, feasible: int) -> int:
-    """The feasible nodes with the highest sum of scores, one of which the scheduler takes; as a set of `node_sets`.
+def best_nodes(scoring: Scoring, cycle: Cycle, feasible: int) -> int:
+    """Return the feasible nodes with the highest sum scoring scores, as a set scoring `node_sets`.
 
-    Shape: none if a preferred term is invalid.
+    Empty for an invalid preferred term.
+
     Source: schedule_one.go ``prioritizeNodes``; framework/sorted_nodes.go ``Pop``.
     """
-    found = node_scores(of, cycle, feasible)
-    if found is None:
+    by_plugin = node_scores(scoring, cycle, feasible)
+    if by_plugin is None:
         return 0
     totals = dict.fromkeys(node_sets.to_slots(feasible), 0)
-    for each in found.values():
-        for slot, score in each.items():
+    for row in by_plugin.values():
+        for slot, score in row.items():
             totals[slot] += score
     highest = max(totals.values(), default=0)
-    return node_sets.from_slots([slot for slot, total in totals.items() if total == highest], of.problem.nodes.size)
+    return node_sets.from_slots([slot for slot, total in totals.items() if total == highest], scoring.problem.nodes.size)
