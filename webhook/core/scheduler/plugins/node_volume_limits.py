@@ -1,7 +1,7 @@
-"""The NodeVolumeLimits plugin: the most volumes that each CSI driver attaches to a node.
+"""The NodeVolumeLimits plugin: the most volumes of each CSI driver on a node.
 
-On nodes with a CSINode, a volume of an in-tree plugin counts for the CSI driver that replaces the plugin. Volumes that
-are attached count whether or not a pod uses them, and a driver may ask for nodes on which it is installed.
+On nodes with a CSINode, an in-tree plugin's volume counts for the CSI driver that replaces the plugin. Attached volumes
+count with or without a pod. A driver may require nodes on which it is installed.
 
 Source: kube-scheduler nodevolumelimits/csi.go; k8s.io/csi-translation-lib plugins.
 """
@@ -52,7 +52,7 @@ _MIGRATED = {
     GCE_PD: "pd.csi.storage.gke.io",
     PORTWORX: "pxd.portworx.com",
 }
-# Plugins that csi-translation-lib can translate, but that NodeVolumeLimits does not treat as migrated.
+# csi-translation-lib can translate these plugins, but NodeVolumeLimits does not treat them as migrated.
 _NOT_COUNTED = frozenset({AZURE_FILE, VSPHERE})
 _EBS_ID = re.compile(r"aws://[^/]*/+(vol-[^/]*)/*", re.ASCII)
 
@@ -60,7 +60,7 @@ _Attached = dict[tuple[str, str], None]  # (driver, volume handle), in the order
 
 
 class _LookupError(Exception):
-    """Volumes cannot be counted; ``status`` is what the plugin then answers."""
+    """Volumes that cannot be counted. ``status`` is the plugin's result. """
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.reasons[0])
@@ -68,18 +68,18 @@ class _LookupError(Exception):
 
 
 def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> PluginResult:
-    """The plugin's result. Source: csi.go ``PreFilter``, ``Filter``."""
+    """Run NodeVolumeLimits. Source: csi.go ``PreFilter``, ``Filter``."""
     volumes = pod.pod_spec.volumes or ()
     if not any(claim_name("", volume) is not None or _in_tree(volume) is not None for volume in volumes):
         return PASSES
 
-    def decide(asked: int) -> list[StatusOfNodes]:
+    def reject(candidates: int) -> list[StatusOfNodes]:
         slots = [nodes.slots[name] for name in storage.limits if name in nodes.slots]
         described = node_sets.from_slots(slots, nodes.size)
         failed: list[StatusOfNodes] = []
-        # Without a CSINode a node has no limits and replaces no in-tree plugin; but claims are looked up there as well,
+        # A node without a CSINode has no limits and replaces no in-tree plugin. But upstream looks up claims for it,
         # and may fail.
-        for part, migrates in ((asked & ~described, False), (asked & described, True)):
+        for part, migrates in ((candidates & ~described, False), (candidates & described, True)):
             if part:
                 try:
                     wanted = _attachable(pod, storage, migrates=migrates)
@@ -93,32 +93,34 @@ def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView, version:
                     failed += _beyond_limits(wanted, storage, nodes, left) if migrates and wanted else []
         return failed
 
-    return PluginResult(OK, decide)
+    return PluginResult(OK, reject)
 
 
 def _without_driver(
-    wanted: _Attached, storage: Storage, asked: int, version: KubernetesVersion
+    wanted: _Attached, storage: Storage, candidates: int, version: KubernetesVersion
 ) -> Iterator[StatusOfNodes]:
-    """The nodes on which a driver of the volumes is not installed, if it insists on that.
+    """List the nodes without a required driver of the volumes.
+
+    With several such drivers, upstream names any.
 
     Source: csi.go ``checkCSIDriverOnNode``; of several such drivers upstream names any.
     """
     if not gates.NEEDS_THE_DRIVER.holds(version):
         return
     for driver in dict.fromkeys(driver for driver, _ in wanted):
-        missing = asked & ~storage.installed.get(driver, asked)
+        missing = candidates & ~storage.installed.get(driver, candidates)
         yield unschedulable(f"{driver} {NO_DRIVER}"), missing
-        asked &= ~missing
+        candidates &= ~missing
 
 
-def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, asked: int) -> Iterable[StatusOfNodes]:
-    """The nodes with too many volumes, and those on which they cannot be counted. Source: csi.go ``Filter``."""
-    full, members = 0, node_sets.flags(asked, nodes.size)
+def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, candidates: int) -> Iterable[StatusOfNodes]:
+    """List the nodes with too many volumes, and those with uncountable ones. Source: csi.go ``Filter``."""
+    full, members = 0, node_sets.flags(candidates, nodes.size)
     for name, limits in storage.limits.items():
         slot = nodes.slots.get(name, -1)
         if slot < 0 or not members[slot] or not limits:
             continue
-        # The copy has nothing of such a node because its volumes and these together reach no limit.
+        # The copy leaves out nodes below every limit even with these volumes.
         if slot not in storage.mounted and slot not in storage.attached and len(wanted) <= min(limits.values()):
             continue
         try:
@@ -132,18 +134,18 @@ def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, asked: 
 
 
 def _exceeds(wanted: _Attached, attached: _Attached, besides: Iterable[Handle], limits: Mapping[str, int]) -> bool:
-    """Whether volumes that pods use, those that are attached ``besides``, and the wanted ones are too many.
+    """Whether mounted volumes, volumes attached ``besides``, and the wanted ones are too many.
 
     Source: csi.go ``Filter``.
     """
     present = Counter(driver for driver, _ in attached.keys() | {*besides})
-    # A volume that another pod of the node has mounted needs no second attachment.
+    # A volume mounted by another pod of the node needs no second attachment.
     new = Counter(driver for driver, handle in wanted if (driver, handle) not in attached)
     return any(driver in limits and present[driver] + count > limits[driver] for driver, count in new.items())
 
 
 def _attachable(pod: Pod, storage: Storage, *, migrates: bool) -> _Attached:
-    """The volumes that the incoming pod needs attached. Source: csi.go ``filterAttachableVolumes``."""
+    """List the incoming pod's volumes to attach. Source: csi.go ``filterAttachableVolumes``."""
     attached: _Attached = {}
     meta = pod.meta
     for volume in pod.pod_spec.volumes or ():
@@ -162,7 +164,7 @@ def _attachable(pod: Pod, storage: Storage, *, migrates: bool) -> _Attached:
 
 
 def _attached(slot: int, storage: Storage) -> _Attached:
-    """The volumes attached for the pods on a node; deleted claims do not count.
+    """List the volumes attached for the pods on a node, without deleted claims.
 
     Source: csi.go ``filterAttachableVolumes``, ``getNodeVolumeAttachmentInfo``.
     """
@@ -176,7 +178,7 @@ def _attached(slot: int, storage: Storage) -> _Attached:
             if not name:
                 raise _LookupError(failure("PersistentVolumeClaim had no name"))
             claim = storage.others.get((pod.namespace, name))
-            # Unlike a claim that the incoming pod needs: upstream does not count what it cannot look up here.
+            # Unlike the incoming pod's claims, upstream skips missing claims here.
             if claim is not None:
                 _check_owner(volume, claim, pod.namespace, pod.name, pod.uid)
                 _count_claim(claim, storage, attached, migrates=True)
@@ -184,7 +186,7 @@ def _attached(slot: int, storage: Storage) -> _Attached:
 
 
 def owner_fault(claim: Claim, namespace: str, name: str, uid: str) -> str:
-    """The error if an ephemeral volume's claim was not created for the pod; "" if it was.
+    """Return the error about an ephemeral volume's claim of another owner; "" if it is the pod's.
 
     Source: storage/ephemeral/ephemeral.go ``VolumeIsForPod``.
     """
@@ -212,13 +214,13 @@ def _count_inline(volume: Volume, attached: _Attached, *, migrates: bool) -> Non
         if fault:
             raise _LookupError(failure(f"converting volume({volume.name}) from inline to csi: {fault}"))
         if plugin == GCE_PD:
-            # A volume in a pod names no project and no zone; csi-translation-lib writes UNSPECIFIED for both.
+            # An inline volume has no project and zone. csi-translation-lib writes UNSPECIFIED for both.
             handle = f"projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{handle}"
         attached[_MIGRATED[plugin], handle] = None
 
 
 def _fault(source: Volume | PersistentVolumeSpec, handle: str) -> str:
-    """Why a volume of an in-tree plugin cannot become one of a CSI driver; "" if it can.
+    """Return the reason against converting an in-tree volume to CSI; "" if possible.
 
     Source: plugins/azure_disk.go ``isManagedDisk``; plugins/aws_ebs.go ``KubernetesVolumeIDToEBSVolumeID``.
     """
@@ -238,7 +240,7 @@ def _count_claim(claim: Claim, storage: Storage, attached: _Attached, *, migrate
     volume = storage.volumes.get(claim.spec.volume_name or "")
     if volume is None:
         driver = _driver_of_class(storage.classes.get(claim.storage_class), migrates=migrates)
-        # Upstream makes up a random handle here; the claim's name is as unique.
+        # Upstream generates a random handle here. The claim's name is also unique.
         handle = f"{claim.meta.namespace}/{claim.meta.name}"
     else:
         driver, handle = _driver_of_volume(volume, migrates=migrates)
@@ -262,7 +264,7 @@ def _driver_of_volume(volume: PersistentVolume, *, migrates: bool) -> tuple[str,
     if csi is not None:
         return csi.driver, csi.volume_handle
     source = _in_tree(volume.spec)
-    # Upstream logs a volume that cannot be translated, and does not count it.
+    # Upstream logs an untranslatable volume and does not count it.
     if source is None or not migrates or _fault(volume.spec, source[1]):
         return "", ""
     plugin, handle = source
@@ -274,7 +276,7 @@ def _driver_of_volume(volume: PersistentVolume, *, migrates: bool) -> tuple[str,
 
 
 def _in_tree(source: Volume | PersistentVolumeSpec) -> tuple[str, str] | None:
-    """The in-tree plugin of a volume and its handle; None for any other volume.
+    """Return a volume's in-tree plugin and handle; None for other volumes.
 
     Source: csi-translation-lib translate.go ``GetInTreePluginNameFromSpec``.
     """

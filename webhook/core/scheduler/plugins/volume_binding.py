@@ -1,7 +1,7 @@
-"""The VolumeBinding plugin: bound claims need their volume on the node, others a free or a provisioned volume.
+"""The VolumeBinding plugin: the nodes of bound volumes, and free or new volumes for other claims.
 
-Unbound claims, smallest first, each take the smallest suitable free volume; for the rest, volumes are provisioned where
-the class allows it and the driver, if it publishes that, has capacity left.
+Unbound claims, smallest first, each take the smallest suitable free volume. The other claims get new volumes, if the
+class allows this on the node and the driver's published capacity suffices.
 
 Source: kube-scheduler volumebinding volume_binding.go, binder.go; k8s.io/component-helpers storage/volume.
 """
@@ -47,11 +47,11 @@ _NO_ATTRIBUTES_CLASS = (
 
 
 class _ClaimError(Exception):
-    """A claim for which no volume can be looked for; the text is what the plugin then says."""
+    """An error that prevents the search for a claim's volume. The text is the plugin's. """
 
 
-class _Question(Struct, frozen=True):
-    """The pod's claims, bound ones and those that wait for the pod, with what is needed to find volumes."""
+class _PodClaims(Struct, frozen=True):
+    """The pod's bound claims, its claims with delayed binding, and the input to find volumes. """
 
     bound: tuple[Claim, ...]
     waiting: tuple[Claim, ...]
@@ -61,7 +61,7 @@ class _Question(Struct, frozen=True):
 
 
 def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> PluginResult:
-    """The plugin's result. Source: volume_binding.go ``PreFilter``, ``Filter``."""
+    """Run VolumeBinding. Source: volume_binding.go ``PreFilter``, ``Filter``."""
     volumes = pod.pod_spec.volumes or ()
     names = [(name, volume) for volume in volumes if (name := claim_name(pod.meta.name, volume)) is not None]
     if not names:
@@ -78,7 +78,7 @@ def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: Kub
         if fault:
             return PluginResult(unresolvable(fault))
         claims.append(claim)
-    if not pod.meta.namespace:  # upstream looks such claims up under another key than its cache stores them
+    if not pod.meta.namespace:  # upstream looks up such a claim under another key than its cache's
         key = f"/{names[0][0]}"
         missing = f'persistentvolumeclaims "{key}" not found'
         if not gates.FINDS_CLAIMS_BY_LISTER.holds(version):
@@ -88,7 +88,7 @@ def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: Kub
 
 
 def _claim_fault(claim: Claim) -> str:
-    """Why a claim rejects the pod; "" if it does not. Source: volume_binding.go ``podHasPVCs``."""
+    """Return the claim's reason to reject the pod; "" for none. Source: volume_binding.go ``podHasPVCs``."""
     if claim.status is not None and claim.status.phase == "Lost":
         volume = claim.spec.volume_name or ""
         return f'persistentvolumeclaim "{claim.meta.name}" bound to non-existent persistentvolume "{volume}"'
@@ -98,7 +98,7 @@ def _claim_fault(claim: Claim) -> str:
 
 
 def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, version: KubernetesVersion) -> PluginResult:
-    """Sort claims into bound ones and those that wait for the pod; an unbound one that should not wait rejects it.
+    """Sort claims into bound and waiting ones. An unbound claim without delayed binding rejects the pod.
 
     Source: binder.go ``GetPodVolumeClaims``.
     """
@@ -115,23 +115,23 @@ def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, vers
             waiting.append(claim)
         else:
             immediate = True
-    # Only after all claims: a fault of a later claim's class comes first, as upstream returns it at once.
+    # After the loop, because upstream returns errors of later claims' classes at once.
     if immediate:
         return PluginResult(unresolvable(UNBOUND_IMMEDIATE))
-    question = _Question(tuple(bound), tuple(waiting), storage, nodes, version)
-    return PluginResult(OK, lambda asked: _decide(question, asked), _nodes_of_local_volumes(question))
+    pod_claims = _PodClaims(tuple(bound), tuple(waiting), storage, nodes, version)
+    return PluginResult(OK, lambda candidates: _decide(pod_claims, candidates), _nodes_of_local_volumes(pod_claims))
 
 
-def _nodes_of_local_volumes(question: _Question) -> frozenset[str] | None:
-    """The nodes that the affinity of bound volumes names; None where none does, or one of them is gone.
+def _nodes_of_local_volumes(pod_claims: _PodClaims) -> frozenset[str] | None:
+    """Collect the nodes named by bound volumes' affinity; None without names or with a missing volume.
 
     Source: binder.go ``GetEligibleNodes`` and pkg/volume/util ``GetLocalPersistentVolumeNodeNames`` of 1.31.
     """
-    if not gates.LOCAL_VOLUMES_NAME_NODES.holds(question.version):
+    if not gates.LOCAL_VOLUMES_NAME_NODES.holds(pod_claims.version):
         return None
     eligible: frozenset[str] | None = None
-    for claim in question.bound:
-        volume = question.storage.volumes.get(claim.spec.volume_name or "")
+    for claim in pod_claims.bound:
+        volume = pod_claims.storage.volumes.get(claim.spec.volume_name or "")
         if volume is None:
             return None
         affinity = volume.spec.node_affinity
@@ -144,30 +144,30 @@ def _nodes_of_local_volumes(question: _Question) -> frozenset[str] | None:
 
 def _named_hosts(term: NodeSelectorTerm) -> frozenset[str]:
     hosts = [
-        frozenset(each.values or ())
-        for each in term.match_expressions or ()
-        if (each.key, each.operator) == (HOSTNAME, IN)
+        frozenset(expression.values or ())
+        for expression in term.match_expressions or ()
+        if (expression.key, expression.operator) == (HOSTNAME, IN)
     ]
     return frozenset.intersection(*hosts) if hosts else frozenset()
 
 
-def _decide(question: _Question, asked: int) -> list[StatusOfNodes]:
-    """The plugin's Filter. Source: binder.go ``FindPodVolumes``."""
-    conflicting, gone = _check_bound(question, asked)
-    unbindable, without_space, errors = _check_waiting(question, asked)
+def _decide(pod_claims: _PodClaims, candidates: int) -> list[StatusOfNodes]:
+    """Run the plugin's Filter. Source: binder.go ``FindPodVolumes``."""
+    conflicting, gone = _check_bound(pod_claims, candidates)
+    unbindable, without_space, errors = _check_waiting(pod_claims, candidates)
     for _, failed in errors:
-        asked &= ~failed
-    other_node = OTHER_NODE if gates.VOLUME_AFFINITY_REASON.holds(question.version) else _OTHER_NODE_BEFORE
+        candidates &= ~failed
+    other_node = OTHER_NODE if gates.VOLUME_AFFINITY_REASON.holds(pod_claims.version) else _OTHER_NODE_BEFORE
     by_reason = ((other_node, conflicting), (NONE_TO_BIND, unbindable), (NO_SPACE, without_space), (VOLUME_GONE, gone))
-    return [*errors, *_combined(by_reason, asked)]
+    return [*errors, *_combined(by_reason, candidates)]
 
 
-def _combined(by_reason: Iterable[tuple[str, int]], asked: int) -> Iterable[StatusOfNodes]:
-    """Each combination of reasons with its nodes; the reasons are in upstream's order.
+def _combined(by_reason: Iterable[tuple[str, int]], candidates: int) -> Iterable[StatusOfNodes]:
+    """List each combination of reasons with its nodes, reasons in upstream's order.
 
     Source: binder.go ``FindPodVolumes``, ``ConflictReasons``.
     """
-    parts: list[tuple[tuple[str, ...], int]] = [((), asked)]
+    parts: list[tuple[tuple[str, ...], int]] = [((), candidates)]
     for reason, failing in by_reason:
         parts = [
             (reasons, part)
@@ -178,60 +178,68 @@ def _combined(by_reason: Iterable[tuple[str, int]], asked: int) -> Iterable[Stat
     return [(unresolvable(*reasons), part) for reasons, part in parts if reasons]
 
 
-def _check_bound(question: _Question, asked: int) -> tuple[int, int]:
-    """Bound claims. On each node the first claim that fails decides. Source: binder.go ``checkBoundClaims``.
+def _check_bound(pod_claims: _PodClaims, candidates: int) -> tuple[int, int]:
+    """Check bound claims. On each node the first failing claim decides.
+
+    Returns:
+        The nodes out of a volume's reach, and the nodes rejected for a missing volume.
+
+    Source: binder.go ``checkBoundClaims``.
 
     Shape: the nodes that a volume cannot be reached from, and those for which one does not exist any more.
     """
     conflicting = 0
-    for claim in question.bound:
-        volume = question.storage.volumes.get(claim.spec.volume_name or "")
+    for claim in pod_claims.bound:
+        volume = pod_claims.storage.volumes.get(claim.spec.volume_name or "")
         if volume is None:
-            return conflicting, asked & ~conflicting
-        conflicting |= asked & ~reachable_from(volume, question.nodes)
+            return conflicting, candidates & ~conflicting
+        conflicting |= candidates & ~reachable_from(volume, pod_claims.nodes)
     return conflicting, 0
 
 
-def _check_waiting(question: _Question, asked: int) -> tuple[int, int, list[StatusOfNodes]]:
-    """Claims that wait. If their node was selected earlier, they are provisioned there; else they may bind a volume.
+def _check_waiting(pod_claims: _PodClaims, candidates: int) -> tuple[int, int, list[StatusOfNodes]]:
+    """Check claims with delayed binding.
 
-    Shape: the nodes where one of them gets no volume, those where one finds no space, and those where nothing can be
-    told.
+    A claim with an earlier selected node gets a new volume there. Another claim may also bind a free volume.
+
+    Returns:
+        The nodes without a volume for some claim, the nodes without space for some claim, and the nodes with an error.
+
     Source: binder.go ``FindPodVolumes``.
     """
     selected, matching = [], []
     elsewhere = 0
-    for claim in question.waiting:
-        # An earlier attempt chose this node, and the volume is being made there.
+    for claim in pod_claims.waiting:
+        # An earlier attempt selected this node, and its volume is being provisioned.
         node = claim.annotations.get(SELECTED_NODE)
         if node is None:
             matching.append(claim)
         else:
-            slot = question.nodes.slots.get(node)
-            elsewhere |= asked & ~(0 if slot is None else 1 << slot)
+            slot = pod_claims.nodes.slots.get(node)
+            elsewhere |= candidates & ~(0 if slot is None else 1 << slot)
             selected.append(claim)
-    asked &= ~elsewhere
+    candidates &= ~elsewhere
     if not matching:
-        unprovided, without_space = _unprovided(selected, question, asked)
+        unprovided, without_space = _unprovided(selected, pod_claims, candidates)
         return elsewhere | unprovided, without_space, []
-    # The smallest first, so that it does not take the one volume that is large enough for another claim.
+    # The smallest first, so that it does not take the only volume large enough for another claim.
     matching.sort(key=_Size)
     unbindable, without_space, errors = elsewhere, 0, []
-    # Nodes that reach the same volumes have the same answer, so each group of them is tried once.
-    for part, volumes in _parts(matching, question, asked):
+    # Nodes with the same reachable volumes have the same result, so each group is tried once.
+    for part, volumes in _parts(matching, pod_claims, candidates):
         try:
-            left = _unmatched(matching, question, volumes)
+            left = _unmatched(matching, pod_claims, volumes)
         except _ClaimError as error:
             errors.append((failure(str(error)), part))
         else:
-            unprovided, lacking = _unprovided([*selected, *left], question, part)
+            unprovided, lacking = _unprovided([*selected, *left], pod_claims, part)
             unbindable |= unprovided
             without_space |= lacking
     return unbindable, without_space, errors
 
 
 class _Size:
-    """Orders claims by the storage that they request. Source: binder.go ``byPVCSize``."""
+    """Order claims by requested storage. Source: binder.go ``byPVCSize``."""
 
     def __init__(self, claim: Claim) -> None:
         self._requests = _requested(claim)
@@ -244,37 +252,37 @@ def _requested(claim: Claim) -> ResourceList:
     return claim.spec.resources.requests if claim.spec.resources else None
 
 
-def _parts(claims: Sequence[Claim], question: _Question, asked: int) -> Iterable[tuple[int, frozenset[str]]]:
-    """The asked nodes, grouped by the free volumes that they can use."""
-    free, nodes = question.storage.free, question.nodes
+def _parts(claims: Sequence[Claim], pod_claims: _PodClaims, candidates: int) -> Iterable[tuple[int, frozenset[str]]]:
+    """Group the candidates by reachable free volumes. """
+    free, nodes = pod_claims.storage.free, pod_claims.nodes
     everywhere: set[str] = set()
     near: dict[int, list[str]] = {}
-    for volume in {each.meta.name: each for claim in claims for each in free[claim.meta.name]}.values():
+    for volume in {free_one.meta.name: free_one for claim in claims for free_one in free[claim.meta.name]}.values():
         check_time()
         reach = reachable_from(volume, nodes)
         if reach == nodes.live:
             everywhere.add(volume.meta.name)
         else:
-            for slot in node_sets.to_slots(reach & asked):
+            for slot in node_sets.to_slots(reach & candidates):
                 near.setdefault(slot, []).append(volume.meta.name)
     groups: dict[frozenset[str], list[int]] = {}
     for slot, names in near.items():
         groups.setdefault(frozenset(names) | everywhere, []).append(slot)
-    rest = asked & ~node_sets.from_slots(near.keys(), nodes.size)
+    rest = candidates & ~node_sets.from_slots(near.keys(), nodes.size)
     if rest:
         yield rest, frozenset(everywhere)
     for reachable, slots in groups.items():
         yield node_sets.from_slots(slots, nodes.size), reachable
 
 
-def _unmatched(claims: Sequence[Claim], question: _Question, reachable: frozenset[str]) -> list[Claim]:
-    """The claims without a suitable free volume. Source: binder.go ``findMatchingVolumes``."""
+def _unmatched(claims: Sequence[Claim], pod_claims: _PodClaims, reachable: frozenset[str]) -> list[Claim]:
+    """List the claims without a suitable free volume. Source: binder.go ``findMatchingVolumes``."""
     chosen: set[str] = set()
     left = []
     for claim in claims:
-        free = question.storage.free[claim.meta.name]
+        free = pod_claims.storage.free[claim.meta.name]
         not_chosen = [volume for volume in free if volume.meta.name not in chosen]
-        volume = _best_volume(claim, not_chosen, reachable, question.version)
+        volume = _best_volume(claim, not_chosen, reachable, pod_claims.version)
         if volume is None:
             left.append(claim)
         else:
@@ -285,7 +293,7 @@ def _unmatched(claims: Sequence[Claim], question: _Question, reachable: frozense
 def _best_volume(
     claim: Claim, free: Iterable[PersistentVolume], reachable: frozenset[str], version: KubernetesVersion
 ) -> PersistentVolume | None:
-    """The volume reserved for the claim, else the smallest suitable one.
+    """Return the volume reserved for the claim, or the smallest suitable one.
 
     Source: storage/volume/pv_helpers.go ``FindMatchingVolume``.
     """
@@ -301,7 +309,7 @@ def _best_volume(
         check_time()
         if not _comparable(claim, volume, version):
             continue
-        # A volume that somebody reserved for the claim is the only one for it: out of reach, there is none.
+        # A reserved volume is the claim's only choice, even out of reach.
         if _made_for(claim, volume):
             return volume if volume.meta.name in reachable else None
         suits = (
@@ -343,26 +351,27 @@ def _made_for(claim: Claim, volume: PersistentVolume) -> bool:
     return reference.uid in ("", claim.meta.uid)
 
 
-def _unprovided(claims: Sequence[Claim], question: _Question, asked: int) -> tuple[int, int]:
-    """The nodes where one of the claims cannot be provisioned, and those where the first that could finds no space.
+def _unprovided(claims: Sequence[Claim], pod_claims: _PodClaims, candidates: int) -> tuple[int, int]:
+    """List the nodes that cannot provision some claim, and the nodes without space for one.
 
-    Shape: each claim has a known class, or it would not wait.
+    Each claim has a known class, or it would not wait.
+
     Source: binder.go ``checkVolumeProvisions``.
     """
     unprovided = without_space = 0
     for claim in claims:
-        storage_class = question.storage.classes[claim.storage_class]
-        unprovided |= asked & ~provisioning_nodes(storage_class, question.nodes)
-        asked &= ~unprovided
-        if asked and storage_class.meta.name in question.storage.capacities:
-            capacities = question.storage.capacities[storage_class.meta.name]
-            without_space |= asked & ~nodes_with_space(_requested(claim), capacities, question.nodes)
-            asked &= ~without_space
+        storage_class = pod_claims.storage.classes[claim.storage_class]
+        unprovided |= candidates & ~provisioning_nodes(storage_class, pod_claims.nodes)
+        candidates &= ~unprovided
+        if candidates and storage_class.meta.name in pod_claims.storage.capacities:
+            capacities = pod_claims.storage.capacities[storage_class.meta.name]
+            without_space |= candidates & ~nodes_with_space(_requested(claim), capacities, pod_claims.nodes)
+            candidates &= ~without_space
     return unprovided, without_space
 
 
 def nodes_with_space(requests: ResourceList | None, capacities: Iterable[StorageCapacity], view: NodeView) -> int:
-    """The nodes from which the driver has capacity for a claim with these requests.
+    """Select nodes with enough driver capacity for a claim with these requests.
 
     Source: binder.go ``hasEnoughCapacity``, ``nodeHasAccess``.
     """
@@ -380,7 +389,7 @@ def nodes_with_space(requests: ResourceList | None, capacities: Iterable[Storage
 
 
 def provisioning_nodes(storage_class: StorageClass, nodes: NodeView) -> int:
-    """The nodes where a volume of the class can be provisioned. Source: binder.go ``checkVolumeProvisions``."""
+    """Select nodes on which the class can provision a volume. Source: binder.go ``checkVolumeProvisions``."""
     if storage_class.provisioner in ("", NO_PROVISIONER):
         return 0
     if not storage_class.allowed_topologies:
@@ -388,10 +397,10 @@ def provisioning_nodes(storage_class: StorageClass, nodes: NodeView) -> int:
     admitted = 0
     for term in storage_class.allowed_topologies:
         expressions = term.match_label_expressions or ()
-        # Terms are alternatives, and one that asks nothing, or for no value, matches no node.
-        if expressions and all(each.values for each in expressions):
+        # Terms are alternatives. A term without conditions or values matches no node.
+        if expressions and all(expression.values for expression in expressions):
             matching = nodes.live
-            for each in expressions:
-                matching &= nodes_meeting(nodes, Requirement(each.key, IN, each.values or ()))
+            for expression in expressions:
+                matching &= nodes_meeting(nodes, Requirement(expression.key, IN, expression.values or ()))
             admitted |= matching
     return admitted

@@ -30,7 +30,7 @@ _CLAIM_IN_USE = unschedulable(
 
 
 def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> PluginResult:
-    """The result of VolumeRestrictions. Source: volume_restrictions.go ``PreFilter``, ``Filter``."""
+    """Run VolumeRestrictions. Source: volume_restrictions.go ``PreFilter``, ``Filter``."""
     exclusive = set()
     for name in named_claims(pod.pod_spec.volumes):
         claim = storage.claims.get(name)
@@ -39,24 +39,24 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView, version
         if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
             exclusive.add(name)
     disks = [volume for volume in pod.pod_spec.volumes or () if is_disk(volume)]
-    # ReadWriteOncePod is about the whole cluster: one user anywhere closes every node.
+    # ReadWriteOncePod applies to the whole cluster: one user on any node rejects every node.
     in_use = any(nodes.live >> slot & 1 for name in exclusive for slot in storage.users.get(name, ()))
     if not disks and not in_use:
         return PASSES
 
-    def decide(asked: int) -> list[StatusOfNodes]:
+    def reject(candidates: int) -> list[StatusOfNodes]:
         conflicting = 0
         for slot, pods in storage.mounted.items() if disks else ():
-            if any(_disks_conflict(one, other) for each in pods for other in each.volumes for one in disks):
+            if any(_disks_conflict(one, other) for user in pods for other in user.volumes for one in disks):
                 conflicting |= 1 << slot
-        # Upstream tests disks first, and says no more of a node that fails there.
-        return [(DISK_CONFLICT, asked & conflicting), (claim_in_use(version), asked & ~conflicting if in_use else 0)]
+        # Upstream tests disks first and reports only the first failure.
+        return [(DISK_CONFLICT, candidates & conflicting), (claim_in_use(version), candidates & ~conflicting if in_use else 0)]
 
-    return PluginResult(OK, decide)
+    return PluginResult(OK, reject)
 
 
 def claim_in_use(version: KubernetesVersion) -> Status:
-    """What VolumeRestrictions says of a ReadWriteOncePod claim that another pod uses.
+    """Return the status for a ReadWriteOncePod claim in use by another pod.
 
     Source: volume_restrictions.go ``ErrReasonReadWriteOncePodConflict``.
     """
@@ -68,7 +68,7 @@ def _disks_conflict(one: Volume, other: Volume) -> bool:
     gce, other_gce = one.gce_persistent_disk, other.gce_persistent_disk
     if gce and other_gce and gce.pd_name == other_gce.pd_name and not (gce.read_only and other_gce.read_only):
         return True
-    # Of these alone EBS has no mount that two pods share for reading.
+    # Unlike the others, EBS has no shared read-only mount.
     ebs, other_ebs = one.aws_elastic_block_store, other.aws_elastic_block_store
     if ebs and other_ebs and ebs.volume_id == other_ebs.volume_id:
         return True
@@ -78,7 +78,7 @@ def _disks_conflict(one: Volume, other: Volume) -> bool:
     rbd, other_rbd = one.rbd, other.rbd
     if not (rbd and other_rbd):
         return False
-    # An image is known by its pool and name within one Ceph cluster, and that by any of its monitors.
+    # Pool and name identify an image within a Ceph cluster. Any of its monitors identifies the cluster.
     same = {*(rbd.monitors or ())} & {*(other_rbd.monitors or ())} and (rbd.pool, rbd.image) == (
         other_rbd.pool,
         other_rbd.image,

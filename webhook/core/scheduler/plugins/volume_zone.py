@@ -20,7 +20,7 @@ _GENERAL = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 
 def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> PluginResult:
-    """The result of VolumeZone. Source: volume_zone.go ``PreFilter``, ``Filter``."""
+    """Run VolumeZone. Source: volume_zone.go ``PreFilter``, ``Filter``."""
     zones: list[tuple[str, frozenset[str]]] = []
     for name in named_claims(pod.pod_spec.volumes):
         status, volume = _bound_volume(name, storage)
@@ -31,18 +31,18 @@ def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> PluginResult
     if not zones:
         return PASSES
 
-    def decide(asked: int) -> list[StatusOfNodes]:
-        return [(_OTHER_ZONE, asked & _in_other_zones(zones, nodes))]
+    def reject(candidates: int) -> list[StatusOfNodes]:
+        return [(_OTHER_ZONE, candidates & _in_other_zones(zones, nodes))]
 
-    return PluginResult(OK, decide)
+    return PluginResult(OK, reject)
 
 
 def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView) -> int:
-    """The nodes that have some topology label, but not those of the volumes. Nodes without any label pass.
+    """Select nodes with topology labels that differ from the volumes'. Nodes without any label pass.
 
     Source: volume_zone.go ``Filter``, ``translateToGALabel``.
     """
-    # Upstream passes nodes without any of these labels: so a cluster in one place needs none.
+    # Upstream passes nodes without any of these labels, so a cluster in one place needs none.
     labelled = 0
     for key in _TOPOLOGY_LABELS:
         labelled |= nodes.column(key).present
@@ -51,14 +51,14 @@ def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView
         column, general = nodes.column(key), nodes.column(_GENERAL.get(key, key))
         near = 0
         for value in values:
-            # A volume with a beta label also fits a node that has only its successor.
+            # A volume with a beta label also fits a node with only its successor.
             near |= column.with_value(value) | (general.with_value(value) & ~column.present)
         reachable &= near
     return labelled & ~reachable
 
 
 def _bound_volume(name: str, storage: Storage) -> tuple[Status | None, PersistentVolume | None]:
-    """The volume of a claim, or the status that rejects the pod; neither if the volume is made after scheduling.
+    """Return the status that rejects the pod, or the volume of a claim, or neither for a volume provisioned later.
 
     Source: volume_zone.go ``getPVbyPod``.
     """
@@ -75,7 +75,7 @@ def _bound_volume(name: str, storage: Storage) -> tuple[Status | None, Persisten
 
 
 def _unbound_fault(class_name: str, storage: Storage) -> str:
-    """Why an unbound claim of this class is an error; "" if its volume is made for its first pod.
+    """Return the error about an unbound claim of this class; "" with delayed binding.
 
     Source: volume_zone.go ``getPVbyPod``.
     """
@@ -90,7 +90,9 @@ def _unbound_fault(class_name: str, storage: Storage) -> str:
 
 
 def zone_labels(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
-    """A volume's topology labels, each with its values, which ``__`` separates; one with an empty value is ignored.
+    """List a volume's topology labels with their values, separated by ``__`` in the label.
+
+    A label with an empty value is ignored.
 
     Source: volume_zone.go ``getPVTopologies``.
     """
@@ -98,14 +100,14 @@ def zone_labels(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
     for key in _TOPOLOGY_LABELS:
         value = (volume.meta.labels or {}).get(key)
         if value is not None:
-            values = frozenset(each.strip() for each in value.split("__"))
+            values = frozenset(part.strip() for part in value.split("__"))
             if "" not in values:
                 zones.append((key, values))
     return zones
 
 
 def usable_from(volume: PersistentVolume, nodes: NodeView) -> int:
-    """The nodes where a pod can use the volume, by its node affinity and its topology labels.
+    """Select nodes on which a pod can use the volume, by node affinity and topology labels.
 
     Source: volume_binding.go ``Filter``; volume_zone.go ``Filter``.
     """

@@ -16,7 +16,7 @@ from webhook.core.index.pods import Counts, Mounted
 from webhook.core.index.read_only import Handle, ReadOnlyIndex
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms
 
-# What drivers say of themselves: kind -> the resource of its objects. A cluster may do without them.
+# Optional kinds of storage drivers' objects: kind -> resource.
 DRIVER_RESOURCES = {
     "CSIStorageCapacity": "csistoragecapacities",
     "VolumeAttachment": "volumeattachments",
@@ -25,14 +25,22 @@ DRIVER_RESOURCES = {
 
 
 class Storage(Struct, frozen=True):
-    """The claims, volumes and classes that matter to one pod.
+    """The claims, volumes and classes of one pod, and volumes of other pods where needed.
 
-    Shape: ``claims`` are the pod's, by name, as far as they exist; ``volumes`` by name; ``free`` has the volumes that
-    each unbound claim may bind; ``users`` the pods that mount each claim, by slot; ``limits`` the most volumes by node
-    and driver; ``mounted`` the pods with volumes by slot, where they can matter; ``others`` the claims of those pods;
-    ``attached`` the volumes that are attached, where they can matter. ``drivers`` are those that say something of
-    themselves; of those ``installed`` has the nodes, where a node without them is none for the pod. ``capacities`` are
-    by class, for classes whose driver publishes them. ``unknown`` are kinds of which nothing is known.
+    Attributes:
+        claims: The pod's existing claims, by name.
+        volumes: Volumes of all these claims, by name.
+        free: For each unbound claim of the pod, the bindable volumes.
+        classes: Storage classes of all these claims, by name.
+        users: For each claim of the pod, its mounting pods by slot.
+        limits: The most volumes, by node and driver.
+        mounted: Pods with volumes, by slot.
+        others: Claims of those pods, by namespace and name.
+        attached: Attached volumes, by slot.
+        drivers: CSIDriver objects, by name.
+        installed: For each driver required on the pod's node, its nodes.
+        capacities: By class, for classes whose driver publishes capacities.
+        unknown: Kinds missing from the index.
     """
 
     claims: Mapping[str, Claim] = {}
@@ -51,7 +59,7 @@ class Storage(Struct, frozen=True):
 
 
 def copy_storage(pod: Pod, index: ReadOnlyIndex) -> Storage:
-    """Copy everything that the volume plugins need for this pod; nothing for a pod without volumes.
+    """Copy the input of the volume plugins for this pod; empty without volumes.
 
     Source: volumebinding/binder.go ``GetPodVolumeClaims``; nodevolumelimits/csi.go ``filterAttachableVolumes``.
     """
@@ -63,15 +71,15 @@ def copy_storage(pod: Pod, index: ReadOnlyIndex) -> Storage:
     claims = {name: claim for name in names if name and (claim := index.volumes.claim(namespace, name)) is not None}
     limits, drivers = index.volumes.attach_limits(), index.volumes.drivers()
     near_limit = _near_limit(len(volumes), limits, index)
-    # A disk that is named without a claim may be in use on any node.
+    # Any node may use a disk named without a claim.
     mounted = index.pods.mounting(None if any(map(is_disk, volumes)) else [*near_limit.values()])
     attached = index.volumes.attached([*near_limit])
     others = {
-        (each.namespace, name): claim
+        (other.namespace, name): claim
         for pods in mounted.values()
-        for each in pods
-        for volume in each.volumes
-        if (name := claim_name(each.name, volume)) and (claim := index.volumes.claim(each.namespace, name)) is not None
+        for other in pods
+        for volume in other.volumes
+        if (name := claim_name(other.name, volume)) and (claim := index.volumes.claim(other.namespace, name)) is not None
     }
     everyone = (*claims.values(), *others.values())
     named = {claim.spec.volume_name for claim in everyone if claim.spec.volume_name}
@@ -83,7 +91,7 @@ def copy_storage(pod: Pod, index: ReadOnlyIndex) -> Storage:
     return Storage(
         claims=claims,
         volumes={name: volume for name in named if (volume := index.volumes.volume(name)) is not None},
-        # Only an unbound claim still chooses a volume.
+        # Only unbound claims choose a volume.
         free={name: index.volumes.candidates(claim) for name, claim in claims.items() if not claim.bound},
         classes=classes,
         users={name: index.pods.claim_users(namespace, name) for name in claims},
@@ -111,9 +119,9 @@ def _slots(names: Iterable[str], nodes: NodeView) -> int:
 
 
 def _near_limit(wanted: int, limits: Mapping[str, Mapping[str, int]], index: ReadOnlyIndex) -> Mapping[str, int]:
-    """The nodes, with their slots, that so many volumes more may bring beyond a limit."""
+    """List the nodes, with their slots, that this many volumes may bring above a limit. """
     slots, mounts, attachments = index.nodes.view().slots, index.pods.mounts(), index.volumes.attachments()
-    # Both are upper bounds, so whoever is left out has room for certain.
+    # Both are upper bounds, so the other nodes certainly have enough.
     return {
         name: slots[name]
         for name, counts in limits.items()
@@ -124,7 +132,7 @@ def _near_limit(wanted: int, limits: Mapping[str, Mapping[str, int]], index: Rea
 
 
 def claim_name(pod_name: str, volume: Volume) -> str | None:
-    """The claim that a volume uses; None for volumes without one.
+    """Return the name of a volume's claim; None without a claim.
 
     Source: storage/ephemeral/ephemeral.go ``VolumeClaimName``.
     """
@@ -134,7 +142,7 @@ def claim_name(pod_name: str, volume: Volume) -> str | None:
 
 
 def missing_claim(name: str) -> str:
-    """The API server's message about a claim that does not exist.
+    """Return kube-apiserver's message about a missing claim.
 
     Source: apimachinery pkg/api/errors/errors.go ``NewNotFound``.
     """
@@ -142,7 +150,7 @@ def missing_claim(name: str) -> str:
 
 
 def is_disk(volume: Volume) -> bool:
-    """Whether the volume names a disk directly that only some pods of a node can share.
+    """Whether the volume names a disk directly, with limits on sharing.
 
     Source: volume_restrictions.go ``needsRestrictionsCheck``.
     """
@@ -150,7 +158,7 @@ def is_disk(volume: Volume) -> bool:
 
 
 def reachable_from(volume: PersistentVolume, nodes: NodeView) -> int:
-    """The nodes that the volume's node affinity selects. Source: storage/volume/helpers.go ``CheckNodeAffinity``."""
+    """Select nodes that match the volume's node affinity. Source: storage/volume/helpers.go ``CheckNodeAffinity``."""
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return nodes.live
