@@ -23,7 +23,11 @@ OURS = {
     "apiserver/validation.py": {"are_clearly_valid"},  # a short cut
     # Our mark of ours; whom we leave alone.
     "defaulting/injection.py": {"revision", "record_of", "injected_into", "barred", "opted_out"},
-    "scheduler/cycle.py": {"verdict_of_plugin", "Cycle.result", "Cycle.verdict_of"},  # upstream never runs one plugin alone
+    "scheduler/cycle.py": {
+        "verdict_of_plugin",
+        "Cycle.result",
+        "Cycle.verdict_of",
+    },  # upstream never runs one plugin alone
     "scheduler/plugins/inter_pod_affinity.py": {"widened_terms"},  # what explain asks
     "scheduler/plugins/node_resources_fit.py": {"scarce_amounts"},  # how our index is asked
     "scheduler/plugins/node_selection.py": {"settled_nodes", "nodes_selected"},  # what rules and volumes ask

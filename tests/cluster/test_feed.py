@@ -119,7 +119,7 @@ def test_a_release_that_is_not_supported_is_said_once(api, tmp_path, caplog):
     with feeding(api, tmp_path) as feed:
         eventually(lambda: feed.synced and api.count("other", "version") > 1)
         said = [(record.getMessage(), record.fields) for record in caplog.records if "release" in record.getMessage()]
-    text = "the API server's release: Kubernetes 1.30 is not supported; 1.31 to 1.37 are, and 1.38 as announced"
+    text = "the API server's release: Kubernetes 1.30 is not supported. Use 1.31 to 1.37, or 1.38 as announced"
     assert said == [(text, {"release": "v1.30.14", "judged_as": "1.37"})]
     assert (feed.version, feed.index.version) == (None, RECORDED)
 

@@ -109,7 +109,7 @@ def test_items_know_their_lines():
         pytest.param(listed(bare(NODE)), "s.jsonl:1: an object without apiVersion and kind", id="an item without kind"),
         pytest.param(
             lines({**HEADER, "kubernetesVersion": "v1.12.0"}),
-            "s.jsonl:1: Snapshot: Kubernetes 1.12 is not supported; 1.31 to 1.37 are, and 1.38 as announced",
+            "s.jsonl:1: Snapshot: Kubernetes 1.12 is not supported. Use 1.31 to 1.37, or 1.38 as announced",
             id="too old a cluster",
         ),
         pytest.param(

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from webhook.core.api.quantity import FORMAT_WRONG, NUMERIC_WRONG, SUFFIX_WRONG, parse_quantity, quantity_of
+from webhook.core.api.quantity import FORMAT_WRONG, NUMERIC_WRONG, SUFFIX_WRONG, parse_quantity, quantity_from_nanos
 
 
 @pytest.mark.parametrize(
@@ -107,4 +107,4 @@ def test_a_long_text_that_is_none_is_refused_at_once(written):
     ],
 )
 def test_a_sum_of_any_size_is_rounded_and_overflows_as_upstreams(nanos, value, milli):
-    assert (quantity_of(nanos).value, quantity_of(nanos).milli) == (value, milli)
+    assert (quantity_from_nanos(nanos).value, quantity_from_nanos(nanos).milli) == (value, milli)

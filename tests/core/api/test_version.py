@@ -19,10 +19,10 @@ def test_without_a_patch_level_the_newest_is_meant():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("latest", "'latest' is no Kubernetes version; write it as 1.37"),
-        ("x" * 99, f"'{'x' * 40}' is no Kubernetes version; write it as 1.37"),
-        ("1.30.14", "Kubernetes 1.30 is not supported; 1.31 to 1.37 are, and 1.38 as announced"),
-        ("1.39", "Kubernetes 1.39 is not supported; 1.31 to 1.37 are, and 1.38 as announced"),
+        ("latest", "'latest' is not a Kubernetes version. Write it like 1.37"),
+        ("x" * 99, f"'{'x' * 40}' is not a Kubernetes version. Write it like 1.37"),
+        ("1.30.14", "Kubernetes 1.30 is not supported. Use 1.31 to 1.37, or 1.38 as announced"),
+        ("1.39", "Kubernetes 1.39 is not supported. Use 1.31 to 1.37, or 1.38 as announced"),
     ],
 )
 def test_what_is_no_supported_release(text, message):

@@ -172,11 +172,11 @@ def test_a_wrong_type_is_worded_as_kube_apiserver_does(constraint, text, path):
         pytest.param(
             b'{"spec":', "the object is not valid JSON: Expecting value: line 1 column 9 (char 8)", id="cut off"
         ),
-        pytest.param(raw("NaN"), "the object is not valid JSON: NaN is no JSON", id="NaN, which Python would take"),
+        pytest.param(raw("NaN"), "the object is not valid JSON: NaN is not JSON", id="NaN, which Python would take"),
         pytest.param(b"[" * 4000, "the object is not valid JSON: exceeded max depth", id="nested too deeply"),
         pytest.param(
             b'{"spec":[' + b"1," * 4096 + b"1]}",
-            "it does not fit its type; of more than 4,096 values, evenspread does not name the one",
+            "a value has the wrong type. Beyond 4,096 values, evenspread does not search for its field",
             id="too many values",
         ),
     ],

@@ -20,7 +20,7 @@ Amounts = Mapping[str, WrittenQuantity]
 
 
 class _Value(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base class: frozen, keyword-only, camelCase in JSON. """
+    """Base class: frozen, keyword-only, camelCase in JSON."""
 
 
 class LimitRangeItem(_Value, frozen=True):
@@ -50,7 +50,7 @@ class LimitRange(Named, frozen=True):
     spec: LimitRangeSpec = LimitRangeSpec()
 
     def items_of_type(self, item_type: str) -> tuple[LimitRangeItem, ...]:
-        """Return the items item_type one type, `OF_CONTAINERS` or `OF_PODS`. """
+        """Return the items of one type, `OF_CONTAINERS` or `OF_PODS`."""
         return tuple(item for item in self.spec.limits or () if item.type == item_type)
 
 
@@ -61,13 +61,13 @@ class PriorityClass(Named, frozen=True):
 
 
 class RuntimeOverhead(_Value, frozen=True):
-    """The API type ``Overhead``. """
+    """The API type ``Overhead``."""
 
     pod_fixed: Amounts | None = None
 
 
 class RuntimeScheduling(_Value, frozen=True):
-    """The API type ``Scheduling``. """
+    """The API type ``Scheduling``."""
 
     node_selector: Mapping[str, str] | None = None
     tolerations: tuple[Toleration, ...] | None = None

@@ -30,7 +30,7 @@ class Gate(Struct, frozen=True):
     announced: bool = False
 
     def holds(self, version: KubernetesVersion) -> bool:
-        """Whether the release has the change. """
+        """Whether the release has the change."""
         return self.since <= version and (self.until is None or version < self.until)
 
 

@@ -68,7 +68,7 @@ class Quantity(Struct, frozen=True, gc=False):
 
     @property
     def nanos(self) -> int:
-        """The exact number in units of 10**-9, with exponents capped at 1000. """
+        """The exact number in units of 10**-9, with exponents capped at 1000."""
         return self.unscaled * _ten(min(self.exponent, _MAX_EXPONENT) - _NANO)
 
 

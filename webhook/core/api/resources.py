@@ -133,7 +133,7 @@ def _cpu_and_memory(amounts: _Amounts) -> tuple[int, int]:
 
 
 def _resizing(pod: Pod) -> bool:
-    """Whether the status reports resources. Only then can they differ from the spec. """
+    """Whether the status reports resources. Only then can they differ from the spec."""
     status = pod.status
     if status is None:
         return False
@@ -180,7 +180,8 @@ def _resized_one_by_one(pod: Pod, version: KubernetesVersion, assumed: Mapping[s
     infeasible = _resize_infeasible(pod)
     # The last of two statuses with the same name counts.
     statuses = {
-        container.name: container for container in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        container.name: container
+        for container in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
     }
     initialising = {container.name for container in spec.init_containers or () if container.restart_policy != _SIDECAR}
 
@@ -242,13 +243,13 @@ def container_requests(
     resources: Callable[[Container], ResourceList] | None = None,
     assumed: Mapping[str, int] = _NOTHING,
 ) -> _Amounts:
-    """Sum up containers and sidecars, raised to the need resources_of each init container.
+    """Sum up containers and sidecars, raised to the need of each init container.
 
     Args:
         containers: The containers, without init containers.
         init_containers: The init containers, sidecars included.
-        resources: Returns the counted resources resources_of a container; its requests by default.
-        assumed: The amounts resources_of a container for resources without a request.
+        resources: Returns the resources to count for a container. By default its requests.
+        assumed: Amounts for a container's resources without a request.
 
     Source: helpers.go ``aggregateContainerResourcesByFn``.
     """
@@ -403,7 +404,7 @@ def _nanos(written: WrittenQuantity) -> int:
 
 @lru_cache(maxsize=1024)  # Entries take up to 500 bytes, for a quantity like 1e9999.
 def _parsed_nanos(written: WrittenQuantity) -> int:
-    """Convert to nanos. Invalid text is 0; kube-apiserver never stores it. """
+    """Convert to nanos. Invalid text is 0; kube-apiserver never stores it."""
     try:
         quantity = parse_quantity(written)
     except ValueError:
@@ -462,5 +463,5 @@ def _milli(written: WrittenQuantity) -> WrittenQuantity:
 
 
 def written_nanos(nanos: int) -> str:
-    """Write an amount of 10**-9 units as a quantity. """
+    """Write an amount of 10**-9 units as a quantity."""
     return f"{nanos}n"

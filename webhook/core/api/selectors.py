@@ -49,7 +49,7 @@ _DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 class SelectorError(ValueError):
-    """A selector rejected by kube-apiserver. ``text`` returns the scheduler's message in a release. """
+    """A selector rejected by kube-apiserver. ``text`` returns the scheduler's message in a release."""
 
     def __init__(self, text: Callable[[KubernetesVersion], str]) -> None:
         super().__init__(text(RECORDED))
@@ -119,12 +119,12 @@ class Selector(Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Whether it matches all labels. """
+        """Whether it matches all labels."""
         return not self.requirements and not self.nothing
 
     @property
     def contradicts_itself(self) -> bool:
-        """Whether two conditions require different values of a key, so no labels meet both. """
+        """Whether two conditions require different values of a key, so no labels meet both."""
         wanted = dict[str, tuple[str, ...]]()
         return any(
             condition.operator == EQUALS and wanted.setdefault(condition.key, condition.values) != condition.values
@@ -206,7 +206,7 @@ def _requirement(
 
 
 def valid_selector(written: LabelSelector | None) -> Selector | None:
-    """Compile a selector; None for an invalid one. """
+    """Compile a selector; None for an invalid one."""
     try:
         return compile_selector(written)
     except SelectorError:
@@ -357,7 +357,9 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
 def _compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
     """Compile one term with conditions. Source: nodeaffinity.go ``newNodeSelectorTerm``."""
     try:
-        expressions = tuple(_requirement(condition, _OF_NODES, "a node selector") for condition in term.match_expressions or ())
+        expressions = tuple(
+            _requirement(condition, _OF_NODES, "a node selector") for condition in term.match_expressions or ()
+        )
         fields = tuple(_field_requirement(condition) for condition in term.match_fields or ())
     except SelectorError:
         return NodeTerm(invalid=True)

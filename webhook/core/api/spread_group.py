@@ -20,38 +20,38 @@ MOST_GROUPS = 32
 
 
 class _Written(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base class of a SpreadGroup's parts. """
+    """Base class of a SpreadGroup's parts."""
 
 
 class ShardRule(_Written, frozen=True, gc=False):
-    """The label with the shard's name, and the topology key where shards stay apart, or ``both``. """
+    """The label with the shard's name, and the topology key where shards stay apart, or ``both``."""
 
     label: str
     never_share: str | None = None
 
 
 class Expected(_Written, frozen=True, gc=False):
-    """The expected number of pods. """
+    """The expected number of pods."""
 
     shards: Int32
     pods_per_shard: Int32
 
 
 class PlanFor(_Written, frozen=True, gc=False):
-    """The number of shards for which derived fields stay the same. """
+    """The number of shards for which derived fields stay the same."""
 
     shards: Int32
 
 
 class RequiredDomains(_Written, frozen=True):
-    """The only domains for the pods. """
+    """The only domains for the pods."""
 
     topology_key: str
     values: Annotated[tuple[str, ...], Meta(max_length=64)]
 
 
 class WrittenCap(_Written, frozen=True):
-    """The most pods in one domain: a number, or a fraction of the expected pods such as ``1/2``. """
+    """The most pods in one domain: a number, or a fraction of the expected pods such as ``1/2``."""
 
     topology_key: str
     less_than: Int32 | str | None = None
@@ -61,7 +61,7 @@ class WrittenCap(_Written, frozen=True):
 
 
 class GroupSpec(_Written, frozen=True):
-    """The author's part of the group. """
+    """The author's part of the group."""
 
     selector: LabelSelector
     shard: ShardRule
@@ -99,7 +99,7 @@ class PlannedWorkload(_Written, frozen=True):
 
 
 class GroupStatus(_Written, frozen=True):
-    """The controller's part of the group, limited to fields with an effect on answers. """
+    """The controller's part of the group, limited to fields with an effect on answers."""
 
     observed_generation: int = 0
     revision: str = ""
@@ -107,23 +107,23 @@ class GroupStatus(_Written, frozen=True):
     workloads: tuple[PlannedWorkload, ...] = ()
 
     def holds(self, *types: str) -> bool:
-        """Whether all of these conditions are true. """
+        """Whether all of these conditions are true."""
         true = {condition.type for condition in self.conditions if condition.status == "True"}
         return true.issuperset(types)
 
     def reason(self, condition_type: str) -> str:
-        """Return the reason condition_type a condition; "" for an unknown one. """
+        """Return the reason of a condition, or "" for an unknown one."""
         return next((condition.reason for condition in self.conditions if condition.type == condition_type), "")
 
 
 class GroupMeta(ObjectMeta, frozen=True, gc=False):
-    """Metadata with the generation, a counter of spec changes. """
+    """Metadata with the generation, a counter of spec changes."""
 
     generation: int = 0
 
 
 class SpreadGroup(Named, frozen=True):
-    """A SpreadGroup. Only deletion events have no spec. """
+    """A SpreadGroup. Only deletion events have no spec."""
 
     metadata: GroupMeta | None = None
     spec: GroupSpec | None = None
@@ -131,5 +131,5 @@ class SpreadGroup(Named, frozen=True):
 
     @property
     def generation(self) -> int:
-        """The generation of the spec; 0 without metadata. """
+        """The generation of the spec; 0 without metadata."""
         return 0 if self.metadata is None else self.metadata.generation

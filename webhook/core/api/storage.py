@@ -30,7 +30,7 @@ STORAGE = "storage"
 
 
 class _Value(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base class: frozen, keyword-only, camelCase in JSON. """
+    """Base class: frozen, keyword-only, camelCase in JSON."""
 
 
 class CsiSource(_Value, frozen=True, gc=False):
@@ -65,7 +65,7 @@ class PersistentVolumeSpec(_Value, frozen=True):
 
 
 class Phase(_Value, frozen=True, gc=False):
-    """The status of a volume or a claim. """
+    """The status of a volume or a claim."""
 
     phase: str = ""
 
@@ -99,7 +99,7 @@ class Claim(Named, frozen=True):
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The annotations, empty if absent. """
+        """The annotations, empty if absent."""
         return self.meta.annotations or {}
 
     @property
@@ -142,7 +142,7 @@ class CsiDriver(Named, frozen=True):
 
 
 class StorageCapacity(Named, frozen=True):
-    """The API type ``CSIStorageCapacity``. """
+    """The API type ``CSIStorageCapacity``."""
 
     storage_class_name: str = ""
     node_topology: LabelSelector | None = None
@@ -156,13 +156,13 @@ class StorageCapacity(Named, frozen=True):
 
 
 class AttachmentSource(_Value, frozen=True, gc=False):
-    """The API type ``VolumeAttachmentSource``. """
+    """The API type ``VolumeAttachmentSource``."""
 
     persistent_volume_name: str | None = None
 
 
 class AttachmentSpec(_Value, frozen=True, gc=False):
-    """The API type ``VolumeAttachmentSpec``. """
+    """The API type ``VolumeAttachmentSpec``."""
 
     attacher: str = ""
     node_name: str = ""
@@ -187,7 +187,7 @@ class CsiNodeSpec(_Value, frozen=True):
 
 
 class CsiNode(Named, frozen=True):
-    """The CSI drivers of the node with the same name. """
+    """The CSI drivers of the node with the same name."""
 
     spec: CsiNodeSpec = CsiNodeSpec()
 

@@ -27,7 +27,7 @@ IGNORE = "Ignore"
 
 
 class _Value(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Base class: frozen, keyword-only, camelCase in JSON, encoded without defaults. """
+    """Base class: frozen, keyword-only, camelCase in JSON, encoded without defaults."""
 
 
 class OwnerReference(_Value, frozen=True, gc=False):
@@ -64,7 +64,7 @@ class ObjectMeta(_Value, frozen=True, gc=False):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The managing owner. """
+        """The managing owner."""
         return controller_of(self.owner_references)
 
 
@@ -99,17 +99,17 @@ class SpreadConstraint(_Value, frozen=True):
 
     @property
     def selector(self) -> LabelSelector | None:
-        """The selector; None for absent and null. """
+        """The selector; None for absent and null."""
         return None if self.label_selector is UNSET else self.label_selector
 
     @property
     def hard(self) -> bool:
-        """Whether it is DoNotSchedule and filters nodes. A soft one only scores them. """
+        """Whether it is DoNotSchedule and filters nodes. A soft one only scores them."""
         return self.when_unsatisfiable == DO_NOT_SCHEDULE
 
     @property
     def identity(self) -> tuple[str | None, str | None]:
-        """Topology key and whenUnsatisfiable: unique within a pod for kube-apiserver. """
+        """Topology key and whenUnsatisfiable: unique within a pod for kube-apiserver."""
         return self.topology_key, self.when_unsatisfiable
 
 
@@ -164,7 +164,7 @@ class PodAffinity(_Value, frozen=True):
 
     @property
     def terms(self) -> tuple[PodAffinityTerm, ...]:
-        """All terms, required ones first. """
+        """All terms, required ones first."""
         preferred = (weighted.pod_affinity_term for weighted in self.preferred or ())
         return (*(self.required or ()), *(term for term in preferred if term is not None))
 
@@ -210,7 +210,7 @@ class ClaimSource(_Value, frozen=True, gc=False):
 
 
 class EphemeralSource(_Value, frozen=True, gc=False):
-    """An inline claim. The pod's claim has the name ``<pod>-<volume>``. """
+    """An inline claim. The pod's claim has the name ``<pod>-<volume>``."""
 
 
 class GcePersistentDisk(_Value, frozen=True, gc=False):
@@ -240,13 +240,13 @@ class AzureDisk(_Value, frozen=True, gc=False):
 
 
 class VolumeIdSource(_Value, frozen=True, gc=False):
-    """A Cinder or Portworx volume. """
+    """A Cinder or Portworx volume."""
 
     volume_id: str = field(default="", name="volumeID")
 
 
 class Volume(_Value, frozen=True):
-    """A volume, with the scheduler's fields. """
+    """A volume, with the scheduler's fields."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
@@ -261,7 +261,7 @@ class Volume(_Value, frozen=True):
 
     @property
     def has_claim(self) -> bool:
-        """Whether the volume uses a named or an ephemeral claim. """
+        """Whether the volume uses a named or an ephemeral claim."""
         return self.persistent_volume_claim is not None or self.ephemeral is not None
 
 
@@ -274,13 +274,13 @@ def named_claims(volumes: Iterable[Volume] | None) -> Iterator[str]:
 
 
 class ResourceClaim(_Value, frozen=True, gc=False):
-    """A claim on devices. """
+    """A claim on devices."""
 
     name: str = ""
 
 
 class PodSchedulingGroup(_Value, frozen=True, gc=False):
-    """The PodGroup of the pod, placed as a whole. """
+    """The PodGroup of the pod, placed as a whole."""
 
     pod_group_name: str | None = None
 
@@ -313,22 +313,22 @@ class PodSpec(_Value, frozen=True):
 
     @property
     def constraints(self) -> tuple[SpreadConstraint, ...]:
-        """The spread constraints; absent and empty are equal. """
+        """The spread constraints; absent and empty are equal."""
         return self.topology_spread_constraints or ()
 
     @property
     def pod_affinity(self) -> PodAffinity:
-        """The pod affinity, empty if absent. """
+        """The pod affinity, empty if absent."""
         return (self.affinity and self.affinity.pod_affinity) or _NO_PODS
 
     @property
     def pod_anti_affinity(self) -> PodAffinity:
-        """The pod anti-affinity, empty if absent. """
+        """The pod anti-affinity, empty if absent."""
         return (self.affinity and self.affinity.pod_anti_affinity) or _NO_PODS
 
     @property
     def node_terms(self) -> tuple[NodeSelectorTerm, ...] | None:
-        """The alternative terms of the required node affinity; None without it. """
+        """The alternative terms of the required node affinity; None without it."""
         nodes = self.affinity.node_affinity if self.affinity else None
         return None if nodes is None or nodes.required is None else nodes.required.node_selector_terms or ()
 
@@ -339,29 +339,29 @@ _NO_SPEC = PodSpec()
 
 
 class PodTemplate(_Value, frozen=True):
-    """A pod template, and the common part of a Pod. """
+    """A pod template, and the common part of a Pod."""
 
     metadata: ObjectMeta | None = None
     spec: PodSpec | None = None
 
     @property
     def meta(self) -> ObjectMeta:
-        """The metadata, empty if absent. """
+        """The metadata, empty if absent."""
         return self.metadata or _NO_META
 
     @property
     def pod_spec(self) -> PodSpec:
-        """The pod spec, empty if absent. """
+        """The pod spec, empty if absent."""
         return self.spec or _NO_SPEC
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels, empty if absent. """
+        """The labels, empty if absent."""
         return (self.metadata or _NO_META).labels or {}
 
 
 class TypeMeta(_Value, frozen=True, gc=False):
-    """The apiVersion and kind of some JSON, decoded first. """
+    """The apiVersion and kind of some JSON, decoded first."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -373,7 +373,7 @@ class ListMeta(_Value, frozen=True, gc=False):
 
 
 class Named(_Value, frozen=True):
-    """Any object, with only kind and metadata. """
+    """Any object, with only kind and metadata."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -381,7 +381,7 @@ class Named(_Value, frozen=True):
 
     @property
     def meta(self) -> ObjectMeta:
-        """The metadata, empty if absent. """
+        """The metadata, empty if absent."""
         return self.metadata or _NO_META
 
 
@@ -408,7 +408,7 @@ class PodStatus(_Value, frozen=True):
 
 
 class Pod(PodTemplate, frozen=True):
-    """A pod with its status. """
+    """A pod with its status."""
 
     status: PodStatus | None = None
 
@@ -421,7 +421,7 @@ class Taint(_Value, frozen=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The taint in kubectl's form: ``dedicated=gpu:NoSchedule``. """
+        """The taint in kubectl's form: ``dedicated=gpu:NoSchedule``."""
         return f"{self.key}{f'={self.value}' if self.value else ''}:{self.effect}"
 
 
@@ -441,17 +441,17 @@ class Node(_Value, frozen=True):
 
     @property
     def name(self) -> str:
-        """The node's name. """
+        """The node's name."""
         return (self.metadata or _NO_META).name
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The node's labels, empty if absent. """
+        """The node's labels, empty if absent."""
         return (self.metadata or _NO_META).labels or {}
 
     @property
     def taints(self) -> tuple[Taint, ...]:
-        """The node's taints, empty if absent. """
+        """The node's taints, empty if absent."""
         return (self.spec.taints if self.spec else None) or ()
 
 

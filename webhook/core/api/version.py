@@ -13,14 +13,14 @@ _NEWEST_PATCH = 999  # above every patch number
 
 
 class KubernetesVersion(NamedTuple):
-    """A release, comparable as a tuple. Without a patch level it means the newest patch. """
+    """A release, comparable as a tuple. Without a patch level it means the newest patch."""
 
     major: int
     minor: int
     patch: int = _NEWEST_PATCH
 
     def __str__(self) -> str:
-        """The minor release: ``1.37``. """
+        """The minor release: ``1.37``."""
         return f"{self.major}.{self.minor}"
 
 

@@ -20,7 +20,7 @@ from webhook.core.text import one_line, quoted
 
 
 def requirements(selector: LabelSelector | None) -> tuple[Requirement, ...]:
-    """List the conditions in written order: matchLabels first, as In with one value. """
+    """List the conditions in written order: matchLabels first, as In with one value."""
     if selector is None:
         return ()
     pairs = tuple(Requirement(key, IN, (value,)) for key, value in (selector.match_labels or {}).items())
@@ -28,12 +28,12 @@ def requirements(selector: LabelSelector | None) -> tuple[Requirement, ...]:
 
 
 def as_requirement(written: LabelSelectorRequirement) -> Requirement:
-    """Convert an entry of matchExpressions, valid or not. """
+    """Convert an entry of matchExpressions, valid or not."""
     return Requirement(written.key, written.operator, written.values or ())
 
 
 def is_refused(requirement: Requirement) -> bool:
-    """Whether kube-apiserver refuses the condition: an unknown operator, or In without values. """
+    """Whether kube-apiserver refuses the condition: an unknown operator, or In without values."""
     return not requirement.values if requirement.operator == IN else requirement.operator not in _OF_LABELS
 
 
@@ -41,26 +41,26 @@ _OF_LABELS = frozenset({IN, NOT_IN, EXISTS, DOES_NOT_EXIST})
 
 
 def selected_keys(selector: LabelSelector | None) -> frozenset[str]:
-    """Collect the label keys of the selector. """
+    """Collect the label keys of the selector."""
     if selector is None:
         return frozenset()
     return frozenset((*(selector.match_labels or ()), *(entry.key for entry in selector.match_expressions or ())))
 
 
 def has_conditions(selector: LabelSelector | None) -> bool:
-    """Whether the selector is neither null nor empty. """
+    """Whether the selector is neither null nor empty."""
     return selector is not None and bool(selector.match_labels or selector.match_expressions)
 
 
 def without_key(selector: LabelSelector, key: str) -> LabelSelector:
-    """Drop the conditions on one label. """
+    """Drop the conditions on one label."""
     pairs = {name: value for name, value in (selector.match_labels or {}).items() if name != key}
     expressions = tuple(entry for entry in selector.match_expressions or () if entry.key != key)
     return LabelSelector(match_labels=pairs or None, match_expressions=expressions or None)
 
 
 def selector_as_json(selector: LabelSelector) -> dict[str, object]:
-    """Convert the selector to JSON, without absent and empty fields. """
+    """Convert the selector to JSON, without absent and empty fields."""
     written: dict[str, object] = {}
     if selector.match_labels:
         written["matchLabels"] = dict(selector.match_labels)
@@ -73,12 +73,12 @@ def selector_as_json(selector: LabelSelector) -> dict[str, object]:
 
 
 def pairs_text(labels: Mapping[str, str]) -> str:
-    """Write labels for a warning: ``app=web,tier=a``. """
+    """Write labels for a warning: ``app=web,tier=a``."""
     return one_line(",".join(f"{quoted(key)}={quoted(value)}" for key, value in labels.items()))
 
 
 def short_text(requirement: Requirement) -> str:
-    """Write a condition for a warning in kubectl's style: ``app=web``, ``tier notin (a,b)``, ``!x``. """
+    """Write a condition for a warning in kubectl's style: ``app=web``, ``tier notin (a,b)``, ``!x``."""
     key, values = quoted(requirement.key), ",".join(map(quoted, requirement.values))
     match requirement.operator:
         case "In" if len(requirement.values) == 1:

@@ -129,7 +129,7 @@ def _given(ranges: Sequence[LimitRange]) -> tuple[Amounts, Amounts]:
 
 
 def limit_ranges_disagree(ranges: Sequence[LimitRange]) -> bool:
-    """Whether two LimitRanges set different amounts. Upstream applies them in random order. """
+    """Whether two LimitRanges set different amounts. Upstream applies them in random order."""
     known: dict[tuple[int, str], object] = {}
     return any(
         known.setdefault((kind, name), amount) != amount
@@ -181,8 +181,14 @@ def _merged(every: Sequence[Toleration]) -> tuple[Toleration, ...]:
 
 
 def _plain(toleration: Toleration) -> tuple[str, str, str, str, int | None]:
-    """Convert for comparison. For Go, absent text is empty text. """
-    return toleration.key or "", toleration.operator or "", toleration.value or "", toleration.effect or "", toleration.toleration_seconds
+    """Convert for comparison. For Go, absent text is empty text."""
+    return (
+        toleration.key or "",
+        toleration.operator or "",
+        toleration.value or "",
+        toleration.effect or "",
+        toleration.toleration_seconds,
+    )
 
 
 def _includes(one: Toleration, other: Toleration) -> bool:
@@ -276,7 +282,9 @@ def _of_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Iterator[str]:
     if of_pod:
         whole = spec.resources or ResourceRequirements()
         requests = _total(pod, None, whole.requests or {})
-        limits = _total(pod, lambda container: container.resources.limits if container.resources else None, whole.limits or {})
+        limits = _total(
+            pod, lambda container: container.resources.limits if container.resources else None, whole.limits or {}
+        )
         for item in of_pod:
             yield from _beyond(item, requests, limits)
 
@@ -332,5 +340,5 @@ def _wider(bound_text: str, ratio: int, request: int, limit: int) -> Iterator[st
 
 
 def _number(amounts: Amounts, name: str) -> int:
-    """Return the amount in 10**-9, 0 if absent. """
+    """Return the amount in 10**-9, 0 if absent."""
     return compare_amounts(amounts, {}, name)

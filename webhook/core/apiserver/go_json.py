@@ -1,10 +1,11 @@
-"""Decode JSON like Kubernetes: typed values, the first error, and warnings about unknown fields.
+"""Decode JSON like Kubernetes, with its errors and warnings about unknown fields.
 
 Differences from other decoders:
 
-    names           case-sensitive null            keeps a scalar; empties a pointer, list or map; an empty entry in a
-    list repeated field  decoded again into the same value, so that objects and lists merge wrong type      decoding
-    continues and reports the first error; a type with its own UnmarshalJSON (time, quantity)
+    names           case-sensitive
+    null            keeps a scalar. Empties a pointer, list or map. An empty entry in a list
+    repeated field  decoded again into the same value, so that objects and lists merge
+    wrong type      decoding continues and reports the first error. A type with its own UnmarshalJSON (time, quantity)
                     ends it
 
 Source: sigs.k8s.io/json internal/golang/encoding/json decode.go, kubernetes_patch.go; the types are in go_types.txt.
@@ -37,13 +38,13 @@ _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind 
 
 
 class _Number(str):
-    """A number as written. The target's type decides whether it fits. """
+    """A number as written. The target's type decides whether it fits."""
 
     __slots__ = ()
 
 
 class Members(list[tuple[str, object]]):
-    """The members of a JSON object in order, with repeated names. """
+    """The members of a JSON object in order, with repeated names."""
 
 
 class GoJsonError(Exception):
@@ -78,7 +79,7 @@ _INT32 = _GoType("int32", "int32", 0)
 
 @cache
 def _table() -> tuple[dict[str, list[str]], int, int]:
-    """Read go_types.txt: each type's entries of all releases, the newest and the oldest minor release. """
+    """Read go_types.txt: each type's entries of all releases, the newest and the oldest minor release."""
     text = resources.files("webhook.core.apiserver").joinpath("go_types.txt").read_text(encoding="utf-8")
     (_, newest, _, oldest), *lines = (
         line.replace(",", "").split() for line in text.replace("\n ", " ").splitlines() if line[0] != "#"
@@ -97,7 +98,7 @@ def declared_entries(name: str, release: int) -> list[str]:
 
 
 def go_type(text: str, version: KubernetesVersion) -> _GoType:
-    """Resolve a Go type expression for a release. """
+    """Resolve a Go type expression for a release."""
     _, newest, oldest = _table()
     return _resolve(text, min(max(version.minor, oldest), newest))
 
@@ -279,7 +280,7 @@ class _Slice(list[object]):
 
 
 class _Walk:
-    """The state of one decoding: the current field, the first error and the warnings. """
+    """The state of one decoding: the current field, the first error and the warnings."""
 
     def __init__(self, prefix: tuple[str, ...], *, embedded: bool) -> None:
         self.embedded = embedded
@@ -450,7 +451,7 @@ def _quantity(node: object) -> str:
 
 
 def _zero(target: _GoType) -> object:
-    """The initial value of a new entry in a list or map. """
+    """The initial value of a new entry in a list or map."""
     if target.kind == "string":
         return ""
     if target.kind in _INTEGERS:

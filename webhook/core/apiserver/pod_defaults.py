@@ -158,7 +158,9 @@ def _limits_of_all(
     sums = {
         name: written_nanos(nanos)
         for name, nanos in total.items()
-        if name in requests and pod_level_resource(name) and all(name in (_limits(container) or ()) for container in containers)
+        if name in requests
+        and pod_level_resource(name)
+        and all(name in (_limits(container) or ()) for container in containers)
     }
     return {name: requests[name] if compare_amounts(requests, sums, name) > 0 else sums[name] for name in sums}
 

@@ -65,7 +65,7 @@ _DEPRECATED_KEYS: Mapping[str, str] = {
 
 
 def are_clearly_valid(constraints: Sequence[SpreadConstraint]) -> bool:
-    """Whether a quick check finds the constraints valid in all releases. Most constraints pass. """
+    """Whether a quick check finds the constraints valid in all releases. Most constraints pass."""
     seen: set[tuple[str | None, str | None]] = set()
     for constraint in constraints:
         selector, pair = constraint.selector, (constraint.topology_key, constraint.when_unsatisfiable)
@@ -341,7 +341,9 @@ def merge_match_label_keys(
 
     Source: core/pod/strategy.go ``mutateTopologySpreadConstraints``.
     """
-    if not gates.MERGES_SPREAD_KEYS.holds(version) or not any(constraint.match_label_keys for constraint in constraints):
+    if not gates.MERGES_SPREAD_KEYS.holds(version) or not any(
+        constraint.match_label_keys for constraint in constraints
+    ):
         return constraints
     return tuple(_merged(constraint, labels) for constraint in constraints)
 

@@ -35,9 +35,9 @@ from webhook.core.workloads.controller_labels import (
     is_placeholder,
     job_of,
     labels_at_creation,
-    placeholder,
     name_of,
     ordinal_labels,
+    placeholder,
 )
 from webhook.core.workloads.kinds import (
     CRON_JOB,

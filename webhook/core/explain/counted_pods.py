@@ -37,7 +37,9 @@ class CountedPods(Struct, frozen=True):
     agreed: bool = False
 
 
-def counted_pods(pod: Pod, written: SpreadConstraint, domains: DomainCounts, index: ReadOnlyIndex) -> CountedPods | None:
+def counted_pods(
+    pod: Pod, written: SpreadConstraint, domains: DomainCounts, index: ReadOnlyIndex
+) -> CountedPods | None:
     """Whose pods are counted; None if the workload's own pods cannot be told from others."""
     own, can_say = _workload_selector(pod, index)
     if own is None or written.selector is None:

@@ -60,7 +60,7 @@ class Balance(Struct, frozen=True):
 
     index: int | None
     written: SpreadConstraint
-    domains: Domains
+    domains: DomainCounts
     meant: str | None = None
     counted: CountedPods | None = None
 

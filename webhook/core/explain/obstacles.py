@@ -219,7 +219,7 @@ def _binding(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
             yield f"without the space for a volume for {of}, as its driver says", told.get(NO_SPACE, 0)
         elif volume is None:
             yield f"waiting for volume {claim.spec.volume_name} of claim {name}, which does not exist", nodes.live
-        elif not alone.before.rejected:
+        elif not alone.pre_filter.rejected:
             text = f"out of reach of volume {volume.meta.name} (claim {name}), which is for {_reach(volume)}"
             yield text, ~reachable_from(volume, nodes)
 
@@ -238,7 +238,7 @@ def _claims(problem: Problem) -> list[str]:
 
 def _zone(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
     storage = cycle.problem.storage
-    for name in () if alone.before.rejected else _claims(cycle.problem):
+    for name in () if alone.pre_filter.rejected else _claims(cycle.problem):
         claim = storage.claims.get(name)
         volume = None if claim is None else storage.volumes.get(claim.spec.volume_name or "")
         for key, values in () if volume is None else zone_labels(volume):

@@ -62,7 +62,8 @@ def preempted(batches: Sequence[PodBatch], index: ReadOnlyIndex, found: Simulati
         return None
     roomy = with_room(index, {slot: _held(*(request for _, request in pods)) for slot, pods in lower.items()})
     able = [
-        replace(each, problem=replace(each.problem, resources=free_resources(each.problem.request, roomy))) for each in batches
+        replace(each, problem=replace(each.problem, resources=free_resources(each.problem.request, roomy)))
+        for each in batches
     ]
     game = game_of(able, roomy)
     if not always_fits(game, effort):

@@ -43,7 +43,7 @@ _SHOWN = 256  # characters of a parser's error in messages
 
 
 class ArgsError(ValueError):
-    """Args with which kube-scheduler would not start. The text is kube-scheduler's. """
+    """Args with which kube-scheduler would not start. The text is kube-scheduler's."""
 
 
 class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -60,7 +60,7 @@ class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @property
     def constraints(self) -> tuple[SpreadConstraint, ...]:
-        """The default constraints; absent and empty are equal. """
+        """The default constraints; absent and empty are equal."""
         return self.default_constraints or ()
 
 
@@ -132,7 +132,7 @@ def _check_type(node: object, at: str, raw: bytes, as_version: KubernetesVersion
 
 
 def _scheme(version: KubernetesVersion) -> str:
-    """Return the name of upstream's scheme in messages: the source line of its creation. """
+    """Return the name of upstream's scheme in messages: the source line of its creation."""
     changes = (gates.SCHEME_LINE_110, 110), (gates.SCHEME_LINE_111, 111), (gates.SCHEME_LINE_110_AGAIN, 110)
     line = [100, *(line for gate, line in changes if gate.holds(version))][-1]
     return f"pkg/runtime/scheme.go:{line}"

@@ -1,7 +1,7 @@
-"""kube-scheduler's verdict on a pod: its filters in order, and the first that rejects each node.
+"""kube-scheduler's verdict: the first filter that rejects each node, in its order.
 
-    index, pod -> take(...) -> Problem      copies every fact of the verdict Problem    -> decide(...) -> Verdict
-    without the index
+    index, pod -> take(...) -> Problem      copies every fact of the verdict
+    Problem    -> decide(...) -> Verdict    without the index
 
 Source: kube-scheduler schedule_one.go ``findNodesThatFitPod``; framework/runtime/framework.go; framework/types.go
 ``FitError``.
@@ -35,8 +35,8 @@ from webhook.core.scheduler.plugins.status import (
     Status,
     StatusOfNodes,
     failure,
-    with_plugin,
     unresolvable,
+    with_plugin,
 )
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION, run_taint_toleration
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING, run_volume_binding
@@ -55,10 +55,12 @@ def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> Eligib
 
 
 def verdict_of_plugin(result: PluginResult, nodes: NodeView) -> Verdict:
-    """Build the verdict of one plugin without the others. """
+    """Build the verdict of one plugin without the others."""
     if result.pre_filter.code not in (SUCCESS, SKIP):
         return Verdict(nodes, result.pre_filter, [(result.pre_filter, nodes.live)])
-    failed = [] if result.filter is None else [(status, members) for status, members in result.filter(nodes.live) if members]
+    failed = (
+        [] if result.filter is None else [(status, members) for status, members in result.filter(nodes.live) if members]
+    )
     return Verdict(nodes, result.pre_filter, failed)
 
 
@@ -99,17 +101,17 @@ class Cycle:
 
     @cached_property
     def eligible(self) -> EligibleNodes:
-        """The nodes allowed by the pod's node affinity, and those with only tolerated taints. """
+        """The nodes allowed by the pod's node affinity, and those with only tolerated taints."""
         return eligible_nodes(self.problem.pod, self.problem.nodes, self.required)
 
     @cached_property
     def spread(self) -> tuple[PluginResult, tuple[DomainCounts, ...]]:
-        """The result of PodTopologySpread, with its counts for each hard constraint. """
+        """The result of PodTopologySpread, with its counts for each hard constraint."""
         return pod_topology_spread.run_filter(self.problem.hard, self.problem.pod.labels, self.eligible)
 
     @property
     def domains(self) -> tuple[DomainCounts, ...]:
-        """PodTopologySpread's counts for each hard constraint. """
+        """PodTopologySpread's counts for each hard constraint."""
         return self.spread[1]
 
     def result(self, plugin: str) -> PluginResult:
@@ -124,7 +126,7 @@ class Cycle:
         return result
 
     def verdict_of(self, plugin: str) -> Verdict:
-        """Return one plugin's verdict without the others: PreFilter, then Filter on every node. """
+        """Return one plugin's verdict without the others: PreFilter, then Filter on every node."""
         return verdict_of_plugin(self.result(plugin), self.problem.nodes)
 
     def verdict(self) -> Verdict:
@@ -191,7 +193,7 @@ class Cycle:
             if status.code == ERROR:
                 text = f'running PreFilter plugin "{plugin}": {status.reasons[0]}'
                 return with_plugin(failure(text), plugin), None, []
-            # PreFilter rejects the whole pod pre_filter any node.
+            # PreFilter rejects the whole pod before any node.
             if status.rejected:
                 return with_plugin(status, plugin), None, []
             if result.allowed is not None:

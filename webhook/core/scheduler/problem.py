@@ -69,7 +69,7 @@ _NO_CONSTRAINTS, _NO_RESOURCES = CountedConstraints(), FreeResources({}, {}, {})
 
 
 def not_evaluated(problem: "Problem") -> tuple[str, ...]:
-    """List the keys of ``NOT_EVALUATED`` that could change the verdict on this pod. """
+    """List the keys of ``NOT_EVALUATED`` that could change the verdict on this pod."""
     pod, profile, storage = problem.pod, problem.profile, problem.storage
     spec = pod.pod_spec
     extended = any("/" in name for name, _ in incoming_request(pod, RECORDED).amounts)
@@ -196,7 +196,7 @@ def _without_ignored(request: PodRequest, profile: SchedulerProfile) -> PodReque
 
 
 def _with_nominated(index: ReadOnlyIndex, problem: Problem, defaults: SpreadDefaults) -> dict[int, Problem]:
-    """Copy the problem for nominee node with nominated pods, as if they ran there.
+    """Copy the problem for nodes with nominated pods, as if they ran there.
 
     Source: framework.go ``addGENominatedPods``.
     """
@@ -204,7 +204,9 @@ def _with_nominated(index: ReadOnlyIndex, problem: Problem, defaults: SpreadDefa
     for node, pods in index.pods.nominated().items():
         slot = problem.nodes.slots.get(node)
         # A pod of higher priority overrides a nomination, and a pod does not compete with itself.
-        added = [nominee for nominee in pods if _priority(nominee) >= _priority(pod) and nominee.meta.uid != pod.meta.uid]
+        added = [
+            nominee for nominee in pods if _priority(nominee) >= _priority(pod) and nominee.meta.uid != pod.meta.uid
+        ]
         if slot is None or not added:
             continue
         with_them = _take(with_pods(index, node, added), pod, defaults, problem.profile)

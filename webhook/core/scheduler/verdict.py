@@ -12,7 +12,7 @@ from webhook.core.scheduler.plugins.status import ERROR, OK, Status, StatusOfNod
 
 
 class Cause(StrEnum):
-    """The reason for pods without a node. Each caller has its own rule for it. """
+    """The reason for pods without a node. Each caller has its own rule for it."""
 
     SPREAD = "spread"
     CAPACITY = "capacity"
@@ -30,7 +30,9 @@ class Verdict:
     Source: framework/types.go ``Diagnosis``.
     """
 
-    def __init__(self, nodes: NodeView, pre_filter: Status, failed: Sequence[StatusOfNodes], unreported: int = 0) -> None:
+    def __init__(
+        self, nodes: NodeView, pre_filter: Status, failed: Sequence[StatusOfNodes], unreported: int = 0
+    ) -> None:
         self.nodes = nodes
         self.pre_filter = pre_filter
         self.failed = tuple(failed)
@@ -42,7 +44,7 @@ class Verdict:
 
     @cached_property
     def codes(self) -> bytes:
-        """One byte per slot: 0 feasible, 1 Unschedulable, 2 UnschedulableAndUnresolvable, 3 error, 4 no node. """
+        """One byte per slot: 0 feasible, 1 Unschedulable, 2 UnschedulableAndUnresolvable, 3 error, 4 no node."""
         # A set is printed as binary digits, and a table turns its ones into the code's number. The sets are disjoint,
         # so OR combines the rows.
         size, sets = self.nodes.size, [0, 0, 0]

@@ -1,1 +1,1 @@
-"""Kinds of workloads: their pod templates, names, and the labels added by their controllers. """
+"""Kinds of workloads: their pod templates, names, and the labels added by their controllers."""

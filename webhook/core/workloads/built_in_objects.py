@@ -16,7 +16,7 @@ IntOrText = int | str
 
 
 class _ApiShape(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Base class of these types, used only for decoding and JSON. """
+    """Base class of these types, used only for decoding and JSON."""
 
 
 class RollingUpdate(_ApiShape, frozen=True):
@@ -31,7 +31,7 @@ class StrategyFields(_ApiShape, frozen=True):
 
 
 class JobScheduling(_ApiShape, frozen=True):
-    """The PodGroup scheduling of a Job. Only its presence matters. """
+    """The PodGroup scheduling of a Job. Only its presence matters."""
 
 
 class JobSpec(_ApiShape, frozen=True):
@@ -67,7 +67,7 @@ class _JobTemplate(_ApiShape, frozen=True):
 
 
 class Spec(JobSpec, frozen=True):
-    """The specs of all built-in kinds in one. A field has the same meaning in every kind. """
+    """The specs of all built-in kinds in one. A field has the same meaning in every kind."""
 
     replicas: Int32 | None = None
     strategy: StrategyFields | None = None
@@ -97,7 +97,10 @@ class JobStatus(_ApiShape, frozen=True):
     @property
     def has_ended(self) -> bool:
         """Whether the controller creates no more pods. Source: job/utils.go ``IsJobFinished``."""
-        return any(condition.type in ("Complete", "Failed") and condition.status == "True" for condition in self.conditions or ())
+        return any(
+            condition.type in ("Complete", "Failed") and condition.status == "True"
+            for condition in self.conditions or ()
+        )
 
 
 class Job(Object, frozen=True):

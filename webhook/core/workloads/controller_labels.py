@@ -63,7 +63,7 @@ def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
 
 
 def may_be_added_to(kind: GroupKind, key: str) -> bool:
-    """Whether a pod of another workload may have a label missing from its template. """
+    """Whether a pod of another workload may have a label missing from its template."""
     if _among(key, _ANY):
         return True
     added = _added_to(kind)
@@ -113,7 +113,7 @@ def placeholder(workload: Workload, use: str) -> str:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether the value contains a placeholder. """
+    """Whether the value contains a placeholder."""
     return NOT_YET_KNOWN in value
 
 
@@ -143,7 +143,7 @@ def labels_at_creation(workload: Workload, template: PodTemplate) -> dict[str, s
 
 
 def name_of(workload: Workload) -> str:
-    """Return the workload's name, or a placeholder. """
+    """Return the workload's name, or a placeholder."""
     return workload.meta.name or placeholder(workload, "name")
 
 

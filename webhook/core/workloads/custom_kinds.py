@@ -48,12 +48,12 @@ class Site(Struct, frozen=True):
 
     @property
     def prefix(self) -> str:
-        """The path before the pod's ``spec``; empty for a Pod. """
+        """The path before the pod's ``spec``; empty for a Pod."""
         return f"{self.template}." if self.template else ""
 
     @property
     def constraints(self) -> str:
-        """The path of the constraints from the object. """
+        """The path of the constraints from the object."""
         return self.bare_path or f"{self.prefix}spec.{CONSTRAINTS}"
 
 
@@ -91,7 +91,7 @@ _CHARTS = frozenset(
 
 
 def configured_layout(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...]) -> Layout | None:
-    """Return the layout of a kind from the configuration. """
+    """Return the layout of a kind from the configuration."""
     for own in embedded:
         if own.kind == kind and own.api_version == api_version:
             bare_path = own.constraints_path or ""
@@ -101,7 +101,7 @@ def configured_layout(api_version: str, kind: str, embedded: tuple[EmbeddedKind,
 
 
 def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, object]]:
-    """List the places of a path with wildcards: concrete path, value, entry of the last wildcard. """
+    """List the places of a path with wildcards: concrete path, value, entry of the last wildcard."""
     frontier: list[tuple[tuple[str, ...], object, object]] = [((), value, value)]
     for name, many in _steps(path):
         frontier = [
@@ -113,7 +113,7 @@ def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, ob
 
 
 def path_matches(path: str, steps: tuple[str, ...]) -> bool:
-    """Whether a path with wildcards includes this place. List items are ``[0]`` in its steps. """
+    """Whether a path with wildcards includes this place. List items are ``[0]`` in its steps."""
     names = [*_steps(path)]
     return len(names) == len(steps) and all(
         step == name or (many and step.startswith("[") == (name == "[]"))
@@ -158,10 +158,10 @@ def value_at_layout_path(value: object, path: str | None) -> object:
 
 
 def holds_chart_values(api_version: str, kind: str) -> bool:
-    """Whether objects of this type hold values of a Helm chart. """
+    """Whether objects of this type hold values of a Helm chart."""
     return (api_version.rpartition("/")[0], kind) in _CHARTS
 
 
 def may_hold_constraints(text: bytes) -> bool:
-    """Whether a text contains any word of constraints, also in a misspelt name. """
+    """Whether a text contains any word of constraints, also in a misspelt name."""
     return _HINTS.search(text) is not None

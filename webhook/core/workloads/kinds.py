@@ -41,12 +41,12 @@ CRON_JOB: GroupKind = ("batch", "CronJob")
 
 
 def group_of(api_version: str) -> str:
-    """Return the group of an API version: ``apps`` for ``apps/v1``, "" for core. """
+    """Return the group of an API version: ``apps`` for ``apps/v1``, "" for core."""
     return api_version.rpartition("/")[0]
 
 
 def group_kind(api_version: str, kind: str) -> GroupKind:
-    """Return a kind without its version. Owners are the same objects in every version. """
+    """Return a kind without its version. Owners are the same objects in every version."""
     return group_of(api_version), kind
 
 
@@ -325,12 +325,12 @@ _UNKNOWN = Traits(layout=Layout(()))
 
 
 def traits(kind: GroupKind) -> Traits:
-    """Return the traits of a kind; those of an unknown kind without a row. """
+    """Return the traits of a kind; those of an unknown kind without a row."""
     return KINDS.get(kind, _UNKNOWN)
 
 
 def resource_name(kind: GroupKind) -> str:
-    """Return the API's resource name of the kind. """
+    """Return the API's resource name of the kind."""
     return f"{kind[1].lower()}s"
 
 
@@ -340,12 +340,12 @@ _SCALED_RESOURCES = {(kind[0], resource_name(kind)): kind for kind in SCALED}
 
 
 def scaled_kind(group: str, resource: str) -> GroupKind | None:
-    """Return the kind in `SCALED` with this resource, or None. """
+    """Return the kind in `SCALED` with this resource, or None."""
     return _SCALED_RESOURCES.get((group, resource))
 
 
 def native_version(kind: GroupKind) -> str:
-    """Return the API version of a built-in kind: ``apps/v1``. """
+    """Return the API version of a built-in kind: ``apps/v1``."""
     return f"{kind[0]}/v1".removeprefix("/")
 
 

@@ -24,7 +24,7 @@ def _made(*sites: Site, filled: str = "", inherits: bool = False) -> Layout:
 
 
 def _bare(path: str, labels: _Labels = (), replicas: str | None = None) -> Site:
-    """Describe constraints in this mapping, outside any pod template. """
+    """Describe constraints in this mapping, outside any pod template."""
     return Site("", replicas, f"{path}.{CONSTRAINTS}", labels)
 
 
@@ -35,7 +35,7 @@ def _prometheus(name: str, own: str) -> Layout:
 
 
 def _strimzi(kind: str, *components: tuple[str, str]) -> Layout:
-    """Describe Strimzi components, each with the path of its template and the suffix of its pods' names. """
+    """Describe Strimzi components, each with the path of its template and the suffix of its pods' names."""
     labels = (("strimzi.io/cluster", "{name}"), ("strimzi.io/kind", kind))
     return _made(*(_bare(path, (*labels, ("strimzi.io/name", f"{{name}}-{suffix}"))) for path, suffix in components))
 
@@ -204,13 +204,13 @@ OPERATOR_LAYOUTS: Mapping[tuple[str, str], Layout] = {
 
 
 class OperatorConstraint(SpreadConstraint, frozen=True):
-    """A Prometheus operator's constraint. The operator may add labels to its selector. """
+    """A Prometheus operator's constraint. The operator may add labels to its selector."""
 
     additional_label_selectors: str | None = None
 
 
 class SiblingFields(Struct, frozen=True, rename="camel"):
-    """Fields next to a template with an effect on its constraints. """
+    """Fields next to a template with an effect on its constraints."""
 
     zone_awareness: Mapping[str, object] | None = None
 
@@ -218,7 +218,9 @@ class SiblingFields(Struct, frozen=True, rename="camel"):
 Fill = Callable[[OperatorConstraint, Mapping[str, str], SiblingFields], SpreadConstraint]
 
 
-def _prometheus_labels(constraint: OperatorConstraint, labels: Mapping[str, str], _siblings: SiblingFields) -> SpreadConstraint:
+def _prometheus_labels(
+    constraint: OperatorConstraint, labels: Mapping[str, str], _siblings: SiblingFields
+) -> SpreadConstraint:
     if constraint.additional_label_selectors is None:
         return constraint
     selector = constraint.selector or LabelSelector()
@@ -228,7 +230,7 @@ def _prometheus_labels(constraint: OperatorConstraint, labels: Mapping[str, str]
 
 
 def _zone_aware(constraint: OperatorConstraint, labels: Mapping[str, str], siblings: SiblingFields) -> SpreadConstraint:
-    """Fill in the selector if zoneAwareness is set. The operator chooses the key itself. """
+    """Fill in the selector if zoneAwareness is set. The operator chooses the key itself."""
     selector = constraint.selector
     if siblings.zone_awareness is None or has_conditions(selector):
         return constraint
@@ -252,7 +254,7 @@ def _percona(when_unsatisfiable: str) -> Fill:
 
 
 def _zalando(constraint: OperatorConstraint, _labels: Mapping[str, str], _siblings: SiblingFields) -> SpreadConstraint:
-    """Replace the selector by the operator's labels. """
+    """Replace the selector by the operator's labels."""
     return replace(constraint, label_selector=LabelSelector(match_labels={"cluster-name": ""}))
 
 

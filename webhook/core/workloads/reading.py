@@ -44,7 +44,7 @@ from webhook.core.workloads.kinds import (
     group_kind,
     traits,
 )
-from webhook.core.workloads.operators import FILLS, OPERATOR_LAYOUTS, SiblingFields, OperatorConstraint
+from webhook.core.workloads.operators import FILLS, OPERATOR_LAYOUTS, OperatorConstraint, SiblingFields
 from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, Workload
 
 
@@ -177,7 +177,7 @@ def stated_type(raw: bytes | Raw | Mapping[str, object]) -> TypeMeta:
 
 
 def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
-    """Read the metadata of any object; empty if invalid. Never raises. """
+    """Read the metadata of any object; empty if invalid. Never raises."""
     try:
         named = _NAMED.decode(raw) if isinstance(raw, bytes | Raw) else converted(raw, Named)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -186,19 +186,19 @@ def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
 
 
 def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether objects of this kind hold whole pod templates, so their pods need no review. """
+    """Whether objects of this kind hold whole pod templates, so their pods need no review."""
     layout = configured_layout(api_version, kind, embedded)
     return group_kind(api_version, kind) in TEMPLATED if layout is None else layout.whole
 
 
 def makes_kind(api_version: str, kind: str, made: GroupKind, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether the kind's controller creates objects of the other kind. Configured kinds may. """
+    """Whether the kind's controller creates objects of the other kind. Configured kinds may."""
     layout = configured_layout(api_version, kind, embedded)
     return (made, group_kind(api_version, kind)) in MADE_BY if layout is None else layout.whole
 
 
 def constraint_paths(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> tuple[str, ...]:
-    """Return the constraints' paths in objects of this kind, with wildcards; empty if unknown. """
+    """Return the constraints' paths in objects of this kind, with wildcards; empty if unknown."""
     layout = configured_layout(api_version, kind, embedded) or _layout(group_kind(api_version, kind))
     return () if layout is None else tuple(site.constraints for site in layout.sites)
 
@@ -259,7 +259,7 @@ def parse_object(raw: bytes | Raw | Mapping[str, object]) -> object:
 
 
 def _typed(raw: bytes | Raw | Mapping[str, object], decoder: msgspec.json.Decoder[_T], kind: str) -> _T:
-    """Decode an object of a built-in kind, by Go's rules if necessary. """
+    """Decode an object of a built-in kind, by Go's rules if necessary."""
     if isinstance(raw, bytes | Raw):
         return decode(raw, decoder, f"v1.{kind}")
     try:
@@ -282,7 +282,7 @@ def _read_pod(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: G
 
 
 def _read_controller(raw: bytes | Raw | Mapping[str, object]) -> built_in_objects.Object:
-    """Read a ReplicationController, with its selector in the form of other kinds. """
+    """Read a ReplicationController, with its selector in the form of other kinds."""
     controller = _typed(raw, _CONTROLLER, REPLICATION_CONTROLLER[1])
     own = controller.spec or built_in_objects.ControllerSpec()
     selector = None if own.selector is None else LabelSelector(match_labels=own.selector)
@@ -345,7 +345,9 @@ def _claims(spec: built_in_objects.Spec) -> ClaimTemplates:
     templates = spec.volume_claim_templates or ()
     names = tuple(template.metadata.name if template.metadata else "" for template in templates)
     classes = tuple((template.spec and template.spec.storage_class_name) or "" for template in templates)
-    return ClaimTemplates(names, classes, tuple(template.spec.resources if template.spec else None for template in templates))
+    return ClaimTemplates(
+        names, classes, tuple(template.spec.resources if template.spec else None for template in templates)
+    )
 
 
 def _strategy(given: built_in_objects.StrategyFields | None) -> Strategy | None:
@@ -361,7 +363,7 @@ def _strategy(given: built_in_objects.StrategyFields | None) -> Strategy | None:
 
 
 def _walk(value: object, api_version: str, kind: GroupKind, layout: Layout) -> Workload:
-    """Read a custom resource by its layout. Missing fields are absent. """
+    """Read a custom resource by its layout. Missing fields are absent."""
     meta = _lenient(value_at_layout_path(value, "metadata"), ObjectMeta) or _NO_META
     templates = tuple(_templates(value, layout, meta))
     counts = {template.replicas for template in templates}
@@ -383,7 +385,7 @@ def _walk(value: object, api_version: str, kind: GroupKind, layout: Layout) -> W
 
 
 def _given_labels(templates: tuple[Template, ...]) -> LabelSelector | None:
-    """Select the labels added by the operator, if all pods get the same. """
+    """Select the labels added by the operator, if all pods get the same."""
     labels = templates[0].template.labels if templates else {}
     same = labels and all(template.template.labels == labels for template in templates)
     return LabelSelector(match_labels=labels) if same else None
@@ -420,7 +422,7 @@ def _decode_bare(found: object, path: tuple[str, ...]) -> PodTemplate:
 
 
 def _operated(template: PodTemplate, site: Site, layout: Layout, meta: ObjectMeta, entry: object) -> PodTemplate:
-    """Return the known part of an operator's pods: labels and completed constraints. """
+    """Return the known part of an operator's pods: labels and completed constraints."""
     given = {key: text.replace("{name}", meta.name) for key, text in site.labels}
     labels = {**given, **((meta.labels or {}) if layout.inherits else {}), **template.labels}
     constraints: tuple[SpreadConstraint, ...] = template.pod_spec.constraints
@@ -458,7 +460,7 @@ def _decode_template(found: object, path: tuple[str, ...]) -> PodTemplate:
 
 
 def _selector(value: object) -> LabelSelector | None:
-    """Read a label selector. A plain map of labels (ReplicationController) becomes matchLabels. """
+    """Read a label selector. A plain map of labels (ReplicationController) becomes matchLabels."""
     if isinstance(value, dict) and value and all(isinstance(entry, str) for entry in value.values()):
         return LabelSelector(match_labels=value)
     return _lenient(value, LabelSelector)

@@ -159,7 +159,7 @@ def _of_constraints(
 
 
 def _is_merged(rest: str, selector: LabelSelector | None) -> bool:
-    """Whether the error is about a requirement merged from a label. """
+    """Whether the error is about a requirement merged from a label."""
     value = _VALUE.match(rest)
     written = (selector.match_expressions if selector else None) or ()
     return value is not None and int(value[1]) >= len(written)

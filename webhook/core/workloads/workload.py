@@ -1,4 +1,4 @@
-"""A workload of any kind: templates, replicas, strategy, rollout and selector. """
+"""A workload of any kind: templates, replicas, strategy, rollout and selector."""
 
 from msgspec import Struct
 
@@ -27,12 +27,12 @@ class Template(Struct, frozen=True, kw_only=True):
 
     @property
     def constraints_path(self) -> str:
-        """The path of its constraints. """
+        """The path of its constraints."""
         return self.bare_path or f"{self.path}spec.{CONSTRAINTS}"
 
 
 class Strategy(Struct, frozen=True, kw_only=True):
-    """An object's update strategy as written. Absent fields are None, not defaults. """
+    """An object's update strategy as written. Absent fields are None, not defaults."""
 
     type: str | None = None
     max_surge: built_in_objects.IntOrText | None = None
@@ -95,27 +95,27 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @property
     def group_kind(self) -> GroupKind:
-        """Its kind without the version. """
+        """Its kind without the version."""
         return self.group, self.kind
 
     @property
     def recreates(self) -> bool:
-        """Whether the controller deletes all old pods before it creates a new one. """
+        """Whether the controller deletes all old pods before it creates a new one."""
         return self.strategy is not None and self.strategy.type == "Recreate"
 
     @property
     def is_pod(self) -> bool:
-        """Whether it is a pod itself. """
+        """Whether it is a pod itself."""
         return self.kind == POD[1] and self.group == POD[0]
 
 
 def namespace_of(stated: str, otherwise: str = "") -> str:
-    """Return the namespace of an object and its pods: the object's, the caller's, or kubectl's. """
+    """Return the namespace of an object and its pods: the object's, the caller's, or kubectl's."""
     return stated or otherwise or DEFAULT_NAMESPACE
 
 
 def selector_of(workload: Workload) -> Selector | None:
-    """Compile the workload's selector; None without a valid one. """
+    """Compile the workload's selector; None without a valid one."""
     written = workload.selector
     if written is None and workload.group_kind == REPLICATION_CONTROLLER and workload.templates:
         return selector_from_labels(workload.templates[0].template.labels)
@@ -123,7 +123,7 @@ def selector_of(workload: Workload) -> Selector | None:
 
 
 def compiled(written: LabelSelector | None) -> Selector | None:
-    """Compile a workload's selector; None for an empty or invalid one. """
+    """Compile a workload's selector; None for an empty or invalid one."""
     selector = valid_selector(written)
     return selector if selector is not None and selector.requirements else None
 
@@ -171,7 +171,7 @@ def unavailable_ordinals(strategy: Strategy | None, replicas: int) -> int:
 
 
 def _hundredths(written: IntOrText | None, replicas: int) -> int:
-    """Convert pods or a percentage to hundredths of a pod; 0 for other text. """
+    """Convert pods or a percentage to hundredths of a pod; 0 for other text."""
     if isinstance(written, int):
         return max(written, 0) * 100
     percent = (written or _DEFAULT).removesuffix("%")

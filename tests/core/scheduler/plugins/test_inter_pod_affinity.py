@@ -94,7 +94,7 @@ def test_terms_of_existing_pods(of, labelled, status):
 
 
 def test_a_pod_without_terms_that_nobody_rejects_skips_the_plugin():
-    assert verdict_of(cluster("z1: a=1")).before == SKIPPED
+    assert verdict_of(cluster("z1: a=1")).pre_filter == SKIPPED
 
 
 def test_the_order_of_reasons():
@@ -119,7 +119,7 @@ def test_selectors_that_cannot_be_read():
     weighted = PodAffinity(preferred=(WeightedPodAffinityTerm(weight=1, pod_affinity_term=broken),))
     both = Affinity(pod_affinity=PodAffinity(required=(broken,)), pod_anti_affinity=weighted)
     preferred = 'preferredAntiAffinityTerms: "Near" is not a valid label selector operator'
-    assert verdict_of(cluster("z1: a=1"), both).before.reasons == (f"parsing pod: [{text}, {preferred}]",)
+    assert verdict_of(cluster("z1: a=1"), both).pre_filter.reasons == (f"parsing pod: [{text}, {preferred}]",)
     index = cluster("z1: a=0")
     index.apply("ADDED", running("x", "a", "app=x", affinity=apart(broken, term("app=web"))))
     assert told(index) == [OK]  # of an existing pod, one such term takes all of them along

@@ -25,7 +25,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
     """
 
     hard: CountedConstraint
-    domains: Domains
+    domains: DomainCounts
     open: int
     apart: tuple[Column, ...] = ()
     unsteady: bool = False

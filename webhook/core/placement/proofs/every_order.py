@@ -100,7 +100,10 @@ def _start_nodes(places: WorkloadProblem, here: CandidateNodes, *, anew: bool, p
 def _terms_on_itself(places: WorkloadProblem) -> int:
     """How many of the pod's anti-affinity terms match the pod itself, as its labels are now."""
     meta, near = places.problem.pod.meta, places.problem.neighbours
-    return sum(each.in_namespace(meta.namespace, {}) and each.selector.matches(meta.labels or {}) for each in near.anti_affinity_terms)
+    return sum(
+        each.in_namespace(meta.namespace, {}) and each.selector.matches(meta.labels or {})
+        for each in near.anti_affinity_terms
+    )
 
 
 def _only_its_own(places: WorkloadProblem) -> int:
@@ -108,7 +111,10 @@ def _only_its_own(places: WorkloadProblem) -> int:
     near = places.problem.neighbours
     slots = []
     for slot, pods in places.running.items():
-        met = all(counts.get(slot, 0) <= own.get(slot, 0) for counts, own in zip(near.anti_affinity_pods, places.apart, strict=True))
+        met = all(
+            counts.get(slot, 0) <= own.get(slot, 0)
+            for counts, own in zip(near.anti_affinity_pods, places.apart, strict=True)
+        )
         rejecting = sum(counts.get(slot, 0) for _, counts in near.existing_terms)
         if met and rejecting <= pods * len(near.anti_affinity_terms):
             slots.append(slot)

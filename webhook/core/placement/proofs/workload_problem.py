@@ -160,7 +160,9 @@ def survey(  # noqa: PLR0913 each a fact of its own
         most=most,
         free=tuple((column, amount) for _, column, amount in columns),
         freed=_freed(running, columns, index) if columns else {},
-        apart=tuple(_own_in(term, own, index, namespace) for term in problem.neighbours.anti_affinity_terms) if running else (),
+        apart=tuple(_own_in(term, own, index, namespace) for term in problem.neighbours.anti_affinity_terms)
+        if running
+        else (),
     )
 
 
@@ -217,7 +219,9 @@ def candidate_nodes(
     usable = nodes.live if Restriction.AFFINITY in without else cycle.eligible.usable
     chosen = usable if Restriction.AFFINITY in without else usable & ~_rejected(cycle.result(NODE_NAME), nodes.live)
     if places.problem.pod.pod_spec.volumes and Restriction.VOLUMES not in without:
-        chosen &= ~(_rejected(cycle.result(VOLUME_BINDING), nodes.live) | _rejected(cycle.result(VOLUME_ZONE), nodes.live))
+        chosen &= ~(
+            _rejected(cycle.result(VOLUME_BINDING), nodes.live) | _rejected(cycle.result(VOLUME_ZONE), nodes.live)
+        )
     for status, members in _outcomes(cycle.result(inter_pod_affinity.INTER_POD_AFFINITY), nodes.live):
         if (
             Restriction.NEAR if status.reasons == inter_pod_affinity.NO_AFFINITY.reasons else Restriction.APART

@@ -35,7 +35,7 @@ from webhook.core.rules.frame.rule import (
 )
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
-from webhook.core.workloads.controller_labels import may_be_added, known_label_values
+from webhook.core.workloads.controller_labels import known_label_values, may_be_added
 from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_text import flow
 

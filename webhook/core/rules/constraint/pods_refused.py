@@ -22,7 +22,7 @@ from webhook.core.text import one_line, quoted
 from webhook.core.workloads.controller_labels import is_placeholder, labels_at_creation, may_be_created_with
 from webhook.core.workloads.kinds import POD, POD_TEMPLATE, STATEFUL_SET
 from webhook.core.workloads.reading import reaches_template, takes_any_template
-from webhook.core.workloads.refused_pods import Refusal, terms_with_label_keys, refusals
+from webhook.core.workloads.refused_pods import Refusal, refusals, terms_with_label_keys
 from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_text import one_field
 

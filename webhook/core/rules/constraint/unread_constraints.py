@@ -22,8 +22,8 @@ from webhook.core.workloads.custom_kinds import (
     VALUES_KIND,
     configured_layout,
     holds_chart_values,
-    path_matches,
     may_hold_constraints,
+    path_matches,
     value_at_layout_path,
 )
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, KINDS

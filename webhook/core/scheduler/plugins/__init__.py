@@ -1,1 +1,1 @@
-"""kube-scheduler's filter plugins, a file each, and their shared computations. """
+"""kube-scheduler's filter plugins, a file each, and their shared computations."""

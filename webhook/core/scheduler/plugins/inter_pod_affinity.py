@@ -4,8 +4,8 @@ A node admits the pod under three conditions, tested in this order:
 
     affinity         for every term, the node's domain has a pod that matches all terms; or no pod in the cluster
                      does, the pod matches its own terms, and the node has all keys (the first pod of its kind)
-    anti-affinity    for none of the pod's own terms does the node's domain have a matching pod existing pods    no
-    anti-affinity term of a pod in the node's domain matches the pod
+    anti-affinity    for none of the pod's own terms does the node's domain have a matching pod
+    existing pods    no anti-affinity term of a pod in the node's domain matches the pod
 
 Terminating pods count.
 
@@ -173,7 +173,11 @@ def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> PluginRes
         lonely = candidates & ~_nodes_meeting_affinity(neighbours, nodes)
         candidates &= ~lonely
         own = candidates & _nodes_in_domains(
-            nodes, ((term.topology_key, counts) for term, counts in zip(neighbours.anti_affinity_terms, neighbours.anti_affinity_pods, strict=True))
+            nodes,
+            (
+                (term.topology_key, counts)
+                for term, counts in zip(neighbours.anti_affinity_terms, neighbours.anti_affinity_pods, strict=True)
+            ),
         )
         candidates &= ~own
         return [(NO_AFFINITY, lonely), (REJECTED_BY_OWN, own), (REJECTED_BY_EXISTING, candidates & rejected)]

@@ -37,7 +37,9 @@ def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: 
     if enforced is None:
         return PluginResult(OK, lambda candidates: [(_NOT_SELECTED, candidates & ~usable)], names)
     return PluginResult(
-        OK, lambda candidates: [(_NOT_ENFORCED, candidates & ~enforced), (_NOT_SELECTED, candidates & enforced & ~usable)], names
+        OK,
+        lambda candidates: [(_NOT_ENFORCED, candidates & ~enforced), (_NOT_SELECTED, candidates & enforced & ~usable)],
+        names,
     )
 
 

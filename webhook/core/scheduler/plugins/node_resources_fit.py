@@ -82,7 +82,11 @@ def free_resources(request: PodRequest, index: ReadOnlyIndex) -> FreeResources:
     free = scarce_amounts([(name, amount) for name, amount in amounts.items() if amount > 0], index)
     # Only scarce resources can be too large for a node. Upstream never calls the number of pods unresolvable.
     unresolvable_counts = gates.FIT_IS_UNRESOLVABLE.holds(index.version)
-    wanted = {name: index.nodes.never_enough(name, amount) for name, amount in request.amounts if unresolvable_counts and name in free}
+    wanted = {
+        name: index.nodes.never_enough(name, amount)
+        for name, amount in request.amounts
+        if unresolvable_counts and name in free
+    }
     return FreeResources(
         free, {name: has for name, has in wanted.items() if has is not None}, {name: amounts[name] for name in free}
     )
@@ -107,7 +111,7 @@ def run_node_resources_fit(resources: FreeResources) -> PluginResult:
 
 
 def _split(parts: Sequence[_Part], reason: str, failing: int, never: int) -> list[_Part]:
-    """Split each part into nodes with one more reason, and the others. """
+    """Split each part into nodes with one more reason, and the others."""
     divided: list[_Part] = []
     for reasons, nodes, unresolved in parts:
         if nodes & failing:

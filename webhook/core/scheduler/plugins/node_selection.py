@@ -70,7 +70,7 @@ def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool
 
 
 def nodes_selected(view: NodeView, selector: Selector) -> int:
-    """Select nodes with labels that match a label selector. """
+    """Select nodes with labels that match a label selector."""
     return _meeting_all(view, selector.requirements)
 
 
@@ -115,7 +115,7 @@ def _bit(view: NodeView, name: str) -> int:
 
 
 def settled_nodes(view: NodeView) -> int:
-    """Select nodes in normal operation, neither cordoned nor tainted by `NODE_STATES`. """
+    """Select nodes in normal operation, neither cordoned nor tainted by `NODE_STATES`."""
     nodes = view.live & ~view.unschedulable
     for taints, members in view.taint_classes:
         check_time()

@@ -18,4 +18,8 @@ def run_node_unschedulable(pod: Pod, nodes: NodeView) -> PluginResult:
     if not nodes.unschedulable:
         return PluginResult(OK)
     tolerated = first_untolerated((CORDON_TAINT,), pod.pod_spec.tolerations, FILTERING_EFFECTS) is None
-    return PluginResult(OK) if tolerated else PluginResult(OK, lambda candidates: [(_CORDONED, candidates & nodes.unschedulable)])
+    return (
+        PluginResult(OK)
+        if tolerated
+        else PluginResult(OK, lambda candidates: [(_CORDONED, candidates & nodes.unschedulable)])
+    )

@@ -60,7 +60,7 @@ _Attached = dict[tuple[str, str], None]  # (driver, volume handle), in the order
 
 
 class _LookupError(Exception):
-    """Volumes that cannot be counted. ``status`` is the plugin's result. """
+    """Volumes that cannot be counted. ``status`` is the plugin's result."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.reasons[0])

@@ -27,7 +27,15 @@ from webhook.core.index.nodes import NodeView
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.default_selector import default_selector
-from webhook.core.scheduler.plugins.status import OK, PASSES, PluginResult, StatusOfNodes, failure, unresolvable, unschedulable
+from webhook.core.scheduler.plugins.status import (
+    OK,
+    PASSES,
+    PluginResult,
+    StatusOfNodes,
+    failure,
+    unresolvable,
+    unschedulable,
+)
 from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS
 
 POD_TOPOLOGY_SPREAD = "PodTopologySpread"
@@ -130,7 +138,7 @@ class DomainCounts(Struct, frozen=True):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Matching pods by the topology key's value, for every eligible domain. """
+        """Matching pods by the topology key's value, for every eligible domain."""
         values = self.column.values
         return {values[number]: self.match_num.get(number, 0) for number in self.column.domains(self.counting)}
 
@@ -205,7 +213,9 @@ def _parsed(written: Sequence[SpreadConstraint], labels: Mapping[str, str], acti
                 topology_key=constraint.topology_key or "",
                 selector=counting_selector(constraint, labels),
                 min_domains=1 if constraint.min_domains is None else constraint.min_domains,
-                node_affinity_policy=HONOR if constraint.node_affinity_policy is None else constraint.node_affinity_policy,
+                node_affinity_policy=HONOR
+                if constraint.node_affinity_policy is None
+                else constraint.node_affinity_policy,
                 node_taints_policy=IGNORE if constraint.node_taints_policy is None else constraint.node_taints_policy,
             )
         )
@@ -239,7 +249,9 @@ def _with_selector(constraint: Constraint, selector: Selector) -> Constraint:
     )
 
 
-def count_domains(counted: CountedConstraints, labels: Mapping[str, str], eligible: EligibleNodes) -> tuple[DomainCounts, ...]:
+def count_domains(
+    counted: CountedConstraints, labels: Mapping[str, str], eligible: EligibleNodes
+) -> tuple[DomainCounts, ...]:
     """Count matching pods by domain and the global minimum for each constraint, like PreFilter.
 
     Source: filtering.go ``calPreFilterState``; scoring.go ``PreScore`` (``requireAllTopologies``).
@@ -292,7 +304,9 @@ def _global_minimum(match_num: Counts, domains: int, min_domains: int) -> int:
     return min(match_num.values(), default=_NO_DOMAIN)
 
 
-def run_filter(counted: CountedConstraints, labels: Mapping[str, str], eligible: EligibleNodes) -> tuple[PluginResult, tuple[DomainCounts, ...]]:
+def run_filter(
+    counted: CountedConstraints, labels: Mapping[str, str], eligible: EligibleNodes
+) -> tuple[PluginResult, tuple[DomainCounts, ...]]:
     """Run PodTopologySpread, and return its counts. Without a hard constraint every node passes.
 
     Source: filtering.go ``PreFilter``, ``Filter``.

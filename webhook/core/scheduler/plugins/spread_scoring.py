@@ -1,7 +1,7 @@
 """PodTopologySpread's scores of nodes by soft constraints.
 
-    raw score = sum over constraints of: matching pods in the node's domain * log(domains + 2) + maxSkew - 1 score     =
-    100 * (highest + lowest - raw score) / highest
+    raw score = sum over constraints of: matching pods in the node's domain * log(domains + 2) + maxSkew - 1
+    score     = 100 * (highest + lowest - raw score) / highest
 
 A lower raw score is better. The node with the lowest one gets the highest score.
 

@@ -86,5 +86,5 @@ def failure(text: str) -> Status:
 
 
 def with_plugin(status: Status, plugin: str) -> Status:
-    """Add the plugin's name to the status. """
+    """Add the plugin's name to the status."""
     return Status(status.code, plugin, status.reasons)

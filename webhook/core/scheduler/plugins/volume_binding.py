@@ -47,11 +47,11 @@ _NO_ATTRIBUTES_CLASS = (
 
 
 class _ClaimError(Exception):
-    """An error that prevents the search for a claim's volume. The text is the plugin's. """
+    """An error that prevents the search for a claim's volume. The text is the plugin's."""
 
 
 class _PodClaims(Struct, frozen=True):
-    """The pod's bound claims, its claims with delayed binding, and the input to find volumes. """
+    """The pod's bound claims, its claims with delayed binding, and the input to find volumes."""
 
     bound: tuple[Claim, ...]
     waiting: tuple[Claim, ...]
@@ -71,7 +71,9 @@ def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: Kub
         claim = storage.claims.get(name)
         if claim is None:
             waits = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
-            return PluginResult(unresolvable(missing_claim(name) if volume.persistent_volume_claim is not None else waits))
+            return PluginResult(
+                unresolvable(missing_claim(name) if volume.persistent_volume_claim is not None else waits)
+            )
         fault = _claim_fault(claim)
         if not fault and volume.persistent_volume_claim is None:
             fault = owner_fault(claim, pod.meta.namespace, pod.meta.name, pod.meta.uid)
@@ -185,8 +187,6 @@ def _check_bound(pod_claims: _PodClaims, candidates: int) -> tuple[int, int]:
         The nodes out of a volume's reach, and the nodes rejected for a missing volume.
 
     Source: binder.go ``checkBoundClaims``.
-
-    Shape: the nodes that a volume cannot be reached from, and those for which one does not exist any more.
     """
     conflicting = 0
     for claim in pod_claims.bound:
@@ -253,7 +253,7 @@ def _requested(claim: Claim) -> ResourceList:
 
 
 def _parts(claims: Sequence[Claim], pod_claims: _PodClaims, candidates: int) -> Iterable[tuple[int, frozenset[str]]]:
-    """Group the candidates by reachable free volumes. """
+    """Group the candidates by reachable free volumes."""
     free, nodes = pod_claims.storage.free, pod_claims.nodes
     everywhere: set[str] = set()
     near: dict[int, list[str]] = {}

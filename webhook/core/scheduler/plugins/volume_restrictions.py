@@ -50,7 +50,10 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView, version
             if any(_disks_conflict(one, other) for user in pods for other in user.volumes for one in disks):
                 conflicting |= 1 << slot
         # Upstream tests disks first and reports only the first failure.
-        return [(DISK_CONFLICT, candidates & conflicting), (claim_in_use(version), candidates & ~conflicting if in_use else 0)]
+        return [
+            (DISK_CONFLICT, candidates & conflicting),
+            (claim_in_use(version), candidates & ~conflicting if in_use else 0),
+        ]
 
     return PluginResult(OK, reject)
 

@@ -79,7 +79,8 @@ def copy_storage(pod: Pod, index: ReadOnlyIndex) -> Storage:
         for pods in mounted.values()
         for other in pods
         for volume in other.volumes
-        if (name := claim_name(other.name, volume)) and (claim := index.volumes.claim(other.namespace, name)) is not None
+        if (name := claim_name(other.name, volume))
+        and (claim := index.volumes.claim(other.namespace, name)) is not None
     }
     everyone = (*claims.values(), *others.values())
     named = {claim.spec.volume_name for claim in everyone if claim.spec.volume_name}
@@ -119,7 +120,7 @@ def _slots(names: Iterable[str], nodes: NodeView) -> int:
 
 
 def _near_limit(wanted: int, limits: Mapping[str, Mapping[str, int]], index: ReadOnlyIndex) -> Mapping[str, int]:
-    """List the nodes, with their slots, that this many volumes may bring above a limit. """
+    """List the nodes, with their slots, that this many volumes may bring above a limit."""
     slots, mounts, attachments = index.nodes.view().slots, index.pods.mounts(), index.volumes.attachments()
     # Both are upper bounds, so the other nodes certainly have enough.
     return {

@@ -1,8 +1,8 @@
-"""Scores of NodeResourcesFit and NodeResourcesBalancedAllocation: a node's use and its balance.
+"""Scores of NodeResourcesFit and NodeResourcesBalancedAllocation.
 
     LeastAllocated       the mean over CPU and memory of 100 * (allocatable - requested) / allocatable
-    BalancedAllocation   50 + (50 + balance with the pod - balance without it) / 2 balance              100 * (1 - half
-    the difference between the shares of CPU and memory)
+    BalancedAllocation   50 + (50 + balance with the pod - balance without it) / 2
+    balance              100 * (1 - half the difference between the shares of CPU and memory)
 
 Source: kube-scheduler noderesources/resource_allocation.go, least_allocated.go, balanced_allocation.go.
 """
@@ -74,7 +74,7 @@ def _change(resources: Sequence[ResourceUse], slot: int) -> int:
 
 
 def _shares(resources: Sequence[ResourceUse], slot: int, *, with_pod: bool) -> Iterator[float]:
-    """List the requested share of resource resource, at most 1. """
+    """List the requested share of resource resource, at most 1."""
     for resource in resources:
         has = resource.allocatable[slot]
         if has:

@@ -1,11 +1,11 @@
-"""Predict kube-scheduler's node for a pod: the nodes with the highest sum of weighted scores.
+"""Predict kube-scheduler's node: the nodes with the highest sum of weighted scores.
 
-    index, problem -> take_scoring(...) -> Scoring       under the index's lock, as `take` Scoring, nodes ->
-    node_scores(...), best_nodes(...)  without it
+    index, problem -> take_scoring(...) -> Scoring       under the index's lock, as `take`
+    Scoring, nodes -> node_scores(...), best_nodes(...)  without it
 
-Which of several best nodes the scheduler takes is unpredictable. Not scored: ImageLocality (images of nodes are unknown),
-VolumeBinding (for claims with delayed binding), and weights and strategies of a configured profile. On more than 100
-nodes the scheduler scores only some.
+Which of several best nodes the scheduler takes is unpredictable. Not scored: ImageLocality (images of nodes are
+unknown), VolumeBinding (for claims with delayed binding), and weights and strategies of a configured profile. On more
+than 100 nodes the scheduler scores only some.
 
 Source: kube-scheduler schedule_one.go ``prioritizeNodes``; config/v1/default_plugins.go.
 """
@@ -86,22 +86,24 @@ def _wanted(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, Counts],
     for weight, written in ((sign * weight, term) for side, sign in signed for weight, term in preferred_terms(side)):
         term, live = with_namespaces(resolve_term(written, namespace), index), problem.nodes.live
         pods = pods_meeting_all((term,), index)
-        weighted.append((term.topology_key, {slot: weight * number for slot, number in pods.items() if live >> slot & 1}))
+        weighted.append(
+            (term.topology_key, {slot: weight * number for slot, number in pods.items() if live >> slot & 1})
+        )
     return tuple(weighted)
 
 
 def node_scores(scoring: Scoring, cycle: Cycle, feasible: int) -> Mapping[str, Mapping[int, int]] | None:
-    """Return side plugin's weighted score scoring side feasible node, by slot.
+    """Return each plugin's weighted score of each feasible node, by slot.
 
     A plugin without scores has an empty mapping.
 
     Args:
-        scoring: The facts scoring the scores.
-        cycle: The cycle scoring the same problem.
+        scoring: The facts of the scores.
+        cycle: The cycle of the same problem.
         feasible: The nodes to score.
 
     Returns:
-        None for an invalid preferred term scoring node affinity. kube-apiserver accepts some, and the scheduler fails on
+        None for an invalid preferred term of node affinity. kube-apiserver accepts some, and the scheduler fails on
         them.
 
     Source: runtime/framework.go ``RunScorePlugins``.
@@ -126,7 +128,7 @@ def node_scores(scoring: Scoring, cycle: Cycle, feasible: int) -> Mapping[str, M
 
 
 def best_nodes(scoring: Scoring, cycle: Cycle, feasible: int) -> int:
-    """Return the feasible nodes with the highest sum scoring scores, as a set scoring `node_sets`.
+    """Select the feasible nodes with the highest sum of scores (`node_sets`).
 
     Empty for an invalid preferred term.
 
@@ -140,4 +142,6 @@ def best_nodes(scoring: Scoring, cycle: Cycle, feasible: int) -> int:
         for slot, score in row.items():
             totals[slot] += score
     highest = max(totals.values(), default=0)
-    return node_sets.from_slots([slot for slot, total in totals.items() if total == highest], scoring.problem.nodes.size)
+    return node_sets.from_slots(
+        [slot for slot, total in totals.items() if total == highest], scoring.problem.nodes.size
+    )
