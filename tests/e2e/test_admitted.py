@@ -210,7 +210,7 @@ def test_what_may_not_be_read_is_named(plane, limited):
         command_line = [*command, *more]
         done = subprocess.run(command_line, input=made, capture_output=True, text=True, timeout=60, check=False)
         told = json.loads(done.stdout)["notEvaluated"]
-        return [line.partition(":")[0] for line in told if "yet to be created" in line]
+        return [line.partition(":")[0] for line in told if "a new pod" in line]
 
     assert unknown() == ["AdmissionPlugins"]
     assert unknown("--as", "forecast-viewer") == ["PriorityClass", "RuntimeClass", "AdmissionPlugins"]

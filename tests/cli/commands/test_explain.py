@@ -516,7 +516,7 @@ class TestManifests:
         told = json.loads(out)
         assert (code, told["refused"][0]["message"]) == (1, "forbidden: no PriorityClass with name high was found")
         assert [line for line in told["notEvaluated"] if line.startswith(("LimitRange", "PriorityClass"))] == [
-            "PriorityClass: priority and preemption of a pod yet to be created"
+            "PriorityClass: priority and preemption of a new pod"
         ]
         spec["containers"] = [{"name": "c", "resources": {"limits": {"cpu": "4"}}}]
         code, out, _ = ask("z1: a=0", "-", manifest=manifest, objects=known, cpu="9")

@@ -48,7 +48,7 @@ or add 1 empty node like a0 in zone c
 
 not evaluated: SchedulerConfiguration: disabled plugins, added node affinity,
   ignored resources, extenders; AdmissionPlugins: quota, other webhooks and
-  policies, of a pod yet to be created
+  policies for a new pod
 """
 
 
