@@ -1,1 +1,1 @@
-"""The Kubernetes API as values: objects, selectors, label syntax, quantities and releases."""
+"""The Kubernetes API's types and syntax: objects, selectors, quantities, releases."""

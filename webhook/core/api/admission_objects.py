@@ -1,4 +1,4 @@
-"""LimitRanges, PriorityClasses and RuntimeClasses, read by kube-apiserver's admission plugins.
+"""LimitRanges, PriorityClasses and RuntimeClasses, read by admission plugins.
 
 A class without a docstring is the API's type of the same name, with the fields copied into pods.
 

@@ -1,4 +1,4 @@
-"""Changes between Kubernetes releases, each with its first release and upstream source.
+"""Changes between Kubernetes releases, each with its first release and source.
 
 Call ``gates.SHOWS_JSON.holds(version)``. No other module compares versions. For a new release, read this list, add the
 changes, and move ``ANNOUNCED`` in `version`. docs/releases.md lists the changes with their users and tests (``make
@@ -11,14 +11,12 @@ from webhook.core.api.version import KubernetesVersion
 
 
 class Gate(Struct, frozen=True):
-    """One change of behaviour between releases.
+    """One change of behaviour between releases. ``what`` and ``source`` are Markdown.
 
     Attributes:
         since: The first release with the change.
-        what: The new behaviour, in Markdown.
-        source: The upstream files or pull requests, in Markdown.
         until: The first release without the change again.
-        case: A recorded case of the change, ``file#id`` below conformance/vectors; "" without a recording.
+        case: A recorded case of the change, ``file#id`` below conformance/vectors, or "".
         announced: True for a merged change of an unreleased version.
     """
 

@@ -1,4 +1,4 @@
-"""Go's text formats in kube-apiserver's messages: %q, encoding/json and time.Parse errors.
+"""Go's text formats in kube-apiserver's messages: %q, JSON and time errors.
 
 Source: Go 1.26 strconv.Quote, encoding/json, time/format.go.
 """
@@ -71,7 +71,7 @@ _ASCII_RUNES = {code: _rune(chr(code)) for code in range(128)}
 
 
 def json_text(value: object) -> str:
-    """Encode a string, number or list like Go's ``encoding/json``: HTML characters escaped.
+    """Encode text, numbers and lists like Go's ``encoding/json``, with escaped HTML.
 
     Source: encoding/json encode.go ``appendString``.
     """
@@ -79,7 +79,7 @@ def json_text(value: object) -> str:
 
 
 def time_fault(text: str) -> str | None:
-    """Return the error of ``time.Parse(time.RFC3339, text)``, or None for a valid time.
+    """Return the error of ``time.Parse(time.RFC3339, text)``; None for a time.
 
     Source: time/format.go ``parse``, ``ParseError``.
     """
@@ -105,9 +105,6 @@ def time_fault(text: str) -> str | None:
 
 
 def _time_quote(text: str) -> str:
-    """Quote like package time, unlike `quote`: escape control and non-ASCII characters as bytes.
-
-    Source: time/format.go ``quote``.
-    """
+    """Quote like package time: as `quote`, with non-ASCII text as bytes. Source: time/format.go ``quote``."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if " " <= c < "\x80" else "".join(f"\\x{b:02x}" for b in c.encode()) for c in plain) + '"'

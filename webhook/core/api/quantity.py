@@ -42,9 +42,9 @@ _CACHED_LENGTH = 32
 
 
 class Quantity(Struct, frozen=True, gc=False):
-    """A number ``unscaled * 10**exponent``, not normalised so that it overflows like upstream's.
+    """A number ``unscaled * 10**exponent``, not normalised.
 
-    For example, ``100E`` is 100 * 10**18, and its value is 0.
+    So it overflows like upstream's: ``100E`` is 100 * 10**18, and its value is 0.
 
     Attributes:
         wide: True for upstream's arbitrary-precision form.
@@ -73,12 +73,9 @@ class Quantity(Struct, frozen=True, gc=False):
 
 
 def quantity_from_nanos(nanos: int) -> Quantity:
-    """Convert a sum in nanos to a quantity.
+    """Convert a sum in nanos (10**-9), of any size, to a quantity.
 
     Up to 18 significant digits use the 64-bit form, which overflows like upstream's. Longer numbers use the wide form.
-
-    Args:
-        nanos: Units of 10**-9, of any size.
 
     Source: k8s.io/apimachinery pkg/api/resource quantity.go ``Add``; amount.go ``int64Amount.Add``.
     """
@@ -168,7 +165,7 @@ def _wide(number: str, fraction: str, base: int, exponent: int) -> Quantity:
 
 
 def _scaled(quantity: Quantity, exponent: int) -> int:
-    """Convert to units of ``10**exponent``, with upstream's rounding and overflow.
+    """Convert to units of ``10**exponent``, rounded and overflown like upstream.
 
     Source: amount.go ``AsScaledInt64``.
     """

@@ -100,10 +100,7 @@ def _existing_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str
 
 
 def scored_request(pod: Pod) -> tuple[int, int]:
-    """Sum up an incoming pod's CPU and memory for scores, without pod-level requests.
-
-    Returns:
-        Milli-CPU and bytes.
+    """Sum up an incoming pod's milli-CPU and bytes for scores, without pod-level requests.
 
     Source: noderesources/resource_allocation.go ``calculatePodResourceRequest``; fit.go leaves its gates unset.
     """
@@ -113,10 +110,7 @@ def scored_request(pod: Pod) -> tuple[int, int]:
 
 
 def scored_existing(pod: Pod, version: KubernetesVersion) -> tuple[int, int]:
-    """Sum up a running pod's CPU and memory for scores.
-
-    Returns:
-        Milli-CPU and bytes.
+    """Sum up a running pod's milli-CPU and bytes for scores.
 
     Source: framework/types.go ``CalculateResource``, ``getNonMissingContainerRequests``.
     """
@@ -210,7 +204,7 @@ def _largest(*lists: ResourceList) -> ResourceList:
 
 
 def _measured(pod: Pod, assumed: Mapping[str, int], *, infeasible: bool) -> tuple[_Amounts, _Amounts]:
-    """Sum up the allocated and the actual resources. Resources without a report are the spec's.
+    """Sum up the allocated and the actual resources, the spec's if unreported.
 
     Source: helpers.go ``containerAllocatedRequests``, ``containerActuatedRequests``.
     """
@@ -279,10 +273,7 @@ def container_requests(
 
 
 def allocatable_of(node: Node) -> Mapping[str, int]:
-    """List a node's allocatable amounts by name, limited to the scheduler's resources.
-
-    Source: framework/types.go ``NewResource``.
-    """
+    """List a node's allocatable resources. Source: framework/types.go ``NewResource``."""
     amounts = node.status.allocatable if node.status else None
     if not amounts:
         return {}
@@ -298,7 +289,7 @@ def _allocatable(amounts: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
 
 
 def _resize_infeasible(pod: Pod) -> bool:
-    """Whether the kubelet rejected the resize for good. Then the spec's resources do not count.
+    """Whether the kubelet rejected the resize for good, so the spec does not count.
 
     Source: resource/helpers.go ``IsPodResizeInfeasible``.
     """
@@ -318,7 +309,7 @@ def is_extended(name: str) -> bool:
 
 
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler compares the resource, apart from cpu, memory and ephemeral storage.
+    """Whether the scheduler compares it as a scalar resource, unlike cpu and memory.
 
     Source: pkg/scheduler/util/utils.go ``IsScalarResourceName``.
     """
@@ -404,7 +395,7 @@ def _nanos(written: WrittenQuantity) -> int:
 
 @lru_cache(maxsize=1024)  # Entries take up to 500 bytes, for a quantity like 1e9999.
 def _parsed_nanos(written: WrittenQuantity) -> int:
-    """Convert to nanos. Invalid text is 0; kube-apiserver never stores it."""
+    """Convert to nanos. Invalid text, which kube-apiserver never stores, is 0."""
     try:
         quantity = parse_quantity(written)
     except ValueError:
@@ -434,7 +425,7 @@ def _raise_to(total: _Amounts, other: _Amounts) -> None:
 
 
 def compare_amounts(one: ResourceList, other: ResourceList, name: str) -> int:
-    """Compare a resource in two lists: negative, 0 or positive for less, equal or more.
+    """Compare a resource in two lists: negative for less, positive for more.
 
     An absent resource counts as 0.
 

@@ -1,4 +1,4 @@
-"""Match labels with label selectors, nodes with node selector terms, and taints with tolerations.
+"""Label selectors, node selectors and tolerations, and their matches.
 
 Selectors are compiled once and evaluated often. A null label selector matches nothing, an empty one everything. In some
 releases, spread constraints with an empty selector count no pods: `webhook.core.scheduler.plugins.pod_topology_spread`
@@ -49,7 +49,7 @@ _DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 class SelectorError(ValueError):
-    """A selector rejected by kube-apiserver. ``text`` returns the scheduler's message in a release."""
+    """A selector rejected by kube-apiserver. ``text`` is its message in a release."""
 
     def __init__(self, text: Callable[[KubernetesVersion], str]) -> None:
         super().__init__(text(RECORDED))
@@ -71,10 +71,7 @@ class Requirement(Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet the condition; False for an unknown operator.
-
-        Source: labels/selector.go ``Matches``.
-        """
+        """Whether the labels meet the condition. Source: labels/selector.go ``Matches``."""
         if self.operator in _POSITIVE:
             return labels.get(self.key, None) in self.values
         if self.operator == NOT_IN:
@@ -124,7 +121,7 @@ class Selector(Struct, frozen=True):
 
     @property
     def contradicts_itself(self) -> bool:
-        """Whether two conditions require different values of a key, so no labels meet both."""
+        """Whether two conditions require different values of a key."""
         wanted = dict[str, tuple[str, ...]]()
         return any(
             condition.operator == EQUALS and wanted.setdefault(condition.key, condition.values) != condition.values
@@ -133,7 +130,7 @@ class Selector(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Upstream's text; "" for the empty and the null selector. Source: labels/selector.go ``String``."""
+        """Upstream's text, "" for the empty and the null selector. Source: labels/selector.go ``String``."""
         return ",".join(condition.text for condition in self.requirements)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -179,9 +176,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
 
 
 def selector_from_labels(labels: Mapping[str, str] | None) -> Selector:
-    """Compile the selector of a Service or ReplicationController, without a syntax check.
-
-    Pods must have every pair.
+    """Compile a Service's or ReplicationController's selector, without syntax check.
 
     Source: labels/selector.go ``SelectorFromSet``.
     """
@@ -206,7 +201,7 @@ def _requirement(
 
 
 def valid_selector(written: LabelSelector | None) -> Selector | None:
-    """Compile a selector; None for an invalid one."""
+    """Compile a selector, or return None for an invalid one."""
     try:
         return compile_selector(written)
     except SelectorError:
@@ -271,7 +266,7 @@ def _listed(values: tuple[str, ...], version: KubernetesVersion) -> str:
 
 
 def parse_integer(text: str) -> int | None:
-    """Parse like ``strconv.ParseInt(text, 10, 64)``; None for an error. Source: strconv/atoi.go ``ParseInt``."""
+    """Parse like ``strconv.ParseInt(text, 10, 64)``, with None for an error. Source: strconv/atoi.go ``ParseInt``."""
     digits = text.lstrip("+-").lstrip("0")
     if not _INTEGER.fullmatch(text) or len(digits) > _INT64_DIGITS:
         return None
@@ -299,10 +294,7 @@ class FieldRequirement(Struct, frozen=True):
     equal: bool
 
     def matches(self, name: str) -> bool:
-        """Whether the node with this name meets the condition.
-
-        Source: nodeaffinity/nodeaffinity.go ``extractNodeFields``.
-        """
+        """Whether the node with this name meets it. Source: nodeaffinity/nodeaffinity.go ``extractNodeFields``."""
         return ((name if self.key == NODE_NAME_FIELD else "") == self.value) is self.equal
 
 
@@ -326,7 +318,7 @@ class RequiredNodes(Struct, frozen=True):
     """A pod's condition on nodes, from nodeSelector and required node affinity.
 
     Attributes:
-        terms: Alternatives. None without required affinity; an empty tuple matches no node.
+        terms: Alternatives. An empty tuple matches no node. None without required affinity.
 
     Source: nodeaffinity/nodeaffinity.go ``RequiredNodeAffinity``.
     """
@@ -336,10 +328,7 @@ class RequiredNodes(Struct, frozen=True):
 
 
 def compile_required_nodes(node_selector: Mapping[str, str] | None, affinity: Affinity | None) -> RequiredNodes:
-    """Compile a pod's nodeSelector and required node affinity.
-
-    Source: nodeaffinity/nodeaffinity.go ``GetRequiredNodeAffinity``.
-    """
+    """Compile the pod's condition. Source: nodeaffinity/nodeaffinity.go ``GetRequiredNodeAffinity``."""
     required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
     terms = None if required is None else compile_node_selector(required)
     return RequiredNodes(selector_from_labels(node_selector), terms)

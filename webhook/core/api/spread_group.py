@@ -1,4 +1,4 @@
-"""The SpreadGroup resource: caps over the pods of several workloads, and the stored plan.
+"""The SpreadGroup resource: caps over pods of several workloads, and the plan.
 
 Any author of objects in a namespace can write SpreadGroups. So the lists of a spec have the CRD's length limits. A
 longer list is a decoding error.
@@ -24,7 +24,10 @@ class _Written(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ShardRule(_Written, frozen=True, gc=False):
-    """The label with the shard's name, and the topology key where shards stay apart, or ``both``."""
+    """The label with the shard's name, and where shards stay apart.
+
+    ``never_share`` is a topology key or ``both``.
+    """
 
     label: str
     never_share: str | None = None
@@ -51,7 +54,7 @@ class RequiredDomains(_Written, frozen=True):
 
 
 class WrittenCap(_Written, frozen=True):
-    """The most pods in one domain: a number, or a fraction of the expected pods such as ``1/2``."""
+    """The most pods in one domain: a number, or a fraction of the expected pods."""
 
     topology_key: str
     less_than: Int32 | str | None = None
@@ -99,7 +102,7 @@ class PlannedWorkload(_Written, frozen=True):
 
 
 class GroupStatus(_Written, frozen=True):
-    """The controller's part of the group, limited to fields with an effect on answers."""
+    """The controller's part of the group, with the fields used in answers."""
 
     observed_generation: int = 0
     revision: str = ""
@@ -131,5 +134,5 @@ class SpreadGroup(Named, frozen=True):
 
     @property
     def generation(self) -> int:
-        """The generation of the spec; 0 without metadata."""
+        """The generation of the spec, 0 without metadata."""
         return 0 if self.metadata is None else self.metadata.generation

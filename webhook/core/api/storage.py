@@ -76,7 +76,7 @@ class PersistentVolume(Named, frozen=True):
 
     @property
     def storage_class(self) -> str:
-        """The name of its class; "" without a class. Source: storage/volume/helpers.go ``GetPersistentVolumeClass``."""
+        """The class's name or "". Source: storage/volume/helpers.go ``GetPersistentVolumeClass``."""
         beta = (self.meta.annotations or {}).get(BETA_STORAGE_CLASS)
         return (self.spec.storage_class_name or "") if beta is None else beta
 
@@ -104,10 +104,7 @@ class Claim(Named, frozen=True):
 
     @property
     def storage_class(self) -> str:
-        """The name of its class; "" without a class.
-
-        Source: storage/volume/helpers.go ``GetPersistentVolumeClaimClass``.
-        """
+        """The class's name or "". Source: storage/volume/helpers.go ``GetPersistentVolumeClaimClass``."""
         beta = self.annotations.get(BETA_STORAGE_CLASS)
         return (self.spec.storage_class_name or "") if beta is None else beta
 
@@ -151,7 +148,7 @@ class StorageCapacity(Named, frozen=True):
 
     @property
     def limit(self) -> WrittenQuantity | None:
-        """The largest possible volume; None if unknown. Source: volumebinding/binder.go ``volumeLimit``."""
+        """The largest possible volume, None if unknown. Source: volumebinding/binder.go ``volumeLimit``."""
         return self.capacity if self.maximum_volume_size is None else self.maximum_volume_size
 
 
@@ -193,7 +190,7 @@ class CsiNode(Named, frozen=True):
 
     @property
     def limits(self) -> Mapping[str, int]:
-        """The most volumes per driver on the node; no entry means no limit.
+        """The most volumes per driver. Drivers without an entry have no limit.
 
         Source: nodevolumelimits/csi.go ``getVolumeLimits``.
         """

@@ -1,4 +1,4 @@
-"""Kubernetes API objects, with the fields of a verdict: frozen, decoded from API JSON.
+"""Kubernetes API objects with the fields of a verdict, decoded from JSON.
 
 Decoding ignores unknown fields and reads null as absent, except for fields of type UNSET. It is strict: a bool or 1.0
 is not an integer. `core.apiserver.decoding` turns its errors into kube-apiserver's. A field of type ``X | None`` is
@@ -39,10 +39,7 @@ class OwnerReference(_Value, frozen=True, gc=False):
 
 
 def controller_of(owners: tuple[OwnerReference, ...] | None) -> OwnerReference | None:
-    """Return the managing owner of an object: the first with controller: true.
-
-    Source: meta/v1/controller_ref.go ``GetControllerOf``.
-    """
+    """Return the owner with controller: true. Source: meta/v1/controller_ref.go ``GetControllerOf``."""
     for owner in owners or ():
         if owner.controller:
             return owner
@@ -99,7 +96,7 @@ class SpreadConstraint(_Value, frozen=True):
 
     @property
     def selector(self) -> LabelSelector | None:
-        """The selector; None for absent and null."""
+        """The selector, None for absent and null."""
         return None if self.label_selector is UNSET else self.label_selector
 
     @property
@@ -313,7 +310,7 @@ class PodSpec(_Value, frozen=True):
 
     @property
     def constraints(self) -> tuple[SpreadConstraint, ...]:
-        """The spread constraints; absent and empty are equal."""
+        """The spread constraints, empty if absent."""
         return self.topology_spread_constraints or ()
 
     @property
@@ -328,7 +325,7 @@ class PodSpec(_Value, frozen=True):
 
     @property
     def node_terms(self) -> tuple[NodeSelectorTerm, ...] | None:
-        """The alternative terms of the required node affinity; None without it."""
+        """The alternative terms of the required node affinity, None without it."""
         nodes = self.affinity.node_affinity if self.affinity else None
         return None if nodes is None or nodes.required is None else nodes.required.node_selector_terms or ()
 

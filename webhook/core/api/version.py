@@ -13,7 +13,7 @@ _NEWEST_PATCH = 999  # above every patch number
 
 
 class KubernetesVersion(NamedTuple):
-    """A release, comparable as a tuple. Without a patch level it means the newest patch."""
+    """A release. Without a patch level it means the newest patch."""
 
     major: int
     minor: int

@@ -1,4 +1,4 @@
-"""Label selectors as written: their conditions, and the wording of these in messages.
+"""Label selectors as written: their conditions, and wording for messages.
 
 `webhook.core.api.selectors` compiles valid selectors. This module checks nothing.
 """
@@ -33,7 +33,7 @@ def as_requirement(written: LabelSelectorRequirement) -> Requirement:
 
 
 def is_refused(requirement: Requirement) -> bool:
-    """Whether kube-apiserver refuses the condition: an unknown operator, or In without values."""
+    """Whether kube-apiserver refuses the condition's operator, or In without values."""
     return not requirement.values if requirement.operator == IN else requirement.operator not in _OF_LABELS
 
 
@@ -78,7 +78,7 @@ def pairs_text(labels: Mapping[str, str]) -> str:
 
 
 def short_text(requirement: Requirement) -> str:
-    """Write a condition for a warning in kubectl's style: ``app=web``, ``tier notin (a,b)``, ``!x``."""
+    """Write a condition in kubectl's style: ``app=web``, ``tier notin (a,b)``, ``!x``."""
     key, values = quoted(requirement.key), ",".join(map(quoted, requirement.values))
     match requirement.operator:
         case "In" if len(requirement.values) == 1:

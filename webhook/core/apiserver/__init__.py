@@ -1,1 +1,1 @@
-"""kube-apiserver's treatment of an object: decoding, defaults, admission plugins, validation."""
+"""kube-apiserver's part: decoding, defaults, admission plugins and validation."""

@@ -1,4 +1,4 @@
-"""kube-apiserver's admission plugins for new pods: their changes and their refusals.
+"""kube-apiserver's admission plugins: changes and refusals of new pods.
 
     LimitRanger -> Priority -> DefaultTolerationSeconds -> RuntimeClass     upstream's order
 
@@ -63,12 +63,7 @@ class AdmissionFacts(Struct, frozen=True):
 def as_created(pod: Pod, version: KubernetesVersion, facts: AdmissionFacts | None = None) -> Pod:
     """Return the pod as the scheduler gets it after a create request.
 
-    Invalid fields stay unchanged.
-
-    Args:
-        pod: The pod as posted.
-        version: The release of kube-apiserver.
-        facts: The objects for the admission plugins. Without them no plugin runs.
+    Invalid fields stay unchanged. Without ``facts`` no admission plugin runs.
 
     Source: core/v1/defaults.go ``SetDefaults_Pod``; core/pod/strategy.go ``PrepareForCreate``.
     """
@@ -115,7 +110,7 @@ def apply_plugins(pod: Pod, facts: AdmissionFacts) -> Pod:
 
 
 def _given(ranges: Sequence[LimitRange]) -> tuple[Amounts, Amounts]:
-    """Collect limits and requests for containers without any. The last item of a LimitRange wins.
+    """Collect default limits and requests. The last item of a LimitRange wins.
 
     Source: limitranger/admission.go ``defaultContainerResourceRequirements``.
     """
@@ -129,7 +124,7 @@ def _given(ranges: Sequence[LimitRange]) -> tuple[Amounts, Amounts]:
 
 
 def limit_ranges_disagree(ranges: Sequence[LimitRange]) -> bool:
-    """Whether two LimitRanges set different amounts. Upstream applies them in random order."""
+    """Whether two LimitRanges set different amounts, applied in random order upstream."""
     known: dict[tuple[int, str], object] = {}
     return any(
         known.setdefault((kind, name), amount) != amount
@@ -210,14 +205,10 @@ _ONE = 10**9  # in the unit of `_number`
 
 
 def plugin_refusals(pod: Pod, facts: AdmissionFacts, version: KubernetesVersion) -> tuple[str, ...]:
-    """List the plugins' refusals of a pod; empty without a known one.
+    """List the plugins' refusals of a pod, none if unknown.
 
-    The texts are upstream's, with quantities as written, not in canonical form.
-
-    Args:
-        pod: The pod as posted, with kube-apiserver's defaults.
-        facts: The objects for the plugins.
-        version: The release of kube-apiserver.
+    The texts are upstream's, with quantities as written, not in canonical form. The pod is as posted, with
+    kube-apiserver's defaults.
 
     Source: plugin/pkg/admission limitranger/admission.go ``Validate``, and the same of priority and runtimeclass.
     """
@@ -290,10 +281,7 @@ def _of_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Iterator[str]:
 
 
 def _total(pod: Pod, of: Callable[[Container], Amounts | None] | None, pod_level: Amounts) -> Amounts:
-    """Sum up the containers' resources. Pod-level resources replace their sums.
-
-    Source: limitranger/admission.go ``podRequests``.
-    """
+    """Sum up containers, or take pod-level resources. Source: limitranger/admission.go ``podRequests``."""
     spec = pod.pod_spec
     sums = container_requests(spec.containers, spec.init_containers, of)
     whole = {name: amount for name, amount in pod_level.items() if pod_level_resource(name)}
@@ -304,7 +292,7 @@ def _total(pod: Pod, of: Callable[[Container], Amounts | None] | None, pod_level
 
 
 def _beyond(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    """List violations of one item of a LimitRange. Upstream's order of resources is random.
+    """List violations of one LimitRange item, sorted. Upstream's order is random.
 
     Source: limitranger/admission.go ``minConstraint``, ``maxConstraint``.
     """

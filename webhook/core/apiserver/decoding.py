@@ -37,7 +37,7 @@ class DecodeError(Exception):
     """An object with a decoding error.
 
     Attributes:
-        path: The field with indices; "" for the whole object.
+        path: The field with indices, "" for the whole object.
         text: The decoder's text.
         message: The message of the 400 answer. For a template inside another object it equals ``text``.
     """
@@ -50,10 +50,7 @@ class DecodeError(Exception):
 
 
 def _refused(path: str, text: str, kind: str) -> DecodeError:
-    """Build the error with the message of the 400 answer.
-
-    Source: endpoints/handlers/rest.go ``transformDecodeError``.
-    """
+    """Build the error of a 400 answer. Source: endpoints/handlers/rest.go ``transformDecodeError``."""
     cause = f'{kind} in version "v1" cannot be handled as a {kind}: ' if kind in GO_KINDS else ""
     return DecodeError(path=path, text=text, message=f"{cause}{text}")
 

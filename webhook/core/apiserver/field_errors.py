@@ -36,7 +36,7 @@ class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
     """One cause of a 422 answer.
 
     Attributes:
-        bad_value: The written value; "" if upstream shows none.
+        bad_value: The written value, "" if upstream shows none.
         plain: True for a Go string, shown in Go's quotes. A named type is shown as JSON.
 
     Source: field/errors.go ``Error``.

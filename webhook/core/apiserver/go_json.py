@@ -48,11 +48,7 @@ class Members(list[tuple[str, object]]):
 
 
 class GoJsonError(Exception):
-    """Go's error about a value.
-
-    Attributes:
-        path: The field with indices, as in ``spec.topologySpreadConstraints[0].maxSkew``; "" for the whole document.
-    """
+    """Go's error about a value. ``path`` is the field with indices, "" for the document."""
 
     def __init__(self, path: str, text: str) -> None:
         super().__init__(text)
@@ -79,7 +75,7 @@ _INT32 = _GoType("int32", "int32", 0)
 
 @cache
 def _table() -> tuple[dict[str, list[str]], int, int]:
-    """Read go_types.txt: each type's entries of all releases, the newest and the oldest minor release."""
+    """Read go_types.txt: each type's entries, the newest and the oldest minor release."""
     text = resources.files("webhook.core.apiserver").joinpath("go_types.txt").read_text(encoding="utf-8")
     (_, newest, _, oldest), *lines = (
         line.replace(",", "").split() for line in text.replace("\n ", " ").splitlines() if line[0] != "#"
@@ -88,9 +84,9 @@ def _table() -> tuple[dict[str, list[str]], int, int]:
 
 
 def declared_entries(name: str, release: int) -> list[str]:
-    """Return a type's declaration in a minor release: ``=`` and another type, or bracketed fields.
+    """Return a type's declaration in a minor release, empty for an unknown type.
 
-    The list is empty for an unknown type.
+    It is ``=`` and another type, or fields in brackets.
     """
     entries = (entry.partition("@")[::2] for entry in _table()[0].get(name, ()))
     spans = ((text, releases.partition("-")[::2]) for text, releases in entries)
@@ -162,11 +158,8 @@ def _cleaned(node: object) -> object:
 def is_plain(value: object, target: _GoType) -> bool:
     """Whether every field of parsed JSON is known and of its type, or null.
 
-    `decode_go` would return such a value unchanged without a warning, but takes several times longer.
-
-    Args:
-        value: From a JSON parser, so no name is repeated.
-        target: The Go type.
+    `decode_go` would return such a value unchanged without a warning, but takes several times longer. The value comes
+    from a JSON parser, so no name is repeated.
     """
     kind = target.kind
     if kind == "pointer":
@@ -240,7 +233,7 @@ def decode_go(
 
 
 def interpreted_type(node: object) -> dict[str, str]:
-    """Read the apiVersion and kind of a document; "" if absent.
+    """Read the apiVersion and kind of a document, "" if absent.
 
     These names match in any letter case, because upstream uses the standard library here.
 
@@ -310,10 +303,7 @@ class _Walk:
             self.strict[f"{what} {quote(f'{self.path()}.{name}' if self.where else name)}"] = None
 
     def value(self, node: object, target: _GoType, current: object) -> object:
-        """Decode a node into the current value, like Go for repeated fields, and return the result.
-
-        Source: json/decode.go ``value``.
-        """
+        """Decode a node into the current value, as for repeated fields. Source: json/decode.go ``value``."""
         kind = target.kind
         if kind == "pointer":
             return None if node is None else self.value(node, _resolve(target.elem, target.release), current)

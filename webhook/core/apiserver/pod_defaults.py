@@ -1,4 +1,4 @@
-"""kube-apiserver's changes to a new pod, limited to fields in the scheduler's verdict.
+"""kube-apiserver's changes to a new pod, with an effect on the verdict.
 
 It copies limits to missing requests, turns ports into host ports in the host network, fills in pod-level resources, and
 merges matchLabelKeys into selectors. `admission_plugins` follows the plugins in between.
@@ -121,7 +121,7 @@ def _pod_level(
     init_containers: tuple[Container, ...],
     version: KubernetesVersion,
 ) -> ResourceRequirements:
-    """Fill in missing pod-level requests from the containers, then from pod-level limits.
+    """Fill in pod-level requests from the containers, then from pod-level limits.
 
     Containers' huge pages become a pod-level limit first, and the request follows from it.
 
@@ -151,7 +151,7 @@ def _pod_level(
 def _limits_of_all(
     containers: Sequence[Container], total: Mapping[str, int], requests: Mapping[str, WrittenQuantity]
 ) -> dict[str, WrittenQuantity]:
-    """Sum up limits set by all containers for pod-level requests, at least the request.
+    """Sum up limits set by all containers, at least the pod-level request.
 
     Source: pkg/api/pod/util.go ``defaultPodLevelLimits``.
     """
@@ -193,7 +193,7 @@ def _merged_terms(affinity: PodAffinity | None, labels: Mapping[str, str]) -> Po
 
 
 def merged_term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
-    """Merge an affinity term's label keys into its selector, as stored in a Pod with these labels.
+    """Merge an affinity term's label keys into its selector, as stored in a Pod.
 
     Source: strategy.go ``applyMatchLabelKeysAndMismatchLabelKeys``.
     """

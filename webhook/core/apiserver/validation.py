@@ -1,4 +1,4 @@
-"""kube-apiserver's validation of topologySpreadConstraints: errors, warnings and the merge.
+"""kube-apiserver's validation of topologySpreadConstraints.
 
 On creation kube-apiserver first merges matchLabelKeys into the selectors of a Pod (never of a template), then
 validates. It sends warnings only without errors. Errors have its words and order. `api.gates` lists differences between
@@ -65,7 +65,7 @@ _DEPRECATED_KEYS: Mapping[str, str] = {
 
 
 def are_clearly_valid(constraints: Sequence[SpreadConstraint]) -> bool:
-    """Whether a quick check finds the constraints valid in all releases. Most constraints pass."""
+    """Whether a quick check finds the constraints valid in all releases."""
     seen: set[tuple[str | None, str | None]] = set()
     for constraint in constraints:
         selector, pair = constraint.selector, (constraint.topology_key, constraint.when_unsatisfiable)
@@ -120,7 +120,7 @@ def constraint_causes(
     path: str,
     version: KubernetesVersion,
 ) -> tuple[FieldError, ...]:
-    """List the errors as in ``details.causes`` of the answer. Older releases repeat some.
+    """List the errors as in ``details.causes``, where older releases repeat some.
 
     The arguments are those of `validate_constraints`.
 
@@ -278,10 +278,7 @@ def selector_errors(selector: LabelSelector, path: str, version: KubernetesVersi
 
 
 def label_errors(labels: Mapping[str, str], path: str, version: KubernetesVersion) -> tuple[FieldError, ...]:
-    """List the errors of an object's labels, sorted by text.
-
-    Source: meta/v1/validation/validation.go ``ValidateLabels``.
-    """
+    """List errors of labels, sorted by text. Source: meta/v1/validation/validation.go ``ValidateLabels``."""
     return distinct(_pair_errors(labels, path, version))
 
 
@@ -316,11 +313,7 @@ def _requirement_errors(
 
 
 def constraint_warnings(constraints: Sequence[SpreadConstraint], path: str) -> tuple[str, ...]:
-    """List the warnings about the field. kube-apiserver sends them only without errors.
-
-    Args:
-        constraints: The constraints as written.
-        path: The path of the list.
+    """List the warnings about the field, sent only without errors. ``path`` is the list's.
 
     Source: pkg/api/pod/warnings.go ``warningsForPodSpecAndMeta``.
     """
@@ -337,7 +330,7 @@ def constraint_warnings(constraints: Sequence[SpreadConstraint], path: str) -> t
 def merge_match_label_keys(
     constraints: Sequence[SpreadConstraint], labels: Mapping[str, str], version: KubernetesVersion
 ) -> Sequence[SpreadConstraint]:
-    """Merge ``key In (value)`` into the selectors, as stored in a Pod with these labels.
+    """Merge ``key In (value)`` into the selectors, as stored in a Pod.
 
     Source: core/pod/strategy.go ``mutateTopologySpreadConstraints``.
     """

@@ -1,4 +1,4 @@
-"""Decode and validate PodTopologySpreadArgs, the cluster's default constraints, like kube-scheduler.
+"""Decode and validate PodTopologySpreadArgs, the default constraints.
 
 Source: k8s.io/kube-scheduler config/v1 types.go; k8s.io/kubernetes pkg/scheduler/apis/config v1/defaults.go,
 validation/validation_pluginargs.go, scheme/scheme.go (strict decoding).
@@ -60,7 +60,7 @@ class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @property
     def constraints(self) -> tuple[SpreadConstraint, ...]:
-        """The default constraints; absent and empty are equal."""
+        """The default constraints, empty if absent."""
         return self.default_constraints or ()
 
 
@@ -132,7 +132,7 @@ def _check_type(node: object, at: str, raw: bytes, as_version: KubernetesVersion
 
 
 def _scheme(version: KubernetesVersion) -> str:
-    """Return the name of upstream's scheme in messages: the source line of its creation."""
+    """Return the name of upstream's scheme: the source line of its creation."""
     changes = (gates.SCHEME_LINE_110, 110), (gates.SCHEME_LINE_111, 111), (gates.SCHEME_LINE_110_AGAIN, 110)
     line = [100, *(line for gate, line in changes if gate.holds(version))][-1]
     return f"pkg/runtime/scheme.go:{line}"
@@ -144,7 +144,7 @@ def defaulted(args: PodTopologySpreadArgs) -> PodTopologySpreadArgs:
 
 
 def validate_args(args: PodTopologySpreadArgs, version: KubernetesVersion = RECORDED) -> tuple[FieldError, ...]:
-    """List the errors of defaulted args in upstream's order, with paths relative to the args.
+    """List the errors of defaulted args in upstream's order, with relative paths.
 
     Policies, minDomains and matchLabelKeys are not validated.
 

@@ -47,7 +47,7 @@ from webhook.core.scheduler.verdict import Verdict
 
 
 def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> EligibleNodes:
-    """Select the nodes allowed by a pod's node affinity, and those with only tolerated taints.
+    """Select nodes by the pod's node affinity, and by its tolerations.
 
     Source: podtopologyspread/common.go ``matchNodeInclusionPolicies``.
     """
@@ -65,7 +65,7 @@ def verdict_of_plugin(result: PluginResult, nodes: NodeView) -> Verdict:
 
 
 class Cycle:
-    """One scheduling attempt: the result of each plugin on a problem, computed at first use.
+    """One scheduling attempt. Each plugin's result is computed at first use.
 
         >>> Cycle(take(index, pod)).verdict_of("PodTopologySpread").sentence
         "0/3 nodes are available: 3 node(s) didn't match pod topology spread constraints."
@@ -79,16 +79,13 @@ class Cycle:
 
     @cached_property
     def required(self) -> RequiredNodes:
-        """The pod's nodeSelector and required node affinity.
-
-        Source: nodeaffinity/nodeaffinity.go ``GetRequiredNodeAffinity``.
-        """
+        """The pod's condition on nodes. Source: nodeaffinity/nodeaffinity.go ``GetRequiredNodeAffinity``."""
         spec = self.problem.pod.pod_spec
         return compile_required_nodes(spec.node_selector, spec.affinity)
 
     @cached_property
     def enforced(self) -> int | None:
-        """The nodes that match the scheduler configuration's node affinity; None without one.
+        """The nodes that match the scheduler configuration's node affinity, None without.
 
         Spread constraints ignore it.
 
@@ -101,7 +98,7 @@ class Cycle:
 
     @cached_property
     def eligible(self) -> EligibleNodes:
-        """The nodes allowed by the pod's node affinity, and those with only tolerated taints."""
+        """The nodes selected by the pod's node affinity, and by its tolerations."""
         return eligible_nodes(self.problem.pod, self.problem.nodes, self.required)
 
     @cached_property
@@ -115,22 +112,18 @@ class Cycle:
         return self.spread[1]
 
     def result(self, plugin: str) -> PluginResult:
-        """Run a plugin's PreFilter.
-
-        Raises:
-            KeyError: For a name outside ``FILTERS``.
-        """
+        """Run a plugin's PreFilter, for a name in ``FILTERS``."""
         result = self._results.get(plugin)
         if result is None:
             result = self._results[plugin] = _PLUGINS[plugin](self)
         return result
 
     def verdict_of(self, plugin: str) -> Verdict:
-        """Return one plugin's verdict without the others: PreFilter, then Filter on every node."""
+        """Return one plugin's verdict: PreFilter, then Filter on every node."""
         return verdict_of_plugin(self.result(plugin), self.problem.nodes)
 
     def verdict(self) -> Verdict:
-        """Return the verdict of all filters: each PreFilter, then Filter on the remaining nodes.
+        """Return the verdict of all filters: every PreFilter, then every Filter.
 
         Source: schedule_one.go ``findNodesThatFitPod``; runtime/framework.go ``RunFilterPluginsWithNominatedPods``.
         """
@@ -159,7 +152,7 @@ class Cycle:
         return Verdict(nodes, OK, [*failed, *self.filtered(candidates, plugins)], unreported)
 
     def filtered(self, candidates: int, plugins: Sequence[str]) -> list[StatusOfNodes]:
-        """Return the rejected candidates, each with the status of its first rejecting plugin.
+        """Return rejected candidates, each with the first rejecting plugin's status.
 
         Source: runtime/framework.go ``RunFilterPlugins``.
         """
@@ -211,7 +204,7 @@ class Cycle:
         return OK, allowed, restricting
 
     def scores(self, feasible: int) -> dict[str, int] | None:
-        """Return PodTopologySpread's normalised score of each feasible node; None without a soft constraint.
+        """Return PodTopologySpread's score by feasible node, None without soft constraint.
 
         Source: podtopologyspread/scoring.go ``Score``, ``NormalizeScore``.
         """
@@ -247,10 +240,7 @@ _PLUGINS: Mapping[str, Callable[[Cycle], PluginResult]] = {
 
 
 def _of_plugin(status: Status, plugin: str) -> Status:
-    """Add the plugin's name and upstream's wording to a Filter status.
-
-    Source: runtime/framework.go ``RunFilterPlugins``.
-    """
+    """Add the plugin's name and upstream's wording. Source: runtime/framework.go ``RunFilterPlugins``."""
     if status.code == ERROR:
         return with_plugin(failure(f'running "{plugin}" filter plugin: {status.reasons[0]}'), plugin)
     return with_plugin(status, plugin)

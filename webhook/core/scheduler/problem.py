@@ -1,4 +1,4 @@
-"""All facts of kube-scheduler's verdict on one pod, copied from the index at one moment.
+"""All facts of kube-scheduler's verdict on one pod, copied at one moment.
 
 Source: kube-scheduler schedule_one.go, runtime/framework.go.
 """
@@ -196,10 +196,7 @@ def _without_ignored(request: PodRequest, profile: SchedulerProfile) -> PodReque
 
 
 def _with_nominated(index: ReadOnlyIndex, problem: Problem, defaults: SpreadDefaults) -> dict[int, Problem]:
-    """Copy the problem for nodes with nominated pods, as if they ran there.
-
-    Source: framework.go ``addGENominatedPods``.
-    """
+    """Copy the problem for nodes with nominated pods, as running. Source: framework.go ``addGENominatedPods``."""
     pod, by_slot = problem.pod, {}
     for node, pods in index.pods.nominated().items():
         slot = problem.nodes.slots.get(node)

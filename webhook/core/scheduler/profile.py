@@ -16,7 +16,7 @@ DEFAULT_SCHEDULER = "default-scheduler"  # the scheduler of pods without spec.sc
 
 
 class DefaultingType(StrEnum):
-    """The source of default constraints: the profile's list, or the scheduler's built-in ones."""
+    """The source of default constraints: the profile's list or built-in ones."""
 
     LIST = "List"
     SYSTEM = "System"

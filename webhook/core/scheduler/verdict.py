@@ -1,4 +1,4 @@
-"""kube-scheduler's verdict on one pod: a status for each node, and the FailedScheduling message.
+"""kube-scheduler's verdict: each node's status, and the FailedScheduling message.
 
 Source: kube-scheduler framework/types.go.
 """
@@ -44,7 +44,10 @@ class Verdict:
 
     @cached_property
     def codes(self) -> bytes:
-        """One byte per slot: 0 feasible, 1 Unschedulable, 2 UnschedulableAndUnresolvable, 3 error, 4 no node."""
+        """One byte per slot.
+
+        0 feasible, 1 Unschedulable, 2 UnschedulableAndUnresolvable, 3 error, 4 no node.
+        """
         # A set is printed as binary digits, and a table turns its ones into the code's number. The sets are disjoint,
         # so OR combines the rows.
         size, sets = self.nodes.size, [0, 0, 0]
@@ -71,7 +74,9 @@ class Verdict:
 
     @cached_property
     def sentence(self) -> str:
-        """The FailedScheduling message without preemption; "" with a feasible node or an error.
+        """The FailedScheduling message, "" with a feasible node or an error.
+
+        It leaves out preemption.
 
         Source: framework/types.go ``FitError``, ``Error``.
         """

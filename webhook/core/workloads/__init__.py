@@ -1,1 +1,1 @@
-"""Kinds of workloads: their pod templates, names, and the labels added by their controllers."""
+"""Workload kinds: their pod templates, names and labels added by controllers."""

@@ -1,4 +1,4 @@
-"""Labels added to pods after their template: by controllers, at binding, or by other webhooks.
+"""Labels added to pods by controllers, at binding, or by other webhooks.
 
 Rules must not report a selector on one of these labels.
 
@@ -101,11 +101,7 @@ NOT_YET_KNOWN = "not-yet-known"
 def placeholder(workload: Workload, use: str) -> str:
     """Return a placeholder for a value not yet set by the workload's controller.
 
-    It differs between workloads and between uses, and no running pod has it.
-
-    Args:
-        workload: The owner of the pods.
-        use: The name of the use, such as ``revision``.
+    It differs between workloads and between uses (``revision``, ``uid``), and no running pod has it.
     """
     meta = workload.meta
     text = "/".join((use, *workload.group_kind, meta.namespace, meta.name, meta.generate_name, meta.uid))
@@ -118,7 +114,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def labels_at_creation(workload: Workload, template: PodTemplate) -> dict[str, str]:
-    """Return the labels of new pods of a template, with a `placeholder` for unknown values.
+    """Return the labels of a template's new pods, with a `placeholder` if unknown.
 
     Labels from controllers of custom resources are unknown, except for Argo Rollouts.
 
@@ -148,10 +144,7 @@ def name_of(workload: Workload) -> str:
 
 
 def job_of(workload: Workload) -> tuple[str, str]:
-    """Return the name and uid of a Job, or of the next Job of a CronJob.
-
-    Source: cronjob/utils.go ``getJobFromTemplate2``.
-    """
+    """Return name and uid of a Job, or of a CronJob's next Job. Source: cronjob/utils.go ``getJobFromTemplate2``."""
     if workload.group_kind == CRON_JOB:
         return f"{name_of(workload)}-{NOT_YET_KNOWN}", placeholder(workload, "job")
     return name_of(workload), workload.meta.uid or placeholder(workload, "uid")
@@ -161,7 +154,7 @@ _MAX_ORDINALS = 64  # ordinals compared with a selector; a different one shows u
 
 
 def known_label_values(workload: Workload, key: str) -> tuple[str, ...] | None:
-    """Return the values of a label set by name or ordinal; None if unknown.
+    """Return the values of a label set by name or ordinal, None if unknown.
 
     Source: statefulset/stateful_set_utils.go ``updateIdentity``; batch/job/strategy.go ``generateSelector``.
     """

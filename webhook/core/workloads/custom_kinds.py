@@ -1,4 +1,4 @@
-"""Paths of pod templates and constraints in custom resources, applied to parsed JSON.
+"""Paths of pod templates and constraints in custom resources.
 
 In a path, ``[*]`` is every entry of a list and ``*`` every value of a map.
 
@@ -30,13 +30,12 @@ class EmbeddedKind(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Site(Struct, frozen=True):
-    """One place of pod templates in an object, or of bare constraints outside any template.
+    """One place of pod templates in an object, or of bare constraints outside any.
 
     Attributes:
-        template: The path of the template from the object; empty with bare constraints.
+        template: The path of the template from the object, empty with bare constraints.
         replicas: The path of the replicas, from the entry of the last wildcard in ``template``. Without a wildcard,
-            from
-            the object.
+            from the object.
         bare_path: The path of the bare constraints.
         labels: Label pairs added by the operator. ``{name}`` in a value is the object's name.
     """
@@ -48,7 +47,7 @@ class Site(Struct, frozen=True):
 
     @property
     def prefix(self) -> str:
-        """The path before the pod's ``spec``; empty for a Pod."""
+        """The path before the pod's ``spec``, empty for a Pod."""
         return f"{self.template}." if self.template else ""
 
     @property
@@ -62,7 +61,7 @@ class Layout(Struct, frozen=True):
 
     Attributes:
         whole: The templates are complete pods. Otherwise an operator adds the rest.
-        filled: The key in `operators.FILLS` for constraints completed by the operator; "" for none.
+        filled: The key in `operators.FILLS` for constraints completed by the operator, or "".
         inherits: Pods also get the object's labels.
     """
 
@@ -101,7 +100,7 @@ def configured_layout(api_version: str, kind: str, embedded: tuple[EmbeddedKind,
 
 
 def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, object]]:
-    """List the places of a path with wildcards: concrete path, value, entry of the last wildcard."""
+    """List the places of a path with wildcards: path, value, last wildcard's entry."""
     frontier: list[tuple[tuple[str, ...], object, object]] = [((), value, value)]
     for name, many in _steps(path):
         frontier = [
@@ -113,7 +112,7 @@ def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, ob
 
 
 def path_matches(path: str, steps: tuple[str, ...]) -> bool:
-    """Whether a path with wildcards includes this place. List items are ``[0]`` in its steps."""
+    """Whether a path with wildcards includes this place. An item's step is ``[0]``."""
     names = [*_steps(path)]
     return len(names) == len(steps) and all(
         step == name or (many and step.startswith("[") == (name == "[]"))

@@ -46,7 +46,7 @@ def group_of(api_version: str) -> str:
 
 
 def group_kind(api_version: str, kind: str) -> GroupKind:
-    """Return a kind without its version. Owners are the same objects in every version."""
+    """Return a kind without its version. An owner is the same in every version."""
     return group_of(api_version), kind
 
 
@@ -60,13 +60,13 @@ class Traits(Struct, frozen=True, kw_only=True):
         reviewed: The webhook reviews it. Kinds made by another reviewed kind can do without.
         selects: Has a selector for the labels of its template.
         selecting: kube-scheduler uses its selector for default constraints. Without their owner, pods get another.
-        in_replica_sets: Its pods belong to ReplicaSets, one a revision.
-        revision: The label with the revision of the template; "" for none, None for unknown.
-        added: Labels of its pods missing from the template, or prefixes with a final "/"; None for unknown.
+        in_replica_sets: Its pods belong to ReplicaSets, each with its own revision.
+        revision: The label with the revision of the template, "" for none. None for unknown.
+        added: Labels of its pods missing from the template, or prefixes with a final "/". None for unknown.
         replicated: Has equal replicas to spread: not one pod, a pod for each node, or pods that complete.
         serves: Its replicas run until deleted.
         rolls: A new template replaces the pods step by step.
-        surges: True if a rolling update adds maxSurge pods, False if none; None for other ways.
+        surges: True if a rolling update adds maxSurge pods, False if none. None for other ways.
         restarts: ``kubectl rollout restart`` supports it.
         replaces: Replaces pods on lost nodes.
         ordered: Its pods have ordinals and their own claims.
@@ -325,7 +325,7 @@ _UNKNOWN = Traits(layout=Layout(()))
 
 
 def traits(kind: GroupKind) -> Traits:
-    """Return the traits of a kind; those of an unknown kind without a row."""
+    """Return the traits of a kind. Kinds without a row have the defaults."""
     return KINDS.get(kind, _UNKNOWN)
 
 

@@ -1,4 +1,4 @@
-"""Custom resources of operators: the paths of their spread constraints, and their pods' labels.
+"""Custom resources of operators: constraint paths, and labels of their pods.
 
 The operator adds the rest of the pods, so rules judge only the constraints and these labels. The objects created by the
 operator (StatefulSets, pods) are reviewed as well.
@@ -35,7 +35,7 @@ def _prometheus(name: str, own: str) -> Layout:
 
 
 def _strimzi(kind: str, *components: tuple[str, str]) -> Layout:
-    """Describe Strimzi components, each with the path of its template and the suffix of its pods' names."""
+    """Describe components, each with its template's path and its pods' name suffix."""
     labels = (("strimzi.io/cluster", "{name}"), ("strimzi.io/kind", kind))
     return _made(*(_bare(path, (*labels, ("strimzi.io/name", f"{{name}}-{suffix}"))) for path, suffix in components))
 
@@ -204,7 +204,7 @@ OPERATOR_LAYOUTS: Mapping[tuple[str, str], Layout] = {
 
 
 class OperatorConstraint(SpreadConstraint, frozen=True):
-    """A Prometheus operator's constraint. The operator may add labels to its selector."""
+    """A Prometheus operator's constraint, which may add labels to its selector."""
 
     additional_label_selectors: str | None = None
 
@@ -230,7 +230,7 @@ def _prometheus_labels(
 
 
 def _zone_aware(constraint: OperatorConstraint, labels: Mapping[str, str], siblings: SiblingFields) -> SpreadConstraint:
-    """Fill in the selector if zoneAwareness is set. The operator chooses the key itself."""
+    """Fill in the selector with zoneAwareness. The operator chooses the key itself."""
     selector = constraint.selector
     if siblings.zone_awareness is None or has_conditions(selector):
         return constraint

@@ -1,4 +1,4 @@
-"""Read workloads: the pod templates of an object of any kind, and its fields used by rules.
+"""Read workloads: an object's pod templates, and its other fields for rules.
 
 Built-in kinds are decoded in one typed pass. For custom resources, `Layout` has the paths (`operators` has more).
 
@@ -49,9 +49,9 @@ from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, 
 
 
 def reaches_template(workload: Workload) -> bool:
-    """Whether kube-apiserver validates the pod template. Some kinds stop at an invalid selector.
+    """Whether kube-apiserver's validation reaches the pod template.
 
-    An absent or empty selector is an error too, but does not stop it.
+    Some kinds stop at an invalid selector. An absent or empty one does not stop them.
 
     Source: apps/validation/validation.go ``ValidateDeploymentSpec``, ``ValidateReplicaSetSpec``,
     ``ValidateStatefulSetSpec``.
@@ -60,7 +60,7 @@ def reaches_template(workload: Workload) -> bool:
 
 
 def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
-    """Whether kube-apiserver leaves the pod template's spec of a built-in kind unvalidated.
+    """Whether kube-apiserver leaves a built-in kind's pod template unvalidated.
 
     Source: apps/validation/validation.go ``ValidatePodTemplateSpecForStatefulSet`` of 1.33 and 1.34.
     """
@@ -97,7 +97,7 @@ def read_workload(
     api_version: str | None = None,
     kind: str | None = None,
 ) -> Workload | None:
-    """Read the object as a workload; None for a kind without pod templates.
+    """Read the object as a workload, None for a kind without pod templates.
 
     Args:
         raw: JSON text or parsed JSON.
@@ -141,7 +141,7 @@ def reduce_spec(spec: bytes, annotations: Container[str]) -> bytes:
 def read_exactly(
     raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, version: KubernetesVersion = RECORDED
 ) -> tuple[bytes | Raw | Mapping[str, object], tuple[str, ...]]:
-    """Return an object as kept by kube-apiserver, with warnings about unknown and repeated fields.
+    """Return an object as kept by kube-apiserver, with strict decoding's warnings.
 
     Slower than `read_workload`: it checks every field, not only the model's. Objects of other kinds are returned
     unchanged.
@@ -177,7 +177,7 @@ def stated_type(raw: bytes | Raw | Mapping[str, object]) -> TypeMeta:
 
 
 def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
-    """Read the metadata of any object; empty if invalid. Never raises."""
+    """Read the metadata of any object, empty if invalid. Never raises."""
     try:
         named = _NAMED.decode(raw) if isinstance(raw, bytes | Raw) else converted(raw, Named)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -186,25 +186,25 @@ def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
 
 
 def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether objects of this kind hold whole pod templates, so their pods need no review."""
+    """Whether objects of this kind hold whole templates, so pods need no review."""
     layout = configured_layout(api_version, kind, embedded)
     return group_kind(api_version, kind) in TEMPLATED if layout is None else layout.whole
 
 
 def makes_kind(api_version: str, kind: str, made: GroupKind, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether the kind's controller creates objects of the other kind. Configured kinds may."""
+    """Whether the kind's controller creates, or if configured may create, the other."""
     layout = configured_layout(api_version, kind, embedded)
     return (made, group_kind(api_version, kind)) in MADE_BY if layout is None else layout.whole
 
 
 def constraint_paths(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> tuple[str, ...]:
-    """Return the constraints' paths in objects of this kind, with wildcards; empty if unknown."""
+    """Return the constraints' paths in objects of this kind, with wildcards."""
     layout = configured_layout(api_version, kind, embedded) or _layout(group_kind(api_version, kind))
     return () if layout is None else tuple(site.constraints for site in layout.sites)
 
 
 def fields_read(stated: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterator[tuple[str, type]]:
-    """List the fields read from a kind with templates: path with wildcards, and decoded type.
+    """List the fields read from a kind: path with wildcards, and decoded type.
 
     The empty path is the object itself.
     """
@@ -328,10 +328,7 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
 
 
 def _at_once(job: built_in_objects.JobSpec, status: built_in_objects.JobStatus | None) -> int | None:
-    """Return the number of a Job's pods that run at once; None if not limited.
-
-    Source: job/job_controller.go ``manageJob``.
-    """
+    """Return the Job's pods that run at once, None if unlimited. Source: job/job_controller.go ``manageJob``."""
     if status is not None and status.has_ended:
         return 0
     done = (status and status.succeeded) or 0
@@ -460,7 +457,7 @@ def _decode_template(found: object, path: tuple[str, ...]) -> PodTemplate:
 
 
 def _selector(value: object) -> LabelSelector | None:
-    """Read a label selector. A plain map of labels (ReplicationController) becomes matchLabels."""
+    """Read a label selector. A plain map of labels becomes matchLabels."""
     if isinstance(value, dict) and value and all(isinstance(entry, str) for entry in value.values()):
         return LabelSelector(match_labels=value)
     return _lenient(value, LabelSelector)

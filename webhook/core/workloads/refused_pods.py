@@ -1,4 +1,4 @@
-"""kube-apiserver's errors about the pods of an accepted workload: labels, constraints, affinity.
+"""kube-apiserver's errors about the pods of an accepted workload.
 
 kube-apiserver validates templates less strictly than pods. It merges matchLabelKeys into the selectors of a created Pod
 (constraints since 1.34, pod affinity since 1.31), never of a template. So a key in both, or a repeated one, passes in
@@ -41,8 +41,8 @@ class Refusal(Struct, frozen=True, kw_only=True):
     Attributes:
         error: The error, with the pod's paths.
         path: The path of the cause in the workload.
-        index: The constraint's index; None for an error about labels or affinity.
-        term: The pod affinity term; None for an error about labels or constraints.
+        index: The constraint's index, None for other errors.
+        term: The pod affinity term, None for other errors.
         late: The workload itself passes kube-apiserver and the rules about its errors, and no other refusal has this
             cause.
     """
@@ -73,7 +73,7 @@ def refusals(workload: Workload, template: Template, version: KubernetesVersion)
 def _of_labels(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
-    """List errors about the template's labels, and about labels made from the workload's name.
+    """List errors about the template's labels, and about labels with its name.
 
     Source: meta/v1/validation/validation.go ``ValidateLabels``.
     """
@@ -89,7 +89,7 @@ def _of_labels(
 
 
 def terms_with_label_keys(spec: PodSpec) -> Iterator[tuple[str, PodAffinityTerm, LabelSelector]]:
-    """List pod affinity terms with matchLabelKeys: path in the pod's spec, term, selector.
+    """List pod affinity terms with matchLabelKeys: path, term, selector.
 
     Source: core/pod/strategy.go ``mutatePodAffinity``.
     """

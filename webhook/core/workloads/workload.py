@@ -16,7 +16,7 @@ class Template(Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: The prefix of ``spec`` and ``metadata`` in paths: "" for a Pod, ``spec.template.`` for a Deployment.
-        replicas: Pods from this template; None if the object has no number.
+        replicas: Pods from this template, None if the object has no number.
         bare_path: The path of constraints outside any pod template.
     """
 
@@ -41,10 +41,10 @@ class Strategy(Struct, frozen=True, kw_only=True):
 
 
 class ClaimTemplates(Struct, frozen=True):
-    """A StatefulSet's claim templates. The pod ``web-0`` has a claim ``<name>-web-0`` for each name.
+    """A StatefulSet's claims. The pod ``web-0`` has a claim ``<name>-web-0`` for each.
 
     Attributes:
-        classes: The storage class of each claim; "" for none.
+        classes: The storage class of each claim, or "".
         requests: The requests of each claim.
     """
 
@@ -110,12 +110,12 @@ class Workload(Struct, frozen=True, kw_only=True):
 
 
 def namespace_of(stated: str, otherwise: str = "") -> str:
-    """Return the namespace of an object and its pods: the object's, the caller's, or kubectl's."""
+    """Return the namespace of an object: its own, the caller's, or kubectl's."""
     return stated or otherwise or DEFAULT_NAMESPACE
 
 
 def selector_of(workload: Workload) -> Selector | None:
-    """Compile the workload's selector; None without a valid one."""
+    """Compile the workload's selector, None without a valid one."""
     written = workload.selector
     if written is None and workload.group_kind == REPLICATION_CONTROLLER and workload.templates:
         return selector_from_labels(workload.templates[0].template.labels)
@@ -123,7 +123,7 @@ def selector_of(workload: Workload) -> Selector | None:
 
 
 def compiled(written: LabelSelector | None) -> Selector | None:
-    """Compile a workload's selector; None for an empty or invalid one."""
+    """Compile a workload's selector, None for an empty or invalid one."""
     selector = valid_selector(written)
     return selector if selector is not None and selector.requirements else None
 
@@ -148,9 +148,9 @@ def surge_of(strategy: Strategy | None, replicas: int) -> int:
 
 
 def unavailable_of(strategy: Strategy | None, replicas: int) -> int:
-    """Return the pods that may be missing during a rolling update; all for Recreate.
+    """Return the pods that may be missing during a rolling update.
 
-    A percentage rounds down. If both maxSurge and maxUnavailable are 0, one pod may be missing.
+    A percentage rounds down. With maxSurge and maxUnavailable of 0, one pod may be missing. With Recreate, all may.
 
     Source: deployment/util/deployment_util.go ``ResolveFenceposts``: a percentage of maxUnavailable rounds down, and is
     1 where both are 0.
@@ -162,7 +162,7 @@ def unavailable_of(strategy: Strategy | None, replicas: int) -> int:
 
 
 def unavailable_ordinals(strategy: Strategy | None, replicas: int) -> int:
-    """Return the StatefulSet pods that may be missing during a rolling update, at least 1.
+    """Return a StatefulSet's pods that may be missing during an update, at least 1.
 
     Source: statefulset/stateful_set_utils.go ``getStatefulSetMaxUnavailable``.
     """
@@ -171,7 +171,7 @@ def unavailable_ordinals(strategy: Strategy | None, replicas: int) -> int:
 
 
 def _hundredths(written: IntOrText | None, replicas: int) -> int:
-    """Convert pods or a percentage to hundredths of a pod; 0 for other text."""
+    """Convert pods or a percentage to hundredths of a pod, other text to 0."""
     if isinstance(written, int):
         return max(written, 0) * 100
     percent = (written or _DEFAULT).removesuffix("%")
@@ -180,16 +180,10 @@ def _hundredths(written: IntOrText | None, replicas: int) -> int:
 
 
 def worst_final_skew(domains: int, replicas: int, surge: int, max_skew: int) -> int:
-    """Return the largest skew in pods that a rolling update can leave between two domains.
+    """Return the largest skew in pods that a rolling update can leave behind.
 
     Every placement obeys maxSkew over old and new pods together. The update may delete any old pod next. Old pods may
-    start in any arrangement within maxSkew.
-
-    Args:
-        domains: The eligible domains.
-        replicas: The pods of the workload.
-        surge: The additional pods during the update, at least 1.
-        max_skew: The constraint's maxSkew.
+    start in any arrangement within maxSkew. ``surge`` is at least 1.
     """
     if domains < 2:
         return 0

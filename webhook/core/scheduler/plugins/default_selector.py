@@ -1,4 +1,4 @@
-"""The selector of default constraints, deduced from the pod's Services and its controller.
+"""The selector of default constraints, from the pod's Services and controller.
 
 Source: kube-scheduler plugins/helper/spread.go.
 """
@@ -22,7 +22,7 @@ _REPLICATION_CONTROLLER = (native_version(REPLICATION_CONTROLLER), REPLICATION_C
 
 
 def default_selector(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex) -> Selector:
-    """Deduce the selector for a pod; empty without a Service or controller.
+    """Deduce the selector, empty without Service or controller.
 
     Source: plugins/helper/spread.go ``DefaultSelector``.
     """
@@ -42,7 +42,7 @@ def default_selector(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex) -> 
 
 
 def pod_services(labels: Mapping[str, str], namespace: str, index: ReadOnlyIndex) -> tuple[Service, ...]:
-    """List the namespace's Services that select a pod with these labels, sorted by name.
+    """List the namespace's Services that select a pod, sorted by name.
 
     A Service without a selector selects nothing, and one with an empty selector everything.
 

@@ -33,7 +33,7 @@ REJECTED_BY_EXISTING = unschedulable("node(s) didn't satisfy existing pods anti-
 
 
 class Neighbours(Struct, frozen=True):
-    """Existing pods in a relation of affinity or anti-affinity with the incoming pod.
+    """Existing pods in a relation of affinity with the incoming pod.
 
     Counts are by slot, and include deleted nodes.
 
@@ -44,7 +44,7 @@ class Neighbours(Struct, frozen=True):
         anti_affinity_terms: The pod's anti-affinity terms.
         anti_affinity_pods: For each anti-affinity term, the matching pods.
         existing_terms: Existing pods' anti-affinity terms that match the pod: topology key, and the pods with the term.
-        error: The error about an invalid term; "" if valid.
+        error: The error about an invalid term, or "".
 
     Source: interpodaffinity/filtering.go ``preFilterState``.
     """
@@ -186,7 +186,7 @@ def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> PluginRes
 
 
 def _nodes_in_domains(nodes: NodeView, terms: Iterable[tuple[str, Counts]]) -> int:
-    """Select nodes in the domain of a counted pod, for any of the terms (topology key and counts).
+    """Select nodes in the domain of a counted pod, for any of the terms.
 
     Source: filtering.go ``satisfyPodAntiAffinity``, ``satisfyExistingPodsAntiAffinity``.
     """
@@ -203,10 +203,7 @@ def _nodes_in_domains(nodes: NodeView, terms: Iterable[tuple[str, Counts]]) -> i
 
 
 def _nodes_meeting_affinity(neighbours: Neighbours, nodes: NodeView) -> int:
-    """Select nodes that meet the first condition of the module's docstring.
-
-    Source: filtering.go ``nodeTopologyMatchesAffinity``.
-    """
+    """Select nodes under the first condition above. Source: filtering.go ``nodeTopologyMatchesAffinity``."""
     with_keys = near = nodes.live
     any_match = False
     for term in neighbours.affinity_terms:

@@ -17,11 +17,8 @@ _TERMS_CONFLICT = unresolvable("pod affinity terms conflict")
 def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: int | None = None) -> PluginResult:
     """Run NodeAffinity.
 
-    Args:
-        pod: The incoming pod.
-        required: The pod's nodeSelector and node affinity, compiled.
-        usable: The nodes allowed by the pod's node affinity.
-        enforced: The nodes allowed by the scheduler's configuration; None without added affinity.
+    ``usable`` are the nodes allowed by the pod's node affinity, ``enforced`` those allowed by the scheduler's
+    configuration (None without added affinity).
 
     Source: node_affinity.go ``PreFilter``, ``Filter``.
     """
@@ -44,7 +41,7 @@ def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: 
 
 
 def _required_names(selector: NodeSelector) -> frozenset[str] | None:
-    """Collect the node names allowed by the terms; None if a term allows any name.
+    """Collect the node names allowed by the terms, None for any.
 
     Source: nodeaffinity/node_affinity.go ``PreFilter``.
     """

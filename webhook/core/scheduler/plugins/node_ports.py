@@ -15,14 +15,7 @@ _PORTS_TAKEN = unschedulable("node(s) didn't have free ports for the requested p
 
 
 def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[HostPort]]) -> PluginResult:
-    """Run NodePorts.
-
-    Args:
-        wanted: The pod's host ports.
-        taken: The host ports in use, by slot.
-
-    Source: node_ports.go ``fitsPorts``.
-    """
+    """Run NodePorts. ``taken`` has the host ports in use by slot. Source: node_ports.go ``fitsPorts``."""
     if not wanted:
         return PASSES
     conflicting = 0
@@ -35,9 +28,6 @@ def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[Host
 
 
 def ports_conflict(one: HostPort, other: HostPort) -> bool:
-    """Whether two host ports are equal, on one address or on any.
-
-    Source: kube-scheduler framework/types.go ``CheckConflict``.
-    """
+    """Whether two host ports are the same. Source: kube-scheduler framework/types.go ``CheckConflict``."""
     # 0.0.0.0 is every address of the node, and conflicts with each of them.
     return one[1:] == other[1:] and (one[0] == other[0] or ANY_ADDRESS in (one[0], other[0]))

@@ -41,7 +41,7 @@ class FreeResources(Struct, frozen=True, dict=True):
 
     @cached_property
     def short(self) -> tuple[tuple[str, int, int], ...]:
-        """For each resource upstream's reason, the nodes with too little, and the nodes too small.
+        """For each scarce resource: reason, nodes with too little, nodes too small.
 
         Computed once: a review needs it several times for a pod, and it compares 5,000 nodes.
         """
@@ -56,7 +56,7 @@ class FreeResources(Struct, frozen=True, dict=True):
 
 
 def scarce_amounts(amounts: Sequence[tuple[str, int]], index: ReadOnlyIndex) -> Mapping[str, tuple[int, ...]]:
-    """Return the free amounts by slot of resources that some node lacks, in the same order.
+    """Return the free amounts by slot of resources that some node lacks, in order.
 
     Resources of every node are one lookup in the index. The pod's author chooses the number of other resources, and
     each may add up all nodes under the index's lock. So each of these is a separate lookup.
@@ -74,10 +74,7 @@ def scarce_amounts(amounts: Sequence[tuple[str, int]], index: ReadOnlyIndex) -> 
 
 
 def free_resources(request: PodRequest, index: ReadOnlyIndex) -> FreeResources:
-    """Copy the amounts for this request, without resources that every node has enough of.
-
-    Source: noderesources/fit.go ``fitsRequest``.
-    """
+    """Copy the amounts of scarce resources. Source: noderesources/fit.go ``fitsRequest``."""
     amounts = dict(((PODS, 1), *request.amounts))
     free = scarce_amounts([(name, amount) for name, amount in amounts.items() if amount > 0], index)
     # Only scarce resources can be too large for a node. Upstream never calls the number of pods unresolvable.

@@ -54,7 +54,7 @@ def usable_nodes(view: NodeView, required: RequiredNodes) -> int:
 
 
 def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool = False) -> int:
-    """Select nodes that match at least one term. ``by_labels`` ignores conditions on fields.
+    """Select nodes that match a term. ``by_labels`` ignores conditions on fields.
 
     Source: nodeaffinity/nodeaffinity.go ``nodeSelectorTerm``.
     """
@@ -96,7 +96,7 @@ def _meeting_all(view: NodeView, requirements: Iterable[Requirement]) -> int:
 
 
 def _nodes_named(view: NodeView, condition: FieldRequirement) -> int:
-    """Select nodes that meet a condition on a field. A node without a name always does, like upstream.
+    """Select nodes that meet a condition on a field. Nodes without a name always do.
 
     Source: nodeaffinity/nodeaffinity.go ``extractNodeFields``, ``match``.
     """

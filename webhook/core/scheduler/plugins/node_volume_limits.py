@@ -134,10 +134,7 @@ def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, candida
 
 
 def _exceeds(wanted: _Attached, attached: _Attached, besides: Iterable[Handle], limits: Mapping[str, int]) -> bool:
-    """Whether mounted volumes, volumes attached ``besides``, and the wanted ones are too many.
-
-    Source: csi.go ``Filter``.
-    """
+    """Whether mounted, attached and wanted volumes are too many. Source: csi.go ``Filter``."""
     present = Counter(driver for driver, _ in attached.keys() | {*besides})
     # A volume mounted by another pod of the node needs no second attachment.
     new = Counter(driver for driver, handle in wanted if (driver, handle) not in attached)
@@ -186,7 +183,7 @@ def _attached(slot: int, storage: Storage) -> _Attached:
 
 
 def owner_fault(claim: Claim, namespace: str, name: str, uid: str) -> str:
-    """Return the error about an ephemeral volume's claim of another owner; "" if it is the pod's.
+    """Return the error if an ephemeral volume's claim has another owner, else "".
 
     Source: storage/ephemeral/ephemeral.go ``VolumeIsForPod``.
     """
@@ -220,7 +217,7 @@ def _count_inline(volume: Volume, attached: _Attached, *, migrates: bool) -> Non
 
 
 def _fault(source: Volume | PersistentVolumeSpec, handle: str) -> str:
-    """Return the reason against converting an in-tree volume to CSI; "" if possible.
+    """Return the reason against converting an in-tree volume to CSI, or "".
 
     Source: plugins/azure_disk.go ``isManagedDisk``; plugins/aws_ebs.go ``KubernetesVolumeIDToEBSVolumeID``.
     """
@@ -276,7 +273,7 @@ def _driver_of_volume(volume: PersistentVolume, *, migrates: bool) -> tuple[str,
 
 
 def _in_tree(source: Volume | PersistentVolumeSpec) -> tuple[str, str] | None:
-    """Return a volume's in-tree plugin and handle; None for other volumes.
+    """Return a volume's in-tree plugin and handle, None for other volumes.
 
     Source: csi-translation-lib translate.go ``GetInTreePluginNameFromSpec``.
     """

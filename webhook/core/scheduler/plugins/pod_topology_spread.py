@@ -64,10 +64,7 @@ SYSTEM_DEFAULTS = SpreadDefaults(SYSTEM_CONSTRAINTS, system=True)
 
 
 class Constraint(Struct, frozen=True):
-    """A constraint as parsed by the scheduler: defaults filled in, selector compiled.
-
-    Source: common.go ``topologySpreadConstraint``.
-    """
+    """A constraint parsed and compiled, with defaults. Source: common.go ``topologySpreadConstraint``."""
 
     max_skew: int
     topology_key: str
@@ -144,7 +141,7 @@ class DomainCounts(Struct, frozen=True):
 
 
 class EligibleNodes(Struct, frozen=True):
-    """The nodes allowed by the pod's node affinity (``usable``), and those with only tolerated taints.
+    """The nodes selected by node affinity (``usable``), and by tolerations.
 
     Source: common.go ``matchNodeInclusionPolicies``.
     """
@@ -154,10 +151,7 @@ class EligibleNodes(Struct, frozen=True):
     tolerated: int
 
     def counted(self, constraint: Constraint, with_keys: int) -> int:
-        """Select nodes included by the constraint's node policies, from those with all keys.
-
-        Source: common.go ``matchNodeInclusionPolicies``.
-        """
+        """Select nodes included by the constraint's node policies. Source: common.go ``matchNodeInclusionPolicies``."""
         if constraint.node_affinity_policy == HONOR:
             with_keys &= self.usable
         if constraint.node_taints_policy == HONOR:
@@ -168,7 +162,7 @@ class EligibleNodes(Struct, frozen=True):
 def count_constraints(
     pod: Pod, action: str, index: ReadOnlyIndex, defaults: SpreadDefaults, version: KubernetesVersion
 ) -> CountedConstraints:
-    """Count matching pods for the pod's own constraints, or else for the cluster's defaults.
+    """Count pods for the pod's own constraints, or else for the cluster's defaults.
 
     ``action`` is the whenUnsatisfiable of the constraints to count.
 
@@ -252,7 +246,7 @@ def _with_selector(constraint: Constraint, selector: Selector) -> Constraint:
 def count_domains(
     counted: CountedConstraints, labels: Mapping[str, str], eligible: EligibleNodes
 ) -> tuple[DomainCounts, ...]:
-    """Count matching pods by domain and the global minimum for each constraint, like PreFilter.
+    """Count matching pods by domain, and their minimum, for each constraint.
 
     Source: filtering.go ``calPreFilterState``; scoring.go ``PreScore`` (``requireAllTopologies``).
     """
@@ -294,10 +288,7 @@ def _by_domain(column: Column, counts: Counts, counting: int) -> Counts:
 
 
 def _global_minimum(match_num: Counts, domains: int, min_domains: int) -> int:
-    """Return the fewest matching pods of an eligible domain; 0 with too few domains.
-
-    Source: filtering.go ``minMatchNum``.
-    """
+    """Return the fewest pods of an eligible domain, 0 with too few domains. Source: filtering.go ``minMatchNum``."""
     # ``match_num`` leaves out domains without pods. If it is shorter than the number of domains, one has 0.
     if domains < min_domains or len(match_num) < domains:
         return 0
@@ -307,7 +298,7 @@ def _global_minimum(match_num: Counts, domains: int, min_domains: int) -> int:
 def run_filter(
     counted: CountedConstraints, labels: Mapping[str, str], eligible: EligibleNodes
 ) -> tuple[PluginResult, tuple[DomainCounts, ...]]:
-    """Run PodTopologySpread, and return its counts. Without a hard constraint every node passes.
+    """Run PodTopologySpread and return its counts. No constraint passes every node.
 
     Source: filtering.go ``PreFilter``, ``Filter``.
     """

@@ -24,10 +24,7 @@ _INVALID = -1
 
 
 class _Scoring(Struct, frozen=True):
-    """Nodes with the keys of all soft constraints (or all nodes), and the slots to score.
-
-    Source: scoring.go ``preScoreState``.
-    """
+    """Nodes with the required keys, and the slots to score. Source: scoring.go ``preScoreState``."""
 
     eligible: EligibleNodes
     with_keys: int
@@ -35,7 +32,7 @@ class _Scoring(Struct, frozen=True):
 
 
 def scores(counted: CountedConstraints, eligible: EligibleNodes, feasible: int) -> dict[int, int] | None:
-    """Return the normalised score of each feasible node by slot; None without a soft constraint.
+    """Return the normalised score of each feasible slot, None without constraint.
 
     Source: scoring.go ``PreScore``, ``Score``, ``NormalizeScore``.
     """
@@ -62,7 +59,7 @@ def scores(counted: CountedConstraints, eligible: EligibleNodes, feasible: int) 
 
 
 def _weighed(constraint: Constraint, counts: Counts, scoring: _Scoring) -> tuple[float, Counts]:
-    """Return the topology key's weight, and the matching pods in each scored node's domain.
+    """Return the key's weight, and the matching pods in each scored node's domain.
 
     Scored nodes without the key are in the domain of the empty value. Hostnames are counted per node, without node
     policies.

@@ -30,10 +30,7 @@ class Status(Struct, frozen=True, omit_defaults=True):
 
     @property
     def rejected(self) -> bool:
-        """Whether it rejects the pod. An error does not.
-
-        Source: kube-scheduler framework/interface.go ``IsRejected``.
-        """
+        """Whether it rejects the pod. Not an error. Source: kube-scheduler framework/interface.go ``IsRejected``."""
         return self.code in (UNSCHEDULABLE, UNRESOLVABLE)
 
 
@@ -49,9 +46,8 @@ class PluginResult(Struct, frozen=True):
 
     Attributes:
         pre_filter: The status of PreFilter.
-        filter: The Filter function: for a set of candidates, it returns disjoint sets of rejected nodes. None if
-            skipped.
-        allowed: The names of the only possible nodes; None for all.
+        filter: The Filter function. It returns disjoint sets of rejected candidates. None if skipped.
+        allowed: The names of the only possible nodes, None for all.
 
     Source: kube-scheduler framework/interface.go ``PreFilterResult``.
     """
@@ -65,7 +61,7 @@ PASSES = PluginResult(SKIPPED)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """Build a rejection that preemption cannot lift.
+    """Build a rejection beyond preemption.
 
     Source: kube-scheduler framework/interface.go ``UnschedulableAndUnresolvable``.
     """
@@ -78,10 +74,7 @@ def unschedulable(*reasons: str) -> Status:
 
 
 def failure(text: str) -> Status:
-    """Build an error that fails the whole scheduling attempt.
-
-    Source: kube-scheduler framework/interface.go ``AsStatus``.
-    """
+    """Build an error of the whole attempt. Source: kube-scheduler framework/interface.go ``AsStatus``."""
     return Status(ERROR, reasons=(text,))
 
 

@@ -17,10 +17,7 @@ _UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 
 
 def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: KubernetesVersion) -> PluginResult:
-    """Run TaintToleration. ``tolerated`` has the nodes without an untolerated taint.
-
-    Source: taint_toleration.go ``Filter``.
-    """
+    """Run TaintToleration. ``tolerated`` are the nodes that pass. Source: taint_toleration.go ``Filter``."""
     if gates.SHORT_TAINT_REASON.holds(version):
         return PluginResult(OK, lambda candidates: [(_UNTOLERATED, candidates & ~tolerated)])
 

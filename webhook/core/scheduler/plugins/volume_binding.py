@@ -1,4 +1,4 @@
-"""The VolumeBinding plugin: the nodes of bound volumes, and free or new volumes for other claims.
+"""The VolumeBinding plugin: nodes that reach a pod's volumes or can get new ones.
 
 Unbound claims, smallest first, each take the smallest suitable free volume. The other claims get new volumes, if the
 class allows this on the node and the driver's published capacity suffices.
@@ -47,11 +47,11 @@ _NO_ATTRIBUTES_CLASS = (
 
 
 class _ClaimError(Exception):
-    """An error that prevents the search for a claim's volume. The text is the plugin's."""
+    """The plugin's error that prevents the search for a claim's volume."""
 
 
 class _PodClaims(Struct, frozen=True):
-    """The pod's bound claims, its claims with delayed binding, and the input to find volumes."""
+    """The pod's bound claims, its claims with delayed binding, and the search's input."""
 
     bound: tuple[Claim, ...]
     waiting: tuple[Claim, ...]
@@ -90,7 +90,7 @@ def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: Kub
 
 
 def _claim_fault(claim: Claim) -> str:
-    """Return the claim's reason to reject the pod; "" for none. Source: volume_binding.go ``podHasPVCs``."""
+    """Return the claim's reason to reject the pod, or "". Source: volume_binding.go ``podHasPVCs``."""
     if claim.status is not None and claim.status.phase == "Lost":
         volume = claim.spec.volume_name or ""
         return f'persistentvolumeclaim "{claim.meta.name}" bound to non-existent persistentvolume "{volume}"'
@@ -100,7 +100,7 @@ def _claim_fault(claim: Claim) -> str:
 
 
 def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, version: KubernetesVersion) -> PluginResult:
-    """Sort claims into bound and waiting ones. An unbound claim without delayed binding rejects the pod.
+    """Sort claims into bound and waiting ones. Other claims reject the pod.
 
     Source: binder.go ``GetPodVolumeClaims``.
     """
@@ -125,7 +125,7 @@ def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, vers
 
 
 def _nodes_of_local_volumes(pod_claims: _PodClaims) -> frozenset[str] | None:
-    """Collect the nodes named by bound volumes' affinity; None without names or with a missing volume.
+    """Collect the nodes named by bound volumes' affinity. None means all nodes.
 
     Source: binder.go ``GetEligibleNodes`` and pkg/volume/util ``GetLocalPersistentVolumeNodeNames`` of 1.31.
     """
@@ -203,7 +203,7 @@ def _check_waiting(pod_claims: _PodClaims, candidates: int) -> tuple[int, int, l
     A claim with an earlier selected node gets a new volume there. Another claim may also bind a free volume.
 
     Returns:
-        The nodes without a volume for some claim, the nodes without space for some claim, and the nodes with an error.
+        The nodes without a volume for some claim, those without space, and those with an error.
 
     Source: binder.go ``FindPodVolumes``.
     """
@@ -352,7 +352,7 @@ def _made_for(claim: Claim, volume: PersistentVolume) -> bool:
 
 
 def _unprovided(claims: Sequence[Claim], pod_claims: _PodClaims, candidates: int) -> tuple[int, int]:
-    """List the nodes that cannot provision some claim, and the nodes without space for one.
+    """List nodes that cannot provision some claim, and nodes without space for one.
 
     Each claim has a known class, or it would not wait.
 

@@ -1,4 +1,4 @@
-"""The VolumeRestrictions plugin: disks and claims that only one pod can use at a time.
+"""The VolumeRestrictions plugin: disks and claims for one pod at a time.
 
 Source: kube-scheduler volumerestrictions/volume_restrictions.go.
 """

@@ -1,4 +1,4 @@
-"""The VolumeZone plugin: bound volumes with zone and region labels limit the pod to those zones and regions.
+"""The VolumeZone plugin: the zones and regions in a bound volume's labels.
 
 Source: kube-scheduler volumezone/volume_zone.go.
 """
@@ -38,7 +38,7 @@ def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> PluginResult
 
 
 def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView) -> int:
-    """Select nodes with topology labels that differ from the volumes'. Nodes without any label pass.
+    """Select nodes with other topology labels than the volumes. Unlabelled nodes pass.
 
     Source: volume_zone.go ``Filter``, ``translateToGALabel``.
     """
@@ -58,7 +58,7 @@ def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView
 
 
 def _bound_volume(name: str, storage: Storage) -> tuple[Status | None, PersistentVolume | None]:
-    """Return the status that rejects the pod, or the volume of a claim, or neither for a volume provisioned later.
+    """Return a rejecting status, or a bound claim's volume. Neither with delayed binding.
 
     Source: volume_zone.go ``getPVbyPod``.
     """
@@ -75,10 +75,7 @@ def _bound_volume(name: str, storage: Storage) -> tuple[Status | None, Persisten
 
 
 def _unbound_fault(class_name: str, storage: Storage) -> str:
-    """Return the error about an unbound claim of this class; "" with delayed binding.
-
-    Source: volume_zone.go ``getPVbyPod``.
-    """
+    """Return the error about an unbound claim, or "". Source: volume_zone.go ``getPVbyPod``."""
     if not class_name:
         return "PersistentVolumeClaim had no pv name and storageClass name"
     storage_class = storage.classes.get(class_name)
@@ -90,7 +87,7 @@ def _unbound_fault(class_name: str, storage: Storage) -> str:
 
 
 def zone_labels(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
-    """List a volume's topology labels with their values, separated by ``__`` in the label.
+    """List a volume's topology labels. ``__`` separates several values.
 
     A label with an empty value is ignored.
 
@@ -107,7 +104,7 @@ def zone_labels(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
 
 
 def usable_from(volume: PersistentVolume, nodes: NodeView) -> int:
-    """Select nodes on which a pod can use the volume, by node affinity and topology labels.
+    """Select nodes that can use the volume, by its node affinity and labels.
 
     Source: volume_binding.go ``Filter``; volume_zone.go ``Filter``.
     """

@@ -1,4 +1,4 @@
-"""The claims, volumes and classes of one pod, copied from the index for the volume plugins.
+"""The claims, volumes and classes of one pod, copied for the volume plugins.
 
 Source: kube-scheduler volumebinding/binder.go, nodevolumelimits/csi.go; k8s.io/component-helpers storage.
 """
@@ -25,7 +25,7 @@ DRIVER_RESOURCES = {
 
 
 class Storage(Struct, frozen=True):
-    """The claims, volumes and classes of one pod, and volumes of other pods where needed.
+    """The claims, volumes and classes of one pod, and other pods' volumes.
 
     Attributes:
         claims: The pod's existing claims, by name.
@@ -59,7 +59,7 @@ class Storage(Struct, frozen=True):
 
 
 def copy_storage(pod: Pod, index: ReadOnlyIndex) -> Storage:
-    """Copy the input of the volume plugins for this pod; empty without volumes.
+    """Copy the volume plugins' input for this pod, empty without volumes.
 
     Source: volumebinding/binder.go ``GetPodVolumeClaims``; nodevolumelimits/csi.go ``filterAttachableVolumes``.
     """
@@ -120,7 +120,7 @@ def _slots(names: Iterable[str], nodes: NodeView) -> int:
 
 
 def _near_limit(wanted: int, limits: Mapping[str, Mapping[str, int]], index: ReadOnlyIndex) -> Mapping[str, int]:
-    """List the nodes, with their slots, that this many volumes may bring above a limit."""
+    """List nodes, with slots, that this many more volumes may bring above a limit."""
     slots, mounts, attachments = index.nodes.view().slots, index.pods.mounts(), index.volumes.attachments()
     # Both are upper bounds, so the other nodes certainly have enough.
     return {
@@ -133,28 +133,19 @@ def _near_limit(wanted: int, limits: Mapping[str, Mapping[str, int]], index: Rea
 
 
 def claim_name(pod_name: str, volume: Volume) -> str | None:
-    """Return the name of a volume's claim; None without a claim.
-
-    Source: storage/ephemeral/ephemeral.go ``VolumeClaimName``.
-    """
+    """Return the name of a volume's claim, if any. Source: storage/ephemeral/ephemeral.go ``VolumeClaimName``."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return None if volume.ephemeral is None else f"{pod_name}-{volume.name}"
 
 
 def missing_claim(name: str) -> str:
-    """Return kube-apiserver's message about a missing claim.
-
-    Source: apimachinery pkg/api/errors/errors.go ``NewNotFound``.
-    """
+    """Write the error of a missing claim. Source: apimachinery pkg/api/errors/errors.go ``NewNotFound``."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def is_disk(volume: Volume) -> bool:
-    """Whether the volume names a disk directly, with limits on sharing.
-
-    Source: volume_restrictions.go ``needsRestrictionsCheck``.
-    """
+    """Whether the volume is a disk without a claim. Source: volume_restrictions.go ``needsRestrictionsCheck``."""
     return any((volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.rbd, volume.iscsi))
 
 

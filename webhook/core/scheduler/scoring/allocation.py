@@ -35,10 +35,7 @@ class ResourceUse(Struct, frozen=True):
 
 
 def least_allocated(resources: Sequence[ResourceUse], feasible: Iterable[int]) -> dict[int, int]:
-    """Score nodes by slot: a higher score for more free resources.
-
-    Source: noderesources/least_allocated.go ``leastResourceScorer``.
-    """
+    """Score nodes by slot by free resources. Source: noderesources/least_allocated.go ``leastResourceScorer``."""
     return {slot: _mean_left(resources, slot) for slot in feasible}
 
 
@@ -56,7 +53,7 @@ def _mean_left(resources: Sequence[ResourceUse], slot: int) -> int:
 def balanced_allocation(
     resources: Sequence[ResourceUse], feasible: Iterable[int], version: KubernetesVersion
 ) -> dict[int, int]:
-    """Score nodes by slot by their balance of CPU and memory; none for a pod without requests.
+    """Score nodes by slot by CPU and memory balance, none for a pod without requests.
 
     Source: noderesources/balanced_allocation.go ``PreScore``, ``balancedResourceScorer``.
     """

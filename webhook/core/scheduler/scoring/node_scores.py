@@ -1,4 +1,4 @@
-"""Predict kube-scheduler's node: the nodes with the highest sum of weighted scores.
+"""Predict kube-scheduler's node: the highest sum of weighted scores.
 
     index, problem -> take_scoring(...) -> Scoring       under the index's lock, as `take`
     Scoring, nodes -> node_scores(...), best_nodes(...)  without it
@@ -42,11 +42,7 @@ WEIGHTS: Mapping[str, int] = {
 
 
 class Scoring(Struct, frozen=True):
-    """All facts of the nodes' scores at one moment.
-
-    Attributes:
-        drawn: Weights of pod affinity; see `preferences.inter_pod_affinity`.
-    """
+    """All facts of the nodes' scores. ``drawn`` is `preferences.inter_pod_affinity`'s."""
 
     problem: Problem
     resources: tuple[ResourceUse, ...]
@@ -54,7 +50,7 @@ class Scoring(Struct, frozen=True):
 
 
 def take_scoring(index: ReadOnlyIndex, problem: Problem) -> Scoring | None:
-    """Copy the facts of scores for a problem of the same moment; None if the index does not keep them.
+    """Copy the facts of scores for a current problem, None if the index lacks them.
 
     Source: noderesources/fit.go ``PreScore``; interpodaffinity/scoring.go ``PreScore``.
     """
@@ -73,7 +69,7 @@ def take_scoring(index: ReadOnlyIndex, problem: Problem) -> Scoring | None:
 
 
 def _wanted(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, Counts], ...]:
-    """List the pod's preferred terms: topology key, and weight of the matching pods on each node.
+    """List the pod's preferred terms: topology key, and weights of matching pods.
 
     Source: interpodaffinity/scoring.go ``processExistingPod``, ``mergeAffinityTermNamespacesIfNotEmpty``.
     """
@@ -95,16 +91,8 @@ def _wanted(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, Counts],
 def node_scores(scoring: Scoring, cycle: Cycle, feasible: int) -> Mapping[str, Mapping[int, int]] | None:
     """Return each plugin's weighted score of each feasible node, by slot.
 
-    A plugin without scores has an empty mapping.
-
-    Args:
-        scoring: The facts of the scores.
-        cycle: The cycle of the same problem.
-        feasible: The nodes to score.
-
-    Returns:
-        None for an invalid preferred term of node affinity. kube-apiserver accepts some, and the scheduler fails on
-        them.
+    A plugin without scores has an empty mapping. The cycle is of the same problem. None means an invalid preferred term
+    of node affinity. kube-apiserver accepts some, and the scheduler fails on them.
 
     Source: runtime/framework.go ``RunScorePlugins``.
     """

@@ -1,4 +1,4 @@
-"""Scores of preferences: soft taints, preferred node affinity, and preferred pod affinity.
+"""Scores of soft taints, preferred node affinity and preferred pod affinity.
 
 Source: kube-scheduler tainttoleration/taint_toleration.go, nodeaffinity/node_affinity.go, interpodaffinity/scoring.go.
 """
@@ -32,7 +32,7 @@ def _intolerable(taints: Iterable[Taint], tolerations: Sequence[Toleration] | No
 def node_affinity(
     view: NodeView, preferred: Iterable[PreferredSchedulingTerm], feasible: Iterable[int]
 ) -> dict[int, int] | None:
-    """Score nodes by slot with the sum of matching terms' weights; None for an invalid term.
+    """Score nodes by slot with matching terms' weights, None for an invalid term.
 
     Source: nodeaffinity/node_affinity.go ``Score``; component-helpers nodeaffinity.go ``NewPreferredSchedulingTerms``.
     """
@@ -57,7 +57,7 @@ def _of_highest(scores: dict[int, int]) -> dict[int, int]:
 def inter_pod_affinity(
     view: NodeView, drawn: Iterable[tuple[str, Mapping[int, int]]], feasible: Iterable[int]
 ) -> dict[int, int]:
-    """Score nodes by slot with the weights in all of their domains, scaled between the extremes.
+    """Score nodes by slot with the weights in all of their domains, scaled.
 
     Args:
         view: The nodes.
