@@ -50,7 +50,7 @@ class LimitRange(Named, frozen=True):
     spec: LimitRangeSpec = LimitRangeSpec()
 
     def items_of_type(self, item_type: str) -> tuple[LimitRangeItem, ...]:
-        """Return the items of one type, `OF_CONTAINERS` or `OF_PODS`."""
+        """Return the items of a type, `OF_CONTAINERS` or `OF_PODS`."""
         return tuple(item for item in self.spec.limits or () if item.type == item_type)
 
 

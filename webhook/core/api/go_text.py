@@ -79,7 +79,7 @@ def json_text(value: object) -> str:
 
 
 def time_fault(text: str) -> str | None:
-    """Return the error of ``time.Parse(time.RFC3339, text)``; None for a time.
+    """Return the error of ``time.Parse(time.RFC3339, text)``, if any.
 
     Source: time/format.go ``parse``, ``ParseError``.
     """

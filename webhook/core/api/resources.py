@@ -440,7 +440,7 @@ def whole_units(written: WrittenQuantity) -> int:
 
 
 def to_milli(written: WrittenQuantity) -> WrittenQuantity:
-    """Round the quantity up to thousandths, like kube-apiserver before it stores one.
+    """Round the quantity up to thousandths, like kube-apiserver before storage.
 
     Source: core/v1/defaults.go ``SetDefaults_ResourceList``.
     """

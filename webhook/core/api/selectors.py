@@ -57,7 +57,7 @@ class SelectorError(ValueError):
 
 
 class Requirement(Struct, frozen=True):
-    """One condition on one label.
+    """A condition on a label.
 
     Attributes:
         operator: EQUALS or an operator of the API.
@@ -201,7 +201,7 @@ def _requirement(
 
 
 def valid_selector(written: LabelSelector | None) -> Selector | None:
-    """Compile a selector, or return None for an invalid one."""
+    """Compile a selector, with None if invalid."""
     try:
         return compile_selector(written)
     except SelectorError:
@@ -344,7 +344,7 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
 
 
 def _compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
-    """Compile one term with conditions. Source: nodeaffinity.go ``newNodeSelectorTerm``."""
+    """Compile a term with conditions. Source: nodeaffinity.go ``newNodeSelectorTerm``."""
     try:
         expressions = tuple(
             _requirement(condition, _OF_NODES, "a node selector") for condition in term.match_expressions or ()
@@ -364,7 +364,7 @@ def _field_requirement(written: NodeSelectorRequirement) -> FieldRequirement:
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, compares: bool = False) -> bool:
-    """Whether one toleration tolerates one taint.
+    """Whether the toleration tolerates the taint.
 
     Args:
         toleration: A toleration of the pod.
@@ -395,7 +395,7 @@ def _compares_taint(operator: str, taint: str, bound: str) -> bool:
 def first_untolerated(
     taints: Iterable[Taint], tolerations: Sequence[Toleration] | None, effects: Iterable[str], *, compares: bool = False
 ) -> Taint | None:
-    """Find the first taint with one of these effects and without a toleration.
+    """Find the first untolerated taint with any of these effects.
 
     Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``.
     """

@@ -15,7 +15,7 @@ INJECT = "inject"
 # The controller's condition types in the status.
 PLANNED, FITS, CANNOT_GET_STUCK, CAPS_HELD, DELIVERED = "Planned", "Fits", "CannotGetStuck", "CapsHeld", "Delivered"
 CONDITIONS = frozenset({PLANNED, FITS, CANNOT_GET_STUCK, CAPS_HELD, DELIVERED})
-# The most groups of a namespace; only the oldest count.
+# The most groups of a namespace. Only the oldest count.
 MOST_GROUPS = 32
 
 
@@ -41,7 +41,7 @@ class Expected(_Written, frozen=True, gc=False):
 
 
 class PlanFor(_Written, frozen=True, gc=False):
-    """The number of shards for which derived fields stay the same."""
+    """The largest number of shards with unchanged derived fields."""
 
     shards: Int32
 
@@ -54,7 +54,7 @@ class RequiredDomains(_Written, frozen=True):
 
 
 class WrittenCap(_Written, frozen=True):
-    """The most pods in one domain: a number, or a fraction of the expected pods."""
+    """The most pods in a domain: a number, or a fraction of the expected pods."""
 
     topology_key: str
     less_than: Int32 | str | None = None
@@ -86,7 +86,7 @@ class Condition(_Written, frozen=True, gc=False):
 
 
 class PlannedWorkload(_Written, frozen=True):
-    """The planned fields of one shard's pod template.
+    """The planned fields of a shard's pod template.
 
     Attributes:
         shard: The value of the shard label.
@@ -115,7 +115,7 @@ class GroupStatus(_Written, frozen=True):
         return true.issuperset(types)
 
     def reason(self, condition_type: str) -> str:
-        """Return the reason of a condition, or "" for an unknown one."""
+        """Return the reason of a condition, or "" if unknown."""
         return next((condition.reason for condition in self.conditions if condition.type == condition_type), "")
 
 

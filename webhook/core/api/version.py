@@ -26,7 +26,7 @@ class KubernetesVersion(NamedTuple):
 
 # Conformance tests compare each supported release with its own code: docs/releases.md.
 OLDEST = KubernetesVersion(1, 31, 0)
-# the newest supported release and the default; most recorded cases in conformance/ are from it
+# the newest supported release, the default, and the source of most cases in conformance/
 RECORDED = KubernetesVersion(1, 37)
 # Accepted before its release, with the changes merged upstream. Its code does not exist for comparison yet.
 ANNOUNCED = KubernetesVersion(1, 38)

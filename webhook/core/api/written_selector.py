@@ -48,12 +48,12 @@ def selected_keys(selector: LabelSelector | None) -> frozenset[str]:
 
 
 def has_conditions(selector: LabelSelector | None) -> bool:
-    """Whether the selector is neither null nor empty."""
+    """Whether the selector has a condition. A null or empty selector has none."""
     return selector is not None and bool(selector.match_labels or selector.match_expressions)
 
 
 def without_key(selector: LabelSelector, key: str) -> LabelSelector:
-    """Drop the conditions on one label."""
+    """Drop the conditions on a label."""
     pairs = {name: value for name, value in (selector.match_labels or {}).items() if name != key}
     expressions = tuple(entry for entry in selector.match_expressions or () if entry.key != key)
     return LabelSelector(match_labels=pairs or None, match_expressions=expressions or None)

@@ -292,7 +292,7 @@ def _total(pod: Pod, of: Callable[[Container], Amounts | None] | None, pod_level
 
 
 def _beyond(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    """List violations of one LimitRange item, sorted. Upstream's order is random.
+    """List violations of a LimitRange item, sorted. Upstream's order is random.
 
     Source: limitranger/admission.go ``minConstraint``, ``maxConstraint``.
     """

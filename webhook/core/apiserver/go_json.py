@@ -56,7 +56,7 @@ class GoJsonError(Exception):
 
 
 class _GoType(Struct, frozen=True):
-    """A Go type of one release.
+    """A Go type of a release.
 
     Attributes:
         fields: By JSON name: the path of Go names (embedded structs, then the field) and the type.
@@ -273,7 +273,7 @@ class _Slice(list[object]):
 
 
 class _Walk:
-    """The state of one decoding: the current field, the first error and the warnings."""
+    """The state of a decoding: the current field, the first error and the warnings."""
 
     def __init__(self, prefix: tuple[str, ...], *, embedded: bool) -> None:
         self.embedded = embedded

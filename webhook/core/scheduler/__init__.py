@@ -1,1 +1,1 @@
-"""kube-scheduler's decision about one pod: its filters in order, and its message."""
+"""kube-scheduler's decision about a pod: its filters in order, and its message."""

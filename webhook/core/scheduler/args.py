@@ -43,7 +43,7 @@ _SHOWN = 256  # characters of a parser's error in messages
 
 
 class ArgsError(ValueError):
-    """Args with which kube-scheduler would not start. The text is kube-scheduler's."""
+    """Args rejected by kube-scheduler at start, with its text."""
 
 
 class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -55,7 +55,7 @@ def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> Eligib
 
 
 def verdict_of_plugin(result: PluginResult, nodes: NodeView) -> Verdict:
-    """Build the verdict of one plugin without the others."""
+    """Build a plugin's verdict without the other plugins."""
     if result.pre_filter.code not in (SUCCESS, SKIP):
         return Verdict(nodes, result.pre_filter, [(result.pre_filter, nodes.live)])
     failed = (
@@ -119,7 +119,7 @@ class Cycle:
         return result
 
     def verdict_of(self, plugin: str) -> Verdict:
-        """Return one plugin's verdict: PreFilter, then Filter on every node."""
+        """Return a plugin's own verdict: PreFilter, then Filter on every node."""
         return verdict_of_plugin(self.result(plugin), self.problem.nodes)
 
     def verdict(self) -> Verdict:

@@ -1,4 +1,4 @@
-"""All facts of kube-scheduler's verdict on one pod, copied at one moment.
+"""All facts of kube-scheduler's verdict on a pod, copied at the same moment.
 
 Source: kube-scheduler schedule_one.go, runtime/framework.go.
 """
@@ -86,12 +86,11 @@ def not_evaluated(problem: "Problem") -> tuple[str, ...]:
 
 
 class Problem(Struct, frozen=True):
-    """All facts of the verdict on one pod, at one moment. Values per node are by slot.
+    """All facts of the verdict on a pod at some moment. Values per node are by slot.
 
     Attributes:
         nominated: For each node reserved by preemption for pods of at least this priority: the problem with those pods
-            on
-            the node.
+            on the node.
         filters: The filters to run, in the order of the release.
         profile: None for a scheduler with its default configuration.
     """
@@ -213,7 +212,7 @@ def _with_nominated(index: ReadOnlyIndex, problem: Problem, defaults: SpreadDefa
 
 
 def may_preempt(pod: Pod) -> bool:
-    """Whether the scheduler may evict other pods for this one. Priority 0 evicts none.
+    """Whether the scheduler may evict other pods for this pod. Priority 0 evicts none.
 
     Source: defaultpreemption/default_preemption.go ``PodEligibleToPreemptOthers``.
     """

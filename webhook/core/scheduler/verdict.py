@@ -20,7 +20,7 @@ class Cause(StrEnum):
 
 
 class Verdict:
-    """The status of every node for one pod.
+    """The status of every node for a pod.
 
     Attributes:
         pre_filter: The result of PreFilter.
@@ -62,7 +62,7 @@ class Verdict:
         return total.to_bytes(size, "little")[::-1]
 
     def status(self, name: str) -> Status:
-        """Return the status of one node.
+        """Return the status of a node.
 
         Raises:
             KeyError: For an unknown node.

@@ -67,7 +67,7 @@ class _JobTemplate(_ApiShape, frozen=True):
 
 
 class Spec(JobSpec, frozen=True):
-    """The specs of all built-in kinds in one. Fields mean the same in every kind."""
+    """The specs of all built-in kinds together. Fields mean the same in every kind."""
 
     replicas: Int32 | None = None
     strategy: StrategyFields | None = None

@@ -1,6 +1,6 @@
 """Labels added to pods by controllers, at binding, or by other webhooks.
 
-Rules must not report a selector on one of these labels.
+Rules must not report a selector on such a label.
 
 Source: each project's own code; Kubernetes: deployment/util, controller/history, statefulset/stateful_set_utils.go,
 job/job_controller.go, the PodTopologyLabels admission plugin.
@@ -52,7 +52,7 @@ ADDED_KEYS = frozenset(
 def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
     """Whether a pod may have the label without its template, or with another value.
 
-    Kinds from the configuration may add any label, but rarely change one of the template.
+    Kinds from the configuration may add any label, but rarely change a label of the template.
     """
     if _among(key, _ANY) or key in workload.late_labels:
         return True
@@ -169,5 +169,5 @@ def known_label_values(workload: Workload, key: str) -> tuple[str, ...] | None:
 
 
 def ordinal_labels(name: str, ordinal: int) -> Mapping[str, str]:
-    """Return the labels of one StatefulSet pod. Source: statefulset/stateful_set_utils.go ``updateIdentity``."""
+    """Return the labels of a StatefulSet's pod. Source: statefulset/stateful_set_utils.go ``updateIdentity``."""
     return {POD_NAME: name, POD_INDEX: str(ordinal)}

@@ -76,7 +76,7 @@ class Layout(Struct, frozen=True):
 
 
 CONSTRAINTS = "topologySpreadConstraints"
-# Every text with constraints matches one of these, with any field names.
+# Every text with constraints has a match, with any field names.
 _HINTS = re.compile(rb"spread|constrain|maxSkew|topologyKey|whenUnsatisfiable", re.IGNORECASE)
 VALUES_KIND = "Values"  # the kind of a chart's values file, which has none
 # Kinds with values of a Helm chart.

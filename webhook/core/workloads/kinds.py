@@ -1,6 +1,6 @@
-"""Kinds of workloads: one row a kind, with all properties of the kind.
+"""Kinds of workloads: a row for each kind, with all its properties.
 
-Call `traits` for one kind, or use the tables of all kinds below. A new kind is a row here, and a case in
+Call `traits` for a kind, or use the tables of all kinds below. A new kind is a row here, and a case in
 tests/core/workloads/test_kinds.py. Group and name identify a kind in every version. `operators` has operators' kinds,
 where only constraints and a few labels are known.
 

@@ -100,7 +100,7 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @property
     def recreates(self) -> bool:
-        """Whether the controller deletes all old pods before it creates a new one."""
+        """Whether the controller deletes all old pods before it creates new pods."""
         return self.strategy is not None and self.strategy.type == "Recreate"
 
     @property
@@ -115,7 +115,7 @@ def namespace_of(stated: str, otherwise: str = "") -> str:
 
 
 def selector_of(workload: Workload) -> Selector | None:
-    """Compile the workload's selector, None without a valid one."""
+    """Compile the workload's selector, with None if absent or invalid."""
     written = workload.selector
     if written is None and workload.group_kind == REPLICATION_CONTROLLER and workload.templates:
         return selector_from_labels(workload.templates[0].template.labels)
@@ -123,7 +123,7 @@ def selector_of(workload: Workload) -> Selector | None:
 
 
 def compiled(written: LabelSelector | None) -> Selector | None:
-    """Compile a workload's selector, None for an empty or invalid one."""
+    """Compile a workload's selector, with None if empty or invalid."""
     selector = valid_selector(written)
     return selector if selector is not None and selector.requirements else None
 

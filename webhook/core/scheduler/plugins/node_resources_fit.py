@@ -58,8 +58,8 @@ class FreeResources(Struct, frozen=True, dict=True):
 def scarce_amounts(amounts: Sequence[tuple[str, int]], index: ReadOnlyIndex) -> Mapping[str, tuple[int, ...]]:
     """Return the free amounts by slot of resources that some node lacks, in order.
 
-    Resources of every node are one lookup in the index. The pod's author chooses the number of other resources, and
-    each may add up all nodes under the index's lock. So each of these is a separate lookup.
+    The index answers for all resources of every node at once. The pod's author chooses the number of other resources,
+    and each may add up all nodes under the index's lock. So each of these is a separate lookup.
     """
     usual, others = list[tuple[str, int]](), list[tuple[str, int]]()
     for amount in amounts:

@@ -1,7 +1,7 @@
 """The NodeVolumeLimits plugin: the most volumes of each CSI driver on a node.
 
 On nodes with a CSINode, an in-tree plugin's volume counts for the CSI driver that replaces the plugin. Attached volumes
-count with or without a pod. A driver may require nodes on which it is installed.
+count with or without a pod. A driver may require that it is installed on the node.
 
 Source: kube-scheduler nodevolumelimits/csi.go; k8s.io/csi-translation-lib plugins.
 """

@@ -3,7 +3,7 @@
     raw score = sum over constraints of: matching pods in the node's domain * log(domains + 2) + maxSkew - 1
     score     = 100 * (highest + lowest - raw score) / highest
 
-A lower raw score is better. The node with the lowest one gets the highest score.
+A lower raw score is better. The node with the lowest raw score gets the highest score.
 
 Source: kube-scheduler podtopologyspread/scoring.go.
 """

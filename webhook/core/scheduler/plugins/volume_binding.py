@@ -1,4 +1,4 @@
-"""The VolumeBinding plugin: nodes that reach a pod's volumes or can get new ones.
+"""The VolumeBinding plugin: nodes that reach a pod's volumes or can get new volumes.
 
 Unbound claims, smallest first, each take the smallest suitable free volume. The other claims get new volumes, if the
 class allows this on the node and the driver's published capacity suffices.
@@ -100,7 +100,7 @@ def _claim_fault(claim: Claim) -> str:
 
 
 def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, version: KubernetesVersion) -> PluginResult:
-    """Sort claims into bound and waiting ones. Other claims reject the pod.
+    """Sort claims into bound and waiting claims. Other claims reject the pod.
 
     Source: binder.go ``GetPodVolumeClaims``.
     """
@@ -293,7 +293,7 @@ def _unmatched(claims: Sequence[Claim], pod_claims: _PodClaims, reachable: froze
 def _best_volume(
     claim: Claim, free: Iterable[PersistentVolume], reachable: frozenset[str], version: KubernetesVersion
 ) -> PersistentVolume | None:
-    """Return the volume reserved for the claim, or the smallest suitable one.
+    """Return the volume reserved for the claim, or the smallest suitable volume.
 
     Source: storage/volume/pv_helpers.go ``FindMatchingVolume``.
     """
@@ -352,7 +352,7 @@ def _made_for(claim: Claim, volume: PersistentVolume) -> bool:
 
 
 def _unprovided(claims: Sequence[Claim], pod_claims: _PodClaims, candidates: int) -> tuple[int, int]:
-    """List nodes that cannot provision some claim, and nodes without space for one.
+    """List nodes that cannot provision some claim, and nodes without space.
 
     Each claim has a known class, or it would not wait.
 

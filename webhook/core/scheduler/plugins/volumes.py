@@ -1,4 +1,4 @@
-"""The claims, volumes and classes of one pod, copied for the volume plugins.
+"""A pod's claims, volumes and classes, copied for the volume plugins.
 
 Source: kube-scheduler volumebinding/binder.go, nodevolumelimits/csi.go; k8s.io/component-helpers storage.
 """

@@ -1,1 +1,1 @@
-"""kube-scheduler's scores of the nodes that admit a pod."""
+"""kube-scheduler's scores of admitting nodes."""
