@@ -250,7 +250,7 @@ def test_the_release_of_a_file_may_be_told(tmp_path, capsys, asked, code):
 
 
 def test_a_release_that_is_not_supported(tmp_path):
-    with pytest.raises(VectorError, match=r"1: no vector: Kubernetes 1\.29 is not supported; 1\.31 to 1\.37 are"):
+    with pytest.raises(VectorError, match=r"1: no vector: Kubernetes 1\.29 is not supported. Use 1\.31 to 1\.37"):
         compare_file(vectors(tmp_path, {"kubernetesVersion": "v1.29.6"}))
 
 

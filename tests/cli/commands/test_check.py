@@ -73,7 +73,7 @@ class TestExitCodes:
             (["check"], "name the manifests to check: files, directories, patterns, or - for the standard input"),
             (["chek"], "No such command 'chek'. Did you mean 'check'?"),
             (["check", "a", "--rule", "selector-nil"], "no rule 'selector-nil'; did you mean 'selector-null'?"),
-            (["check", "a", "--kube-version", "1.12"], "1.12 is not supported; 1.31 to 1.37 are, and 1.38 as"),
+            (["check", "a", "--kube-version", "1.12"], "1.12 is not supported. Use 1.31 to 1.37, or 1.38 as"),
             (["check", "a", "-o", "xml"], "'xml' is not one of"),
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
