@@ -26,7 +26,7 @@ from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.rules.limits import exceeded_constraint_limit, exceeded_template_limit
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import DEPLOYMENT, STATEFUL_SET, group_kind
-from webhook.core.workloads.reading import parse_object, read_workload
+from webhook.core.workloads.reading import parsed, read_workload
 from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_text import plain
 
@@ -175,7 +175,7 @@ def _changed_fields(template: PodTemplate, fields: Fields, spec: Mapping[str, Js
 def _sent_template(raw: bytes | msgspec.Raw | None) -> Mapping[str, Json]:
     """The pod template as it was sent; empty where there is none."""
     try:
-        found: Json = parse_object(raw or b"{}")
+        found: Json = parsed(raw or b"{}")
     except DecodeError:
         found = {}
     for step in ("spec", "template"):

@@ -38,7 +38,7 @@ from webhook.core.rules.rule_set import (
     noted,
 )
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, GroupKind
-from webhook.core.workloads.reading import constraint_paths, parse_object, read_meta, read_workload
+from webhook.core.workloads.reading import constraint_paths, parsed, read_meta, read_workload
 from webhook.core.workloads.workload import Workload, namespace_of
 
 _NO_META = ObjectMeta()
@@ -127,7 +127,7 @@ def evaluated(given: ReadObject, context: Context, limit: Reason | None = None) 
     """Evaluate all rules. No rule is evaluated for an object without a pod template or beyond the ``limit``."""
     workload, error, namespace = given.workload, given.decode_error, context.namespace
     if error is not None:
-        return Evaluation(None, (wrong_type(error, lambda: parse_object(given.raw)),), decode_error=error)
+        return Evaluation(None, (wrong_type(error, lambda: parsed(given.raw)),), decode_error=error)
     if given.limit:
         missed = not_looked_at(given.limit)
         allowed = context.policy.too_large == TooLarge.ALLOW

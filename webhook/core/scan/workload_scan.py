@@ -26,7 +26,7 @@ from webhook.core.scan.smallest_fix import of_defaults, of_findings, of_waiting
 from webhook.core.scan.waiting_pods import Waiting, waiting
 from webhook.core.scan.zone_losses import zone_losses
 from webhook.core.workloads.kinds import group_kind
-from webhook.core.workloads.reading import parse_object, read_meta, stated_type
+from webhook.core.workloads.reading import parsed, read_meta, stated_type
 from webhook.core.workloads.workload import Workload, namespace_of
 
 _Answer = TypeVar("_Answer")
@@ -202,7 +202,7 @@ class _PodState:
         return self._index.pods.count_unspread(self._named.namespace, self._own)
 
     def _fix(self, waits: Waiting, injection: Injection | None) -> SmallestFix | None:
-        raw = parse_object(self._raw)
+        raw = parsed(self._raw)
         found = None
         if waits.spread is not None:
             found = of_waiting(waits.spread, self._key(), raw, self._index)

@@ -117,7 +117,7 @@ def read_workload(
     if own is None and key in BUILT_IN_KINDS:
         return (_read_pod if key == POD else _read_object)(raw, api_version, key)
     layout = own or _layout(key)
-    return None if layout is None else _walk(parse_object(raw), api_version, key, layout)
+    return None if layout is None else _walk(parsed(raw), api_version, key, layout)
 
 
 def reduce_spec(spec: bytes, annotations: Container[str]) -> bytes:
@@ -243,7 +243,7 @@ def _layout(kind: GroupKind) -> Layout | None:
     return OPERATOR_LAYOUTS.get(kind) if row is None else row.layout
 
 
-def parse_object(raw: bytes | Raw | Mapping[str, object]) -> object:
+def parsed(raw: bytes | Raw | Mapping[str, object]) -> object:
     """Parse the JSON of an object.
 
     Raises:
