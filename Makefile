@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test test-all browser pictures conformance fuzz fuzz-rules fuzz-inputs fuzz-index fuzz-events fuzz-reviews claims placing readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-no-loss no-loss e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint size docs lock FORCE
+.PHONY: help install run test test-all browser pictures conformance fuzz fuzz-rules fuzz-inputs fuzz-index fuzz-events fuzz-reviews claims placing readers e2e e2e-cluster e2e-apart e2e-scan e2e-attacks e2e-no-loss no-loss e2e-steady e2e-release e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint prose site size docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -147,7 +147,7 @@ TOWN := tests/e2e/test_attacks.py
 attack-short: $(READY) image
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q --tb line
 
-transcript: $(READY) image  ## install the chart, throw its switches, take it out; a Redis cluster from its ConfigMap on; writes what is seen into docs/first-install.md and docs/redis-walk.md (needs Go)
+transcript: $(READY) image  ## install the chart, throw its switches, take it out; a Redis cluster from its ConfigMap on; writes docs/first-install.md and docs/redis-*.md (needs Go)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e/first_install.py -q
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e/redis_walk.py -q
@@ -174,13 +174,21 @@ bench: $(READY)  ## figures beside a Go server and kube-scheduler; BENCH=full fo
 	@$(BIN)/python -m bench.verdict --oracle "$$(conformance/build.sh)" $(if $(filter full,$(BENCH)),--growth)
 	@$(if $(filter full,$(BENCH)),$(BIN)/python -m bench.cluster_list)
 
-lint: $(READY)  ## ruff, formatting, mypy strict, layers (each proven by a deliberate break), dead code
+lint: $(READY)  ## ruff, formatting, mypy strict, layers (each proven by a deliberate break), dead code, spelling, plain English
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/prove_layers.py
 	@$(BIN)/vulture
+	@git ls-files '*.md' '*.py' '*.yaml' '*.sh' '*.go' Makefile | xargs $(BIN)/codespell
+	@$(BIN)/python tools/prose.py --check
+
+prose: $(READY)  ## figures of the English in docs, docstrings and comments; better figures become the limits of make lint
+	@$(BIN)/python tools/prose.py --lower --worst 20
+
+site: $(READY)  ## the documentation as a site in dist/site, without network
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 size:  ## how many lines of Python the product has
 	@git ls-files 'webhook/*.py' | xargs cat | wc -l

@@ -12,6 +12,7 @@ PAGES = (
     *(ROOT / "docs" / name for name in ("simulate.md", "what-if.md", "group-examples.md")),
     *sorted((ROOT / "docs" / "examples").glob("*.md")),
     ROOT / "docs" / "first-hour" / "README.md",
+    ROOT / "docs" / "start" / "first-check.md",
 )
 SHOWN = re.compile(
     r"```\n\$ evenspread (?P<command>(?:simulate|plan|check|audit|explain|test) .*)\n"

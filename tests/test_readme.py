@@ -65,9 +65,9 @@ def test_the_readme_shows_a_pod_and_the_message_it_gets():
 
 
 def test_the_step_that_denies_refuses_the_pod_with_these_words():
-    """docs/install.md, step 4, shows what kubectl prints of the README's first example."""
-    install = (ROOT / "docs" / "install.md").read_text()
-    shown = re.search(r"Error from server \(Forbidden\): .*?denied the request: (.*?)\n *```", install, re.DOTALL)[1]
+    """From observe to deny, step 4, shows what kubectl prints of the README's first example."""
+    steps = (ROOT / "docs" / "how-to" / "observe-to-deny.md").read_text()
+    shown = re.search(r"Error from server \(Forbidden\): .*?denied the request: (.*?)\n *```", steps, re.DOTALL)[1]
     shown = re.sub("^   ", "", shown, flags=re.MULTILINE)  # in a list
     step = parse_policy(
         "{apiVersion: config.evenspread.io/v1alpha1, kind: SpreadPolicy, ceiling: deny, denyFrom: high}"
@@ -79,7 +79,7 @@ def test_the_step_that_denies_refuses_the_pod_with_these_words():
     )
     assert (denied.allowed, warned.allowed) == (False, True)
     assert denied.message == shown
-    assert "--set config.ceiling=deny --set config.denyFrom=high" in install
+    assert "--set config.ceiling=deny --set config.denyFrom=high" in steps
 
 
 def test_the_readme_shows_three_commands():

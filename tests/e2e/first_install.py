@@ -12,9 +12,9 @@ from e2e.waiting import eventually
 HEAD = """\
 # A first install
 
-`make transcript` runs these commands in a new cluster and writes this page. The control plane is real, and evenspread's
-pods are processes from the image. `…` replaces output that every `helm upgrade` repeats. [Install](install.md) and the
-[runbook](runbook.md) explain each step.
+<!-- run by: tests/e2e/first_install.py -->
+`make transcript` runs these commands in a new cluster. The control plane is real, and evenspread's pods are processes
+from the image. `…` replaces repeated output. [Install](install.md) and the [runbook](runbook.md) explain each step.
 """
 MANIFEST = """\
 apiVersion: apps/v1
@@ -69,7 +69,7 @@ def test_a_first_install(plane, terminal):
     )
     answered(403)
     terminal.type(TRY)
-    terminal.say("## Use the five switches")
+    terminal.say("## Use the five switches\n\nEach undo command makes the API server deny the Deployment again.")
     for number, switch, undo in SWITCHES:
         terminal.say(f"### Switch {number}")
         terminal.type(switch.strip())
@@ -78,7 +78,6 @@ def test_a_first_install(plane, terminal):
         terminal.say("Undo it:")
         terminal.type(undo.strip())
         answered(403)
-        terminal.type(TRY)
     terminal.say("## Uninstall it")
     terminal.type(
         "helm uninstall evenspread -n evenspread",

@@ -1,6 +1,7 @@
 """Does what the maintainer of a Redis operator would, from a ConfigMap to a cluster that grows and loses a zone.
 
-`make transcript` writes docs/redis-walk.md; nothing in it is by hand. Commands run as a person would type them.
+`make transcript` writes docs/redis-walk.md, redis-changes.md and redis-mistakes.md. Nothing in them is by hand.
+Commands run as a person would type them.
 """
 
 from collections.abc import Callable
@@ -14,11 +15,28 @@ from e2e.test_switches import NAMESPACE
 from e2e.waiting import eventually
 
 HEAD = """\
-# A Redis cluster, from its ConfigMap to a lost zone
+# A Redis cluster, from its ConfigMap on
 
 `make transcript` runs these commands in a new cluster and writes this page. The control plane is real, with twelve
 fake nodes in three zones, and evenspread's pods are processes from the image. It waits for the pods and the status
-after each step. [Groups](groups.md) explains the commands.
+after each step. [Groups](groups.md) explains the commands. [The next part](redis-changes.md) changes the cluster.
+
+<!-- run by: tests/e2e/redis_walk.py -->
+"""
+CHANGES = """\
+# A Redis cluster changes: more shards, fewer, an update, a lost zone
+
+`make transcript` writes this page after [the first part](redis-walk.md), in the same cluster. [The last
+part](redis-mistakes.md) makes mistakes.
+
+<!-- run by: tests/e2e/redis_walk.py -->
+"""
+MISTAKES = """\
+# A Redis cluster: mistakes, and a plan from the webhook
+
+`make transcript` writes this page after [the changes](redis-changes.md), in the same cluster.
+
+<!-- run by: tests/e2e/redis_walk.py -->
 """
 CONFIG = """\
 apiVersion: v1
@@ -149,6 +167,11 @@ def grown(terminal: Terminal, cluster: Cluster) -> None:
     cluster.runs(10)
     cluster.says("ZoneByZone", "Held", "Delivered", held="in a zone 4 of 4")
     terminal.type(TEMPLATES, STATUS, WHY.format("redis"))
+    terminal.write(PAGES / "redis-walk.md")
+
+
+def grown_again(terminal: Terminal, cluster: Cluster) -> None:
+    terminal.begin(CHANGES)
     terminal.say(
         "## Grow to ten shards\n\nTwenty pods need more than one pod on some of the twelve nodes, so the"
         " templates change. All five running shards restart at once, each one pod at a time. If your database"
@@ -254,9 +277,12 @@ def test_a_redis_cluster(plane, terminal):
     installed(terminal)
     applied(terminal, cluster)
     grown(terminal, cluster)
+    grown_again(terminal, cluster)
     shrunk(terminal, cluster)
     rolled(terminal, cluster)
     without_a_zone(terminal, cluster)
+    terminal.write(PAGES / "redis-changes.md")
+    terminal.begin(MISTAKES)
     mistaken(
         terminal,
         cluster,
@@ -273,4 +299,4 @@ def test_a_redis_cluster(plane, terminal):
         "kubectl -n shop get sts",
     )
     cluster.runs(10, image="redis:8.2")
-    terminal.write(PAGES / "redis-walk.md")
+    terminal.write(PAGES / "redis-mistakes.md")

@@ -19,7 +19,7 @@ PAGES = Path(__file__).parents[2] / "docs"
 
 def changed(notes: str) -> str:
     """What an upgrade says that another does not."""
-    told = re.findall(r"^  (?:denies|patches|sees|if down) .*\n|^Nothing is asked.*\n", notes, re.MULTILINE)
+    told = re.findall(r"^  (?:denies|patches) .*\n|^Nothing is asked.*\n", notes, re.MULTILINE)
     return "".join([notes.partition("\n")[0], "\n…\n", *told, "…\n"])
 
 
@@ -31,6 +31,10 @@ class Terminal:
         self._home = home
         self._environment = {"HOME": str(home), "KUBECONFIG": str(plane.admin), "NAMESPACE": "shop"}
         self._environment["PATH"] = f"{plane.binaries}:{PROGRAM.parent}:{os.environ['PATH']}"
+        self._seen = [head]
+
+    def begin(self, head: str) -> None:
+        """Start another page."""
         self._seen = [head]
 
     def say(self, text: str) -> None:

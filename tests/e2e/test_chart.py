@@ -33,7 +33,7 @@ COLLECTIONS = {
     "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings",
 }
 DEFAULTS = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]
-# The last two steps of docs/install.md at once.
+# Two steps of docs/how-to/observe-to-deny.md at once.
 DENYING_AND_INJECTING = (
     "--set",
     "config.ceiling=deny",

@@ -1,7 +1,7 @@
 """No write is refused and no pod misses its defaults while the release is installed, changed, switched off and on.
 
-Somebody creates Deployments and pods all the time. The steps are those of docs/install.md, the runbook's switches, and
-what people do by hand. The kubelet brings a changed ConfigMap to running pods late, as a real one does.
+Somebody creates Deployments and pods all the time. The steps are those from observe to deny, the runbook's switches,
+and what people do by hand. The kubelet brings a changed ConfigMap to running pods late, as a real one does.
 """
 
 import base64
@@ -32,7 +32,7 @@ NAMESPACE = "evenspread"
 WRITTEN = "payments"
 UPGRADE = "helm upgrade evenspread charts/evenspread -n evenspread --reset-then-reuse-values --wait"
 BY_HAND = "kubectl delete validatingwebhookconfiguration,mutatingwebhookconfiguration evenspread"
-PAGE = (Path(__file__).parents[2] / "docs" / "install.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "observe-to-deny.md").read_text()
 EVERYBODY = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}]
 ONE_NAMESPACE = [
     {
@@ -80,7 +80,7 @@ class Row(NamedTuple):
 
 
 def steps_of_the_page() -> Iterator[Step]:
-    """docs/install.md, from observing to more; each beside a fresh `helm upgrade`."""
+    """docs/how-to/observe-to-deny.md; each beside a fresh `helm upgrade`."""
     for number, changes in enumerate(
         (
             "--set config.ceiling=audit",
@@ -128,7 +128,7 @@ def of_its_own_ca() -> Iterator[Step]:
 
 
 def of_certificates() -> Iterator[Step]:
-    """Another `certificates.mode` under `Fail`, as docs/install.md says. In one step, it refuses writes for 20 s."""
+    """Another `certificates.mode` under `Fail`, in three upgrades. In one step, it refuses writes for 20 s."""
     for mode in ("existingSecret", "self"):
         yield Step(f"to {mode}: Ignore", f"{UPGRADE} --set webhook.failurePolicy=Ignore", injects=True)
         yield Step(f"to {mode}", f"{UPGRADE} --set certificates.mode={mode}", injects=True, keeps=False)

@@ -38,7 +38,7 @@ class Size(NamedTuple):
 FULL = os.environ.get("SOAK") == "full"
 SIZE = Size(20, 200, 150_000) if FULL else Size(1.5, 100, 3000)
 ATTEMPTS = 3  # a machine stops for a moment now and then; what is our doing happens each time
-COLUMNS = ["while", "requests", "failed", "late", "in flight", "p50", "p99", "slowest", "p99 beside", "slowest beside"]
+COLUMNS = ["while", "requests", "failed", "late", "in flight", "p50", "p99", "slowest", "p99 of Go", "slowest of Go"]
 NOTICED = 1.0  # seconds from SIGTERM until the Service leads nobody to a process any more
 STRANGER = "127.0.0.2"
 POLITE = 10  # attackers have machines of their own: here they take what the others leave
@@ -219,7 +219,7 @@ PHASES: dict[str, Callable[[Town], None]] = {
     "all pods are listed anew": relist,
     "the API server is a second late": slow_api_server,
     "the API server is gone": no_api_server,
-    "nobody reads the log": nobody_reads_the_log,
+    "the log's pipe is full": nobody_reads_the_log,
     "the disk of the log is full": full_disk,
 }
 KILLS: dict[str, Callable[[Town], None]] = {
