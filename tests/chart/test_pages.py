@@ -1,9 +1,11 @@
 """What the pages and messages tell people to type is taken by Helm."""
 
 import re
+import textwrap
 
 import helm_python
 import pytest
+import yaml
 from chart.rendered import CA, CHART, ZERO, files, names, refusal
 
 ROOT = CHART.parents[1]
@@ -43,6 +45,21 @@ def test_many_settings_were_found():
 def test_a_setting_that_is_shown_is_taken(how, text):
     values = merged({"certificates": {"caBundle": CA}, "ports": {"webhook": 9443}}, PARSERS[how](text))
     assert refusal(values) == ""
+
+
+VALUES = {
+    "managed-clusters.md": lambda shown: shown,
+    "gitops.md, Argo CD": lambda shown: shown["spec"]["source"]["helm"]["valuesObject"],
+    "gitops.md, Flux": lambda shown: shown["spec"]["values"],
+}
+
+
+@pytest.mark.parametrize("place", VALUES)
+def test_values_that_are_shown_are_taken(place):
+    page, _, title = place.partition(", ")
+    text = (ROOT / "docs" / "how-to" / page).read_text().partition(f"## {title}\n" if title else "\n")[2]
+    shown = yaml.safe_load(textwrap.dedent(re.search(r"( *)```yaml\n(.*?) *```", text, re.DOTALL)[2]))
+    assert refusal(merged(ZERO, VALUES[place](shown))) == ""
 
 
 def test_the_steps_add_up():
