@@ -46,11 +46,9 @@ _CACHED_QUANTITY = 32
 
 
 class PodRequest(Struct, frozen=True, gc=False):
-    """A pod's request.
+    """A pod's request: resources above 0.
 
-    Attributes:
-        amounts: Resources above 0: cpu, memory, ephemeral storage, then the others sorted by name (extended resources,
-            huge pages, attachable volumes).
+    The order is cpu, memory, ephemeral storage, then extended resources, huge pages and attachable volumes by name.
 
     Source: framework/types.go ``Resource``.
     """

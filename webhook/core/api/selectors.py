@@ -346,9 +346,7 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
 def _compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
     """Compile a term with conditions. Source: nodeaffinity.go ``newNodeSelectorTerm``."""
     try:
-        expressions = tuple(
-            _requirement(condition, _OF_NODES, "a node selector") for condition in term.match_expressions or ()
-        )
+        expressions = tuple(_requirement(one, _OF_NODES, "a node selector") for one in term.match_expressions or ())
         fields = tuple(_field_requirement(condition) for condition in term.match_fields or ())
     except SelectorError:
         return NodeTerm(invalid=True)
@@ -366,10 +364,7 @@ def _field_requirement(written: NodeSelectorRequirement) -> FieldRequirement:
 def tolerates(toleration: Toleration, taint: Taint, *, compares: bool = False) -> bool:
     """Whether the toleration tolerates the taint.
 
-    Args:
-        toleration: A toleration of the pod.
-        taint: A taint of the node.
-        compares: The gate TaintTolerationComparisonOperators, alpha and off up to 1.37.
+    ``compares`` is the gate TaintTolerationComparisonOperators, alpha and off up to 1.37.
 
     Source: core/v1/toleration.go ``ToleratesTaint``.
     """

@@ -175,15 +175,9 @@ def _merged(every: Sequence[Toleration]) -> tuple[Toleration, ...]:
     return tuple(kept)
 
 
-def _plain(toleration: Toleration) -> tuple[str, str, str, str, int | None]:
+def _plain(one: Toleration) -> tuple[str, str, str, str, int | None]:
     """Convert for comparison. For Go, absent text is empty text."""
-    return (
-        toleration.key or "",
-        toleration.operator or "",
-        toleration.value or "",
-        toleration.effect or "",
-        toleration.toleration_seconds,
-    )
+    return one.key or "", one.operator or "", one.value or "", one.effect or "", one.toleration_seconds
 
 
 def _includes(one: Toleration, other: Toleration) -> bool:
@@ -273,9 +267,7 @@ def _of_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Iterator[str]:
     if of_pod:
         whole = spec.resources or ResourceRequirements()
         requests = _total(pod, None, whole.requests or {})
-        limits = _total(
-            pod, lambda container: container.resources.limits if container.resources else None, whole.limits or {}
-        )
+        limits = _total(pod, lambda one: one.resources.limits if one.resources else None, whole.limits or {})
         for item in of_pod:
             yield from _beyond(item, requests, limits)
 

@@ -58,11 +58,7 @@ def _refused(path: str, text: str, kind: str) -> DecodeError:
 def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: str, prefix: tuple[str, ...] = ()) -> T:
     """Decode an object, with the fast decoder if it is well formed.
 
-    Args:
-        raw: The object's JSON.
-        decoder: The fast decoder.
-        go_type: ``v1.`` and a built-in kind or ``PodTemplateSpec``.
-        prefix: The fields above the object.
+    ``go_type`` is ``v1.`` and a built-in kind or ``PodTemplateSpec``, and ``prefix`` has the fields above the object.
 
     Raises:
         DecodeError: With kube-apiserver's message.

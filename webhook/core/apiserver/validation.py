@@ -103,11 +103,8 @@ def validate_constraints(
 ) -> tuple[FieldError, ...]:
     """List the errors of the field, each once, in upstream's order.
 
-    Args:
-        constraints: The constraints as written.
-        labels: A Pod's labels, for the merge of its matchLabelKeys. None for a template, without a merge.
-        path: The path of the list, as in ``spec.template.spec.topologySpreadConstraints``.
-        version: The release of kube-apiserver.
+    A Pod's ``labels`` merge its matchLabelKeys first. A template has None and no merge. ``path`` is the list's path, as
+    in ``spec.template.spec.topologySpreadConstraints``.
 
     Source: validation/validation.go ``validateTopologySpreadConstraints``.
     """
@@ -214,12 +211,8 @@ def _match_label_keys(
 def soft_fields(constraint: SpreadConstraint, every: Iterable[SpreadConstraint]) -> Mapping[str, str | None] | None:
     """Return the fields to set for a soft constraint, or None if it must be removed.
 
-    Args:
-        constraint: The constraint to soften.
-        every: All constraints of its pod. A soft one cannot have minDomains. Two soft ones cannot share a topology key.
-
-    Returns:
-        Fields with their new value, None for a field to remove.
+    A value of None removes the field. ``every`` are all constraints of the pod: a soft one cannot have minDomains, and
+    two soft ones cannot share a topology key.
 
     Source: validation.go ``validateMinDomains``, ``ValidateSpreadConstraintNotRepeat``.
     """
@@ -334,9 +327,7 @@ def merge_match_label_keys(
 
     Source: core/pod/strategy.go ``mutateTopologySpreadConstraints``.
     """
-    if not gates.MERGES_SPREAD_KEYS.holds(version) or not any(
-        constraint.match_label_keys for constraint in constraints
-    ):
+    if not gates.MERGES_SPREAD_KEYS.holds(version) or not any(written.match_label_keys for written in constraints):
         return constraints
     return tuple(_merged(constraint, labels) for constraint in constraints)
 

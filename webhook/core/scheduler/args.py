@@ -47,10 +47,9 @@ class ArgsError(ValueError):
 
 
 class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The args of the plugin.
+    """The args of the plugin. Absent constraints are None.
 
-    Attributes:
-        default_constraints: None if absent. With ``List``, absent and empty both turn defaults off.
+    With ``List``, absent and empty constraints both turn defaults off.
 
     Source: config/v1/types_pluginargs.go ``PodTopologySpreadArgs``.
     """
@@ -67,12 +66,9 @@ class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=Tru
 def decode_args(
     raw: bytes, at: str = ".profiles[0].pluginConfig[0]", version: KubernetesVersion = RECORDED
 ) -> PodTopologySpreadArgs:
-    """Decode args strictly, and fill in defaults.
+    """Decode args strictly from JSON, and fill in defaults.
 
-    Args:
-        raw: The args as JSON.
-        at: The plugin's path in the configuration file, for messages.
-        version: The release of kube-scheduler.
+    ``at`` is the plugin's path in the configuration file, for messages.
 
     Raises:
         ArgsError: With kube-scheduler's text.

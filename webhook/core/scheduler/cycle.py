@@ -58,10 +58,8 @@ def verdict_of_plugin(result: PluginResult, nodes: NodeView) -> Verdict:
     """Build a plugin's verdict without the other plugins."""
     if result.pre_filter.code not in (SUCCESS, SKIP):
         return Verdict(nodes, result.pre_filter, [(result.pre_filter, nodes.live)])
-    failed = (
-        [] if result.filter is None else [(status, members) for status, members in result.filter(nodes.live) if members]
-    )
-    return Verdict(nodes, result.pre_filter, failed)
+    failed = result.filter(nodes.live) if result.filter is not None else ()
+    return Verdict(nodes, result.pre_filter, [(status, members) for status, members in failed if members])
 
 
 class Cycle:

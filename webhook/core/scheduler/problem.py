@@ -116,11 +116,8 @@ def take(
 ) -> Problem:
     """Copy all facts of the verdict on a pod.
 
-    Args:
-        index: The cluster.
-        pod: The pod as the scheduler gets it: the result of `admission_plugins.as_created`.
-        defaults: The default constraints, unless the profile has some.
-        profile: The scheduler's profile, if known.
+    The pod is the scheduler's: the result of `admission_plugins.as_created`. The default constraints of a ``profile``
+    replace ``defaults``.
 
     Source: schedule_one.go ``findNodesThatFitPod``, which reads a snapshot of the cache.
     """
@@ -200,9 +197,7 @@ def _with_nominated(index: ReadOnlyIndex, problem: Problem, defaults: SpreadDefa
     for node, pods in index.pods.nominated().items():
         slot = problem.nodes.slots.get(node)
         # A pod of higher priority overrides a nomination, and a pod does not compete with itself.
-        added = [
-            nominee for nominee in pods if _priority(nominee) >= _priority(pod) and nominee.meta.uid != pod.meta.uid
-        ]
+        added = [one for one in pods if _priority(one) >= _priority(pod) and one.meta.uid != pod.meta.uid]
         if slot is None or not added:
             continue
         with_them = _take(with_pods(index, node, added), pod, defaults, problem.profile)

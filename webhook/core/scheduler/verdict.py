@@ -30,13 +30,11 @@ class Verdict:
     Source: framework/types.go ``Diagnosis``.
     """
 
-    def __init__(
-        self, nodes: NodeView, pre_filter: Status, failed: Sequence[StatusOfNodes], unreported: int = 0
-    ) -> None:
+    def __init__(self, nodes: NodeView, pre_filter: Status, failed: Sequence[StatusOfNodes], unnamed: int = 0) -> None:
         self.nodes = nodes
         self.pre_filter = pre_filter
         self.failed = tuple(failed)
-        self._unreported = unreported
+        self._unnamed = unnamed
         rejected = 0
         for _, members in failed:
             rejected |= members
@@ -93,9 +91,9 @@ class Verdict:
             return f"0/{total} nodes are available: {', '.join(self.pre_filter.reasons)}."
         counts: dict[str, int] = {}
         for status, members in self.failed:
-            reported = members & ~self._unreported
-            for reason in status.reasons if reported else ():
-                counts[reason] = counts.get(reason, 0) + reported.bit_count()
+            named = members & ~self._unnamed
+            for reason in status.reasons if named else ():
+                counts[reason] = counts.get(reason, 0) + named.bit_count()
         # Sorted as text like upstream: "10 …" comes before "2 …".
         reasons = ", ".join(sorted(f"{n} {reason}" for reason, n in counts.items()))
         return f"0/{total} nodes are available: {reasons}." if reasons else f"0/{total} nodes are available:"

@@ -97,10 +97,7 @@ class JobStatus(_ApiShape, frozen=True):
     @property
     def has_ended(self) -> bool:
         """Whether the controller creates no more pods. Source: job/utils.go ``IsJobFinished``."""
-        return any(
-            condition.type in ("Complete", "Failed") and condition.status == "True"
-            for condition in self.conditions or ()
-        )
+        return any(one.type in ("Complete", "Failed") and one.status == "True" for one in self.conditions or ())
 
 
 class Job(Object, frozen=True):

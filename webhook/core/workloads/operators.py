@@ -218,9 +218,7 @@ class SiblingFields(Struct, frozen=True, rename="camel"):
 Fill = Callable[[OperatorConstraint, Mapping[str, str], SiblingFields], SpreadConstraint]
 
 
-def _prometheus_labels(
-    constraint: OperatorConstraint, labels: Mapping[str, str], _siblings: SiblingFields
-) -> SpreadConstraint:
+def _prometheus_labels(constraint: OperatorConstraint, labels: Mapping[str, str], _: SiblingFields) -> SpreadConstraint:
     if constraint.additional_label_selectors is None:
         return constraint
     selector = constraint.selector or LabelSelector()

@@ -99,11 +99,8 @@ def read_workload(
 ) -> Workload | None:
     """Read the object as a workload, None for a kind without pod templates.
 
-    Args:
-        raw: JSON text or parsed JSON.
-        embedded: Custom kinds from the configuration.
-        api_version: The object's apiVersion, if already known.
-        kind: The object's kind, if already known.
+    ``raw`` is JSON text or parsed JSON. ``embedded`` are custom kinds from the configuration. ``api_version`` and
+    ``kind`` are the object's, if already known.
 
     Raises:
         DecodeError: If the object does not fit the API's types. For a custom resource, only constraints count.
@@ -123,9 +120,7 @@ def read_workload(
 def reduce_spec(spec: bytes, annotations: Container[str]) -> bytes:
     """Reduce a built-in kind's spec to the fields of `read_workload`, as JSON.
 
-    Args:
-        spec: The spec. If it does not fit its type, the result is empty.
-        annotations: The template's annotations to keep.
+    Of the template's annotations, only ``annotations`` remain. A spec of the wrong type becomes empty.
     """
     try:
         read = _SPEC.decode(spec)
@@ -340,11 +335,9 @@ def _at_once(job: built_in_objects.JobSpec, status: built_in_objects.JobStatus |
 
 def _claims(spec: built_in_objects.Spec) -> ClaimTemplates:
     templates = spec.volume_claim_templates or ()
-    names = tuple(template.metadata.name if template.metadata else "" for template in templates)
-    classes = tuple((template.spec and template.spec.storage_class_name) or "" for template in templates)
-    return ClaimTemplates(
-        names, classes, tuple(template.spec.resources if template.spec else None for template in templates)
-    )
+    names = tuple(claim.metadata.name if claim.metadata else "" for claim in templates)
+    classes = tuple((claim.spec and claim.spec.storage_class_name) or "" for claim in templates)
+    return ClaimTemplates(names, classes, tuple(claim.spec.resources if claim.spec else None for claim in templates))
 
 
 def _strategy(given: built_in_objects.StrategyFields | None) -> Strategy | None:

@@ -172,13 +172,8 @@ def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> PluginRes
         # In upstream's order: only the first failing condition gives the node's reason.
         lonely = candidates & ~_nodes_meeting_affinity(neighbours, nodes)
         candidates &= ~lonely
-        own = candidates & _nodes_in_domains(
-            nodes,
-            (
-                (term.topology_key, counts)
-                for term, counts in zip(neighbours.anti_affinity_terms, neighbours.anti_affinity_pods, strict=True)
-            ),
-        )
+        own_terms = zip(neighbours.anti_affinity_terms, neighbours.anti_affinity_pods, strict=True)
+        own = candidates & _nodes_in_domains(nodes, ((term.topology_key, counts) for term, counts in own_terms))
         candidates &= ~own
         return [(NO_AFFINITY, lonely), (REJECTED_BY_OWN, own), (REJECTED_BY_EXISTING, candidates & rejected)]
 

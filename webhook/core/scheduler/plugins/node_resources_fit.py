@@ -78,12 +78,8 @@ def free_resources(request: PodRequest, index: ReadOnlyIndex) -> FreeResources:
     amounts = dict(((PODS, 1), *request.amounts))
     free = scarce_amounts([(name, amount) for name, amount in amounts.items() if amount > 0], index)
     # Only scarce resources can be too large for a node. Upstream never calls the number of pods unresolvable.
-    unresolvable_counts = gates.FIT_IS_UNRESOLVABLE.holds(index.version)
-    wanted = {
-        name: index.nodes.never_enough(name, amount)
-        for name, amount in request.amounts
-        if unresolvable_counts and name in free
-    }
+    scarce = free if gates.FIT_IS_UNRESOLVABLE.holds(index.version) else {}
+    wanted = {name: index.nodes.never_enough(name, amount) for name, amount in request.amounts if name in scarce}
     return FreeResources(
         free, {name: has for name, has in wanted.items() if has is not None}, {name: amounts[name] for name in free}
     )

@@ -15,11 +15,6 @@ _CORDONED = unresolvable("node(s) were unschedulable")
 
 def run_node_unschedulable(pod: Pod, nodes: NodeView) -> PluginResult:
     """Run NodeUnschedulable. Source: node_unschedulable.go ``Filter``."""
-    if not nodes.unschedulable:
+    if not nodes.unschedulable or not first_untolerated((CORDON_TAINT,), pod.pod_spec.tolerations, FILTERING_EFFECTS):
         return PluginResult(OK)
-    tolerated = first_untolerated((CORDON_TAINT,), pod.pod_spec.tolerations, FILTERING_EFFECTS) is None
-    return (
-        PluginResult(OK)
-        if tolerated
-        else PluginResult(OK, lambda candidates: [(_CORDONED, candidates & nodes.unschedulable)])
-    )
+    return PluginResult(OK, lambda candidates: [(_CORDONED, candidates & nodes.unschedulable)])

@@ -16,6 +16,7 @@ Source: kube-scheduler podtopologyspread common.go, filtering.go, scoring.go; pl
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api import gates
 from webhook.core.api.selectors import Selector, SelectorError, compile_selector, selector_from_labels
@@ -100,7 +101,7 @@ class CountedConstraints(Struct, frozen=True):
             {slot: pods} if constraint.selector.empty and pods and not existing else existing
             for constraint, existing in zip(self.constraints, self.counts, strict=True)
         )
-        return CountedConstraints(self.constraints, counts, self.require_all, self.error)
+        return replace(self, counts=counts)
 
 
 class DomainCounts(Struct, frozen=True):
@@ -180,7 +181,7 @@ def count_constraints(
         # Without a Service or controller the deduced selector is empty, and would count every pod.
         if selector.empty:
             return CountedConstraints()
-        constraints = tuple(_with_selector(constraint, selector) for constraint in constraints)
+        constraints = tuple(replace(constraint, selector=selector) for constraint in constraints)
     # Zone and host constraints usually share a selector, so it is counted once.
     counts: dict[Selector, Counts] = {}
     for constraint in constraints:
@@ -230,17 +231,6 @@ def counting_selector(written: SpreadConstraint, labels: Mapping[str, str]) -> S
     if keys and not selector.nothing:
         selector = selector_from_labels(keys).joined(selector.requirements)
     return selector
-
-
-def _with_selector(constraint: Constraint, selector: Selector) -> Constraint:
-    return Constraint(
-        constraint.max_skew,
-        constraint.topology_key,
-        selector,
-        constraint.min_domains,
-        constraint.node_affinity_policy,
-        constraint.node_taints_policy,
-    )
 
 
 def count_domains(

@@ -71,9 +71,8 @@ def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: Kub
         claim = storage.claims.get(name)
         if claim is None:
             waits = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
-            return PluginResult(
-                unresolvable(missing_claim(name) if volume.persistent_volume_claim is not None else waits)
-            )
+            missing = missing_claim(name) if volume.persistent_volume_claim is not None else waits
+            return PluginResult(unresolvable(missing))
         fault = _claim_fault(claim)
         if not fault and volume.persistent_volume_claim is None:
             fault = owner_fault(claim, pod.meta.namespace, pod.meta.name, pod.meta.uid)

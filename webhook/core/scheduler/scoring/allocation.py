@@ -21,10 +21,7 @@ _HALF = MAX_NODE_SCORE // 2
 class ResourceUse(Struct, frozen=True):
     """One resource on all nodes by slot, and the pod's part, in milli-CPU or bytes.
 
-    Attributes:
-        assumed: What pods count as beyond their requests.
-        request: The pod's request.
-        scored: The pod's request with upstream's minimum for scores.
+    ``assumed`` is what pods count as beyond their requests. ``scored`` is the pod's request with upstream's minimum.
     """
 
     free: Sequence[int]

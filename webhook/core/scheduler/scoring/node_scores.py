@@ -82,9 +82,8 @@ def _wanted(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, Counts],
     for weight, written in ((sign * weight, term) for side, sign in signed for weight, term in preferred_terms(side)):
         term, live = with_namespaces(resolve_term(written, namespace), index), problem.nodes.live
         pods = pods_meeting_all((term,), index)
-        weighted.append(
-            (term.topology_key, {slot: weight * number for slot, number in pods.items() if live >> slot & 1})
-        )
+        by_slot = {slot: weight * number for slot, number in pods.items() if live >> slot & 1}
+        weighted.append((term.topology_key, by_slot))
     return tuple(weighted)
 
 
@@ -130,6 +129,5 @@ def best_nodes(scoring: Scoring, cycle: Cycle, feasible: int) -> int:
         for slot, score in row.items():
             totals[slot] += score
     highest = max(totals.values(), default=0)
-    return node_sets.from_slots(
-        [slot for slot, total in totals.items() if total == highest], scoring.problem.nodes.size
-    )
+    best = [slot for slot, total in totals.items() if total == highest]
+    return node_sets.from_slots(best, scoring.problem.nodes.size)

@@ -59,10 +59,7 @@ def inter_pod_affinity(
 ) -> dict[int, int]:
     """Score nodes by slot with the weights in all of their domains, scaled.
 
-    Args:
-        view: The nodes.
-        drawn: Topology keys, each with the weight added by the pods of a slot to every node of its domain.
-        feasible: The slots to score.
+    ``drawn`` has topology keys, each with the weight added by the pods of a slot to every node of its domain.
 
     Source: interpodaffinity/scoring.go ``processTerm``, ``Score``, ``NormalizeScore``.
     """
