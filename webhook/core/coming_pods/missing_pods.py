@@ -24,7 +24,8 @@ from webhook.core.placement.game import Rollout, Turn
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.proofs.pinned_claims import ordinals
 from webhook.core.placement.simulation import Effort, Simulation, outcome
-from webhook.core.workloads.workload import ClaimTemplates, Strategy, surge_of, unavailable_of, unavailable_ordinals
+from webhook.core.workloads.rollouts import surge_of, unavailable_of, unavailable_ordinals
+from webhook.core.workloads.workload import ClaimTemplates, Strategy
 
 _WAITS = "when terminating pods on unreachable nodes are gone, for which the rollout waits"
 _NO_CLAIMS = ClaimTemplates(())

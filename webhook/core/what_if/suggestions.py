@@ -25,7 +25,8 @@ from webhook.core.placement.simulation import Effort, Outcome, Verdict
 from webhook.core.text import one_line, plural, together
 from webhook.core.what_if.play import Ending, Outcomes, all_fit, play, trials_in
 from webhook.core.what_if.workloads import ReplicatedSource, rebuilt, simulated_workload
-from webhook.core.workloads.workload import Strategy, Workload, selector_of, unavailable_of
+from webhook.core.workloads.rollouts import unavailable_of
+from webhook.core.workloads.workload import Strategy, Workload, selector_of
 
 _FURTHER = 5  # values of maxSkew that are tried, from the one that the first pod that waits needs
 _MOST = 4  # changes of constraints that are offered

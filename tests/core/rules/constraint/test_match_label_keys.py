@@ -11,7 +11,8 @@ from webhook.core.api.well_known import ZONE
 from webhook.core.json_edits import applied
 from webhook.core.review.messages import warnings_of
 from webhook.core.rules.constraint.match_label_keys import MIXED, ROLLOUTS_TRIED, SEEN
-from webhook.core.workloads.workload import Strategy, surge_of, unavailable_of, worst_final_skew
+from webhook.core.workloads.rollouts import surge_of, unavailable_of, worst_final_skew
+from webhook.core.workloads.workload import Strategy
 
 HARD = "zone hard 1 app=web"
 

@@ -23,7 +23,8 @@ from webhook.core.scheduler.plugins.default_selector import pod_services
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SYSTEM_CONSTRAINTS, DefaultingType
 from webhook.core.text import constraint_name, plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
-from webhook.core.workloads.workload import Template, surge_of
+from webhook.core.workloads.rollouts import surge_of
+from webhook.core.workloads.workload import Template
 from webhook.core.yaml_text import flow, plain
 
 _SPREAD_KEYS = {HOSTNAME: "hostname", ZONE: "zone"}

@@ -37,7 +37,8 @@ from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.text import plural, quoted, with_article
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import DEPLOYMENT, REVISION_LABELS
-from webhook.core.workloads.workload import DEFAULT_SURGE, Workload, surge_of, worst_final_skew
+from webhook.core.workloads.rollouts import DEFAULT_SURGE, surge_of, worst_final_skew
+from webhook.core.workloads.workload import Workload
 
 # Without a cluster the rule speaks only if it would in each of these numbers of zones.
 _USUAL_ZONES = (2, 3)

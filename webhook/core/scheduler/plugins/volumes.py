@@ -74,14 +74,7 @@ def copy_storage(pod: Pod, index: ReadOnlyIndex) -> Storage:
     # Any node may use a disk named without a claim.
     mounted = index.pods.mounting(None if any(map(is_disk, volumes)) else [*near_limit.values()])
     attached = index.volumes.attached([*near_limit])
-    others = {
-        (other.namespace, name): claim
-        for pods in mounted.values()
-        for other in pods
-        for volume in other.volumes
-        if (name := claim_name(other.name, volume))
-        and (claim := index.volumes.claim(other.namespace, name)) is not None
-    }
+    others = _claims_of(mounted, index)
     everyone = (*claims.values(), *others.values())
     named = {claim.spec.volume_name for claim in everyone if claim.spec.volume_name}
     classes = {
@@ -113,6 +106,16 @@ def copy_storage(pod: Pod, index: ReadOnlyIndex) -> Storage:
         },
         unknown=tuple(kind for kind, resource in DRIVER_RESOURCES.items() if resource in index.lacking),
     )
+
+
+def _claims_of(mounted: Mapping[int, tuple[Mounted, ...]], index: ReadOnlyIndex) -> Mapping[tuple[str, str], Claim]:
+    return {
+        (pod.namespace, name): claim
+        for pods in mounted.values()
+        for pod in pods
+        for volume in pod.volumes
+        if (name := claim_name(pod.name, volume)) and (claim := index.volumes.claim(pod.namespace, name)) is not None
+    }
 
 
 def _slots(names: Iterable[str], nodes: NodeView) -> int:
