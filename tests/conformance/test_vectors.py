@@ -143,7 +143,7 @@ def test_kinds_are_counted_apart_and_unknown_ones_not_compared(tmp_path):
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        pytest.param("", "no vectors in it", id="empty"),
+        pytest.param("", "it contains no vectors", id="empty"),
         pytest.param("{\n", "1: no vector: Expecting value", id="cut off"),
         pytest.param("[]\n", "1: no vector: no '{' at character 0", id="no object"),
         pytest.param('{"scenario" {}}\n', "1: no vector: no ':' at character 12", id="no colon"),

@@ -42,4 +42,4 @@ def test_each_document_has_its_shape(browse, path, name):
 def test_before_the_first_scan_there_is_no_document(browse):
     answer = browse(replace(EVERYTHING, scan=None)).get("/api/v1/overview")
     assert answer.status_code == 503
-    assert fits(answer.json, "error") == {"error": "the first look at the cluster is not over yet"}
+    assert fits(answer.json, "error") == {"error": "the first scan of the cluster has not finished"}

@@ -28,7 +28,7 @@ def test_the_first_screen(browse):
     assert page.texts["seen"] == "snapshot prod.jsonl · as of 20 Nov 2026 09:00 UTC"
     assert page.texts["zone-loss"] == (
         "If one zone fails 6 pods stay Pending if it is eu-1c Pods that stay Pending if this zone fails "
-        "zone out of reach gone a 0 0 b 2 to 5 0 c 6 4"
+        "zone unreachable deleted a 0 0 b 2 to 5 0 c 6 4"
     )
     assert page.texts["pending"] == "Pending because of spread 2 pods the oldest for 43 min: payments/ledger-1"
     assert page.texts["above"] == (
@@ -44,14 +44,14 @@ def test_the_first_screen(browse):
 
 def test_where_nothing_is_wrong_it_says_so(browse):
     page = read(browse(shown(FINE, zones=(loss("a"), loss("b")))).get("/"))
-    assert page.texts["nothing"] == "Nothing is wrong. 1 workload looked at, and each is spread as it asks to be."
+    assert page.texts["nothing"] == "Nothing is wrong. 1 workload checked, and all are spread as declared."
     assert page.texts["zone-loss"].startswith("If one zone fails 0 pods stay Pending whichever it is")
-    assert page.texts["pending"] == "Pending because of spread 0 pods no pod waits"
+    assert page.texts["pending"] == "Pending because of spread 0 pods no pod is Pending"
 
 
 def test_an_empty_cluster_says_what_to_look_at(browse):
     page = read(browse(shown()).get("/"))
-    assert page.texts["nothing"].startswith("There are no workloads here. Nothing that was read makes pods.")
+    assert page.texts["nothing"].startswith("There are no workloads. evenspread found no object that creates pods.")
     assert page.texts["zone-loss"].startswith("If one zone fails ? not known fewer than two zones")
 
 
@@ -73,8 +73,8 @@ def test_the_health_line_names_what_is_known_and_marks_what_is_wrong(browse):
     given = replace(shown(FINE, gaps=(ScanGap("r", "no nodes", 3),)), health=health)
     page = read(browse(given).get("/"))
     assert page.texts["strip"] == (
-        "Ceiling deny Defaults inject Next scan it waits: 403 Cluster heard of 5 min ago Our CA 1 day left "
-        "Rules not evaluated 1"
+        "Ceiling deny Defaults inject Next scan it waits: 403 Last contact with the cluster 5 min ago Our CA 1 day "
+        "left Rules not evaluated 1"
     )
     assert page.texts["wrong"] == "it waits: 403 5 min ago 1 day left"
     page = read(browse(given).get("/health"))
@@ -86,7 +86,7 @@ def test_before_the_first_scan_it_says_that_it_is_coming(browse):
     client = browse(waiting)
     for path in ("/", "/workloads", "/domains", "/health", ADDRESS.format("a", "b")):
         page = client.get(path)
-        assert "The first look at the cluster is not over yet." in page.text
+        assert "The first scan of the cluster is running." in page.text
         assert "data-live" in page.text
 
 
@@ -111,7 +111,7 @@ def test_the_list_is_filtered_and_sorted_by_the_address(browse, query, names):
     page = read(browse(EVERYTHING).get(f"/workloads{query}"))
     assert [row.split(" ")[0] for row in page.rows[1:]] == names.split()
     if not names:
-        assert page.texts["nothing"].startswith("No workload is like that.")
+        assert page.texts["nothing"].startswith("No workload matches.")
 
 
 def test_a_row_of_the_list(browse):
@@ -138,8 +138,7 @@ def test_a_workload_explains_each_constraint(browse):
     assert "Skew 1 of 1 allowed" in text
     assert page.rows[:3] == ["eu-1a 2", "eu-1b 2", "eu-1c 1"]
     assert (
-        "The emptiest domain has 1, so no domain may get a pod above 2 (the red line): such a pod stays Pending."
-        in text
+        "The emptiest domain has 1, so a domain takes at most 2 pods (the red line). Further pods stay Pending." in text
     )
     assert "ledger-1 its spread constraints 43 min" in page.rows
     assert "and 1 pod more" in text
@@ -152,18 +151,18 @@ def test_a_workload_explains_each_constraint(browse):
     [
         pytest.param(
             spread("a=3 b=0", when="ScheduleAnyway"),
-            "The emptiest domain has 0. kube-scheduler prefers emptier domains, but places a pod above 1",
+            "The emptiest domain has 0. kube-scheduler prefers emptier domains, but also places pods above 1",
             id="a soft one",
         ),
         pytest.param(
             spread("a=1 b=1", min_domains=3, global_minimum=0),
-            "There are 2 domains and minDomains asks for 3, so 0 is the minimum, so no domain may get a pod above 1",
+            "There are 2 domains and minDomains asks for 3, so 0 is the minimum, so a domain takes at most 1 pod",
             id="with too few domains",
         ),
+        pytest.param(spread(""), "No eligible node has the label topology.kubernetes.io/zone.", id="no domain"),
         pytest.param(
-            spread(""), "No node that counts for these pods has the label topology.kubernetes.io/zone.", id="no domain"
+            spread("a=1", global_minimum=None, skew=None), "The current distribution is unknown.", id="nothing known"
         ),
-        pytest.param(spread("a=1", global_minimum=None, skew=None), "How it stands is not known.", id="nothing known"),
         pytest.param(spread("a=1", selector=""), "counts no pods", id="without a selector"),
         pytest.param(
             spread(" ".join(f"n{number:03}={number % 2}" for number in range(60)), key=HOSTNAME),
@@ -177,7 +176,7 @@ def test_a_workload_explains_each_constraint(browse):
         ),
         pytest.param(
             spread("n1=2 n2=1", key=HOSTNAME, empty=4998, global_minimum=0),
-            "n1 2 n2 1 and 4,998 domains without pods The emptiest domain has 0, so no domain may get a pod above 1",
+            "n1 2 n2 1 and 4,998 domains without pods The emptiest domain has 0, so a domain takes at most 1 pod",
             id="very many, most of them empty",
         ),
         pytest.param(
@@ -187,7 +186,7 @@ def test_a_workload_explains_each_constraint(browse):
         ),
         pytest.param(
             spread("n1=1 n2=1", key=HOSTNAME, empty=118, min_domains=10, global_minimum=0),
-            "The emptiest domain has 0, so no domain may get a pod above 1",
+            "The emptiest domain has 0, so a domain takes at most 1 pod",
             id="empty ones are as many as minDomains asks for",
         ),
     ],
@@ -199,8 +198,10 @@ def test_what_a_constraint_means(browse, constraint, meaning):
 
 def test_a_workload_without_constraints_or_faults(browse):
     page = read(browse(shown(workload("web"))).get(ADDRESS.format("shop", "web")))
-    assert "Nothing is wrong with it." in page.texts["content"]
-    assert "No constraint spreads it. It declares none, and no default applies to it." in page.texts["content"]
+    assert "No problem found." in page.texts["content"]
+    assert (
+        "No constraint spreads this workload. It declares none, and no default applies to it." in page.texts["content"]
+    )
 
 
 def test_what_admission_would_make_of_it(browse):
@@ -221,7 +222,7 @@ def test_what_admission_would_make_of_it(browse):
     assert "evenspread failed on it, in zone-loss: oops" in text
     assert "Under ceiling deny it would be refused: selector-not-self" in text
     assert "Defaults its next pod would get 2 constraints" in text
-    assert "Pods without the defaults 3; a restart of the workload gives them to all" in text
+    assert "Pods without the defaults 3; restart the workload to give them to all pods" in text
     assert "pod-fits not evaluated no nodes" in text
     assert (
         "selector-not-self high · warned about at admission zone[0] counts no pod spec.template Fix: labelSelector: {}"
@@ -278,7 +279,7 @@ def test_the_map_has_a_workloads_own_pods_and_those_of_others_beside_them(browse
         "Workload a b c no label",
         "shard Deployment in shop 2 +1 of other workloads 1 +2 of other workloads 0 0",
         "cart Deployment in shop 2 0 1 1",
-        "strange Deployment in shop its own pods are not known: all that are counted 1 0 does not count 0",
+        "strange Deployment in shop own pods unknown: all counted pods 1 0 does not count 0",
     ]
     assert response.text.count(" high") == 2  # the counted pods of shard in a and b
     assert '<td class="h0">0</td>' in response.text
@@ -321,7 +322,7 @@ def test_a_map_of_nothing(browse):
     assert (
         "No workload is spread over domains." in read(browse(shown(workload("web"))).get("/domains")).texts["nothing"]
     )
-    assert "No workload is like that." in read(browse(EVERYTHING).get("/domains?q=nix")).texts["nothing"]
+    assert "No workload matches." in read(browse(EVERYTHING).get("/domains?q=nix")).texts["nothing"]
 
 
 @pytest.mark.parametrize("path", ["/", "/workloads", "/domains", "/health"])

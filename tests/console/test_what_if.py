@@ -74,7 +74,7 @@ def test_what_is_in_the_way_and_what_would_help_is_shown(browse):
     assert "Zone eu-central-1b is gone Deployment payments/ledger does not fit" in told
     assert "worker-c2 cordoned" in told
     assert "What would help set maxSkew: 6" in told
-    assert "Not looked at: SchedulerConfiguration" in told
+    assert "Not evaluated: SchedulerConfiguration" in told
 
 
 @pytest.mark.slow
@@ -196,7 +196,7 @@ def test_one_is_answered_at_a_time(monkeypatch):
             "^snapshot x: no nodes known$",
             id="what it says last",
         ),
-        pytest.param(-9, b"", b"", "^It needs more memory than it may have.$", id="nothing"),
+        pytest.param(-9, b"", b"", "^The answer needs more memory than this container has left.$", id="nothing"),
         pytest.param(0, b"[", b"", "memory", id="half an answer"),
         pytest.param(0, b"{}" + b" " * 5_000_000, b"", "memory", id="an answer without end"),
     ],

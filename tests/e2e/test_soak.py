@@ -86,7 +86,7 @@ def authorities(town: Town) -> None:
 
 
 def half_a_certificate(town: Town) -> None:
-    """A pair that cannot be loaded is passed over: the last good one stays."""
+    """A pair that cannot be loaded is skipped: the last good one stays."""
     live = town.folder / "tls" / "live" / "tls.crt"
     live.write_bytes(live.read_bytes()[:100])
     town.dialling("one")

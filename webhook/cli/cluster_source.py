@@ -52,7 +52,7 @@ def read_cluster(
     """The cluster that the options name, if they name one; ``progress`` is told how many objects were read so far.
 
     Shape: ``keep`` says which objects are wanted as they are too; those of a live cluster have no line.
-    What could not be read is said on the standard error. Pods are measured as the cluster's own release does, unless
+    Unreadable objects is said on the standard error. Pods are measured as the cluster's own release does, unless
     ``as_version`` names another.
     Errors: CommandError with exit code 4 for a cluster that cannot be read, 3 for a snapshot.
     """

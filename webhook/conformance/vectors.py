@@ -148,7 +148,7 @@ def compare_file(
         elif len(count.first) < _MAX_FIRST:
             count.first.append(Difference(id_, *difference))
     if not counts:
-        raise VectorError(f"{path}: no vectors in it")
+        raise VectorError(f"{path}: it contains no vectors")
     return tuple(
         Tally(
             file=str(path),

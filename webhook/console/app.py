@@ -35,7 +35,7 @@ _HEADERS = {
 # Protects against DNS rebinding: a foreign page in the user's browser can point its own host name at this address.
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _OWN_PAGES = frozenset({"same-origin", "none"})  # what browsers say of a link or form of ours, and of a typed address
-_NO_SCAN = "the first look at the cluster is not over yet"
+_NO_SCAN = "the first scan of the cluster has not finished"
 _API = "/api/"
 _FILES = {
     "/static/console.css": "static/console.css",
@@ -210,7 +210,7 @@ def _refuse_strangers(hosts: frozenset[str]) -> Response | None:
     name = request.host.rpartition(":")[0] if request.host.rpartition(":")[2].isdecimal() else request.host
     if name.lower() in hosts:
         return None
-    return Response("421 this address is not served under that name\n", 421, mimetype="text/plain")
+    return Response("421 this server does not answer to that host name\n", 421, mimetype="text/plain")
 
 
 def _refused(source: Source, error: HTTPException) -> Response:

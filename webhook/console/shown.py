@@ -17,7 +17,7 @@ class Health(Published, frozen=True, kw_only=True):
     defaults_mode: str = field(name="defaults")
     cluster_age: float | None = field(default=None, name="clusterAgeSeconds")
     certificate_days: Annotated[float | None, Meta(description="Until our own CA ends.")] = None
-    fault: Annotated[str, Meta(description="Why the next scan does not get on; empty if it does.")] = ""
+    fault: Annotated[str, Meta(description="Why the next scan is delayed. Empty if it is not.")] = ""
 
 
 class Overview(Published, frozen=True):

@@ -151,7 +151,7 @@ class Simulator:
     def answer(self, change: Change) -> Simulated:
         """The JSON document of the change. Raises NoAnswer."""
         if not self._free.acquire(timeout=PATIENCE_SECONDS):
-            raise NoAnswer("Another question is being answered; try again in a moment.")
+            raise NoAnswer("Another question is being answered. Try again in a moment.")
         try:
             return self._answer(change)
         finally:
@@ -176,7 +176,7 @@ class Simulator:
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise NoAnswer(
-                    f"It would take longer than {LONGEST_SECONDS:g} s. On the command line there is no limit."
+                    f"The answer takes longer than {LONGEST_SECONDS:g} s. The command line has no limit."
                 ) from None
         return _read(process.returncode, said, complaint)
 
@@ -213,5 +213,7 @@ def _read(code: int, said: bytes, complaint: bytes) -> Simulated:
             return decoder_of(Simulated).decode(said)
     lines = complaint.decode("utf-8", "replace").strip().splitlines()
     raise NoAnswer(
-        one_line(lines[-1].removeprefix("evenspread: ")) if lines else "It needs more memory than it may have."
+        one_line(lines[-1].removeprefix("evenspread: "))
+        if lines
+        else "The answer needs more memory than this container has left."
     )

@@ -57,7 +57,7 @@ def capture(live: Live, policy: Policy, progress: Callable[[int], None]) -> Capt
         resources = with_workloads(live.server, policy)
     except RefusedError as refusal:
         resources = watched(policy)
-        missing.append(f"custom resources: {refusal}: workloads of other kinds are not looked at")
+        missing.append(f"custom resources: {refusal}: workloads of other kinds are not checked")
     except ClusterError as error:
         raise unreachable(live.source, error) from error
 

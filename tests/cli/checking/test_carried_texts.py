@@ -10,10 +10,10 @@ from webhook.core.text import with_article
 
 ITEM = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
 SPEC = {"spec": {"topologySpreadConstraints": [ITEM]}}
-SAID = "topologySpreadConstraints in {} of {} were not looked at: {}"
-AS_FILE = "check the text as a file of its own"
-RENDER = "check what the chart renders: helm template CHART | evenspread check -"
-PATCHED = "check the objects that it patches"
+SAID = "topologySpreadConstraints in {} of {} were not checked: {}"
+AS_FILE = "check the text as a separate file"
+RENDER = "check the output of the chart: helm template CHART | evenspread check -"
+PATCHED = "check the patched objects"
 
 
 def carrier(text, kind="ConfigMap", field="data"):
@@ -77,7 +77,7 @@ def test_where_the_note_stands(run, tmp_path):
 )
 @pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump], ids=["as JSON", "as YAML"])
 def test_no_note_elsewhere(run, value, write):
-    assert "were not looked at" not in run("check", "-", stdin=write(value).encode())[2]
+    assert "were not checked" not in run("check", "-", stdin=write(value).encode())[2]
 
 
 TEXT = yaml.safe_dump(SPEC)
@@ -188,11 +188,11 @@ def test_equal_notes_share_a_line(run, tmp_path):
 )
 def test_patches_inside_a_kustomization_are_read(run, tmp_path, patches):
     """Only where kustomize finds the file by its name: test_json_patches.py has what is judged."""
-    left = "; its topologySpreadConstraints were not looked at\n"
+    left = "; its topologySpreadConstraints were not checked\n"
     text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n" + patches
     (tmp_path / "kustomization.yaml").write_text(text)
     err = run("check", "kustomization.yaml")[2]
-    assert ("passed over: a kustomization" in err, left in err) == (True, False)
+    assert ("skipped: a kustomization" in err, left in err) == (True, False)
     (tmp_path / "other.yaml").write_text(text)
     assert run("check", "other.yaml")[2].endswith(left)
 
@@ -231,7 +231,7 @@ def test_a_misspelt_name_in_values_is_a_finding(run, tmp_path, key, value):
         file.write_text(text.replace(key, "topologySpreadConstraints"))
         code, out, err = run("check", name, "-o", "json", "--rule", "unread-constraints")
         assert (code, out) == (0, "[]\n")
-        assert "not looked at" in err
+        assert "not checked" in err
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_values_files_of_other_names(run, tmp_path, name):
     code, out, err = run("check", ".")
     assert (code, out) == (0, "1 file, 0 objects, 0 workloads: nothing to check\n")
     assert err.endswith(
-        "Helm values; check what helm template CHART prints; its topologySpreadConstraints were not looked at\n"
+        "Helm values; check the output of helm template CHART; its topologySpreadConstraints were not checked\n"
     )
 
 
@@ -345,7 +345,7 @@ def of_scheduling(kind, spec, version="scheduling.k8s.io/v1beta1"):
 def test_a_note_about_the_topology_of_a_pod_group(run, value, field, write):
     _, _, err = run("check", "-", stdin=write(value).encode())
     of = with_article(value["kind"])
-    said = f"{field}.schedulingConstraints of {of} were not looked at: no rule judges the topology of a PodGroup"
+    said = f"{field}.schedulingConstraints of {of} were not checked: no rule judges the topology of a PodGroup"
     assert [line.partition("note: ")[2] for line in err.splitlines() if "note: " in line] == [said]
 
 
@@ -363,4 +363,4 @@ def test_a_note_about_the_topology_of_a_pod_group(run, value, field, write):
     ],
 )
 def test_no_note_about_other_pod_groups(run, value):
-    assert "were not looked at" not in run("check", "-", stdin=json.dumps(value).encode())[2]
+    assert "were not checked" not in run("check", "-", stdin=json.dumps(value).encode())[2]

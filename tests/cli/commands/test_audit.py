@@ -121,7 +121,7 @@ class TestInputs:
         ("data", "line"),
         [
             pytest.param(b"\x1f\x8bnonsense", "<stdin>: error: cannot be unpacked: ", id="broken gzip"),
-            pytest.param(listed()[:-3], "<stdin>:5:1: error: JSON ends before its value does", id="cut short"),
+            pytest.param(listed()[:-3], "<stdin>:5:1: error: JSON ends too early", id="cut short"),
         ],
     )
     def test_what_cannot_be_read(self, run, data, line):
@@ -179,7 +179,7 @@ class TestPage:
 
     def test_an_empty_list_is_an_answer(self, run):
         code, out, err = run("audit", stdin=listed())
-        assert (code, out, err) == (0, "nothing to check\n", "<stdin>:1:1: note: an empty list: nothing to look at\n")
+        assert (code, out, err) == (0, "nothing to check\n", "<stdin>:1:1: note: an empty list: nothing to check\n")
         assert run("check", "-", stdin=b"apiVersion: v1\nkind: List\nitems: []\n")[0] == 0
 
     def test_empty_input_is_an_answer(self, run):

@@ -25,8 +25,8 @@ spec:
         labelSelector: {matchLabels: {app: good}}
 """
 NOTHING = "not a Kubernetes object: it has no apiVersion and no kind"
-TEMPLATED = "a template; check what it renders: helm template CHART | evenspread check -"
-GO_TEXT = "text as Go prints it; in a Helm template write {{{{- toYaml .Values.{} | nindent {} }}}}"
+TEMPLATED = "a template; check its output: helm template CHART | evenspread check -"
+GO_TEXT = "a value printed by Go; in a Helm template write {{{{- toYaml .Values.{} | nindent {} }}}}"
 CRD = """\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -126,34 +126,34 @@ class TestExitCodes:
             pytest.param(
                 "kustomization.yaml",
                 "resources: []\n",
-                "a kustomization; check what it builds: evenspread check --kustomize DIR",
+                "a kustomization; check its output: evenspread check --kustomize DIR",
                 id="a kustomization",
             ),
             pytest.param(
                 "x.yaml",
                 "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n",
-                "a kustomization; check what it builds: evenspread check --kustomize DIR",
+                "a kustomization; check its output: evenspread check --kustomize DIR",
                 id="one that says so",
             ),
             pytest.param(
                 "values-prod.yaml",
                 "replicas: 3\nreplicas: 4\n",
-                "Helm values; check what helm template CHART prints",
+                "Helm values; check the output of helm template CHART",
                 id="values",
             ),
             pytest.param(
                 "prod.values.yml",
                 "web:\n- topologySpreadConstraints: [{maxSkew: 1}]\n",
-                "Helm values; check what helm template CHART prints; its topologySpreadConstraints were not looked at",
+                "Helm values; check the output of helm template CHART; its topologySpreadConstraints were not checked",
                 id="values with constraints",
             ),
             pytest.param(
-                "values.schema.json", "{}", "Helm values; check what helm template CHART prints", id="their schema"
+                "values.schema.json", "{}", "Helm values; check the output of helm template CHART", id="their schema"
             ),
             pytest.param(
                 "Chart.yaml",
                 "apiVersion: v2\nname: web\n",
-                "what a Helm chart says of itself; check what helm template CHART prints",
+                "metadata of a Helm chart; check the output of helm template CHART",
                 id="a chart",
             ),
         ],
@@ -162,7 +162,7 @@ class TestExitCodes:
         write(tmp_path / "in" / name, text)
         code, out, err = run("check", "in")
         assert (code, out) == (0, "1 file, 0 objects, 0 workloads: nothing to check\n")
-        assert err == f"in/{name}:1:1: note: passed over: {said}\n"
+        assert err == f"in/{name}:1:1: note: skipped: {said}\n"
         write(tmp_path / "in" / "a.yaml", GOOD)
         assert run("check", "in", "--rule", "max-skew")[:2] == (0, "2 files, 1 object, 1 workload: no findings\n")
 
@@ -227,7 +227,7 @@ class TestInputs:
         write(tree / ".hidden" / "g.yaml", "a: 1\n")
         write(tree / ".hidden" / "x.txt", NULL)
         write(tree / ".git" / "h.yaml", NULL)
-        said = "passed over: hidden, or in a hidden directory, with topologySpreadConstraints"
+        said = "skipped: hidden file or directory with topologySpreadConstraints"
         named = [line.partition(": note: ") for line in run("check", "tree", "-v")[2].splitlines() if said in line]
         assert sorted(name for name, _, _ in named) == [
             "tree/.hidden/d.yaml",
@@ -400,20 +400,20 @@ class TestBadFiles:
                 id="a chart repository",
             ),
             pytest.param(
-                "5.yaml", "services:\n  web: {image: a}\n", "1:1: note: passed over: a Compose file", id="Compose"
+                "5.yaml", "services:\n  web: {image: a}\n", "1:1: note: skipped: a Compose file", id="Compose"
             ),
             pytest.param("5.yaml", "services: [{name: a}]\n", f"1:1: note: {NOTHING}", id="a list of services"),
             pytest.param("5.yaml", "services: {x: {id: UA-1}}\n", f"1:1: note: {NOTHING}", id="services of a website"),
             pytest.param(
                 "5.yaml",
                 "deployment:\n  topologySpreadConstraints: [{maxSkew: 0}]\n",
-                f"1:1: note: {NOTHING}; its topologySpreadConstraints were not looked at",
+                f"1:1: note: {NOTHING}; its topologySpreadConstraints were not checked",
                 id="values by another name",
             ),
             pytest.param(
                 "5.json",
                 '{"topologySpreadConstraints": [{"maxSkew": 0}]}',
-                f"1:1: note: {NOTHING}; its topologySpreadConstraints were not looked at",
+                f"1:1: note: {NOTHING}; its topologySpreadConstraints were not checked",
                 id="values by another name, in JSON",
             ),
             pytest.param(
@@ -422,26 +422,26 @@ class TestBadFiles:
             pytest.param(
                 "5.json",
                 '{"$schema": "https://json-schema.org/draft-07/schema#"}',
-                "1:1: note: passed over: a JSON schema, or a file that names its schema",
+                "1:1: note: skipped: a JSON schema, or a file with a $schema",
                 id="a JSON schema",
             ),
-            pytest.param("5.yaml", "swagger: '2.0'\n", "1:1: note: passed over: an OpenAPI document", id="Swagger"),
+            pytest.param("5.yaml", "swagger: '2.0'\n", "1:1: note: skipped: an OpenAPI document", id="Swagger"),
             pytest.param(
                 "5.yaml",
                 "suite: web\ntests: [{it: works}]\n",
-                "1:1: note: passed over: a helm-unittest suite; check what helm template CHART prints",
+                "1:1: note: skipped: a helm-unittest suite; check the output of helm template CHART",
                 id="helm-unittest",
             ),
             pytest.param(
                 "values.yaml",
                 "kind: DaemonSet\nspec: {template: {}}\n",
-                "1:1: note: passed over: Helm values; check what helm template CHART prints",
+                "1:1: note: skipped: Helm values; check the output of helm template CHART",
                 id="values with a kind",
             ),
             pytest.param(
                 "values.yaml",
                 "kind: DaemonSet\napiVersion: apps/v1\n",
-                "1:1: note: passed over: Helm values; check what helm template CHART prints",
+                "1:1: note: skipped: Helm values; check the output of helm template CHART",
                 id="values with a kind and an apiVersion",
             ),
             pytest.param(

@@ -103,7 +103,7 @@ class TestALiveCluster:
         api.strike("other", refuse(403, "no"), times=2)
         api.strike("other", lambda *_: False)
         _, _, err = run("audit", "--kubeconfig", kubeconfig)
-        assert "cluster x: note: custom resources: 403 no: workloads of other kinds are not looked at\n" in err
+        assert "cluster x: note: custom resources: 403 no: workloads of other kinds are not checked\n" in err
 
     @pytest.mark.slow
     def test_a_cluster_that_is_lost_on_the_way_leaves_no_file(self, api, run, kubeconfig):

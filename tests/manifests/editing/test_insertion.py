@@ -83,23 +83,23 @@ def case(before, after, name):
         case("spec: {a: 1}\n", "refused: the pod spec is written in flow style ({…})", "flow style"),
         case(
             "spec: &x\n  a: 1\n",
-            "refused: an anchor stands there: what is added would appear wherever it is used",
+            "refused: the pod spec has an anchor: the addition would appear at every alias",
             "anchor",
         ),
         case("spec: !!map\n  a: 1\n", "refused: the pod spec has a tag", "tag"),
         case(
             "x: &x {a: 1}\nspec: *x\n",
-            "refused: an anchor stands there: what is added would appear wherever it is used",
+            "refused: the pod spec has an anchor: the addition would appear at every alias",
             "an alias of an anchor",
         ),
-        case("metadata: {}\n", "refused: there is no pod spec to add to", "no spec"),
-        case("spec:\n", "refused: there is no pod spec to add to", "an empty spec"),
-        case("spec: text\n", "refused: there is no pod spec to add to", "no mapping"),
-        case("spec:\n  a: '{{ x }}'\n", "refused: it holds '{{', as Helm templates do", "a template"),
-        case("? spec\n: a: 1\n", "refused: the pod spec does not begin on a line of its own", "an explicit key"),
+        case("metadata: {}\n", "refused: the object has no pod spec", "no spec"),
+        case("spec:\n", "refused: the object has no pod spec", "an empty spec"),
+        case("spec: text\n", "refused: the object has no pod spec", "no mapping"),
+        case("spec:\n  a: '{{ x }}'\n", "refused: it contains '{{', like a Helm template", "a template"),
+        case("? spec\n: a: 1\n", "refused: the pod spec does not start on its own line", "an explicit key"),
         case(
             "spec:\n  topologySpreadConstraints: &x []\n",
-            "refused: topologySpreadConstraints is there, and empty in a way of its own",
+            "refused: topologySpreadConstraints is already there, empty, in a form that cannot be edited",
             "an empty list with an anchor",
         ),
     ],
@@ -112,7 +112,7 @@ def test_yaml(before, after):
 
 def test_a_mapping_that_is_merged_in():
     text = "apiVersion: v1\nkind: Pod\nx: &t\n  spec:\n    a: 1\ntemplate:\n  <<: *t\n"
-    assert inserted(text, "template.spec") == "refused: an alias or a merge key brings the pod spec from elsewhere"
+    assert inserted(text, "template.spec") == "refused: the pod spec comes from an alias or a merge key"
 
 
 def test_a_list_and_several_documents():
@@ -168,11 +168,11 @@ PRETTY = """[
 )
 def test_json(spec, after):
     head = '{"apiVersion": "v1",\n"kind": "Pod",\n  "spec": '
-    expected = "refused: there is no pod spec to add to" if after is None else f"{head}{after}}}"
+    expected = "refused: the object has no pod spec" if after is None else f"{head}{after}}}"
     assert inserted(f"{head}{spec}}}") == expected
 
 
 def test_a_file_that_is_another_one():
     [manifest] = read_manifests("f", f"{HEAD}spec:\n  a: 1\n".encode())
-    with pytest.raises(UneditableError, match="the text cannot be found in the file again"):
+    with pytest.raises(UneditableError, match="the file has changed since it was read"):
         insertion(b"other", manifest, "spec", CONSTRAINTS)

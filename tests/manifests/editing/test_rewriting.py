@@ -158,49 +158,45 @@ def test_json_without_spaces_gets_none():
 @pytest.mark.parametrize(
     ("body", "edits", "reason"),
     [
-        pytest.param(
-            "a: &x {v: 1}\nb: *x\n", {"a.v": 2}, "an anchor, a tag or a block of text stands there", id="an anchor"
-        ),
-        pytest.param(
-            "a: &x {v: 1}\nb: *x\n", {"b.v": 2}, "an alias or a merge key brings it from elsewhere", id="an alias"
-        ),
+        pytest.param("a: &x {v: 1}\nb: *x\n", {"a.v": 2}, "it has an anchor, a tag or a block of text", id="an anchor"),
+        pytest.param("a: &x {v: 1}\nb: *x\n", {"b.v": 2}, "it comes from an alias or a merge key", id="an alias"),
         pytest.param(
             "a: &x {v: 1}\nb: {<<: *x, z: 1}\n",
             {"b.v": 2},
-            "an alias or a merge key brings it from elsewhere",
+            "it comes from an alias or a merge key",
             id="merged",
         ),
-        pytest.param("a: !!str 1\n", {"a": 2}, "an anchor, a tag or a block of text stands there", id="a tag"),
+        pytest.param("a: !!str 1\n", {"a": 2}, "it has an anchor, a tag or a block of text", id="a tag"),
         pytest.param(
-            "a: |\n  text\nb: 1\n", {"a": 2}, "an anchor, a tag or a block of text stands there", id="a block of text"
+            "a: |\n  text\nb: 1\n", {"a": 2}, "it has an anchor, a tag or a block of text", id="a block of text"
         ),
         pytest.param(
-            "a:\n  x: 1 # why\n  v: 2\n", {"a": 2}, "a comment stands in what is replaced", id="a comment in what goes"
+            "a:\n  x: 1 # why\n  v: 2\n", {"a": 2}, "the replaced text contains a comment", id="a comment in what goes"
         ),
         pytest.param(
             "a:\n  x: &v 1\nb: *v\n",
             {"a": 2},
-            "an anchor, an alias or a tag stands in what is replaced",
+            "the replaced text contains an anchor, an alias or a tag",
             id="what another needs",
         ),
         pytest.param(
             "a:\n- x: 1\n  # of v\n  v: 2\n",
             {"a[0].x": None},
-            "a comment stands in what is taken out",
+            "the removed text contains a comment",
             id="a comment between",
         ),
         pytest.param(
             "a:\n- - 1\n  - 2\n",
             {"a[0][0]": None},
-            "an item does not begin on a line of its own",
+            "an item does not start on its own line",
             id="a list in a list",
         ),
         pytest.param("? a\n: 1\nb: 2\n", {"a": None}, None, id="a key with a question mark"),
-        pytest.param("a: '{{ x }}'\nb: 1\n", {"b": 2}, "it holds '{{', as Helm templates do", id="a template"),
+        pytest.param("a: '{{ x }}'\nb: 1\n", {"b": 2}, "it contains '{{', like a Helm template", id="a template"),
         pytest.param(
             "a: {x: 1,\n # v\n v: 2}\n",
             {"a.x": None},
-            "a comment stands in what is taken out",
+            "the removed text contains a comment",
             id="a comment in brackets",
         ),
     ],

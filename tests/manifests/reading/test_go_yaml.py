@@ -66,7 +66,7 @@ def test_numbers_of_many_digits_end_no_run(written, read):
         ),
         pytest.param(
             "a: [b?c]",
-            "a '?' in flow style begins a key for Kubernetes' clients; quote the text",
+            "Kubernetes' clients read '?' in flow style as the start of a key; quote the text",
             4,
             id="? in flow style",
         ),

@@ -117,7 +117,7 @@ GOOD = "apiVersion: v1\nkind: Pod\n"
         ),
         pytest.param(
             "a: {{ .Values.a }}\n",
-            "f:1:17: a template; check what it renders: helm template CHART | evenspread check -",
+            "f:1:17: a template; check its output: helm template CHART | evenspread check -",
             id="a template",
         ),
         pytest.param('{"a": 1,\n "b": ]}', "f:2:7: not JSON: invalid character", id="not JSON"),
@@ -135,11 +135,11 @@ GOOD = "apiVersion: v1\nkind: Pod\n"
                 ('"b": [{} // c\n]}', 10, "after array element"),
             )
         ),
-        pytest.param('{"a": ["b",', "f:2:1: JSON ends before its value does", id="JSON cut short"),
+        pytest.param('{"a": ["b",', "f:2:1: JSON ends too early", id="JSON cut short"),
         pytest.param(b'{"a": "\xff"}', "f:1:8: not valid UTF-8", id="invalid UTF-8 in JSON"),
         pytest.param(
             "a: 1\n...\nb: 1\n",
-            "f:3:1: kubectl reads nothing from here to the next '---': the document has ended",
+            "f:3:1: kubectl ignores everything from here to the next '---': the document has ended",
             id="text behind the end",
         ),
         pytest.param(
@@ -147,12 +147,12 @@ GOOD = "apiVersion: v1\nkind: Pod\n"
         ),
         pytest.param(
             '{"kind": "List", "items": 5}',
-            "f:1:1: not a Kubernetes list: items is no list",
+            "f:1:1: not a Kubernetes list: items is not a list",
             id="items that are no list in JSON",
         ),
         pytest.param(
             '{"kind": "List", "items": [5]}',
-            "f:1:28: not a Kubernetes object: no JSON object",
+            "f:1:28: not a Kubernetes object: not a JSON object",
             id="an item that is no object",
         ),
         pytest.param("a: &a [*a]\n", "f:1:8: not YAML: anchor 'a' value contains itself", id="an anchor in itself"),
@@ -173,7 +173,7 @@ def test_one_line_a_fault_and_the_rest_is_read(data, fault):
 def test_a_separator_with_text_hides_its_own_document_only():
     assert read(f"{obj('a')}\n--- |\n text\n---\n{obj('b')}\n") == [
         "Pod/a@1:1",
-        "f:2:4: only a comment may follow '---' on its line for kubectl; document not read: |",
+        "f:2:4: kubectl accepts only a comment after '---' on the same line; document skipped: |",
         "Pod/b@5:1",
     ]
 

@@ -67,7 +67,10 @@ def loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> Tile:
     worst = worst_loss(scan.zones)
     if worst is None:
         why = "; ".join(f"{name}: {text}" for name, text in scan.lacks.items() if name in {"nodes", "pods"})
-        text = one_line(why) or "fewer than two zones: nodes carry no topology.kubernetes.io/zone, or all the same"
+        text = (
+            one_line(why)
+            or "fewer than two zones: no node has the label topology.kubernetes.io/zone, or all have the same value"
+        )
         return Tile(id="zone-loss", title=_LOSS, figure="?", unit="not known", text=text, bad=False)
     lost = worst.most_pending
     costly = sorted(scan.zones, key=lambda each: each.most_pending, reverse=True)[:_MOST_ZONES]
@@ -107,7 +110,7 @@ def pending_tile(scan: ClusterScan, moment: datetime | None) -> Tile:
         title="Pending because of spread",
         figure=f"{waiting:,}",
         unit="pod" if waiting == 1 else "pods",
-        text="; ".join(parts) or ("" if waiting else "no pod waits"),
+        text="; ".join(parts) or ("" if waiting else "no pod is Pending"),
         bad=waiting > 0,
     )
 
@@ -115,7 +118,7 @@ def pending_tile(scan: ClusterScan, moment: datetime | None) -> Tile:
 def above_tile(scan: ClusterScan) -> Tile:
     """The workloads with a skew above their maxSkew."""
     above = [each for each in scan.workloads if any(skew.above for skew in each.skews)]
-    text = "every workload stands as evenly as it asks"
+    text = "every workload is within its maxSkew"
     if above:
         worst, skew = max(
             ((each, skew) for each in above for skew in each.skews if skew.above), key=lambda pair: excess(pair[1])
@@ -138,7 +141,11 @@ def health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
     if health.fault:
         yield Fact("Next scan", one_line(health.fault), bad=True)
     if health.cluster_age is not None:
-        yield Fact("Cluster heard of", f"{duration(health.cluster_age)} ago", bad=health.cluster_age > _OLD_SECONDS)
+        yield Fact(
+            "Last contact with the cluster",
+            f"{duration(health.cluster_age)} ago",
+            bad=health.cluster_age > _OLD_SECONDS,
+        )
     if health.certificate_days is not None:
         days = int(health.certificate_days)
         yield Fact("Our CA", f"{plural(days, 'day')} left", bad=health.certificate_days < _SOON_DAYS)

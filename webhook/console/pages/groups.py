@@ -143,9 +143,7 @@ def _problem(of: Distribution, among: Found) -> str:
     if worst <= of.cap:
         return ""
     where = place(of.topology_key)
-    return (
-        f"maxSkew {of.cap} would not keep it: of {pods} pods in {plural(domains, where)}, {worst} could come into one."
-    )
+    return f"maxSkew {of.cap} would not keep it: of {pods} pods in {plural(domains, where)}, {worst} could land in one."
 
 
 def _fields(of: PlannedWorkload) -> dict[str, str]:

@@ -42,7 +42,7 @@ _CAUSES = {
     PendingCause.SPREAD: "its spread constraints",
     PendingCause.CAPACITY: "room: no node has enough left",
     PendingCause.OTHER: "something else",
-    PendingCause.FITS: "nothing: a node takes it",
+    PendingCause.FITS: "nothing: it fits a node",
     PendingCause.GATED: "its scheduling gates",
     PendingCause.FOREIGN: "another scheduler",
     PendingCause.UNKNOWN: "not known",
@@ -138,16 +138,16 @@ def _meaning(of: ActualSkew, limit: int | None) -> str:
     """The consequence of the numbers for the next pod."""
     key = one_line(of.topology_key)
     if not of.eligible:
-        return f"No node that counts for these pods has the label {key}."
+        return f"No eligible node has the label {key}."
     if limit is None or of.global_minimum is None:
-        return "How it stands is not known."
+        return "The current distribution is unknown."
     least = f"the emptiest domain has {of.global_minimum:,}"
     if of.min_domains is not None and of.eligible < of.min_domains:
         least = f"there are {of.eligible:,} domains and minDomains asks for {of.min_domains:,}, so 0 is the minimum"
     line = f"{least[0].upper()}{least[1:]}"
     if of.hard:
-        return f"{line}, so no domain may get a pod above {limit:,} (the red line): such a pod stays Pending."
-    return f"{line}. kube-scheduler prefers emptier domains, but places a pod above {limit:,} (the red line) as well."
+        return f"{line}, so a domain takes at most {plural(limit, 'pod')} (the red line). Further pods stay Pending."
+    return f"{line}. kube-scheduler prefers emptier domains, but also places pods above {limit:,} (the red line)."
 
 
 def _pending(pod: PendingPod, moment: datetime | None) -> dict[str, object]:
@@ -165,6 +165,6 @@ def _facts(of: ScannedWorkload) -> Iterator[Fact]:
     if of.would_inject:
         yield Fact("Defaults", f"its next pod would get {plural(of.would_inject, 'constraint')}")
     if of.lacking:
-        yield Fact("Pods without the defaults", f"{of.lacking:,}; a restart of the workload gives them to all")
+        yield Fact("Pods without the defaults", f"{of.lacking:,}; restart the workload to give them to all pods")
     for each in of.not_evaluated:
         yield Fact(f"{each.rule} not evaluated", one_line(each.missing, _LONGEST))

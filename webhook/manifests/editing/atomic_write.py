@@ -32,10 +32,10 @@ def replace_file(name: str, before: bytes, after: bytes) -> None:
     """
     path = Path(os.path.realpath(name))
     if leads_out(name) or not path.is_relative_to(os.path.realpath(Path(name).parent)):
-        raise OSError(None, f"a link that leads out of its folder, to {one_line(str(path))}")
+        raise OSError(None, f"a link to {one_line(str(path))}, outside its folder")
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(None, "not a file that can be replaced")
+        raise OSError(None, "not a regular file")
     # The mode is checked too, since root may write to everything.
     if not status.st_mode & _ANYBODY_WRITES or not os.access(path, os.W_OK):
         raise OSError(None, "the file is read-only")

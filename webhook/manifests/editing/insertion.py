@@ -74,10 +74,10 @@ def text_of(data: bytes, manifest: Manifest) -> Text:
     start = _line_starts(data)[document.line - 1] + document.column
     # The file may have changed since it was read.
     if not (data + b"\n").startswith(document.text, start):
-        raise UneditableError("the text cannot be found in the file again")
+        raise UneditableError("the file has changed since it was read")
     # What is YAML now may be something else once it is rendered.
     if b"{{" in document.text:
-        raise UneditableError("it holds '{{', as Helm templates do")
+        raise UneditableError("it contains '{{', like a Helm template")
     decoded = document.text.decode()
     text = decoded.removeprefix(_BYTE_ORDER_MARK)
     mark = decoded[: len(decoded) - len(text)]
@@ -125,7 +125,7 @@ def _in_block_style(
     line = text.rfind("\n", 0, spec.start) + 1
     margin = text[line : spec.start]
     if margin.strip(" "):
-        raise UneditableError("the pod spec does not begin on a line of its own")
+        raise UneditableError("the pod spec does not start on its own line")
     lines = block_lines({FIELD: constraints}, indent=list_indent(text, spec))
     own = (spec.fields or {}).get(FIELD)
     # A field merged into the spec is written in another place.
@@ -135,7 +135,7 @@ def _in_block_style(
         return end, end, "".join(f"{break_}{margin}{each}" for each in lines)
     empty = _NOTHING.match(text, own[0].end)
     if empty is None:
-        raise UneditableError(f"{FIELD} is there, and empty in a way of its own")
+        raise UneditableError(f"{FIELD} is already there, empty, in a form that cannot be edited")
     next(lines)
     break_ = line_break(text, empty.end())
     items = "".join(f"{break_}{margin}{each}" for each in lines)
@@ -146,13 +146,13 @@ def _spec(text: str, root: ValuePosition, path: str) -> tuple[Span, ValuePositio
     """The pod spec and its key. Raises UneditableError for an alias or a merge key."""
     way = [*follow(root, path)]
     if not way or way[-1][2] or not way[-1][1].fields:
-        raise UneditableError("there is no pod spec to add to")
+        raise UneditableError("the object has no pod spec")
     parent = root
     for key, node, _ in way:
         if "&" in (text[parent.start], text[node.start]):
-            raise UneditableError("an anchor stands there: what is added would appear wherever it is used")
+            raise UneditableError("the pod spec has an anchor: the addition would appear at every alias")
         if not (parent.start <= key.start and key.end <= node.start and node.end <= parent.end):
-            raise UneditableError("an alias or a merge key brings the pod spec from elsewhere")
+            raise UneditableError("the pod spec comes from an alias or a merge key")
         parent = node
     return way[-1][0], parent
 

@@ -75,7 +75,7 @@ def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> lis
     )
     for one, other in pairwise(changes):
         if other.start < one.end:
-            raise UneditableError("the changes meet in one place")
+            raise UneditableError("the changes overlap")
     edits = [text.edit(each.start, each.end, each.text) for each in changes]
     # The document's text ends with a line break even if the file does not.
     return [TextEdit(min(each.start, len(data)), min(each.end, len(data)), each.text) for each in edits]
@@ -174,7 +174,7 @@ def _in_member(page: Text, node: ValuePosition, member: _Member, before: Json, a
     # The value is absent, or on lines of its own: the new value goes on the key's line.
     colon = _COLON.match(page.text, member.key.end)
     if colon is None:
-        raise UneditableError("a key stands there in a way of its own")
+        raise UneditableError("a key has an unusual form")
     end = max(member.end, colon.end())
     _check_plain(page.text[colon.end() : end])
     whole = without_gone(after)
@@ -210,17 +210,17 @@ def _members(page: Text, node: ValuePosition) -> list[_Member]:
 
 def _member(members: Mapping[str, _Member], name: str) -> _Member:
     if name not in members:
-        raise UneditableError("an alias or a merge key brings it from elsewhere")
+        raise UneditableError("it comes from an alias or a merge key")
     return members[name]
 
 
 def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition) -> None:
     """Refuse a shared value, and a value with an anchor, a tag or a block scalar."""
     if not (parent.start <= key.start and key.end <= node.start and node.end <= parent.end):
-        raise UneditableError("an alias or a merge key brings it from elsewhere")
+        raise UneditableError("it comes from an alias or a merge key")
     for each in (parent, node):
         if each.start < each.end and text[each.start] in "&!*|>":
-            raise UneditableError("an anchor, a tag or a block of text stands there")
+            raise UneditableError("it has an anchor, a tag or a block of text")
 
 
 def _end(page: Text, node: ValuePosition) -> int:
@@ -237,9 +237,9 @@ def _end(page: Text, node: ValuePosition) -> int:
 
 def _replaced(page: Text, node: ValuePosition, after: Json) -> _Change:
     if page.text[node.start : node.start + 1] in {"&", "!", "*", "|", ">"} and not page.json:
-        raise UneditableError("an anchor, a tag or a block of text stands there")
+        raise UneditableError("it has an anchor, a tag or a block of text")
     if node.start == node.end:
-        raise UneditableError("nothing stands there")
+        raise UneditableError("it is empty")
     end = _end(page, node)
     if not page.json and (node.fields is not None or node.items is not None):
         _check_plain(page.text[node.start : end])
@@ -255,9 +255,9 @@ def _separator(page: Text, node: ValuePosition, first: int) -> str:
 def _check_plain(text: str) -> None:
     """Refuse to remove text with a comment, an anchor, an alias or a tag."""
     if _COMMENT.search(text):
-        raise UneditableError("a comment stands in what is replaced")
+        raise UneditableError("the replaced text contains a comment")
     if _SHARED.search(text):
-        raise UneditableError("an anchor, an alias or a tag stands in what is replaced")
+        raise UneditableError("the replaced text contains an anchor, an alias or a tag")
 
 
 def _in_brackets(
@@ -283,7 +283,7 @@ def _on_lines(
     """Remove the lines of some block fields, and add new lines after the last remaining field."""
     text = page.text
     if not all(_begins_line(text, each) for each in order[1:]):
-        raise UneditableError("its fields do not stand on lines of their own")
+        raise UneditableError("its fields share a line")
     stays = min(place for place in range(len(order)) if place not in removed)
     for place in sorted(removed):
         end = _whole_lines(text, order[place].end)
@@ -310,14 +310,14 @@ def _begins_line(text: str, member: _Member) -> bool:
 
 def _check_no_comment(text: str) -> None:
     if _COMMENT.search(text):
-        raise UneditableError("a comment stands in what is taken out")
+        raise UneditableError("the removed text contains a comment")
 
 
 def _whole_lines(text: str, end: int) -> int:
     """The start of the next line. Only a comment may precede it."""
     rest = re.compile(r"[ \t]*(?:[ \t]#[^\n]*)?\r?(?:\n|$)").match(text, end)
     if rest is None:
-        raise UneditableError("something else stands on the line")
+        raise UneditableError("the line contains other text")
     return rest.end()
 
 
@@ -326,7 +326,7 @@ def _in_list(page: Text, node: ValuePosition, before: Sequence[Json], after: Seq
     gone = [place for place, each in enumerate(after[: len(before)]) if _goes(before[place], each)]
     new = [without_gone(each) for each in after[len(before) :]]
     if len(items) != len(before):
-        raise UneditableError("an alias or a merge key brings it from elsewhere")
+        raise UneditableError("it comes from an alias or a merge key")
     for place, (one, other) in enumerate(zip(before, after, strict=False)):
         if place not in gone and not _alike(one, other):
             _check_own(page.text, node, Span(items[place].start, items[place].start), items[place])
@@ -349,7 +349,7 @@ def _dash(page: Text, item: ValuePosition) -> int:
     dash = page.text.rfind("-", 0, item.start)
     line = page.text.rfind("\n", 0, dash) + 1
     if dash < 0 or page.text[dash + 1 : item.start].strip(" ") or page.text[line:dash].strip(" "):
-        raise UneditableError("an item does not begin on a line of its own")
+        raise UneditableError("an item does not start on its own line")
     return dash
 
 

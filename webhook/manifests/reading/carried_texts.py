@@ -44,9 +44,9 @@ _GROUPING = (
     ("batch", "CronJob"),
 )  # API groups, with a kind or all kinds
 _ADVICE = (
-    ("values", "check what the chart renders: helm template CHART | evenspread check -"),
-    ("patch", "check the objects that it patches"),
-    ("", "check the text as a file of its own"),
+    ("values", "check the output of the chart: helm template CHART | evenspread check -"),
+    ("patch", "check the patched objects"),
+    ("", "check the text as a separate file"),
 )
 
 
@@ -66,7 +66,7 @@ def carried(manifest: Manifest) -> Iterator[InputFault]:
     for steps in _held(value, (), below):
         field = _field(steps, manifest.kind)
         advice = next(advice for word, advice in _ADVICE if word in field.lower())
-        message = f"{CONSTRAINTS} in {field} of {with_article(manifest.kind)} were not looked at: {advice}"
+        message = f"{CONSTRAINTS} in {field} of {with_article(manifest.kind)} were not checked: {advice}"
         yield manifest.fault(written_path(steps), message, fatal=False)
 
 
@@ -77,7 +77,7 @@ def _of_pod_groups(manifest: Manifest) -> Iterator[InputFault]:
         return
     for steps in _keyed(_parsed(manifest.value), ()):
         field = written_path(tuple("[*]" if step[:1] == "[" else step for step in steps))
-        message = f"{field} of {with_article(kind)} were not looked at: no rule judges the topology of a PodGroup"
+        message = f"{field} of {with_article(kind)} were not checked: no rule judges the topology of a PodGroup"
         yield manifest.fault(written_path(steps), message, fatal=False)
 
 

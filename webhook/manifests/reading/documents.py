@@ -118,7 +118,7 @@ def split(file: str, data: bytes) -> Iterator[InputDocument | InputFault]:
         readable = not rest or rest.startswith(b"#")
         if not readable:
             text = rest[:64].decode("utf-8", "replace")
-            message = f"only a comment may follow '---' on its line for kubectl; document not read: {text}"
+            message = f"kubectl accepts only a comment after '---' on the same line; document skipped: {text}"
             yield InputFault(file=file, message=message, line=line, column=4)
         # For kubectl, a separator at the start of a document belongs to that document.
         start = separator.end() if end > start else end
@@ -173,7 +173,7 @@ def _end_of_json(text: memoryview) -> tuple[int, str]:
     except msgspec.DecodeError as error:
         malformed = _MALFORMED.fullmatch(str(error))
         if malformed is None:
-            return len(text), "JSON ends before its value does"
+            return len(text), "JSON ends too early"
         place = int(malformed[2])
         return (place - 1, "") if malformed[1] == "trailing characters" else (place, f"{NOT_JSON}{malformed[1]}")
     return len(text), ""

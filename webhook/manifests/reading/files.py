@@ -32,18 +32,16 @@ MAX_INPUT_BYTES = 2**30
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 PIPES = (STDIN_NAME, *_OPEN_FILES)
 """How the names of files begin that are no files, but what another program prints."""
-HIDDEN = (
-    f"passed over: hidden, or in a hidden directory, with {CONSTRAINTS}; name the file or the directory to check it"
-)
+HIDDEN = f"skipped: hidden file or directory with {CONSTRAINTS}; name it to check it"
 _OF_GIT = frozenset({".git", ".hg", ".svn"})
 _MAX_HIDDEN_BYTES = 2**23
 _CHUNK = 2**20  # by which a compressed file may pass the limit before it is refused
 _GZIP = b"\x1f\x8b"
 _KINDS_OF_FILES = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a directory"}
 
-LEADS_OUT = "a link that leads out of the working folder: not read and not written"
+LEADS_OUT = "a link out of the working folder is neither read nor written"
 _UNQUOTED = "cannot be read as a manifest; text behind a link is not quoted"
-_PLAIN = ("passed over: ", "not a Kubernetes object: ")  # how messages begin that quote nothing
+_PLAIN = ("skipped: ", "not a Kubernetes object: ")  # how messages begin that quote nothing
 
 
 class File(Struct, frozen=True):

@@ -356,7 +356,9 @@ class _Reader:
             return
         if frame and frame.flow and implicit and "?" in text:
             # Newer versions of libyaml read it as text. In go-yaml's older copy it starts a key.
-            raise UnreadableDocumentError("a '?' in flow style begins a key for Kubernetes' clients; quote the text")
+            raise UnreadableDocumentError(
+                "Kubernetes' clients read '?' in flow style as the start of a key; quote the text"
+            )
         value = resolve_tagged(event.tag, text) if event.tag else resolve_plain(text) if implicit else text
         self._decoded += 1
         self._size += len(text)

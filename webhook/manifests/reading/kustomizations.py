@@ -66,7 +66,7 @@ def _needs(base: Path) -> Iterator[str]:
         yield f"{file} inflates a Helm chart"
     for entry in _entries(value):
         if _URL.match(entry) or not (base / entry).exists():
-            yield f"{file} names {entry}, which is no local file"
+            yield f"{file} names {entry}, which is not a local file"
     yield from (f"{file} loads {text}" for text in _loaded(value) if _URL.match(text))
 
 

@@ -30,7 +30,7 @@ Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 # An API server takes requests of 3 MiB. A second reads about 5 MiB of YAML, or 300 of JSON.
 MAX_YAML_BYTES = 8 * 2**20
 
-EMPTY_LIST = "an empty list: nothing to look at"
+EMPTY_LIST = "an empty list: nothing to check"
 # No rule reads the schema of a CustomResourceDefinition. `check` of 181 MiB of them takes 2.1 s of processor time,
 # and 10 s with parsing.
 _CRD = ("apiextensions.k8s.io/", "CustomResourceDefinition")
@@ -207,7 +207,7 @@ def _yaml_objects(document: InputDocument, *, values: bool) -> Iterator[Manifest
     if len(reading.duplicates) == MAX_DUPLICATES:
         yield document.fault("further duplicate keys are not listed")
     if reading.trailing is not None:
-        message = "kubectl reads nothing from here to the next '---': the document has ended"
+        message = "kubectl ignores everything from here to the next '---': the document has ended"
         yield document.fault(message, reading.trailing, foreign=foreign)
     if reading.value is not None:
         locate = _locator(document, lambda: yaml_tree(document.text))
@@ -334,7 +334,7 @@ def _json_head(document: InputDocument) -> _Head | InputFault:
         return document.fault("not valid UTF-8", len(text[: error.start].decode()))
     except (msgspec.DecodeError, RecursionError) as error:
         if not text.lstrip().startswith(b"{"):
-            return document.fault("not a Kubernetes object: no JSON object")
+            return document.fault("not a Kubernetes object: not a JSON object")
         return document.fault(f"not JSON: {str(error).partition(' - at ')[0].lower()}")
     return head
 
@@ -346,7 +346,7 @@ def _json_items(
     try:
         items = _ITEMS.decode(raw)
     except msgspec.ValidationError:
-        yield document.fault("not a Kubernetes list: items is no list", foreign=not _is_list(head, ()))
+        yield document.fault("not a Kubernetes list: items is not a list", foreign=not _is_list(head, ()))
         return
     if not _is_list(head, [msgspec.json.decode(item) for item in items[:1]]):
         yield document.fault(_missing(head.api_version, head.kind), foreign=True)

@@ -18,23 +18,23 @@ from webhook.manifests.reading.go_yaml import UnreadableDocumentError
 
 Json = Any  # raw JSON from outside
 
-KUSTOMIZATION = "a kustomization; check what it builds: evenspread check --kustomize DIR"
-LARGER_KUSTOMIZATION = "a kustomization with remote bases or Helm charts; check what kustomize build DIR prints"
-TEMPLATE = "a template; check what it renders: helm template CHART | evenspread check -"
-VALUES = "Helm values; check what helm template CHART prints"
+KUSTOMIZATION = "a kustomization; check its output: evenspread check --kustomize DIR"
+LARGER_KUSTOMIZATION = "a kustomization with remote bases or Helm charts; check the output of kustomize build DIR"
+TEMPLATE = "a template; check its output: helm template CHART | evenspread check -"
+VALUES = "Helm values; check the output of helm template CHART"
 _KUSTOMIZATION = re.compile(r"kustomization\.ya?ml|Kustomization")
 # By the name of the file: its type, and the command to check instead.
 _BY_NAME = (
     (re.compile(r"(.*[-._])?values([-._].*)?\.(ya?ml|json)"), VALUES),
-    (re.compile(r"Chart\.(ya?ml|lock)"), "what a Helm chart says of itself; check what helm template CHART prints"),
+    (re.compile(r"Chart\.(ya?ml|lock)"), "metadata of a Helm chart; check the output of helm template CHART"),
 )
 # By the document's keys. All keys of a row must be present.
 _BY_KEYS = (
-    (("$schema",), "a JSON schema, or a file that names its schema"),
+    (("$schema",), "a JSON schema, or a file with a $schema"),
     (("swagger",), "an OpenAPI document"),
     (("openapi",), "an OpenAPI document"),
-    (("suite", "tests"), "a helm-unittest suite; check what helm template CHART prints"),
-    (("templates", "tests"), "a helm-unittest suite; check what helm template CHART prints"),
+    (("suite", "tests"), "a helm-unittest suite; check the output of helm template CHART"),
+    (("templates", "tests"), "a helm-unittest suite; check the output of helm template CHART"),
 )
 _OF_SERVICES = frozenset({"image", "build", "extends"})
 # The field with a non-empty value: a key of YAML or JSON inside a text, or the path of a JSON 6902 patch. Comments
@@ -87,11 +87,11 @@ def why_passed_over(file: str, value: Json) -> str:
     path = PurePath(file)
     if str(version).startswith("kustomize.config.k8s.io/"):
         # In a file with a kustomization's name, kustomize applies the patches, so they are checked.
-        return f"passed over: {KUSTOMIZATION}" if _KUSTOMIZATION.fullmatch(path.name) else _note(KUSTOMIZATION, value)
+        return f"skipped: {KUSTOMIZATION}" if _KUSTOMIZATION.fullmatch(path.name) else _note(KUSTOMIZATION, value)
     if _is_text(kind) and _is_text(version) and "metadata" in value:
         return ""
     if _KUSTOMIZATION.fullmatch(path.name):
-        return f"passed over: {KUSTOMIZATION}"
+        return f"skipped: {KUSTOMIZATION}"
     what = next((what for pattern, what in _BY_NAME if pattern.fullmatch(path.name)), "")
     if not what and not (_is_text(kind) and _is_text(version)):
         what = VALUES if path.parent.name == "values" and not claims(value) else ""
@@ -107,11 +107,11 @@ def in_text(text: str) -> bool:
 
 def passed_constraints(value: Json) -> str:
     """The end of a note about an unchecked value. Empty for a value without constraints."""
-    return f"; its {CONSTRAINTS} were not looked at" if _has_constraints(value) else ""
+    return f"; its {CONSTRAINTS} were not checked" if _has_constraints(value) else ""
 
 
 def _note(what: str, value: Json) -> str:
-    return f"passed over: {what}{passed_constraints(value)}"
+    return f"skipped: {what}{passed_constraints(value)}"
 
 
 def _is_compose(services: Json) -> bool:
@@ -167,7 +167,7 @@ def _as_go_prints(text: str, index: int) -> str:
     # The key is on this line or the line above.
     key = _GO_VALUE.search(text, text.rfind("\n", 0, max(start - 1, 0)) + 1, index + 1)
     column, name = (len(key[1]), key[2]) if key else (len(text[start:]) - len(text[start:].lstrip()), "x")
-    return f"text as Go prints it; in a Helm template write {{{{- toYaml .Values.{name} | nindent {column + 2} }}}}"
+    return f"a value printed by Go; in a Helm template write {{{{- toYaml .Values.{name} | nindent {column + 2} }}}}"
 
 
 def _claims_in_text(text: bytes) -> bool:

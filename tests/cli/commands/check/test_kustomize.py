@@ -17,7 +17,7 @@ spec:
       - {maxSkew: 0, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}
 """
 PRINTS = '#!/bin/sh\ncat "$2/deploy.yaml"; echo "# $0 $1 $GIT_ALLOW_PROTOCOL" >&2\n'
-OFFERED = "check what it builds: evenspread check --kustomize DIR"
+OFFERED = "check its output: evenspread check --kustomize DIR"
 
 
 @pytest.fixture
@@ -65,22 +65,22 @@ def test_what_it_prints_is_checked(run, programs, tree, name):
         pytest.param(
             "resources: [https://example.com/a.yaml]",
             {},
-            "names https://example.com/a.yaml, which is no local file",
+            "names https://example.com/a.yaml, which is not a local file",
             id="a URL",
         ),
         pytest.param(
             "resources: ['github.com/a/b//c?ref=v1']",
             {},
-            "names github.com/a/b//c?ref=v1, which is no local file",
+            "names github.com/a/b//c?ref=v1, which is not a local file",
             id="a git repository",
         ),
         pytest.param(
             "components: [git@example.com:a/b]",
             {},
-            "names git@example.com:a/b, which is no local file",
+            "names git@example.com:a/b, which is not a local file",
             id="a component elsewhere",
         ),
-        pytest.param("bases: [nowhere]", {}, "names nowhere, which is no local file", id="a base that is not there"),
+        pytest.param("bases: [nowhere]", {}, "names nowhere, which is not a local file", id="a base that is not there"),
         pytest.param("helmCharts: [{name: web}]", {}, "inflates a Helm chart", id="a Helm chart"),
         pytest.param(
             "patches: [{path: 'https://example.com/p.yaml'}]",
@@ -103,7 +103,7 @@ def test_what_it_prints_is_checked(run, programs, tree, name):
         pytest.param(
             "resources: [base]",
             {"base/kustomization.yml": "resources: [//x/y]"},
-            "names //x/y, which is no local file",
+            "names //x/y, which is not a local file",
             id="in a base",
         ),
         pytest.param(
@@ -123,7 +123,7 @@ def test_what_needs_more_than_local_files_is_not_built(run, tree, text, files, r
 def test_it_is_offered_where_it_builds(run, tree):
     tree("resources: [deploy.yaml, base]\n", **{"base/kustomization.yaml": "resources: []"})
     assert run("check", "app/kustomization.yaml")[2] == (
-        f"app/kustomization.yaml:1:1: note: passed over: a kustomization; {OFFERED}\n"
+        f"app/kustomization.yaml:1:1: note: skipped: a kustomization; {OFFERED}\n"
     )
 
 
