@@ -29,7 +29,8 @@ from webhook.core.context import Context
 from webhook.core.defaulting.injection import inject
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, Declared, Namespace, Owner, ScaleTarget
-from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
+from webhook.core.policy.defaults import DefaultConstraint, Defaults
+from webhook.core.policy.policy import Policy
 
 NAMESPACE = "shop"
 API_VERSIONS = {

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.budget import Budget
 from webhook.core.context import Context
-from webhook.core.policy.policy import Annotations, Defaults, Messages, Mode, Policy
+from webhook.core.policy.defaults import Defaults
+from webhook.core.policy.policy import Annotations, Messages, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.examination import examine
 from webhook.core.review.review import review

@@ -10,7 +10,7 @@ from build import API_VERSIONS, index, namespace, node, owner, service
 from hypothesis import strategies as st
 
 from webhook.core.api.types import SpreadConstraint
-from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride
+from webhook.core.policy.defaults import DefaultConstraint, Defaults, DefaultsOverride
 
 ORACLE = os.environ.get("EVENSPREAD_ORACLE")
 needs_oracle = pytest.mark.skipif(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.logs import JsonLines, LineWriter, bounded, configure, described, dropped_lines
+from webhook.logs import JsonLines, LineWriter, bounded, configure, dropped_lines, exception_fields
 
 ROOT = Path(__file__).parents[1]
 
@@ -60,7 +60,7 @@ def test_bounded_keeps_what_fits():
 def test_a_described_exception_has_no_text_of_its_own():
     with pytest.raises(ValueError, match="hunter2") as caught:
         int("hunter2")
-    fields = described(caught.value)
+    fields = exception_fields(caught.value)
     assert fields["error"] == "ValueError"
     assert fields["frames"][-1].endswith("test_a_described_exception_has_no_text_of_its_own")
     assert "hunter2" not in str(fields)

@@ -30,9 +30,9 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.mutation import mutate
-from webhook.core.review.review import review, unread
+from webhook.core.review.review import decide_unread, review
 from webhook.core.rules.rule_set import skipped_rules
-from webhook.logs import bounded, described
+from webhook.logs import bounded, exception_fields
 
 Route = Literal["validate", "mutate"]
 
@@ -270,9 +270,9 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
         context = engine.context(today, now, budget)
 
         def judge(index: ReadOnlyIndex | None) -> Decision:
-            here = context if index is None or index is engine.index else context.beside(index)
+            here = context if index is None or index is engine.index else context.with_index(index)
             if unread_for is not None:
-                return unread(request, here, unread_for, may_deny=route == "validate")
+                return decide_unread(request, here, unread_for, may_deny=route == "validate")
             return (review if route == "validate" else mutate)(request, here, waited=waited)
 
         try:
@@ -307,7 +307,7 @@ def answered(route: Route, request: AdmissionRequest, decide: Callable[[], Decis
         fault, decision = error, msgspec.structs.replace(_UNDECIDED, allowed=decision.allowed, message=_UNSAID)
         body = _encode(request, decision)
     if fault is not None:
-        told = {"route": route, **request.logged, **described(fault)}
+        told = {"route": route, **request.logged, **exception_fields(fault)}
         outcome = "allowed" if decision.allowed else "denied"
         _log.error(f"a review failed; the request is {outcome}", extra={"fields": told})
     return ReviewAnswer(body=body, request=request, decision=decision, failed=fault is not None)

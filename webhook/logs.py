@@ -137,7 +137,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=True, default=repr).replace(_DELETE, "\\u007f")
 
 
-def described(error: BaseException) -> dict[str, object]:
+def exception_fields(error: BaseException) -> dict[str, object]:
     """An exception as fields: its type and frames, not its text, which may quote what a pod holds."""
     # The innermost dozen: the others are the server's, and always the same.
     frames = traceback.extract_tb(error.__traceback__)[-12:]

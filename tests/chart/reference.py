@@ -17,7 +17,7 @@ import yaml
 
 from webhook.cluster.writing.registration import configurations
 from webhook.config.schema_checks import resolved, schema
-from webhook.core.policy.policy import Defaults
+from webhook.core.policy.defaults import Defaults
 
 CHART = Path(__file__).parents[2] / "charts" / "evenspread"
 SCHEMA = CHART / "values.schema.json"

@@ -21,7 +21,8 @@ from webhook.config import parse_policy
 from webhook.config.schema_checks import schema
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
-from webhook.core.policy.policy import Defaults, Mode
+from webhook.core.policy.defaults import Defaults
+from webhook.core.policy.policy import Mode
 from webhook.core.review.examination import examine
 
 DENIED = "what kube-apiserver would refuse"

@@ -14,7 +14,8 @@ from webhook.cluster.resources import BUILT_IN_RESOURCES, watched
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import Awaited
-from webhook.core.policy.policy import Defaults, Policy
+from webhook.core.policy.defaults import Defaults
+from webhook.core.policy.policy import Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 POD = {"spec": {"nodeName": "n1"}}

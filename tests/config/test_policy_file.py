@@ -5,19 +5,9 @@ import pytest
 from webhook.config import ConfigError, parse_policy
 from webhook.core.api.selectors import EVERYTHING, selector_from_labels
 from webhook.core.api.types import SpreadConstraint
-from webhook.core.policy.policy import (
-    Annotations,
-    DefaultConstraint,
-    Defaults,
-    DefaultsOverride,
-    Exemption,
-    Match,
-    Messages,
-    Mode,
-    NamespaceCeiling,
-    NamespaceMatch,
-    Policy,
-)
+from webhook.core.policy.defaults import DefaultConstraint, Defaults, DefaultsOverride
+from webhook.core.policy.matching import Exemption, Match
+from webhook.core.policy.policy import Annotations, Messages, Mode, NamespaceCeiling, NamespaceMatch, Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 HEAD = "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n"

@@ -3,7 +3,7 @@
 from webhook.console.shown import Health, Shown
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.policy.policy import Mode
-from webhook.core.review.judging import Judged
+from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.scan.scanned import (
     ActualSkew,
@@ -50,7 +50,7 @@ def finding(
     summary="zone[0] counts no pod", *, severity=Severity.HIGH, mode=Mode.WARN, rule="selector-not-self", **more
 ):
     made = Finding(rule=rule, path="spec.template", summary=summary, fix="labelSelector: {}")
-    return Judged(finding=made, severity=severity, mode=mode, configured=mode, **more)
+    return JudgedFinding(finding=made, severity=severity, mode=mode, configured=mode, **more)
 
 
 def workload(name="web", *skews, namespace="shop", kind="Deployment", waiting=0, since="2026-11-20T08:17:00Z", **more):

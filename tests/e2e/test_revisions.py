@@ -10,7 +10,7 @@ from e2e.registration import GROUP, registered
 from e2e.waiting import eventually
 
 from webhook.cluster.writing.registration import configurations
-from webhook.core.policy.policy import Defaults
+from webhook.core.policy.defaults import Defaults
 
 
 def running(plane, namespace, *constraints):

@@ -18,7 +18,7 @@ from copy import deepcopy
 import jsonpatch
 import msgspec
 from build import default, filled, reference
-from core.review.test_delivering import group, redis
+from core.review.test_plan_delivery import group, redis
 from fuzzing.extremes import NUMBERS, QUANTITIES, TEXTS, drawn
 from msgspec.structs import replace
 from properties.anything import ODD, World, hunt, places
@@ -28,7 +28,7 @@ from webhook.admission import Engine, answer, decode_review
 from webhook.core.api.types import PodSpec, PodTemplate, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.policy.policy import Defaults
+from webhook.core.policy.defaults import Defaults
 from webhook.core.workloads import built_in_objects
 
 TODAY, NOW = "2026-11-22", "2026-11-22T10:00:00Z"

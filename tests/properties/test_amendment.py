@@ -10,7 +10,8 @@ from webhook.cli.commands.check.add_defaults import amend
 from webhook.cli.frame import Frame
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
+from webhook.core.policy.defaults import DefaultConstraint, Defaults
+from webhook.core.policy.policy import Policy
 from webhook.manifests.reading.files import File
 
 KEYS = ("topology.kubernetes.io/zone", "kubernetes.io/hostname")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.core.policy.policy import Mode
-from webhook.core.review.judging import Judged
+from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.report.documents import _MAX_REPORT_BYTES, _MAX_RESULTS, ReportApi, Reported, report, report_name
 
@@ -44,7 +44,7 @@ SCHEMAS = {
 
 def judged(mode="warn", severity="high", waived="", **finding):
     told = {"rule": "selector-not-self", "path": "spec.x", "summary": "2 of 7", "key": "k"} | finding
-    return Judged(
+    return JudgedFinding(
         finding=Finding(**told),
         severity=Severity(severity),
         mode=Mode(mode),

@@ -14,7 +14,8 @@ from webhook.admission import Engine
 from webhook.cluster.feed import LoopWriter, Waiters
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.version import RECORDED
-from webhook.core.policy.policy import DefaultsOverride, Mode, Policy
+from webhook.core.policy.defaults import DefaultsOverride
+from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.metrics import Metrics
 from webhook.server import waiting

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from webhook.answers.document import Document, with_fields_of
 from webhook.core.policy.policy import Mode
-from webhook.core.review.judging import Judged
+from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.scan.scanned import (
     ActualSkew,
@@ -139,7 +139,7 @@ def scan_numbers(scan: ClusterScan) -> ScanNumbers:
     )
 
 
-def _finding(of: Judged) -> WorkloadFinding:
+def _finding(of: JudgedFinding) -> WorkloadFinding:
     finding = of.finding
     return WorkloadFinding(
         rule=finding.rule,

@@ -34,7 +34,7 @@ from webhook.core.groups.status.forms import Found, Status, read_status
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.readers import readable
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.group_members import Looked, every_group, group_status, selector_of
+from webhook.core.scan.group_members import GroupInput, every_group, group_status, selector_of
 from webhook.core.scan.scanned import ClusterScan
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File, read_files
@@ -79,7 +79,7 @@ def _groups(
     return tuple(Found(each.group, _status(each, within)) for each in looked)
 
 
-def _status(of: Looked, within: Context) -> Status:
+def _status(of: GroupInput, within: Context) -> Status:
     group, before = of.group, read_status(to_builtins(of.group.status))
     try:
         return group_status(group, of.older, of.pods, before, within)

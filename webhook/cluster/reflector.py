@@ -38,7 +38,7 @@ from webhook.core.index.cluster_index import Event
 from webhook.core.index.objects import ApiObject, meta_of
 from webhook.core.index.readers import Reader
 from webhook.core.text import plural
-from webhook.logs import bounded, described
+from webhook.logs import bounded, exception_fields
 
 # Applies changes in order, and returns the objects it left out.
 Sink = Callable[[Sequence[tuple[Event, ApiObject]]], Sequence[Unread]]
@@ -222,7 +222,7 @@ class Reflector:
         except ClusterError as error:
             return self._failed(str(error))
         except Exception as error:  # noqa: BLE001 if the thread ended, the index would become stale unnoticed
-            _log.error("the watch failed by a bug", extra={"fields": {**self._fields(), **described(error)}})
+            _log.error("the watch failed by a bug", extra={"fields": {**self._fields(), **exception_fields(error)}})
             self._begin_anew()
             return self._failed(type(error).__name__)
         finally:

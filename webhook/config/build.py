@@ -15,7 +15,7 @@ from webhook.core.scheduler.profile import SchedulerProfile
 RawConfig = Mapping[str, Any]  # raw YAML, already checked against the schema
 
 
-def built(value: RawConfig, profiles: tuple[SchedulerProfile, ...]) -> Policy:
+def build_policy(value: RawConfig, profiles: tuple[SchedulerProfile, ...]) -> Policy:
     """The policy of a document; absent fields have the defaults of `Policy`."""
     return msgspec.structs.replace(converted(_reshaped(value), Policy), scheduler_profiles=profiles)
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from webhook.config.build import built
+from webhook.config.build import build_policy
 from webhook.config.document import MAX_CONFIG_BYTES, read_config_document
 from webhook.config.faults import ConfigError, ConfigFault, place_of, shown
 from webhook.config.meaning import meaning_faults, meaning_warnings, view
 from webhook.config.scheduler import read_profiles
-from webhook.config.schema_checks import made_plain, shape_faults
+from webhook.config.schema_checks import normalised, shape_faults
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.profile import SchedulerProfile
 
@@ -78,7 +78,7 @@ def parse_policy(
 
     Errors: ConfigError with every fault.
     """
-    document = made_plain(read_config_document(text, file=file))
+    document = normalised(read_config_document(text, file=file))
     faults = shape_faults(document)
     part = view(document, faults)
     faults += meaning_faults(part)
@@ -100,7 +100,7 @@ def parse_policy(
     warnings = sorted(
         (*meaning_warnings(part, profiles, today or datetime.now(UTC).date().isoformat()), *absent), key=place_of
     )
-    return Loaded(policy=built(document.value, profiles), file=file, warnings=tuple(warnings), seen=seen)
+    return Loaded(policy=build_policy(document.value, profiles), file=file, warnings=tuple(warnings), seen=seen)
 
 
 def config_map_policy(data: Mapping[str, str], *, title: str, today: str | None = None) -> Loaded:

@@ -20,13 +20,13 @@ from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.field_errors import FieldError
 from webhook.core.apiserver.validation import selector_errors, validate_constraints
 from webhook.core.decoders import converted
-from webhook.core.policy.policy import release
+from webhook.core.policy.lookup import rules_version
 from webhook.core.rules.rule_set import RULES
 from webhook.core.scheduler.args import PodTopologySpreadArgs, validate_args
 from webhook.core.scheduler.profile import SchedulerProfile
 from webhook.core.workloads.kinds import NATIVE_GROUPS, group_of
 
-RULES_VERSION = max((rule.since for rule in RULES), key=release)
+RULES_VERSION = max((rule.since for rule in RULES), key=rules_version)
 MAX_STALENESS_SECONDS = 24 * 3600.0  # a copy of a cluster that is a day old says nothing about it
 
 _DURATION_PART = re.compile(r"([0-9.]+)(h|ms|us|µs|ns|m|s)")
@@ -118,7 +118,7 @@ def seconds(duration: str) -> float:
 
 def _rules_version(part: View) -> Iterator[ConfigFault]:
     version = part.text(("rulesVersion",))
-    if version is not None and release(version) > release(RULES_VERSION):
+    if version is not None and rules_version(version) > rules_version(RULES_VERSION):
         message = f"{version} is newer than this release, which knows rules up to {RULES_VERSION}"
         yield part.fault(("rulesVersion",), message)
 

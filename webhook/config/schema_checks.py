@@ -56,7 +56,7 @@ def schema() -> Schema:
     return loaded
 
 
-def made_plain(document: ConfigDocument) -> ConfigDocument:
+def normalised(document: ConfigDocument) -> ConfigDocument:
     """The document's values, normalised: a null field is absent, and unquoted ``off`` is a text, not a boolean."""
     return document._replace(value=_plain(document.value, schema(), (), document.written))
 

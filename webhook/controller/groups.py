@@ -32,9 +32,9 @@ from webhook.core.groups.status.forms import Found, Status, as_json, read_status
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
-from webhook.core.scan.group_members import group_status, readable, stands, workloads_of
+from webhook.core.scan.group_members import group_status, is_counted, readable_group, workloads_of
 from webhook.core.workloads.kinds import group_kind
-from webhook.logs import bounded, described
+from webhook.logs import bounded, exception_fields
 from webhook.report.scanned import group_notices
 
 _LOOK_SECONDS = 5.0  # between two looks at one group whose spec stays
@@ -153,7 +153,7 @@ class Groups:
         except ClusterError as error:
             return f"groups: {error}"
         except Exception as error:  # noqa: BLE001 whatever one group does to us, the others are looked at
-            fields = {"group": "/".join(name), **described(error)}
+            fields = {"group": "/".join(name), **exception_fields(error)}
             _log.error("a group could not be looked at by a bug; the others are", extra={"fields": fields})
             return f"groups: failed by a bug: {type(error).__name__}"
         return ""
@@ -171,7 +171,7 @@ class Groups:
 
     def _in_time(self, of: SpreadGroup, older: tuple[SpreadGroup, ...], before: Status, now: str, feed: Feed) -> Status:
         """Errors: ClusterError; OutOfTimeError."""
-        group = readable(of)
+        group = readable_group(of)
         asked = None if group is None else compile_selector(group.selector).text
         pods = [] if asked is None else pods_of(self._server, of.meta.namespace, asked)
         policy = self._policy()
@@ -224,7 +224,7 @@ def _name(of: SpreadGroup) -> _Name:
 
 def _mark(of: SpreadGroup, index: ReadOnlyIndex) -> object:
     """Another one when the group's workloads or pods, or the nodes, are others."""
-    group = readable(of)
+    group = readable_group(of)
     if group is None:
         return None
     view, selector = index.nodes.view(), compile_selector(group.selector)
@@ -236,7 +236,7 @@ def _mark(of: SpreadGroup, index: ReadOnlyIndex) -> object:
 
 def _by_node(pods: Iterable[Pod], index: ReadOnlyIndex) -> Counts:
     slots = index.nodes.view().slots
-    return Counter(slots[node] for each in filter(stands, pods) if (node := each.pod_spec.node_name or "") in slots)
+    return Counter(slots[node] for each in filter(is_counted, pods) if (node := each.pod_spec.node_name or "") in slots)
 
 
 def _counted(group: Group, index: ReadOnlyIndex) -> Counts:

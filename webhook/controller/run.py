@@ -20,7 +20,7 @@ from webhook.cluster.writing.lease import RETRY_SECONDS, Elector
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.figures import ScanFigures
 from webhook.controller.scan import Scanned, Scanner
-from webhook.logs import bounded, described
+from webhook.logs import bounded, exception_fields
 from webhook.metrics import register_process
 
 _JOIN_SECONDS = 5.0  # to give the lease back
@@ -72,7 +72,7 @@ class Controller(Collector):
         except Exception as error:  # noqa: BLE001 whatever it is: without a next look the CA would end
             told = bounded(str(error))
             if told != self._fault:
-                _log.warning("the CA cannot be looked after: %s", told, extra={"fields": described(error)})
+                _log.warning("the CA cannot be looked after: %s", told, extra={"fields": exception_fields(error)})
             self._fault = told
         else:
             self._fault, self._looked = "", self._looked or not self._authority.waiting

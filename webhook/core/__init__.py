@@ -1,1 +1,1 @@
-"""Pure: values in, values out. No I/O, clock, randomness, logging, Flask, or Kubernetes client."""
+"""All decisions as pure functions: no I/O, clock, randomness, logging, Flask or Kubernetes client."""

@@ -1,9 +1,9 @@
-"""The time and effort that an examination may take, and why there is no answer.
+"""Time limits of an examination, and the reasons for a missing answer.
 
-`Budget` is passed on with the context. Loops that grow with the cluster check a time limit of the thread instead:
+The context carries a `Budget`. Loops that grow with the cluster check the thread's time limit instead:
 
-with time_limit(is_over):    the caller has the clock
-    check_time()             once for each question about the cluster, and in loops over what it holds
+    with time_limit(is_over):    # the caller has the clock
+        check_time()             # for each cluster lookup, and in each round of a loop over cluster objects
 """
 
 from collections.abc import Callable, Iterator
@@ -16,72 +16,71 @@ from math import inf
 from msgspec import Struct
 from msgspec.structs import replace
 
-# With 5,000 nodes, examining one template takes less than a millisecond, and a few if much is wrong.
+# With 5,000 nodes, one template takes under 1 ms, or a few ms with many findings.
 _LEAST_SECONDS = 0.01
-# The time in a thread beside the event loop, for an object that no process could judge.
+# The time for an object that no process could judge. It is judged in a thread, which slows the event loop.
 _THREAD_SECONDS = 0.2
 
 
 class Missing(Enum):
-    """What was missing to evaluate a rule. The value is the sentence for users, unless a `Reason` has its own."""
+    """Why a rule was not evaluated. The value is the text for users, unless a `Reason` has its own."""
 
     NO_CLUSTER = "no cluster"
-    STALE = "what is known of the cluster is older than maxStaleness"
+    STALE = "the cluster data is older than maxStaleness"
     NO_TIME = "no time left"
-    NEEDS_SEARCH = "unknown: all orders would have to be searched, and others wait"
-    # An object that is costly beside the cluster was not judged: for its own cost, for the load of its own namespace,
-    # or for the load of others. In the last case rules use the cluster without a search.
-    TOO_COSTLY = "too costly to look at beside this cluster"
+    NEEDS_SEARCH = "unknown: this needs a search through all orders, which would delay other requests"
+    # No process judged a costly object: for its own cost, for the load of its own namespace, or for the load of other
+    # namespaces. In the last case, rules use the cluster without a search.
+    TOO_COSTLY = "too costly to check against this cluster"
     BUSY = "busy with other large objects"
     CROWDED = "busy with large objects of others"
-    # The object exceeds a limit for rules that need the cluster, or a limit for all rules.
-    TOO_LARGE = "too large to look at beside the cluster"
-    IMMENSE = "too large to look at"
-    RULE_FAILED = "the rule failed, which is a fault of evenspread"
-    UNKNOWN = "unknown"  # a fact of this object or cluster
+    # The object exceeds a limit of rules that need the cluster, or of all rules.
+    TOO_LARGE = "too large to check against the cluster"
+    IMMENSE = "too large to check"
+    RULE_FAILED = "the rule failed because of a bug in evenspread"
+    UNKNOWN = "unknown"  # a fact about this object or cluster
 
-    # A review without a cluster asks for a dozen reasons and kinds. Enum hashes the name of a member each time.
+    # A review without a cluster looks up a dozen members in sets. Enum would hash the member's name each time.
     __hash__ = object.__hash__
 
     @cached_property
     def reason(self) -> "Reason":
-        """The reason in the words of this kind."""
+        """The reason with the text of this kind."""
         return Reason(self.value, self)
 
 
 class Reason(Struct, frozen=True):
-    """Why there is no answer: the sentence for users, and the kind, on which decisions depend."""
+    """Why there is no answer: the text for users, and the kind for decisions."""
 
     text: str
     kind: Missing = Missing.UNKNOWN
 
     def within(self, question: str) -> "Reason":
-        """The reason after the question that has no answer."""
+        """Put the name of the unanswered question in front."""
         return Reason(f"{question} is {self.text}", self.kind)
 
 
 TOO_LONG = Reason("a review of more than 7 MiB", Missing.IMMENSE)
 OVERLOADED = frozenset({Missing.TOO_COSTLY, Missing.BUSY})
-"""No process had time for a costly object."""
+"""Reasons if no process had time for a costly object."""
 OF_SIZE = OVERLOADED | {Missing.TOO_LARGE, Missing.IMMENSE}
-"""The object's size is why rules do not look at it."""
+"""Reasons from the object's size."""
 
 
 class OutOfTimeError(BaseException):
-    """The limit has passed. Not an `Exception`: a rule that runs out of time has not failed."""
+    """The time limit has passed. It is not an `Exception`, because a rule that runs out of time has not failed."""
 
 
 def _never() -> bool:
     return False
 
 
-# Each thread has its own.
 _is_over: ContextVar[Callable[[], bool]] = ContextVar("_is_over", default=_never)
 
 
 @contextmanager
 def time_limit(is_over: Callable[[], bool]) -> Iterator[None]:
-    """Let `check_time` raise in this thread once the function returns true; within another limit, instead of it."""
+    """Make `check_time` raise in this thread once the function returns true. An inner limit replaces the outer one."""
     before = _is_over.set(is_over)
     try:
         yield
@@ -90,36 +89,37 @@ def time_limit(is_over: Callable[[], bool]) -> Iterator[None]:
 
 
 def check_time() -> None:
-    """Raise OutOfTimeError if the limit has passed."""
+    """Raise `OutOfTimeError` if the limit of this thread has passed."""
     if _is_over.get()():
         raise OutOfTimeError
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """The time and effort that one examination may take.
+    """The limits of one examination.
 
     Attributes:
-        clock: The clock of ``until``, in seconds.
-        until: The deadline of the answer.
-        may_search: False in the event loop. There only closed forms decide, and costly objects are left to a process.
-        unjudged: Why no process judged the costly object. None if none had to.
+        clock: Returns the current time in seconds.
+        until: The deadline, by this clock.
+        may_search: Whether rules may search through orders of pods. False in the event loop, where closed forms decide
+            and costly objects go to a process.
+        unjudged: Why no process judged the costly object. None if it did, or if none had to.
     """
 
-    clock: Callable[[], float] = float  # always 0.0, and can be pickled
+    clock: Callable[[], float] = float  # returns 0.0, and can be pickled
     until: float = inf
     may_search: bool = True
     unjudged: Missing | None = None
 
     @property
     def is_spent(self) -> bool:
-        """Whether no time is left to look at the cluster."""
+        """Whether the deadline for cluster lookups has passed."""
         return self.clock() > self.until - _LEAST_SECONDS
 
     def at_most(self, seconds: float) -> "Budget":
-        """The budget with a deadline in so many seconds, or earlier."""
+        """Move the deadline to at most ``seconds`` from now."""
         return replace(self, until=min(self.until, self.clock() + seconds))
 
     def limit_in_a_thread(self) -> AbstractContextManager[None]:
-        """Let `check_time` raise soon: for a thread beside the event loop that judges what no process could."""
+        """Make `check_time` raise after `_THREAD_SECONDS`, in a thread for an object that no process could judge."""
         ends = self.clock() + _THREAD_SECONDS
         return time_limit(lambda: self.clock() > ends)

@@ -1,4 +1,4 @@
-"""Values that an object computes when it is first asked for them, and keeps."""
+"""Compute values of an object at first use, and keep them."""
 
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar, overload
@@ -9,11 +9,11 @@ _Value = TypeVar("_Value")
 
 
 class cached_property(Generic[_Value]):  # noqa: N801 a decorator, like `property`
-    """Like `functools.cached_property` as of Python 3.12.
+    """`functools.cached_property` of Python 3.12, without a lock.
 
-    Before that, one lock for all instances is held while one of them computes: a thread that computes something of the
-    whole cluster would keep every review waiting. It is also half as fast, and a review asks a dozen of them. Two
-    threads may compute the same value; it depends on nothing that changes.
+    Older versions hold one lock for all instances. A thread with a long computation about the cluster would delay
+    every review. They also take twice the time, and a review reads a dozen of these properties. Two threads may compute
+    the same value. That is harmless, because its inputs never change.
     """
 
     def __init__(self, compute: Callable[[Any], _Value]) -> None:
@@ -35,16 +35,16 @@ class cached_property(Generic[_Value]):  # noqa: N801 a decorator, like `propert
 
 
 class Computing(Struct, frozen=True, dict=True):
-    """A struct that keeps what functions make of it."""
+    """A struct that caches the results of functions of it."""
 
     def once(self, compute: Callable[[Self], _Value]) -> _Value:
-        """What the function makes of this object, computed once however many ask for it."""
+        """Return the function's result for this object. It is computed once."""
         known: dict[object, _Value] = self.__dict__.setdefault("_computed", {})
         if compute not in known:
             known[compute] = compute(self)
         return known[compute]
 
     def computed(self, compute: Callable[[Self], _Value]) -> _Value | None:
-        """The result of `once`, if it was asked for; else None, also if the function raised."""
+        """Return the cached result of `once`, or None if there is none, for example because the function raised."""
         known: dict[object, _Value] = self.__dict__.get("_computed", {})
         return known.get(compute)

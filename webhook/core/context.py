@@ -13,7 +13,7 @@ from webhook.core.policy.policy import Policy
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """The context of an examination. It is the same for all rules, and for most objects of a run.
+    """The context of an examination, shared by all rules and by most objects of a run.
 
     Attributes:
         policy: The policy.
@@ -27,9 +27,9 @@ class Context(Struct, frozen=True, kw_only=True):
         scalers: Autoscalers in the same input.
         same_file: The workloads and SpreadGroups of the object's file. None for a file with one workload.
         offline: Whether no API server sees the object now. Then evenspread gives the API server's warnings.
-        skipped_rules: Ids of rules that are not asked.
+        skipped_rules: Ids of rules to skip.
         creating: False if the object exists already.
-        fixes: Whether to try the fix of each finding.
+        fixes: Whether to test the fix of each finding.
     """
 
     policy: Policy
@@ -37,7 +37,7 @@ class Context(Struct, frozen=True, kw_only=True):
     index: ReadOnlyIndex | None = None
     today: str = ""
     now: str = ""
-    age: Callable[[], float] = float  # which is 0.0, and can be sent to another process
+    age: Callable[[], float] = float  # returns 0.0, and can be sent to another process
     budget: Budget = Budget()
     namespace: str = ""
     scalers: tuple[Autoscaler, ...] = ()
@@ -49,11 +49,15 @@ class Context(Struct, frozen=True, kw_only=True):
 
     @property
     def cluster(self) -> ReadOnlyIndex:
-        """The cluster. Raises LookupError without one."""
+        """The cluster.
+
+        Raises:
+            LookupError: No cluster is known.
+        """
         if self.index is None:
             raise LookupError("no cluster is known")
         return self.index
 
-    def beside(self, index: ReadOnlyIndex) -> "Context":
-        """The same beside another cluster."""
+    def with_index(self, index: ReadOnlyIndex) -> "Context":
+        """Return the context with another cluster."""
         return replace(self, index=index)

@@ -1,8 +1,8 @@
-"""Decode JSON into types: one decoder a type, and protection from too many levels or values.
+"""Decode JSON into types, with one decoder for each type and limits on nesting and values.
 
-The API server accepts 10,000 levels in fields it does not read (managedFields, custom resources). A decoder stops at
-the depth of Python's stack. Levels below `MOST_LEVELS` are cut, since no field there is read. Otherwise such an object
-would escape review, and so would the objects after it in a watch.
+The API server accepts 10,000 levels in fields it does not read (managedFields, custom resources). A decoder fails at
+the depth of Python's stack. Without a cut, such an object would escape review, and so would the next objects of a
+watch. `read_nested` therefore cuts everything below `MOST_LEVELS`, where no field is read.
 
 Values are counted before decoding, because a decoder blocks all other threads until it has created them.
 
@@ -20,9 +20,9 @@ from msgspec import Raw
 
 _Read = TypeVar("_Read")
 
-# When msgspec first reads a Struct, it records how to read its fields, in a place that all threads see. A thread that
-# reads the same Struct meanwhile finds a part of it, and the process ends by a segmentation fault (msgspec 0.22). So
-# decoders are made here alone, one at a time.
+# When msgspec first reads a Struct, it stores the layout of its fields for all threads. A thread that reads the same
+# Struct meanwhile gets a partial layout, and the process ends with a segmentation fault (msgspec 0.22). So only this
+# module creates decoders, one at a time.
 _making = threading.Lock()
 _made: dict[Any, msgspec.json.Decoder[Any]] = {}
 
@@ -32,7 +32,7 @@ def decoder_of(into: type[_Read]) -> msgspec.json.Decoder[_Read]: ...
 @overload
 def decoder_of(into: Any) -> msgspec.json.Decoder[Any]: ...  # noqa: ANN401 a union is no `type`
 def decoder_of(into: Any) -> msgspec.json.Decoder[Any]:
-    """The one decoder of JSON into this type."""
+    """Return the one decoder of JSON into this type."""
     made = _made.get(into)
     if made is None:
         with _making:
@@ -45,15 +45,19 @@ def converted(value: object, into: type[_Read]) -> _Read: ...
 @overload
 def converted(value: object, into: Any) -> Any: ...  # noqa: ANN401 as above
 def converted(value: object, into: Any) -> Any:
-    """Plain JSON values as a value of this type. Errors: msgspec.ValidationError."""
+    """Convert plain JSON values into this type.
+
+    Raises:
+        msgspec.ValidationError: The values do not fit the type.
+    """
     return msgspec.convert(value, decoder_of(into).type)
 
 
 MOST_LEVELS = 200
-"""Far below Python's stack, and above all that a pod template lies in."""
+"""Levels. Python's stack is far deeper, and a pod template far shallower."""
 
-# A bracket, or what comes before the next list or object that holds another, a few dozen values at a time: others take
-# turns between two matches. No step back into a string: a text of megabytes takes no memory and no second look.
+# A token is a bracket, or the text before the next nested list or object, at most 64 values long. Other threads run
+# between two matches. The possessive quantifiers never go back, so a string of megabytes takes linear time.
 _TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _FLAT = rb'[\[{](?:[^\[\]{}"]++|' + _TEXT + rb"){0,64}+[\]}]"
 _TEXT_OR_FLAT = re.compile(_TEXT + rb"|" + _FLAT, re.DOTALL)
@@ -65,9 +69,9 @@ _VALUE = re.compile(_TEXT + rb"|[,\[{]", re.DOTALL)
 
 
 def read_nested(read: Callable[[bytes], _Read], text: bytes) -> _Read:
-    """Apply ``read`` to the text. If that is nested too deeply, apply it to the text cut at `MOST_LEVELS`.
+    """Apply ``read`` to the text. If the nesting is too deep, apply it to the text cut at `MOST_LEVELS`.
 
-    Errors: those of ``read``, but for RecursionError.
+    Raises the exceptions of ``read``, except RecursionError.
     """
     try:
         return read(text)
@@ -76,10 +80,7 @@ def read_nested(read: Callable[[bytes], _Read], text: bytes) -> _Read:
 
 
 def has_more_values(text: bytes | Raw, most: int) -> bool:
-    """Whether JSON text has more than ``most`` values. Takes linear time, and counts in broken text too.
-
-    Text inside strings does not count. Other threads run meanwhile.
-    """
+    """Whether JSON text, valid or not, has more than ``most`` values. Takes linear time and lets other threads run."""
     if memoryview(text).nbytes <= most:
         return False
     text = bytes(text)
@@ -90,7 +91,7 @@ def has_more_values(text: bytes | Raw, most: int) -> bool:
 
 
 def cut(text: bytes) -> bytes:
-    """The text with null for each list and mapping below `MOST_LEVELS`; broken text stays broken."""
+    """Replace each list and mapping below `MOST_LEVELS` by null. Invalid JSON stays invalid."""
     depth, kept, start = 0, [], 0
     for token in _TOKEN.finditer(text):
         mark = token[0]

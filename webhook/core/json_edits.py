@@ -1,4 +1,8 @@
-"""Edits of JSON values, addressed by API paths such as ``spec.containers[0].name``."""
+"""Edit JSON values at API paths such as ``spec.containers[0].name``.
+
+Example:
+    applied({"spec": {"replicas": 1}}, [Edit("spec.replicas", 2)]) == {"spec": {"replicas": 2}}
+"""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -8,16 +12,18 @@ from msgspec import Struct
 
 from webhook.core.text import one_line
 
-# Stands in a list or a mapping for an entry that `marked` has removed.
+# The placeholder of `marked` for a removed entry.
 GONE: Final = object()
 _NAME = re.compile(r"\.?([^.\[\]]+)|\[(\d{1,7})\]|\[([^\]]*)\]")
 _ENDS = re.compile(r"[.\[]")
 
 
 class Edit(Struct, frozen=True):
-    """One change of an object: the new JSON value at a path.
+    """One change of an object.
 
-    Shape: ``path`` is the full API path, as in `Finding.path`; ``value`` is None if the field is removed.
+    Attributes:
+        path: The full API path, as in `Finding.path`.
+        value: The new JSON value. None removes the field.
     """
 
     path: str
@@ -25,25 +31,27 @@ class Edit(Struct, frozen=True):
 
 
 def applied(value: object, edits: Iterable[Edit]) -> dict[str, object]:
-    """A copy of an object with all edits; their paths refer to the object before any of them.
+    """Return a copy of an object with all edits. All paths refer to the original object.
 
-    Shape: missing mappings on the way to a path are created, and so is the item after the last one of a list. A list
-    whose last item is removed is removed too.
-    Errors: LookupError for a path that leads through anything but mappings and lists.
+    Missing mappings on a path are created, and an index just past the end of a list appends. A list without remaining
+    items is removed.
+
+    Raises:
+        LookupError: A path leads through something else than mappings and lists.
     """
     changed = without_gone(marked(value, edits))
     return changed if isinstance(changed, dict) else {}
 
 
 def marked(value: object, edits: Iterable[Edit]) -> object:
-    """As `applied`, but with `GONE` in place of what was removed, so that the others keep their indices."""
+    """Apply the edits with `GONE` for each removed item, so that the other items keep their indices."""
     for edit in edits:
         value = _with(value, edit.path, GONE if edit.value is None else edit.value)
     return value
 
 
 def value_at(value: object, path: str) -> object:
-    """The value at a path; None if there is none."""
+    """Return the value at a path, or None."""
     while path:
         try:
             step, path = _step(value, path)
@@ -60,7 +68,7 @@ def _with(value: object, path: str, new: object) -> object:
     below = _below(value, step)
     if isinstance(value, list) and isinstance(step, int):
         return [*value[:step], _with(below, rest, new), *value[step + 1 :]]
-    # Removing what is not there changes nothing, and makes no mappings on the way.
+    # The removal of an absent field changes nothing, so it creates no mappings on the path.
     if new is GONE and below is None:
         return value
     return {**(value if isinstance(value, dict) else {}), step: _with(below, rest, new)}
@@ -73,7 +81,7 @@ def _below(value: object, step: str | int) -> object:
 
 
 def _step(value: object, path: str) -> tuple[str | int, str]:
-    """The first step of a path, and the rest; keys may contain dots, as label keys do: the longest match is taken."""
+    """Split a path into its first step and the rest. Label keys contain dots, so the longest existing key wins."""
     match = _NAME.match(path)
     if isinstance(value, dict):
         rest = path.removeprefix(".")
@@ -87,17 +95,16 @@ def _step(value: object, path: str) -> tuple[str | int, str]:
 
 
 def first_key(keys: Collection[str], path: str) -> str | None:
-    """The longest of the keys that a path begins with; a key may contain dots, as label keys do."""
-    ends = [len(path), *(each.start() for each in reversed([*_ENDS.finditer(path)]))]
-    if len(ends) <= len(keys):  # one look-up for each: a mapping may have very many keys, and so may a path dots
+    """Return the longest key at the start of a path, or None. Label keys contain dots."""
+    ends = [len(path), *(end.start() for end in reversed([*_ENDS.finditer(path)]))]
+    # A mapping can have very many keys, and a path very many dots. Loop over the fewer.
+    if len(ends) <= len(keys):
         return next((path[:end] for end in ends if path[:end] in keys), None)
-    return max(
-        (each for each in keys if path == each or path.startswith((f"{each}.", f"{each}["))), key=len, default=None
-    )
+    return max((key for key in keys if path == key or path.startswith((f"{key}.", f"{key}["))), key=len, default=None)
 
 
 def without_gone(value: object) -> object:
-    """The value without `GONE` entries; `GONE` itself for a list that has no others."""
+    """Remove the `GONE` entries. A list of nothing else becomes `GONE` itself."""
     if isinstance(value, dict):
         pairs = ((key, without_gone(each)) for key, each in value.items())
         return {key: each for key, each in pairs if each is not GONE}
@@ -108,7 +115,7 @@ def without_gone(value: object) -> object:
 
 
 def written_path(steps: Sequence[str]) -> str:
-    """An API path from its steps: ``spec.template.spec``."""
+    """Join steps into an API path: ``spec.template.spec``."""
     plain = str.maketrans("", "", "-_")
     parts = (
         step if step.startswith("[") else f".{step}" if step.translate(plain).isalnum() else f"[{step}]"

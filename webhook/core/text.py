@@ -1,4 +1,4 @@
-"""Texts for people: one line of what came from outside, plurals, lists, and the word that was probably meant."""
+"""Texts for users: one-line versions of untrusted text, plurals, lists and suggestions for misspelled words."""
 
 import json
 import re
@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable, Sequence
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """The first ``most`` names, and how many there are besides: ``a, b and 3 more``."""
+    """Join the first ``most`` names and the number of others: ``a, b and 3 more``."""
     shown, rest = names[:most], len(names) - most
     return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def together(parts: Iterable[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """Join parts: ``a``, ``a and b``, ``a, b and c``."""
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def nearest(word: str, known: Iterable[str], slips: int) -> str | None:
-    """The nearest known word within so many slips. None if there is none.
+    """Return the nearest known word within ``slips`` typing errors, or None. Case-sensitive.
 
-    For names that a fix puts into an object, where a wrong guess does harm. Case counts.
+    Use it for names in a fix, where a wrong guess does harm.
     """
     near = ((_edit_distance(word, each, slips), each) for each in known if abs(len(word) - len(each)) <= slips)
     distance, name = min(near, default=(slips + 1, ""))
@@ -35,22 +35,26 @@ def did_you_mean(
     fold: Callable[[str], str] = str,
     quote: Callable[[str], str] = lambda name: repr(name[:64]),
 ) -> str:
-    """The end of a message: ``; did you mean 'a' or 'b'?``, or nothing where no known word is similar.
+    """Return the end of a message: ``; did you mean 'a' or 'b'?``, or "" without a similar word.
 
-    Shape: words are compared as ``fold`` writes them, and named as ``quote`` does.
+    Args:
+        word: The unknown word.
+        known: The known words.
+        most: The most suggestions.
+        fold: Normalises a word before the comparison.
+        quote: Formats a suggestion.
     """
     import difflib  # noqa: PLC0415 only needed for a mistake
 
     folded = {fold(name): name for name in known}
-    # For a question, any guess helps.
     near = " or ".join(quote(folded[name]) for name in difflib.get_close_matches(fold(word), folded, n=most))
     return f"; did you mean {near}?" if near else ""
 
 
 def _edit_distance(one: str, other: str, most: int) -> int:
-    """Letters to insert, remove, replace or swap with their neighbour to get from one text to the other.
+    """Count the letters to insert, remove, replace or swap with a neighbour to turn one text into the other.
 
-    Shape: for texts that differ more than ``most``, some larger number. Most do, and their beginnings show it.
+    Stops early with some larger number if the texts differ by more than ``most``, as most texts do.
     """
     far = most + 1
     above: list[int] = [far] * (len(other) + 1)
@@ -58,7 +62,7 @@ def _edit_distance(one: str, other: str, most: int) -> int:
     for i, left in enumerate(one, start=1):
         above, row, before = row, [far] * (len(other) + 1), above
         row[0] = i
-        # Elsewhere the lengths of the beginnings alone differ more.
+        # Outside this range, the prefixes differ by more than ``most`` in length alone.
         for j in range(max(1, i - most), min(len(other), i + most) + 1):
             right = other[j - 1]
             cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (left != right))
@@ -71,9 +75,9 @@ def _edit_distance(one: str, other: str, most: int) -> int:
 
 
 def one_line(text: str, limit: int = 256) -> str:
-    """Text from outside as one printable line; text beyond the limit is replaced by an ellipsis.
+    """Make one printable line of untrusted text, and cut it with an ellipsis at the limit.
 
-    kube-apiserver silently drops warnings that contain a control character.
+    kube-apiserver silently drops warnings with a control character.
     """
     flat = text[: limit + 1]
     if not flat.isprintable():
@@ -82,7 +86,7 @@ def one_line(text: str, limit: int = 256) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """As `one_line`, for sentences: cut after a whole word, if there is more than one."""
+    """Make one printable line of a sentence, and cut it after a whole word if possible."""
     flat = one_line(text, limit + 1)
     if len(flat) <= limit:
         return flat
@@ -90,14 +94,14 @@ def shortened(text: str, limit: int) -> str:
     return f"{words} …" if words else one_line(flat, limit)
 
 
-# Letters whose names begin with a vowel: of an abbreviation each letter is spoken.
+# Letters with a name that starts with a vowel sound, since an abbreviation is spelled out.
 _SPELT = re.compile(r"[AEFHILMNORSX](?:[A-Z]+(?![a-z])|$)")
 _ABBREVIATED = re.compile(r"[A-Z](?:[A-Z]+(?![a-z])|$)")
 _VOWEL_SOUND = re.compile(r"(?!eu|one|once|uni(?!n)|us[aeu]|ut[ei]|ub)[aeiou]|hour|honest|heir", re.IGNORECASE)
 
 
 def with_article(noun: str) -> str:
-    """The noun with "a" or "an", as it sounds: ``an InferenceService``, ``a UserGroup``, ``an HTTPRoute``."""
+    """Put "a" or "an" before a noun, by its sound: ``an InferenceService``, ``a UserGroup``, ``an HTTPRoute``."""
     sound = _SPELT if _ABBREVIATED.match(noun) else _VOWEL_SOUND
     return f"{'an' if sound.match(noun) else 'a'} {noun}"
 
@@ -108,18 +112,18 @@ def plural(count: int, noun: str) -> str:
 
 
 def segment_of(key: str) -> str:
-    """The last part of a label's key: ``zone``."""
+    """Return the last part of a label key: ``zone``."""
     return key.rpartition("/")[2]
 
 
 def constraint_name(key: str, index: int | None) -> str:
-    """The name of a constraint over this topology key in messages: ``zone[0]``; no index for a cluster's default."""
+    """Return the name of a constraint in messages: ``zone[0]``. A cluster default has no index."""
     segment = segment_of(key)
     name = quoted(segment, 40) if segment else "constraint"
     return name if index is None else f"{name}[{index}]"
 
 
 def quoted(text: str, limit: int = 80) -> str:
-    """A name from outside within a sentence, in quotes if it has spaces or unprintable characters, or is empty."""
+    """Format an untrusted name for a sentence, in quotes if it is empty or has spaces or unprintable characters."""
     plain = bool(text) and text.isprintable() and " " not in text
     return one_line(text if plain else json.dumps(text[: limit + 1], ensure_ascii=False), limit)

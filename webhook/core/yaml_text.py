@@ -1,40 +1,38 @@
-"""Values as YAML text that go-yaml and YAML 1.2 read the same.
+"""Write values as YAML text with the same meaning in go-yaml and YAML 1.2.
 
-PyYAML's dumper quotes only what PyYAML itself would misread. It leaves ``1e3`` and ``0o17`` unquoted, which kubectl
-reads as numbers.
+PyYAML's dumper only quotes for PyYAML itself. It leaves ``1e3`` and ``0o17`` unquoted, and kubectl reads numbers.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TypeGuard
 
 import msgspec
 from msgspec import Struct
 
-Json = Any
-
-# Plain scalars begin with a letter: after a digit, a sign or a point, some readers see a number or a date. A ':' or
-# a '#' can end one. In flow style brackets and commas end it too.
+# Unquoted scalars start with a letter. After a digit, a sign or a point, some readers see a number or a date. A ':' or
+# a '#' can end such a scalar, and in flow style also a bracket or a comma.
 _PLAIN_IN_FLOW = re.compile(r"[A-Za-z](?:[A-Za-z0-9_./-]*[A-Za-z0-9])?", re.ASCII)
 _PLAIN_IN_BLOCK = re.compile(r"[A-Za-z](?:[A-Za-z0-9 _./()=,;+@%'\[\]-]*[A-Za-z0-9_./()%'\]])?", re.ASCII)
-# Words that some reader takes for a boolean or for nothing.
+Collection = Mapping[str, object] | Sequence[object]
+# Words that some reader takes for a boolean or null.
 _NO_TEXT = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 
 
 def plain(value: object) -> object:
-    """A struct or tuple of ours as plain JSON values."""
+    """Convert a struct or a tuple into plain JSON values."""
     return msgspec.json.decode(msgspec.json.encode(value)) if isinstance(value, Struct | tuple) else value
 
 
 def one_field(name: str, value: object) -> str:
-    """A field as YAML on one line: ``maxSkew: 1``."""
+    """Write a field on one line: ``maxSkew: 1``."""
     return f"{flow_scalar(name)}: {flow(value)}"
 
 
 def flow(value: object) -> str:
-    """A value as YAML in flow style, on one line."""
+    """Write a value in flow style, on one line."""
     value = plain(value)
     if isinstance(value, Mapping):
         return "{" + ", ".join(one_field(str(key), each) for key, each in value.items()) + "}"
@@ -44,7 +42,7 @@ def flow(value: object) -> str:
 
 
 def flow_scalar(value: object) -> str:
-    """A scalar for any style. Text is quoted if some reader could take it for something else."""
+    """Write a scalar for any style, in quotes if some reader could misread it."""
     if not isinstance(value, str):
         return json.dumps(value)
     if _PLAIN_IN_FLOW.fullmatch(value) and value.lower() not in _NO_TEXT:
@@ -54,24 +52,27 @@ def flow_scalar(value: object) -> str:
     return '"' + "".join(map(_escaped, value)) + '"'
 
 
-@lru_cache(maxsize=16384)  # of a few bytes, as `go_text`: whoever writes thousands of odd letters has each escaped
+@lru_cache(maxsize=16384)  # a few bytes an entry, as in `go_text`
 def _escaped(letter: str) -> str:
     if letter.isprintable() or letter < " ":
         return json.dumps(letter, ensure_ascii=False)[1:-1]
     return f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}"
 
 
-def block(value: Json) -> str:
-    """A value as YAML in block style, with line breaks."""
+def block(value: object) -> str:
+    """Write a value in block style, with line breaks."""
     return "".join(f"{line}\n" for line in block_lines(value)) if _nested(value) else f"{block_scalar(value)}\n"
 
 
-def block_lines(value: Json, *, indent: int = 0) -> Iterator[str]:
-    """The lines of a mapping or list that is not empty, without line breaks.
+def block_lines(value: Collection, *, indent: int = 0) -> Iterator[str]:
+    """Yield the lines of a mapping or list in block style, without line breaks.
 
     Args:
-        value: JSON values. Errors: TypeError for any other.
-        indent: How many columns a list's items stand to the right of its key.
+        value: JSON values, not empty.
+        indent: How many columns the items of a list are indented from its key.
+
+    Raises:
+        TypeError: A value is no JSON value.
     """
     if isinstance(value, Mapping):
         for key, item in value.items():
@@ -88,7 +89,7 @@ def block_lines(value: Json, *, indent: int = 0) -> Iterator[str]:
         yield from (f"  {line}" for line in lines)
 
 
-def _nested(item: object) -> bool:
+def _nested(item: object) -> TypeGuard[Collection]:
     return isinstance(item, Mapping | list | tuple) and bool(item)
 
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 from webhook.core.api.label_syntax import MAX_LABEL_VALUE_BYTES
 from webhook.core.api.well_known import APP_MANAGED_BY, LEFT_OUT_ANNOTATION
 from webhook.core.policy.policy import Mode
-from webhook.core.review.judging import Judged
+from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import group_of
@@ -60,7 +60,7 @@ class Reported(Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     uid: str = ""
-    findings: tuple[Judged, ...]
+    findings: tuple[JudgedFinding, ...]
     stated: tuple[Stated, ...] = ()
 
 
@@ -137,7 +137,7 @@ def _reference(found: Reported, *, namespaced: bool) -> _Json:
     return {key: one_line(text, _NAME_TEXT_CHARS) for key, text in fields.items() if text}
 
 
-def _found(judged: Judged) -> Stated:
+def _found(judged: JudgedFinding) -> Stated:
     finding = judged.finding
     return Stated(
         policy=finding.rule,
@@ -179,7 +179,7 @@ def _results(found: Reported, ranked: Iterable[Stated], seconds: int) -> Iterato
         }
 
 
-def _result_of(judged: Judged) -> str:
+def _result_of(judged: JudgedFinding) -> str:
     """``fail`` for what would be refused; both APIs call what does not count against the object ``warn``."""
     if judged.waived:
         return "skip"

@@ -18,9 +18,9 @@ from webhook.core.api.spread_group import API_VERSION, CAPS_HELD, KIND, SpreadGr
 from webhook.core.api.well_known import EVENT_CONTROLLER, HOSTNAME
 from webhook.core.groups.status.forms import Distribution, Status
 from webhook.core.policy.policy import Mode
-from webhook.core.review.judging import Judged
+from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import Severity
-from webhook.core.scan.actual_skew import whose_text
+from webhook.core.scan.actual_skew import ownership_text
 from webhook.core.scan.scanned import ActualSkew, Origin, PendingCause, PendingPod, ScannedWorkload
 from webhook.core.text import one_line, plural
 from webhook.report.documents import Reported, Stated
@@ -168,7 +168,7 @@ def _waiting(scanned: ScannedWorkload, pod: PendingPod) -> Notice:
     )
 
 
-def _violation(told: list[Judged]) -> str:
+def _violation(told: list[JudgedFinding]) -> str:
     first = told[0].finding
     remedy = f"; {first.remedy}" if first.remedy else ""
     rest = f" ({len(told) - 1} more)" if len(told) > 1 else ""
@@ -181,7 +181,7 @@ def short_note(text: str) -> str:
 
 
 def _counts(skew: ActualSkew) -> str:
-    whose = f" ({text})" if (text := whose_text(skew)) else ""
+    whose = f" ({text})" if (text := ownership_text(skew)) else ""
     return f"{skew.name} {_domains(skew)}{whose}"
 
 

@@ -12,7 +12,7 @@ import msgspec
 from webhook.admission import Engine, ReviewAnswer
 from webhook.cluster.feed import Feed
 from webhook.config import Loaded, reloaded
-from webhook.logs import bounded, described
+from webhook.logs import bounded, exception_fields
 from webhook.metrics import Metrics
 from webhook.server.certificates import OwnCertificate, RotatingTls
 
@@ -132,7 +132,7 @@ class State:
         for each in answer.decision.not_evaluated:
             if each.fault is not None:
                 self.metrics.rule_failed(each.rule)
-                told = {"rule": each.rule, "route": route, **answer.request.logged, **described(each.fault)}
+                told = {"rule": each.rule, "route": route, **answer.request.logged, **exception_fields(each.fault)}
                 _decisions.error("a rule failed; the others answered", extra={"fields": told})
 
 

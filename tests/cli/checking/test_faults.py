@@ -68,7 +68,7 @@ def test_the_rule_is_among_those_that_could_not_look():
     entries = json.loads(
         "".join(renderer("json", ReportApi.OPEN_REPORTS)(examine_cluster([CLUSTER], BROKEN), color=False))
     )
-    gap = {"rule": "selector-too-wide", "notEvaluated": "the rule failed, which is a fault of evenspread", "objects": 1}
+    gap = {"rule": "selector-too-wide", "notEvaluated": "the rule failed because of a bug in evenspread", "objects": 1}
     assert gap in entries
 
 

@@ -13,7 +13,7 @@ from webhook.cluster.writing.registration import (
     register,
     unregister,
 )
-from webhook.core.policy.policy import Defaults
+from webhook.core.policy.defaults import Defaults
 
 MADE = configurations("https://127.0.0.1:8443", b"the CA", Defaults(mode="inject"))
 

@@ -8,7 +8,7 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.coming_pods.declared import adopted
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Skip
-from webhook.core.policy.policy import DefaultsOverride
+from webhook.core.policy.defaults import DefaultsOverride
 from webhook.core.workloads.reading import read_workload
 
 SOFT = "ScheduleAnyway"

@@ -20,7 +20,8 @@ from webhook.core.api.types import NodeSpec, Taint, Toleration
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.defaulting.injection import Injection, Skip
 from webhook.core.index.owners import Awaited
-from webhook.core.policy.policy import Defaults, DefaultsOverride, Policy
+from webhook.core.policy.defaults import Defaults, DefaultsOverride
+from webhook.core.policy.policy import Policy
 
 HASH = "pod-template-hash"
 ROLLOUT_HASH = "rollouts-pod-template-hash"

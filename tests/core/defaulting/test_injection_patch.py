@@ -7,7 +7,7 @@ from build import constraint, default, defaulted, index, owner, pod, policy, sel
 from webhook.core.api.types import ObjectMeta, OwnerReference, Pod, PodSpec
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.defaulting.injection import Skip, revision
-from webhook.core.policy.policy import Defaults
+from webhook.core.policy.defaults import Defaults
 
 SET = index(owner("StatefulSet/s", "app=web", replicas=3))
 SELECTED = selector("app=web")

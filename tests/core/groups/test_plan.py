@@ -28,7 +28,8 @@ from webhook.core.groups.outlook import EFFORT, outlook
 from webhook.core.groups.plan import Keeping, Proof, Way, batches
 from webhook.core.placement.game_from_cluster import game_of
 from webhook.core.placement.simulation import Outcome, one_order, simulate
-from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride, Policy
+from webhook.core.policy.defaults import DefaultConstraint, Defaults, DefaultsOverride
+from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.profile import SchedulerProfile
 
 HOSTS = (cap(HOSTNAME, "<1/3"),)

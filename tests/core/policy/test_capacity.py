@@ -2,7 +2,7 @@ import pytest
 from build import index, node
 
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.policy.capacity import domain_count, grows, has_karpenter
+from webhook.core.policy.capacity import can_add_nodes, domain_count, has_karpenter
 from webhook.core.policy.policy import Policy
 
 PLAIN = node("n1", "a")
@@ -30,7 +30,7 @@ def nodes(*values):
     ],
 )
 def test_one_node_of_a_pool_says_that_nodes_can_be_added(label):
-    assert grows(Policy(), nodes(PLAIN, pooled(label)))
+    assert can_add_nodes(Policy(), nodes(PLAIN, pooled(label)))
     assert has_karpenter(nodes(PLAIN, pooled(label))) == label.startswith("karpenter.sh/")
 
 
@@ -45,17 +45,17 @@ def test_one_node_of_a_pool_says_that_nodes_can_be_added(label):
     ],
 )
 def test_the_configuration_decides_before_the_labels_do(capacity, found, expected):
-    assert grows(Policy(capacity=capacity), nodes(*found)) is expected
+    assert can_add_nodes(Policy(capacity=capacity), nodes(*found)) is expected
 
 
 def test_capacity_follows_the_nodes():
     cluster = index(PLAIN, pooled("agentpool"))
     cluster.apply("MODIFIED", node("n2", "b"))
-    assert not grows(Policy(), cluster.nodes.view())
+    assert not can_add_nodes(Policy(), cluster.nodes.view())
     cluster.apply("MODIFIED", pooled("agentpool"))
-    assert grows(Policy(), cluster.nodes.view())
+    assert can_add_nodes(Policy(), cluster.nodes.view())
     cluster.apply("DELETED", pooled("agentpool"))
-    assert not grows(Policy(), cluster.nodes.view())
+    assert not can_add_nodes(Policy(), cluster.nodes.view())
 
 
 def test_domains_are_those_of_nodes_and_those_configured():

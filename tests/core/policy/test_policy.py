@@ -2,21 +2,10 @@ import pytest
 
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.well_known import CEILING_LABEL
-from webhook.core.policy.policy import (
-    Defaults,
-    DefaultsOverride,
-    Exemption,
-    Match,
-    MatchedObject,
-    Mode,
-    NamespaceCeiling,
-    NamespaceMatch,
-    Policy,
-    ceiling_for,
-    exempted,
-    mode_for,
-    override_for,
-)
+from webhook.core.policy.defaults import Defaults, DefaultsOverride, override_for
+from webhook.core.policy.lookup import ceiling_for, exemption_for, mode_for
+from webhook.core.policy.matching import Exemption, Match, MatchedObject
+from webhook.core.policy.policy import Mode, NamespaceCeiling, NamespaceMatch, Policy
 
 TEAM = selector_from_labels({"team": "red"})
 NAMED = selector_from_labels({"kubernetes.io/metadata.name": "legacy"})
@@ -119,7 +108,7 @@ WEB = MatchedObject(
 )
 def test_what_an_exemption_matches(match, matches):
     exemption = Exemption(rule="revision-mixed", match=match, reason="chart pinned")
-    found = exempted(Policy(exemptions=(exemption,)), "revision-mixed", WEB, "2026-11-21")
+    found = exemption_for(Policy(exemptions=(exemption,)), "revision-mixed", WEB, "2026-11-21")
     assert found is (exemption if matches else None)
 
 
@@ -133,7 +122,7 @@ def test_what_an_exemption_matches(match, matches):
 )
 def test_when_an_exemption_holds(rule, today, exempt):
     exemption = Exemption(rule="revision-mixed", match=Match(), reason="chart pinned", expires="2027-03-31")
-    assert (exempted(Policy(exemptions=(exemption,)), rule, WEB, today) is exemption) is exempt
+    assert (exemption_for(Policy(exemptions=(exemption,)), rule, WEB, today) is exemption) is exempt
 
 
 @pytest.mark.parametrize(

@@ -83,10 +83,10 @@ def test_where_nobody_looks_a_rule_on_deny_says_so(reason):
     decision = reviewed(COSTLY, unjudged=reason)
     assert told(decision) == (False, {WIDE}, reason)
     assert decision.message.splitlines() == [
-        f"Deployment shop/web: {reason}; write less, or try again",
+        f"Deployment shop/web: {reason}; make the object smaller, or try again",
         f"  1 {WIDE}  spec.template.spec",
-        f"    {reason}: the rule is on deny, and cannot look at an object of this size now",
-        "    fix: remove constraints, terms or requirements that are not needed; else try again when less is going on",
+        f"    {reason}: the rule is on deny and cannot check an object of this size now, so the object is denied",
+        "    fix: remove constraints, terms or requirements you do not need, or try again later",
         "  check before pushing: kubectl evenspread check -f FILE",
     ]
 

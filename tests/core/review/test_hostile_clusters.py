@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from bench import hostile_clusters as hostile
 from webhook.admission import answer, decode_review
 from webhook.core.budget import Budget, Missing
-from webhook.core.policy.policy import Defaults, Mode
+from webhook.core.policy.defaults import Defaults
+from webhook.core.policy.policy import Mode
 
 NODES = 2000
 # Milliseconds of processor time. The limit is 3, and what follows the last check takes about one; a busy machine three

@@ -61,7 +61,8 @@ def test_what_is_answered(new, old, policy, denied):
     decision = decide(new, old, policy=policy)
     assert decision.allowed is not denied
     if denied and new is MANY:
-        said = f"Deployment shop/web: {TOO_MANY_VALUES.text}, too large for pods-refused to look at; write less"
+        too_large = f"{TOO_MANY_VALUES.text}: too large for pods-refused to check"
+        said = f"Deployment shop/web: {too_large}; make the object smaller"
         assert headline(decision) == f"{said} (1 of 2 problems)"
 
 

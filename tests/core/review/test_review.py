@@ -12,9 +12,10 @@ from manifest import DENY, RECENT, TODAY, decide, examined, headline, request, w
 from msgspec.structs import replace
 
 from webhook.core.context import Context
-from webhook.core.policy.policy import Annotations, Exemption, Match, Mode, NamespaceCeiling, NamespaceMatch, Policy
+from webhook.core.policy.matching import Exemption, Match
+from webhook.core.policy.policy import Annotations, Mode, NamespaceCeiling, NamespaceMatch, Policy
 from webhook.core.review.examination import examine
-from webhook.core.review.judging import Judged, never_denied_for_places
+from webhook.core.review.judging import JudgedFinding, cap_on_pods
 from webhook.core.review.review import review
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.rule_set import RULES, denied_from
@@ -151,7 +152,11 @@ def test_what_becomes_of_a_violation_that_was_there():
         for each in decide(workload("Rollout", "app=web", WRONG, replicas=5), before, policy=NOT_SELF).findings
         if each.finding.rule == "selector-not-self"
     ]
-    assert (found.mode, found.configured, found.waived) == (Mode.WARN, Mode.DENY, "the old object had it")
+    assert (found.mode, found.configured, found.waived) == (
+        Mode.WARN,
+        Mode.DENY,
+        "the object had this finding before the update",
+    )
 
 
 @pytest.mark.parametrize(
@@ -357,8 +362,8 @@ def test_an_examination_of_another_kind_is_empty():
 @pytest.mark.parametrize("rule", sorted(rule.id for rule in RULES if rule.highest_on_pods is not Mode.DENY))
 def test_a_pod_is_never_denied_for_want_of_a_place(rule):
     finding = Finding(rule=rule, path="spec", summary="2 of 7 fit")
-    judged = Judged(finding=finding, severity=Severity.HIGH, mode=Mode.DENY, configured=Mode.DENY)
-    assert never_denied_for_places(judged).mode is Mode.WARN
+    judged = JudgedFinding(finding=finding, severity=Severity.HIGH, mode=Mode.DENY, configured=Mode.DENY)
+    assert cap_on_pods(judged).mode is Mode.WARN
 
 
 def recorded():

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.context import Context
-from webhook.core.policy.policy import Exemption, Match, Mode
+from webhook.core.policy.matching import Exemption, Match
+from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.limits import (
     exceeded_constraint_limit,
@@ -31,10 +32,10 @@ TOO_MANY_TEMPLATES = "more than 64 pod templates"
 TOO_MANY_CONSTRAINTS = "more than 128 constraints"
 TOO_MANY_KEYS = "more than 1,024 labels, values and keys in constraints"
 DENIAL = f"""\
-Deployment shop/web: {COUNTED}, too large for {WIDE} to look at; write less
+Deployment shop/web: {COUNTED}: too large for {WIDE} to check; make the object smaller
   1 {WIDE}  spec.template.spec
-    {COUNTED}: the rule is on deny, and cannot look at so many beside the cluster
-    fix: remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow
+    {COUNTED}: the rule is on deny and cannot check so many against the cluster, so the object is denied
+    fix: remove what you do not need, or ask your evenspread operator to exempt the object or set tooLarge: allow
   check before pushing: kubectl evenspread check -f FILE"""
 
 BROKEN = f"""\
@@ -227,10 +228,10 @@ def test_limits_without_a_cluster(spec, expected):
 
 NULL = "selector-null"
 IMMENSE = f"""\
-Deployment shop/web: {TOO_MANY_CONSTRAINTS}, too large for {NULL} to look at; write less
+Deployment shop/web: {TOO_MANY_CONSTRAINTS}: too large for {NULL} to check; make the object smaller
   1 {NULL}  spec.template.spec
-    {TOO_MANY_CONSTRAINTS}: the rule is on deny, and cannot look at so many
-    fix: remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow
+    {TOO_MANY_CONSTRAINTS}: the rule is on deny and cannot check so many, so the object is denied
+    fix: remove what you do not need, or ask your evenspread operator to exempt the object or set tooLarge: allow
   check before pushing: kubectl evenspread check -f FILE"""
 
 

@@ -102,14 +102,16 @@ def test_a_fault_on_the_old_object_excuses_nothing_in_the_new_one():
     narrow = workload("Deployment", "app=cart part=shop", "zone soft 1 app=cart", selector="app=cart")
     assert waived(denying, narrow) == (False, [""])
     more = {**cart, "spec": {**cart["spec"], "replicas": 9}}
-    assert waived(denying, more) == (True, ["the old object had it"])
+    assert waived(denying, more) == (True, ["the object had this finding before the update"])
 
     def once():
         """The policy for the new object, which is looked at first, and for no other."""
         return replace(denying, messages=Raising(readable=1))
 
     assert waived(once(), more) == (False, [""]), "its author may have made the rule fail"
-    assert waived(once(), cart) == (True, ["the old object had it"]), "rules cannot tell them apart"
+    assert waived(once(), cart) == (True, ["the object had this finding before the update"]), (
+        "rules cannot tell them apart"
+    )
 
 
 ASKED = [rule for rule in RULES if rule.id not in OFFLINE]
@@ -166,7 +168,7 @@ def test_each_rule_on_deny_that_fails(  # noqa: PLR0917 a table
     assert decision.warnings == ()
     if denied:
         assert headline(decision).endswith(
-            f"shop/web: {rule.id} failed on this object, which is a fault of evenspread; report it"
+            f"shop/web: {rule.id} failed on this object because of a bug in evenspread; report the bug"
         )
 
 
@@ -191,7 +193,7 @@ WARNING = replace(DENY, rules={rule.id: Mode.WARN for rule in RULES})
 REVIEWER = "system:serviceaccount:kube-system:replicaset-controller"
 
 
-@pytest.mark.parametrize("broken", ["_evaluated", "read_in_time", "why_unexamined", "judge_old"])
+@pytest.mark.parametrize("broken", ["_evaluated", "read_within_limit", "why_unexamined", "judge_old"])
 @pytest.mark.parametrize(
     ("new", "old", "more", "denied"),
     [
@@ -246,7 +248,7 @@ def test_a_fix_of_the_old_object_that_would_raise_waives_nothing(monkeypatch):
     new = workload("Deployment", "app=cart part=shop", "zone hard 0 part=shop", "hostname hard 0 app=cart")
     decision = decide(new, old, policy=DENY)
     assert headline(decision) == ZERO
-    assert {"", "the old object had it"} == {
+    assert {"", "the object had this finding before the update"} == {
         each.waived for each in decision.findings if each.finding.rule == "max-skew"
     }
 

@@ -86,7 +86,10 @@ def test_what_nobody_had_time_to_see_in_the_old_object_denies_nothing():
         decision = reviewed(after, before, clock=ending_after(looks))
         assert decision.allowed, looks
         outcomes |= {each.waived for each in decision.findings}
-    assert outcomes == {"the old object had it", "the old object could not be looked at"}
+    assert outcomes == {
+        "the object had this finding before the update",
+        "the object before the update could not be checked",
+    }
 
 
 NOTED = {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}
@@ -110,8 +113,8 @@ def test_an_old_object_that_rules_cannot_tell_from_the_new_one_takes_no_time(cha
         decision = reviewed(after, WEB, clock=ending_after(looks))
         assert decision.allowed, looks
         outcomes |= {each.waived for each in decision.findings}
-    assert ("the old object could not be looked at" in outcomes) is looked_at_again
-    assert "the old object had it" in outcomes
+    assert ("the object before the update could not be checked" in outcomes) is looked_at_again
+    assert "the object had this finding before the update" in outcomes
 
 
 RACKS = {f"rack-{number}": "r" for number in range(_MAX_COUNTED_TERMS + 1)}

@@ -15,7 +15,7 @@ from webhook.core import rules
 from webhook.core.budget import Budget, Missing
 from webhook.core.context import Context
 from webhook.core.policy.policy import Mode
-from webhook.core.review import judging, review
+from webhook.core.review import evaluation, judging, review
 from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import NotEvaluated, Rule
 from webhook.core.rules.frame.subject import Subject, place
@@ -63,7 +63,7 @@ def registered(monkeypatch, file):
     assert listed != source
     fresh.made_up = made_up  # as if the file imported it
     exec(listed, vars(fresh))  # noqa: S102 our own file, with a line more
-    for user in (judging, review):
+    for user in (evaluation, judging, review):
         for name in vars(user).keys() & vars(fresh).keys():
             if getattr(user, name) is getattr(rule_set, name, None):
                 monkeypatch.setattr(user, name, getattr(fresh, name))
@@ -90,8 +90,10 @@ def test_a_listed_rule_gets_the_mode_of_the_policy(made_up):
     assert said(decide(WEB, policy=denying).findings) == [("deny", "something", "")]
     assert headline(decide(WEB, policy=denying)) == "Deployment shop/web: something"
     pod = workload("Pod", "app=web", "zone hard 1 app=web")
-    assert said(decide(pod, policy=denying).findings) == [("warn", "something", "never denied here")]
-    assert said(decide(WEB, WEB, policy=denying).findings) == [("warn", "something", "the old object had it")]
+    assert said(decide(pod, policy=denying).findings) == [("warn", "something", "never denied for pods or kube-system")]
+    assert said(decide(WEB, WEB, policy=denying).findings) == [
+        ("warn", "something", "the object had this finding before the update")
+    ]
     assert said(decide(WEB, policy=replace(DENY, rules={made_up.id: Mode.OFF})).findings) == []
 
 

@@ -356,7 +356,7 @@ def test_what_raises_on_one_workload_keeps_no_answer_back(monkeypatch):
     def raising(*_of, **_more):
         raise RuntimeError
 
-    for name in ("zone_losses", "waiting", "to_inject", "actual_skews", "of_findings", "next_pods"):
+    for name in ("zone_losses", "waiting_pods", "to_inject", "actual_skews", "fix_for_findings", "next_pods"):
         with monkeypatch.context() as patched:
             patched.setattr(workload_scan, name, raising)
             found = one("a: a0=1 | b: b0", web("zone hard 1 app=other", kind="StatefulSet"))

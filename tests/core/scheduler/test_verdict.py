@@ -26,7 +26,8 @@ from webhook.core.api.types import (
 from webhook.core.api.types import ClaimSource as Claimed
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.policy.lookup import profile_for
+from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.status import OK, Status
 from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES

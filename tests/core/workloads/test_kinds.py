@@ -9,7 +9,7 @@ import pytest
 from webhook.cli import target
 from webhook.cluster.writing.registration import configurations
 from webhook.core.apiserver import decoding
-from webhook.core.policy.policy import Defaults
+from webhook.core.policy.defaults import Defaults
 from webhook.core.workloads import kinds
 from webhook.core.workloads.kinds import KINDS, POD_TEMPLATE, TEMPLATED, Traits, native_version, resource_name, traits
 

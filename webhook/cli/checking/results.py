@@ -10,7 +10,7 @@ from webhook.cli.exit_codes import Exit
 from webhook.cli.terminal import say
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode
-from webhook.core.review.judging import Judged
+from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import API_RULES, OFFLINE
@@ -45,7 +45,7 @@ class Row(Struct, frozen=True, kw_only=True):
     """One finding and the field that it is about."""
 
     manifest: Manifest
-    judged: Judged
+    judged: JudgedFinding
     place: FieldPosition
 
     @property

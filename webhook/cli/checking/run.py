@@ -22,7 +22,7 @@ from webhook.cli.cluster_source import put
 from webhook.cli.frame import Frame
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.budget import OF_SIZE, Missing
-from webhook.core.policy.policy import TooLarge
+from webhook.core.policy.options import TooLarge
 from webhook.core.review.decision import Examination
 from webhook.core.review.examination import examine
 from webhook.core.rules.constraint.api import WRONG_TYPE

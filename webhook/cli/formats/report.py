@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from webhook.cli.checking.results import RunResult
-from webhook.core.review.judging import Judged
+from webhook.core.review.judging import JudgedFinding
 from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.workload import namespace_of
@@ -33,7 +33,7 @@ def render(
 
 def _reported(result: RunResult) -> dict[_Workload, Reported]:
     """The report of each workload: findings, and its pods if a whole cluster was examined by all rules."""
-    found, judged = dict[_Workload, Reported](), dict[_Workload, list[Judged]]()
+    found, judged = dict[_Workload, Reported](), dict[_Workload, list[JudgedFinding]]()
     for row in result.rows:
         of = row.manifest
         if not of.api_version:

@@ -22,7 +22,8 @@ from webhook.core.api.well_known import (
     NAMESPACE_NAME,
     SKIP_ANNOTATION,
 )
-from webhook.core.policy.policy import Defaults, FallbackMode
+from webhook.core.policy.defaults import Defaults
+from webhook.core.policy.options import FallbackMode
 from webhook.core.workloads.kinds import KINDS, MADE_BY, POD, SCALED, resource_name
 
 REGISTRATION_NAME = "evenspread-local"

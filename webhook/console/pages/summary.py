@@ -11,8 +11,8 @@ from webhook.console.query import link
 from webhook.console.words import age
 from webhook.core.api.well_known import ZONE
 from webhook.core.policy.policy import Mode
-from webhook.core.review.judging import Judged
-from webhook.core.scan.actual_skew import whose_text
+from webhook.core.review.judging import JudgedFinding
+from webhook.core.scan.actual_skew import ownership_text
 from webhook.core.scan.scanned import ActualSkew, PendingCause, ScannedWorkload, SmallestFix, ZoneLoss
 from webhook.core.text import constraint_name, one_line, plural
 
@@ -94,11 +94,11 @@ def wrongs(of: ScannedWorkload, moment: datetime | None) -> Iterator[str]:
 
 def above_text(of: ActualSkew) -> str:
     """``uneven by zone: skew 3, maxSkew allows 1``, with the number of counted pods from other workloads."""
-    whose = f" ({text})" if (text := whose_text(of)) else ""
+    whose = f" ({text})" if (text := ownership_text(of)) else ""
     return f"uneven by {constraint_name(of.topology_key, None)}: skew {of.skew}, maxSkew allows {of.max_skew}{whose}"
 
 
-def counted_findings(of: ScannedWorkload) -> list[Judged]:
+def counted_findings(of: ScannedWorkload) -> list[JudgedFinding]:
     """The findings that need action, most severe first: without waived findings and notes."""
     counted = (each for each in of.findings if not each.waived and each.configured in _TOLD)
     return sorted(counted, key=lambda each: each.severity.rank)

@@ -14,7 +14,7 @@ from webhook.console.pages.summary import summary, wrongs
 from webhook.console.shown import Shown
 from webhook.console.words import age, instant
 from webhook.core.policy.policy import Mode
-from webhook.core.scan.actual_skew import whose_text
+from webhook.core.scan.actual_skew import ownership_text
 from webhook.core.scan.scanned import (
     ActualSkew,
     ClusterScan,
@@ -110,7 +110,7 @@ def _constraint(of: ActualSkew) -> dict[str, object]:
         "above": of.above,
         "domains": [*_domains(of, listed, limit)],
         "rest": _rest(of, listed),
-        "whose": f"{whose[0].upper()}{whose[1:]}." if (whose := whose_text(of)) else "",
+        "whose": f"{whose[0].upper()}{whose[1:]}." if (whose := ownership_text(of)) else "",
         "meaning": _meaning(of, limit),
     }
 

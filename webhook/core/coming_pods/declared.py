@@ -35,7 +35,7 @@ def adopted(workload: Workload, namespace: str, within: Context) -> tuple[Spread
     declared = {*template.template.labels, revision}
     labels = {key: value for key, value in made.template.labels.items() if key in declared}
     pod = replace(made.template, metadata=replace(made.template.meta, labels=labels))
-    result = inject(pod, namespace, within.beside(with_owners(index, made.owners)), waited=True)
+    result = inject(pod, namespace, within.with_index(with_owners(index, made.owners)), waited=True)
     if not isinstance(result, Injection):
         return result if isinstance(result, Skip) else Skip(SkipReason.OWNER_UNKNOWN)
     if index.lacks("nodes") and _counts_domains(result.record.override, policy):

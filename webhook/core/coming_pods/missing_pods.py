@@ -78,7 +78,7 @@ def all_anew(source: PodSource, replicas: int, within: Context) -> ToCome:
     if own is None or source.workload.traits.ordered:
         return ToCome(index=index)
     below = without_pods(index, coming_pod(source, within).pod, own, index.pods.count(source.namespace, own))
-    return to_come(source, replicas, within.beside(below))
+    return to_come(source, replicas, within.with_index(below))
 
 
 def in_a_rollout(source: PodSource, replicas: int, within: Context) -> ToCome:
@@ -102,7 +102,7 @@ def in_a_rollout(source: PodSource, replicas: int, within: Context) -> ToCome:
             return ToCome(index=index, unknown="when its pods on unreachable nodes go, for which Recreate waits")
     new = coming_pod(replace(source, applied=False), within).pod
     running = index.pods.count(source.namespace, own)
-    below = within.beside(without_pods(index, new, own, running))
+    below = within.with_index(without_pods(index, new, own, running))
     old = replace(new, metadata=replace(new.meta, labels=source.template.template.labels))
     batches = (
         PodBatch(problem=problem_of(old, below), pods=0, leaving={} if workload.recreates else running),
@@ -118,7 +118,7 @@ def _terminated(source: PodSource, within: Context) -> Context:
     """The context once a StatefulSet's terminating pods are gone: only then does its controller create others."""
     if not source.workload.traits.ordered or source.own is None:
         return within
-    return within.beside(terminated(within.cluster, source.namespace, source.own))
+    return within.with_index(terminated(within.cluster, source.namespace, source.own))
 
 
 def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> ToCome:
@@ -194,7 +194,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
     below: ReadOnlyIndex = without_pods(index, new, own, index.pods.count(namespace, own))
     for slot, pods in Counter(kept).items():
         below = with_pods(below, below.nodes.view().names[slot], [old] * pods)
-    problems = {of_old: problem_of(old if of_old else new, within.beside(below)) for of_old in (False, True)}
+    problems = {of_old: problem_of(old if of_old else new, within.with_index(below)) for of_old in (False, True)}
     room = {slot: pods + leaving[slot] for slot, pods in known.room.items()} if workload.claims else {}
     news = (
         PodBatch(problem=problems[of_old], pods=len(group), nodes=nodes, room=room)

@@ -28,7 +28,7 @@ from webhook.core.index.overlay import with_owners
 from webhook.core.index.owners import reference_to
 from webhook.core.index.pod_admission import facts_for
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.policy.policy import profile_for
+from webhook.core.policy.lookup import profile_for
 from webhook.core.scheduler.problem import Problem, take
 from webhook.core.workloads.controller_labels import (
     NOT_YET_KNOWN,
@@ -99,7 +99,7 @@ class ComingPod(AdmittedPod, frozen=True, kw_only=True, dict=True):
 def coming_pod(source: PodSource, within: Context, *, posted: bool = True) -> ComingPod:
     """The next pod of a source; see `after_admission` for ``posted``."""
     made = next_pod(source, within.cluster)
-    around = within.beside(with_owners(within.cluster, made.owners)) if made.owners else within
+    around = within.with_index(with_owners(within.cluster, made.owners)) if made.owners else within
     ready = after_admission(made.template, source.namespace, around, posted=posted)
     return ComingPod(*astuple(ready), source=source, sent=made.template, within=around)
 

@@ -17,10 +17,12 @@ from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.changes.change import WHEN_UNSATISFIABLE, Change, Changes, with_changes
 from webhook.core.context import Context
-from webhook.core.defaulting.injection import Injection, Operation, annotating, barred
+from webhook.core.defaulting.injection import Injection, Operation, annotation_patch, skip_reason
 from webhook.core.explain.reliefs import without_limits
-from webhook.core.policy.capacity import grows
-from webhook.core.policy.policy import FallbackMode, Policy, profile_for
+from webhook.core.policy.capacity import can_add_nodes
+from webhook.core.policy.lookup import profile_for
+from webhook.core.policy.options import FallbackMode
+from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import Problem, may_preempt, take
 
@@ -43,14 +45,14 @@ class Fallback(Struct, frozen=True, kw_only=True):
     patch: tuple[Operation, ...] = ()
 
 
-def is_wanted(pod: PodTemplate, policy: Policy) -> bool:
+def may_fall_back(pod: PodTemplate, policy: Policy) -> bool:
     """Whether hard constraints of this pod may give way: by the policy, and by the pod's annotation."""
     allowed, wish = policy.defaults.fallback, (pod.meta.annotations or {}).get(FALLBACK_ANNOTATION, "")
     if allowed == FallbackMode.OFF or wish == "false" or wish.startswith(_RECORD):
         return False
     if not wish and allowed != FallbackMode.ALWAYS:
         return False
-    return barred(pod, policy) is None and not pod.pod_spec.scheduling_gates
+    return skip_reason(pod, policy) is None and not pod.pod_spec.scheduling_gates
 
 
 def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injection | None = None) -> Fallback | None:
@@ -67,7 +69,7 @@ def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injec
     """
     constraints = pod.pod_spec.constraints if injected is None else injected.constraints
     hard = [place for place, each in enumerate(constraints) if each.hard]
-    if not hard or grows(within.policy, within.cluster.nodes.view()):
+    if not hard or can_add_nodes(within.policy, within.cluster.nodes.view()):
         return None
     profile = profile_for(within.policy, pod.pod_spec.scheduler_name)
 
@@ -113,7 +115,7 @@ def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
     annotations = pod.meta.annotations
     if annotations is None and injected is not None and injected.patch:
         annotations = {}  # which that patch adds
-    noted = annotating(annotations, FALLBACK_ANNOTATION, msgspec.json.encode(record).decode())
+    noted = annotation_patch(annotations, FALLBACK_ANNOTATION, msgspec.json.encode(record).decode())
     # Whoever creates the pod must not be blamed for what we make of it.
     if noted is None or validate_constraints(left, pod.labels, "", within.version):
         return None

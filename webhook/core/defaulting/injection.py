@@ -43,15 +43,9 @@ from webhook.core.decoders import decoder_of
 from webhook.core.index.owners import Awaited, controller_kind, find_owner, most_replicas, owner_selector
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import domain_count, has_karpenter
-from webhook.core.policy.policy import (
-    DefaultConstraint,
-    Defaults,
-    DefaultsMode,
-    DefaultsOverride,
-    Policy,
-    RevisionKeys,
-    override_for,
-)
+from webhook.core.policy.defaults import DefaultConstraint, Defaults, DefaultsOverride, override_for
+from webhook.core.policy.options import DefaultsMode, RevisionKeys
+from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.plugins.default_selector import default_selector, label_selector
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
 from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS, DefaultingType
@@ -147,7 +141,7 @@ def inject(pod: PodTemplate, namespace: str, within: Context, *, waited: bool = 
 def _decide(pod: PodTemplate, namespace: str, within: Context, *, waited: bool) -> Injection | Skip | Awaited:
     policy, index, own = within.policy, within.index, pod.pod_spec.constraints
     fills = policy.defaults.fill_null_selector and any(map(_fillable, own))
-    excluded = barred(pod, policy, own=bool(own) and not fills)
+    excluded = skip_reason(pod, policy, own=bool(own) and not fills)
     if excluded is not None or index is None:
         return Skip(excluded or SkipReason.CLUSTER_UNKNOWN)
     owner = find_owner(pod, namespace, index, waited=waited)
@@ -170,7 +164,7 @@ def _decide(pod: PodTemplate, namespace: str, within: Context, *, waited: bool) 
     return _defaults(pod, selector, override, policy, index)
 
 
-def barred(pod: PodTemplate, policy: Policy, *, own: bool = False) -> SkipReason | None:
+def skip_reason(pod: PodTemplate, policy: Policy, *, own: bool = False) -> SkipReason | None:
     """Why the pod is left as it is, whatever is configured for others; ``own`` constraints of its own are a reason."""
     spec, annotations, defaults = pod.pod_spec, pod.meta.annotations or {}, policy.defaults
     kind = controller_kind(pod)
@@ -327,7 +321,7 @@ def revision(defaults: Defaults) -> str:
 def _with_record(
     pod: PodTemplate, defaults: Defaults, injection: Injection, operations: list[Operation]
 ) -> Injection | Skip:
-    noted = annotating(pod.meta.annotations, INJECTED_ANNOTATION, msgspec.json.encode(injection.record).decode())
+    noted = annotation_patch(pod.meta.annotations, INJECTED_ANNOTATION, msgspec.json.encode(injection.record).decode())
     if noted is None:
         return Skip(SkipReason.NO_ROOM)
     if not defaults.injects:
@@ -335,13 +329,13 @@ def _with_record(
     return replace(injection, patch=(*operations, noted))
 
 
-def injected_into(pod: PodTemplate) -> tuple[SpreadConstraint, ...]:
+def injected_constraints(pod: PodTemplate) -> tuple[SpreadConstraint, ...]:
     """The constraints that a pod's annotation names as injected."""
-    record = record_of(pod)
+    record = injection_record(pod)
     return () if record is None else record.constraints
 
 
-def record_of(pod: PodTemplate) -> InjectionRecord | None:
+def injection_record(pod: PodTemplate) -> InjectionRecord | None:
     """The injection record in a pod's or template's annotations; None if absent or unreadable."""
     text = (pod.meta.annotations or {}).get(INJECTED_ANNOTATION)
     if text is None:
@@ -352,7 +346,7 @@ def record_of(pod: PodTemplate) -> InjectionRecord | None:
         return None
 
 
-def annotating(annotations: Mapping[str, str] | None, key: str, text: str) -> Operation | None:
+def annotation_patch(annotations: Mapping[str, str] | None, key: str, text: str) -> Operation | None:
     """What writes an annotation; None if all of them together would be larger than kube-apiserver takes.
 
     Shape: the object has metadata.

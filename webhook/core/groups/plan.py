@@ -29,7 +29,9 @@ from webhook.core.groups.zone_capacity import Capacity
 from webhook.core.placement.game_from_cluster import PodBatch
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.capacity import has_karpenter
-from webhook.core.policy.policy import Defaults, Policy, profile_for
+from webhook.core.policy.defaults import Defaults
+from webhook.core.policy.lookup import profile_for
+from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.problem import take
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
 

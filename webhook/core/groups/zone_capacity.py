@@ -15,7 +15,7 @@ from webhook.core.groups.group import Group, PlannedFor, Shard
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.simulation import simulate
-from webhook.core.policy.policy import profile_for
+from webhook.core.policy.lookup import profile_for
 from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
 from webhook.core.scheduler.problem import take
 

@@ -1,15 +1,16 @@
-"""Whether nodes can be added to the cluster, and which domains exist even if no node is in them now.
+"""Answer whether the cluster can add nodes, and count domains, including configured domains without a node.
 
-Both are cheap enough for every review: the node table has the set of label keys, and caches columns.
+Every review can afford both. The node table keeps the set of label keys and caches the values of each key.
 """
 
 from webhook.core.api.well_known import NODE_POOL, PROVISIONER
 from webhook.core.index.nodes import NodeView
-from webhook.core.policy.policy import Capacity, Policy
+from webhook.core.policy.options import Capacity
+from webhook.core.policy.policy import Policy
 
-# Labels of the nodes that Karpenter makes; the second until its release 0.32.
+# Labels of Karpenter's nodes. Karpenter used the second label until release 0.32.
 KARPENTER_LABELS = frozenset({NODE_POOL, PROVISIONER})
-# Labels of nodes in pools that grow by themselves, or at one command: of Karpenter, EKS, GKE and AKS.
+# Labels of nodes in pools that an autoscaler or one command can grow: Karpenter, EKS, GKE and AKS.
 POOL_LABELS = KARPENTER_LABELS | {
     *("eks.amazonaws.com/nodegroup", "eks.amazonaws.com/compute-type", "alpha.eksctl.io/nodegroup-name"),
     "cloud.google.com/gke-nodepool",
@@ -17,20 +18,20 @@ POOL_LABELS = KARPENTER_LABELS | {
 }
 
 
-def grows(policy: Policy, nodes: NodeView) -> bool:
-    """Whether a pod that fits no present node may fit an added one. AUTO: if any node has the label of a node pool."""
+def can_add_nodes(policy: Policy, nodes: NodeView) -> bool:
+    """Whether new nodes may be added. `Capacity.AUTO` means yes if any node has the label of a node pool."""
     if policy.capacity == Capacity.AUTO:
         return not POOL_LABELS.isdisjoint(nodes.keys)
     return policy.capacity == Capacity.GROWING
 
 
 def has_karpenter(nodes: NodeView) -> bool:
-    """Whether Karpenter made one of the nodes."""
+    """Whether any node is Karpenter's."""
     return not KARPENTER_LABELS.isdisjoint(nodes.keys)
 
 
 def domain_count(policy: Policy, view: NodeView, key: str, nodes: int) -> int:
-    """How many domains there are: those of the given nodes, and others that the configuration says exist."""
+    """Count the domains of ``nodes``, plus the configured domains without one of them."""
     column = view.column(key)
     others = {name for name in policy.domains.get(key, ()) if not column.with_value(name) & nodes}
     return column.domain_count(nodes) + len(others)

@@ -1,1 +1,6 @@
-"""The entrance of the core: a request, the policy and the cluster -> a decision."""
+"""Decide admission requests: request, policy and cluster in, decision out.
+
+Example:
+    decision = review(request, Context(policy=policy, version=version, index=index))
+    decision.allowed, decision.message, decision.warnings
+"""

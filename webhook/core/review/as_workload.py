@@ -1,18 +1,18 @@
-"""Requests that are reviewed as a write of another object: ControllerRevisions and scales.
+"""Turn writes of ControllerRevisions and scales into reviews of the workload.
 
-A ControllerRevision not written by a controller is reviewed as the StatefulSet with its template. A StatefulSet's
-controller makes pods below the partition, and during a rollout, from the current ControllerRevision. It applies
-``data`` to the set as a strategic merge patch. Without a review, a user with write access to the revision gets pods
-with any constraints. The pods themselves are not reviewed, because pods of an older revision must stay replaceable
-after a rule was put on deny. A DaemonSet's controller makes pods from the template alone.
+A ControllerRevision from a user is reviewed as the StatefulSet with its template. The StatefulSet controller makes
+pods below the partition, and during a rollout, from the current ControllerRevision. It applies ``data`` to the set as
+a strategic merge patch. Without a review, a user with write access to the revision gets pods with any constraints. The
+pods themselves are not reviewed, so that pods of an older revision stay replaceable under a new rule on deny. The
+DaemonSet controller makes pods from the template alone.
 
 Source: statefulset/stateful_set_utils.go ``getPatch``, ``ApplyRevision``; history/controller_history.go
 ``ListControllerRevisions``; daemon/daemon_controller.go ``syncNodes``; apps/validation/validation.go
 ``ValidateControllerRevisionUpdate`` (data cannot change).
 
-A write of a workload's scale is reviewed as an update of the workload. The request has the replicas, the cluster all
-the rest. It comes from people (``kubectl scale``) and from autoscalers, which read no warnings. It is warned of at
-most, and only by rules whose answer depends on the number of pods.
+A write of a scale is reviewed as an update of its workload. The request has the replicas, and the index has the rest.
+Only rules about the number of pods apply, and they warn at most. Autoscalers read no warnings, so their requests are
+not reviewed.
 
 Source: k8s.io/api autoscaling/v1/types.go ``Scale``; pkg/registry/apps/deployment/storage/storage.go ``ScaleREST``.
 """
@@ -33,7 +33,8 @@ from webhook.core.index.owners import as_json
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
-from webhook.core.review.judging import UNREAD, Judged, ReadObject, read_object
+from webhook.core.review.judging import JudgedFinding
+from webhook.core.review.read_object import UNREAD, ReadObject, read_object
 from webhook.core.review.skip_reasons import is_controller
 from webhook.core.rules.limits import MAX_VALUES
 from webhook.core.rules.rule_set import OF_REPLICAS
@@ -44,7 +45,7 @@ _REVISION = ("apps", "ControllerRevision")
 _TEMPLATE = decoder_of(PodTemplate)
 _PATH = ("data", "spec", "template")
 _NO_META = ObjectMeta()
-_NOT_A_CONTROLLERS = "not as a controller writes it: a whole pod template with $patch: replace, and nothing else"
+_NOT_A_CONTROLLERS = "must be what a controller writes: a whole pod template with $patch: replace, and nothing else"
 
 
 def is_revision(request: AdmissionRequest) -> bool:
@@ -55,13 +56,13 @@ def is_revision(request: AdmissionRequest) -> bool:
 def as_stateful_set(
     request: AdmissionRequest, policy: Policy, index: ReadOnlyIndex | None
 ) -> tuple[AdmissionRequest, ReadObject] | None:
-    """The request as the creation of the StatefulSet with the revision's template. None if no review is needed.
+    """Return the request as the creation of the StatefulSet with the revision's template, or None for no review.
 
-    Requests of controllers and kube-system accounts need none. Updates with the same owner and labels need none either.
-    An update that takes a revision from an operator's object always needs one: nobody has reviewed its data.
+    Requests of controllers and kube-system accounts need no review, and neither do updates with the same owner and
+    labels. An update that takes a revision from an operator's object always needs a review of its data.
     """
     raw = request.object
-    # Values of metadata are counted before they are decoded, too.
+    # The values are counted before the metadata are decoded.
     many = any(has_more_values(each, MAX_VALUES) for each in (raw, request.old_object) if each is not None)
     meta = _NO_META if raw is None or many else read_meta(raw)
     if raw is None or (_is_trusted(request, policy) if many else _is_reviewed(request, meta, policy)):
@@ -73,27 +74,27 @@ def as_stateful_set(
         return None
     stated = TypeMeta(api_version=native_version(STATEFUL_SET), kind=STATEFUL_SET[1])
     name = owner.meta.name if owner is not None else request.name or meta.name
-    asked = replace(
+    creation = replace(
         request,
         operation="CREATE",
         version="v1",
         kind=STATEFUL_SET[1],
         resource=f"{STATEFUL_SET[1].lower()}s",
         name=name,
-        user="",  # no controller's
+        user="",  # or it would count as a controller's request
         old_object=None,
     )
     try:
         value = parsed(raw)
         if not _changes_template(value):
             return None
-        return asked, read_object(_written(value, name, owner), stated, policy)
+        return creation, read_object(_written(value, name, owner), stated, policy)
     except DecodeError as error:
-        return asked, ReadObject(raw, None, replace(meta, owner_references=None, deletion_timestamp=None), error)
+        return creation, ReadObject(raw, None, replace(meta, owner_references=None, deletion_timestamp=None), error)
 
 
 def _is_reviewed(request: AdmissionRequest, meta: ObjectMeta, policy: Policy) -> bool:
-    """Whether the data were reviewed, in this revision or in the template of the object that has it."""
+    """Whether the data were reviewed, in this revision or in its owner's template."""
     old = None if request.old_object is None else read_meta(request.old_object)
     if old is not None and (old.controller, old.labels) == (meta.controller, meta.labels):
         return True
@@ -107,7 +108,7 @@ def _is_trusted(request: AdmissionRequest, policy: Policy) -> bool:
 
 
 def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Owner | None:
-    """The StatefulSet of the revision: its controller by uid, or the set whose selector matches an orphan."""
+    """Return the revision's StatefulSet: its controller by uid, or for an orphan the set with a matching selector."""
     reference = meta.controller
     for owner in () if index is None else index.owners.of_namespace(namespace):
         if group_kind(owner.api_version, owner.kind) != STATEFUL_SET:
@@ -119,7 +120,7 @@ def _set_of(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex | None) -> Ow
 
 
 def _is_an_operators(meta: ObjectMeta, request: AdmissionRequest) -> bool:
-    """Whether an operator writes a revision of its own object. Its data have an unknown meaning."""
+    """Whether an operator writes a revision of its own object, with data of an unknown meaning."""
     own = f"{SERVICE_ACCOUNT}{request.namespace}:"
     return (
         _is_operator_owned(meta.controller)
@@ -145,10 +146,11 @@ def _changes_template(value: object) -> bool:
 
 
 def _written(value: object, name: str, owner: Owner | None) -> bytes:
-    """The StatefulSet with the revision's template. Errors: DecodeError for data that no controller writes.
+    """Return the StatefulSet with the revision's template.
 
-    Such data can merge in ways this module does not follow: field names in another case, which Go's decoder accepts, or
-    directives inside the template.
+    Raises:
+        DecodeError: No controller writes such data. They could merge in ways this module does not follow: by field
+            names in another case, which Go's decoder accepts, or by directives inside the template.
     """
     match value:
         case {"data": {"spec": {"template": {"$patch": "replace", **template}, **beside}, **above}} if not (
@@ -179,9 +181,9 @@ _SCALE = decoder_of(_Scale)
 
 
 def as_update(request: AdmissionRequest, index: ReadOnlyIndex | None) -> AdmissionRequest | None:
-    """The request as an update of the workload; None where nobody reads warnings, asks for more pods, or knows it.
+    """Return a scale request as an update of its workload, with the new replicas and without an old object.
 
-    Shape: the object is as the cluster had it, but for the replicas; there is no old one.
+    None if the workload is unknown, if the replicas do not increase, or if an autoscaler sends the request.
     """
     kind = scaled_kind(request.resource_group, request.resource) if request.sub_resource == "scale" else None
     before, after = _replicas(request.old_object), _replicas(request.object)
@@ -203,6 +205,6 @@ def _replicas(raw: bytes | Raw | None) -> int | None:
         return None
 
 
-def warned(judged: Iterable[Judged]) -> tuple[Judged, ...]:
-    """What may be said of a scale: nothing of the rest of the workload, and no denial."""
+def capped_for_scale(judged: Iterable[JudgedFinding]) -> tuple[JudgedFinding, ...]:
+    """Keep the findings about replicas, with no mode above warn."""
     return tuple(replace(each, mode=each.mode.capped(Mode.WARN)) for each in judged if each.finding.rule in OF_REPLICAS)

@@ -1,4 +1,4 @@
-"""The request that a review gets, and the values that it answers with."""
+"""The input and the results of a review: the admission request, its decision, and an examination."""
 
 from collections.abc import Mapping
 
@@ -9,18 +9,18 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.fallback import Fallback
 from webhook.core.defaulting.injection import Injection
 from webhook.core.index.owners import Awaited
-from webhook.core.review.judging import Judged
+from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import NotEvaluated
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.workloads.workload import Workload
 
 
 class AdmissionRequest(Struct, frozen=True, kw_only=True):
-    """The parts of an admission request that a decision depends on.
+    """An admission request, reduced to the fields with an effect on decisions.
 
     Attributes:
-        resource: The API's plural of the written resource. For a subresource, ``kind`` is another one.
-        resource_group: Its API group.
+        resource: The plural name of the written resource. A subresource has another ``kind`` than its resource.
+        resource_group: The API group of ``resource``.
     """
 
     uid: str
@@ -41,7 +41,7 @@ class AdmissionRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def api_version(self) -> str:
-        """The apiVersion, as objects state it."""
+        """The apiVersion of the object: group and version."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
@@ -51,7 +51,7 @@ class AdmissionRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def logged(self) -> Mapping[str, str | bool]:
-        """Its fields, as logs name it. Its objects never go into a log: pods hold secrets."""
+        """Fields for logs, without the objects: pods hold secrets."""
         return {
             "uid": self.uid,
             "operation": self.operation,
@@ -70,18 +70,18 @@ class Decision(Struct, frozen=True, kw_only=True):
     Attributes:
         reason: Why the object was not examined.
         feasibility: The dry run of a pod.
-        injection: The defaults of a pod. In mode ``observe`` they are recorded, and ``patch`` is empty.
-        fallback: The softened constraints of a pod, recorded in mode ``observe`` too.
-        delivery: ``delivered``, or why the plan of the workload's group was not.
-        awaits: An object to wait for.
-        costly: Undecided: the object takes too long for the event loop.
+        injection: The defaults of a pod. In mode ``observe``, they are only recorded and ``patch`` is empty.
+        fallback: The softened constraints of a pod, also recorded in mode ``observe``.
+        delivery: ``delivered``, or why the workload did not get its group's plan.
+        awaits: An object to wait for. Do not send such a decision.
+        costly: The object takes too long for the event loop, and is undecided.
         fault: The exception of the review.
     """
 
     allowed: bool = True
     reason: str = ""
     message: str = ""
-    findings: tuple[Judged, ...] = ()
+    findings: tuple[JudgedFinding, ...] = ()
     not_evaluated: tuple[NotEvaluated, ...] = ()
     warnings: tuple[str, ...] = ()
     patch: tuple[Mapping[str, object], ...] = ()
@@ -101,11 +101,11 @@ class Examination(Struct, frozen=True, kw_only=True):
     Attributes:
         workload: None if the kind has no pod template, or with a ``decode_error``.
         decode_error: Why the object cannot be decoded. Then ``findings`` has a `wrong-type`.
-        warnings: kube-apiserver's own. Those about unknown and repeated fields come first.
+        warnings: kube-apiserver's own warnings, first about unknown and repeated fields.
     """
 
     workload: Workload | None = None
-    findings: tuple[Judged, ...] = ()
+    findings: tuple[JudgedFinding, ...] = ()
     not_evaluated: tuple[NotEvaluated, ...] = ()
     decode_error: DecodeError | None = None
     warnings: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Examine one object by all rules, for the command line, reports and the console."""
+"""Examine one object with all rules, for the command line, reports and the console."""
 
 from collections.abc import Callable, Mapping
 
@@ -9,15 +9,9 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import constraint_warnings
 from webhook.core.context import Context
 from webhook.core.review.decision import Examination
-from webhook.core.review.judging import (
-    Evaluation,
-    evaluated,
-    judge,
-    read_object,
-    target_of,
-    warns_by_default,
-    weighed,
-)
+from webhook.core.review.evaluation import Evaluation, cost_and_limit, evaluate_object
+from webhook.core.review.judging import judge, target_of, warns_by_default
+from webhook.core.review.read_object import read_object
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.frame.as_written import Written
@@ -46,10 +40,15 @@ def examine(
     *,
     as_written: Callable[[str], str] = lambda _path: "",
 ) -> Examination:
-    """Examine one object by all rules, regardless of its owner and its earlier versions.
+    """Examine one object with all rules, regardless of its owner and earlier versions.
 
-    Shape: ``as_written`` returns a scalar's text in the file by its path, "" if unknown.
-    Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
+    Args:
+        raw: The object, as JSON text or as a mapping.
+        context: The policy, the cluster and the time limit.
+        as_written: Returns the text of a scalar in the file by its path, or "" if unknown.
+
+    Raises:
+        DecodeError: The text is no JSON object, or its apiVersion or kind is no string.
     """
     stated = stated_type(raw)
     here = replace(context, offline=True)
@@ -75,21 +74,23 @@ def examine(
 def _exactly(
     raw: bytes | Mapping[str, object], stated: TypeMeta, context: Context
 ) -> tuple[Evaluation, tuple[str, ...]]:
-    """Evaluate the object as kube-apiserver stores it, and the fields it drops or nobody reads.
+    """Evaluate the object as kube-apiserver stores it, and its dropped and unread fields.
 
-    Edits that cause other warnings are left out. Without a cluster this applies to edits that rename or move fields,
-    with a cluster to all edits but those of the API rules.
-    Errors: DecodeError.
+    Fixes that cause other warnings are left out. Without a cluster, only fixes that rename or move fields are tested.
+    With a cluster, all but the fixes of API rules are.
+
+    Raises:
+        DecodeError: As in `examine`.
     """
     kept, strict = read_exactly(raw, stated, context.version)
     given = read_object(kept, stated, context.policy)
-    if limit := weighed(given, context)[1]:
-        return evaluated(given, context, limit), strict
-    found = evaluated(given, context)
+    if limit := cost_and_limit(given, context)[1]:
+        return evaluate_object(given, context, limit), strict
+    found = evaluate_object(given, context)
     written = Written(
         raw=raw, stated=stated, embedded=context.policy.workloads, workload=found.workload, warnings=strict
     )
-    found = _without_repeated_unknown_fields(found.and_of((*evaluate_written(written),)))
+    found = _without_repeated_unknown_fields(found.with_answers((*evaluate_written(written),)))
     if not context.fixes:
         return found, strict
 
@@ -107,15 +108,14 @@ def _exactly(
 
 
 def _without_repeated_unknown_fields(found: Evaluation) -> Evaluation:
-    """Drop findings about unknown fields at paths of other findings."""
-    # Another rule knows the intended field, which is the more useful message.
-    elsewhere = {each.path for each in found.findings if each.rule != UNKNOWN_FIELD.id}
-    told = (each for each in found.findings if each.rule != UNKNOWN_FIELD.id or each.path not in elsewhere)
-    return replace(found, findings=tuple(told))
+    """Drop an unknown-field finding if another rule has one at its path, and so knows the intended field."""
+    elsewhere = {finding.path for finding in found.findings if finding.rule != UNKNOWN_FIELD.id}
+    kept = (each for each in found.findings if each.rule != UNKNOWN_FIELD.id or each.path not in elsewhere)
+    return replace(found, findings=tuple(kept))
 
 
 def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
-    """kube-apiserver's warnings. It sends none for an object it refuses."""
+    """Return kube-apiserver's warnings. It sends none for an object it rejects."""
     if any(finding.rule in API_RULES for finding in found.findings) or not reaches_template(workload):
         return ()
     return tuple(

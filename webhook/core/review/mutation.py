@@ -1,6 +1,6 @@
-"""The mutating route for pods: they get defaults, and softer constraints where the hard ones cannot be met.
+"""The mutating route: inject defaults into new pods, and soften hard constraints that no node meets.
 
-`mutate` never raises, whatever the request holds. Workloads are answered by `delivering`.
+`mutate` never raises. `plan_delivery` answers for workloads.
 """
 
 from contextlib import suppress
@@ -12,11 +12,11 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.budget import OutOfTimeError
 from webhook.core.context import Context
 from webhook.core.decoders import has_more_values
-from webhook.core.defaulting.fallback import Fallback, fall_back, is_wanted
+from webhook.core.defaulting.fallback import Fallback, fall_back, may_fall_back
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
 from webhook.core.index.owners import Awaited
 from webhook.core.review.decision import AdmissionRequest, Decision
-from webhook.core.review.delivering import delivered, takes_plans
+from webhook.core.review.plan_delivery import deliver_plan, takes_plans
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.limits import MAX_VALUES, is_costly
 from webhook.core.text import one_line
@@ -29,15 +29,18 @@ _OPTED_OUT = Skip(SkipReason.OPTED_OUT)
 
 
 def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False) -> Decision:
-    """Answer one request of the mutating route; it may patch, and never denies.
+    """Answer one request of the mutating route. The decision may have a patch, and never denies.
 
-    A decision that ``awaits`` an object must not be sent. Call again when the object has arrived, or with ``waited``
-    for a decision without it.
+    Args:
+        request: The request.
+        context: The policy, the cluster and the time limit.
+        waited: If false, the decision may ask to wait for an object (`awaits`). Call again when it has arrived, or with
+            true for a decision without it.
     """
     if request.object is not None and has_more_values(request.object, MAX_VALUES):
         return Decision(reason="unreadable")
     if takes_plans(request):
-        answer = delivered(request, context)
+        answer = deliver_plan(request, context)
         return replace(answer, delivery=answer.reason or "delivered")
     is_pod = (request.api_version, request.kind) == ("v1", "Pod")
     if request.object is None or request.sub_resource or request.operation != "CREATE" or not is_pod:
@@ -45,40 +48,40 @@ def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False)
     try:
         workload = read_workload(request.object, api_version="v1", kind="Pod")
     except DecodeError:
-        workload = None  # the API server refuses the pod afterwards, with a better message
+        workload = None  # the API server rejects the pod later, with a better message
     if workload is None or not workload.templates:
         return Decision(reason="unreadable")
     result = inject(workload.templates[0].template, request.namespace, context, waited=waited)
     if isinstance(result, Awaited):
         return Decision(reason="too-early", awaits=result)
     injection = None if isinstance(result, Skip) else result
-    found = None if result == _OPTED_OUT else _fallback(workload, request.namespace, context, injection)
+    fallback = None if result == _OPTED_OUT else _fallback(workload, request.namespace, context, injection)
     audit = {}
     if injection is not None:
         audit["injected" if injection.patch else "would-inject"] = f"revision {injection.record.revision}"
-    if found is not None:
-        keys = " ".join((*found.record.softened, *found.record.removed))
-        audit["fell-back" if found.patch else "would-fall-back"] = one_line(keys)
+    if fallback is not None:
+        keys = " ".join((*fallback.record.softened, *fallback.record.removed))
+        audit["fell-back" if fallback.patch else "would-fall-back"] = one_line(keys)
     return Decision(
         reason=result.reason if isinstance(result, Skip) else "",
         injection=injection,
-        fallback=found,
-        patch=(*(injection.patch if injection else ()), *(found.patch if found else ())),
+        fallback=fallback,
+        patch=(*(injection.patch if injection else ()), *(fallback.patch if fallback else ())),
         audit=audit,
     )
 
 
 def _fallback(workload: Workload, namespace: str, context: Context, injection: Injection | None) -> Fallback | None:
-    """The softened constraints of the pod. None if too little is known of the cluster."""
+    """Return the softened constraints of the pod, or None if the cluster is not known well enough."""
     pod, index, policy = workload.templates[0].template, context.index, context.policy
-    if index is None or not is_wanted(pod, policy) or is_costly(workload, len(index.nodes.view())):
+    if index is None or not may_fall_back(pod, policy) or is_costly(workload, len(index.nodes.view())):
         return None
     subject = Subject(workload=workload, placed=(), context=context)
     if subject.lacks("nodes", "pods"):
         return None
-    made = partial(fall_back, pod, namespace, context, injection)
+    soften = partial(fall_back, pod, namespace, context, injection)
     if not context.budget.may_search:
-        return made()
+        return soften()
     with suppress(OutOfTimeError), context.budget.limit_in_a_thread():
-        return made()
+        return soften()
     return None

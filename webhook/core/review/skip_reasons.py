@@ -1,8 +1,10 @@
-"""Objects that are not examined, and what shows it: the request and the cluster, never the object's word alone.
+"""Decide which objects skip the review, by the request and the cluster, never by the object's word alone.
 
-What an author writes into an object exempts it from nothing. A mirror pod is one that a node makes. A controller's
-object is one of a kind that the controller's kind makes, if a controller sends it; a stranger's is if the cluster has
-the owner and what the object says of its constraints stands in the owner, which was reviewed.
+Authors cannot exempt their objects. A mirror pod must come from a node. An object with an owner is skipped if the
+owner's kind makes such objects and one of these holds:
+
+- a controller sends the request;
+- the cluster has the owner, and the owner's reviewed template has the object's constraints.
 
 Source: k8s.io/kubernetes pkg/auth/nodeidentifier and plugin/pkg/admission/noderestriction; cmd/kube-controller-manager,
 where each controller has an account of its own in kube-system, or shares the manager's user.
@@ -25,7 +27,7 @@ from webhook.core.index.objects import Declared, Owner
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
-from webhook.core.review.judging import ReadObject
+from webhook.core.review.read_object import ReadObject
 from webhook.core.rules.rule_set import BY_ID, RULES, denied_from
 from webhook.core.workloads.kinds import POD, group_kind
 from webhook.core.workloads.reading import makes_kind
@@ -35,9 +37,9 @@ _EXCLUDING = frozenset({NOT_IN, DOES_NOT_EXIST})
 
 
 def why_unexamined(request: AdmissionRequest, given: ReadObject, context: Context) -> str:
-    """Why an object is not examined; empty if it is. One that cannot be read is judged by its metadata."""
+    """Return why an object is not examined, or "" if it is. For an unreadable object, its metadata decide."""
     meta, owner = given.meta, given.meta.controller
-    if given.limit:  # nothing is known of its owner but who sends it
+    if given.limit:  # The object is not decoded, so only the sender is known.
         return "its owner is reviewed" if is_controller(request.user, context.policy) else ""
     if given.workload is None and given.decode_error is None:
         return "no pod template"
@@ -51,7 +53,7 @@ def why_unexamined(request: AdmissionRequest, given: ReadObject, context: Contex
 
 
 def is_controller(user: str, policy: Policy) -> bool:
-    """Whether the user is a controller of Kubernetes itself, or one that the policy names."""
+    """Whether the user is one of Kubernetes' own controllers, or a controller from the policy."""
     own = user.startswith(KUBE_SYSTEM_ACCOUNT) and user.endswith(CONTROLLER_ACCOUNT_SUFFIX)
     return own or user == CONTROLLER_MANAGER or user in policy.controllers
 
@@ -62,7 +64,7 @@ def _sent_by_node(request: AdmissionRequest) -> bool:
 
 
 def _made_by(owner: OwnerReference, request: AdmissionRequest, workload: Workload | None, context: Context) -> bool:
-    """Whether this owner, which is reviewed, made the object."""
+    """Whether this reviewed owner made the object."""
     policy, index = context.policy, context.index
     if not makes_kind(owner.api_version, owner.kind, group_kind(request.api_version, request.kind), policy.workloads):
         return False
@@ -71,27 +73,27 @@ def _made_by(owner: OwnerReference, request: AdmissionRequest, workload: Workloa
     return (
         workload is not None
         and index is not None
-        and not _looks_further(policy)
+        and not _denies_beyond_constraints(policy)
         and _repeats(workload, _declared_by(owner, request.namespace, index))
     )
 
 
-def _looks_further(policy: Policy) -> bool:
-    """Whether something is denied that depends on more than the index keeps of an owner."""
+def _denies_beyond_constraints(policy: Policy) -> bool:
+    """Whether a rule on deny reads more of an owner than the index keeps."""
     denying = [BY_ID[rule] for rule, mode in policy.rules.items() if mode is Mode.DENY]
     return any(not rule.of_a_part for rule in (*denying, *(each for each in RULES if denied_from(policy, each))))
 
 
 def _declared_by(owner: OwnerReference, namespace: str, index: ReadOnlyIndex) -> tuple[Declared, ...]:
-    """The owner's templates, or those of its own owner; nothing where the cluster does not have the owner."""
-    found = _found(owner, namespace, index)
-    above = found.meta.controller if found is not None and found.templates is None else None
+    """Return the templates of the owner, or of the owner's owner. Empty for an unknown owner."""
+    holder = _owner_of(owner, namespace, index)
+    above = holder.meta.controller if holder is not None and holder.templates is None else None
     if above is not None:
-        found = _found(above, namespace, index)
-    return (found.templates if found is not None else None) or ()
+        holder = _owner_of(above, namespace, index)
+    return (holder.templates if holder is not None else None) or ()
 
 
-def _found(reference: OwnerReference, namespace: str, index: ReadOnlyIndex) -> Owner | None:
+def _owner_of(reference: OwnerReference, namespace: str, index: ReadOnlyIndex) -> Owner | None:
     owner = index.owners.get(reference.api_version, reference.kind, namespace, reference.name)
     return owner if owner is not None and owner.meta.uid and owner.meta.uid == reference.uid else None
 
@@ -103,10 +105,10 @@ def _repeats(workload: Workload, declared: tuple[Declared, ...]) -> bool:
 
 
 def _repeats_one(template: Template, declared: Declared) -> bool:
-    """Whether a template has these constraints and labels; controllers add labels of their own.
+    """Whether a template has these constraints and labels. Controllers may have added labels.
 
-    None may be one that a constraint says to be absent or different: with it, the pod would not select itself. Those
-    of ``matchLabelKeys``, which the owner's controller adds, must be there: without them, more pods would be counted.
+    An added label must not have a key that a constraint excludes, or the pod would not select itself. The labels of
+    ``matchLabelKeys`` must be present, or the constraint would count more pods.
     """
     labels = template.template.labels
     if template.template.pod_spec.constraints != declared.constraints or not declared.labels.items() <= labels.items():

@@ -8,7 +8,9 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from webhook.core.budget import Missing, Reason
-from webhook.core.policy.policy import DenyFrom, Mode, Policy, mode_for
+from webhook.core.policy.lookup import mode_for
+from webhook.core.policy.options import DenyFrom
+from webhook.core.policy.policy import Mode, Policy
 from webhook.core.rules.cluster import (
     all_in_one_domain,
     autoscalers,

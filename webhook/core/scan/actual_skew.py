@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from webhook.core.api.selectors import Selector
 from webhook.core.coming_pods.next_pod import ComingPod
-from webhook.core.defaulting.injection import Injection, injected_into
+from webhook.core.defaulting.injection import Injection, injected_constraints
 from webhook.core.explain.explanation import Balance, balances_of
 from webhook.core.index import node_sets
 from webhook.core.index.label_column import Column
@@ -84,7 +84,7 @@ def actual_skews(of: ComingPod, own: Selector | None) -> Iterator[ActualSkew]:
         own: The selector of the workload's pods, from `own_pods`.
     """
     injected = isinstance(of.injected, Injection)
-    recorded = {each.identity for each in injected_into(of.sent)}
+    recorded = {each.identity for each in injected_constraints(of.sent)}
     running = {} if own is None else of.within.cluster.pods.count(of.problem.pod.meta.namespace, own)
     for each in _skewed(of, own, running):
         balance, index = each.balance, each.balance.index
@@ -179,10 +179,10 @@ def domain_text(of: ActualSkew) -> str:
     """``a 3, b 1, c 0``, then the owners of these pods and the uncounted pods. Many domains are cut to the extremes."""
     outside = sum(of.outside.values())
     beside = f"{plural(outside, 'pod')} on nodes that do not count" if outside else ""
-    return "; ".join(filter(None, (_counts(of), whose_text(of), beside)))
+    return "; ".join(filter(None, (_counts(of), ownership_text(of), beside)))
 
 
-def whose_text(of: ActualSkew) -> str:
+def ownership_text(of: ActualSkew) -> str:
     """How many counted pods belong to other workloads, and how many of the workload's own the selector does not match.
 
     Returns: "" where the constraint counts the workload's own pods and no others.

@@ -8,7 +8,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.scan.scan_context import ScanContext
 from webhook.core.scan.scanned import ClusterScan, PendingCause, ScanGap, ScannedWorkload
-from webhook.core.scan.zone_losses import totals
+from webhook.core.scan.zone_losses import total_losses
 
 
 def cluster_scan(
@@ -26,7 +26,7 @@ def cluster_scan(
         started=started,
         ended=ended,
         workloads=tuple(found),
-        zones=totals(within.zones, (loss for each in found for loss in each.losses)),
+        zones=total_losses(within.zones, (loss for each in found for loss in each.losses)),
         gaps=tuple(ScanGap(rule, missing, count) for (rule, missing), count in sorted(gaps.items())),
         lacks={} if index is None else index.lacking,
         nodes=0 if index is None else index.nodes.view().live.bit_count(),

@@ -68,14 +68,14 @@ def group_status(
         group=group,
         generation=of.generation,
         members=tuple(members_of(group, within)),
-        pods=tuple(filter(stands, pods)),
-        older=tuple(map(readable, older[:MOST_GROUPS])),
+        pods=tuple(filter(is_counted, pods)),
+        older=tuple(map(readable_group, older[:MOST_GROUPS])),
         within=within,
     )
     return assess(seen, before)
 
 
-class Looked(NamedTuple):
+class GroupInput(NamedTuple):
     """What `group_status` asks for a group, its ``older`` ones and its ``pods``."""
 
     group: SpreadGroup
@@ -83,7 +83,7 @@ class Looked(NamedTuple):
     pods: Sequence[Pod] | None
 
 
-def every_group(pods: Iterable[Pod], index: ReadOnlyIndex) -> Iterator[Looked]:
+def every_group(pods: Iterable[Pod], index: ReadOnlyIndex) -> Iterator[GroupInput]:
     """All groups of the index, ``pods`` being those that any of them selects."""
     there = defaultdict[str, list[Pod]](list)
     for each in pods:
@@ -92,22 +92,22 @@ def every_group(pods: Iterable[Pod], index: ReadOnlyIndex) -> Iterator[Looked]:
         for number, of in enumerate(groups):
             selector = selector_of(of)
             mine = [each for each in there[namespace] if selector.matches(each.labels)]
-            yield Looked(of, groups[:number], mine if len(mine) <= MOST_PODS else None)
+            yield GroupInput(of, groups[:number], mine if len(mine) <= MOST_PODS else None)
 
 
 def selector_of(of: SpreadGroup) -> Selector:
     """What selects the pods of the group in its namespace; nothing for one that cannot be planned."""
-    group = readable(of)
+    group = readable_group(of)
     return NOTHING if group is None else compile_selector(group.selector)
 
 
-def stands(pod: Pod) -> bool:
+def is_counted(pod: Pod) -> bool:
     """Whether a pod counts: it is not finished, nor being deleted."""
     finished = pod.status is not None and pod.status.phase in FINISHED
     return not finished and pod.meta.deletion_timestamp is None
 
 
-def readable(of: SpreadGroup) -> Group | None:
+def readable_group(of: SpreadGroup) -> Group | None:
     """What its author wrote; None where it cannot be planned."""
     try:
         return group_of(of)

@@ -14,7 +14,7 @@ from webhook.core.defaulting.injection import Injection, inject
 from webhook.core.index.lost_nodes import without_nodes
 from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.policy.policy import DefaultsMode
+from webhook.core.policy.options import DefaultsMode
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import POD, GroupKind, group_kind
 from webhook.core.workloads.reading import has_template, makes_kind

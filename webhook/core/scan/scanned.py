@@ -11,7 +11,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from webhook.core.review.judging import Judged
+from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import NotEvaluated
 
 
@@ -217,7 +217,7 @@ class PublishedWorkload(Published, frozen=True, kw_only=True):
 class ScannedWorkload(PublishedWorkload, frozen=True, kw_only=True):
     """One workload, with the answers of the rules and the exceptions as they are."""
 
-    findings: tuple[Judged, ...] = ()
+    findings: tuple[JudgedFinding, ...] = ()
     not_evaluated: tuple[NotEvaluated, ...] = ()
     failures: tuple[ScanFailure, ...] = ()
     skews: tuple[ActualSkew, ...] = ()

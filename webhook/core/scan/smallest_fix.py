@@ -12,7 +12,7 @@ from webhook.core.explain.explanation import Explanation
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.json_edits import Edit, applied, value_at
 from webhook.core.policy.policy import Mode
-from webhook.core.review.judging import Judged
+from webhook.core.review.judging import JudgedFinding
 from webhook.core.scan.scan_context import ObjectKey, key_of
 from webhook.core.scan.scanned import SmallestFix
 from webhook.core.text import one_line
@@ -24,7 +24,7 @@ _PLAIN_PATH = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*", re.ASCII)
 _MOST_CHARS = 500
 
 
-def of_waiting(explanation: Explanation, of: ObjectKey, raw: object, index: ReadOnlyIndex) -> SmallestFix | None:
+def fix_for_pending(explanation: Explanation, of: ObjectKey, raw: object, index: ReadOnlyIndex) -> SmallestFix | None:
     """The smallest change after which a node admits the pod that waits; None if no change of its constraints helps."""
     fix = next(iter(explanation.fixes), None)
     if fix is None:
@@ -37,7 +37,7 @@ def of_waiting(explanation: Explanation, of: ObjectKey, raw: object, index: Read
     return SmallestFix(of="pending", text=one_line(explanation.in_words(fix), _MOST_CHARS), yaml=yaml)
 
 
-def of_findings(judged: Sequence[Judged], raw: object) -> SmallestFix | None:
+def fix_for_findings(judged: Sequence[JudgedFinding], raw: object) -> SmallestFix | None:
     """The fix of the finding that matters most: what would be refused, then by severity; one with edits comes first."""
     told = [each for each in judged if not each.waived and (each.finding.remedy or each.finding.fix)]
     if not told:
@@ -48,7 +48,7 @@ def of_findings(judged: Sequence[Judged], raw: object) -> SmallestFix | None:
     return SmallestFix(of=finding.rule, text=text, yaml=_yaml(raw, finding.edits))
 
 
-def of_defaults(injection: Injection, workload: Workload) -> SmallestFix | None:
+def fix_by_defaults(injection: Injection, workload: Workload) -> SmallestFix | None:
     """Declaring what injection adds; None for an object with several templates, and for selectors alone."""
     if len(workload.templates) != 1 or injection.record.filled:
         return None
@@ -58,7 +58,7 @@ def of_defaults(injection: Injection, workload: Workload) -> SmallestFix | None:
     )
 
 
-def _weight(judged: Judged) -> tuple[int, int, int]:
+def _weight(judged: JudgedFinding) -> tuple[int, int, int]:
     """What puts the finding that matters most first."""
     finding = judged.finding
     return -(judged.configured is Mode.DENY), judged.severity.rank, -bool(finding.edits)

@@ -19,7 +19,7 @@ _MOST_DIFFERENT = 16
 _MOST_NAMED = 10  # of one workload; the oldest
 
 
-class Waiting(Struct, frozen=True, kw_only=True):
+class WaitingPods(Struct, frozen=True, kw_only=True):
     """The Pending pods of one workload.
 
     Shape: ``named`` are the oldest, ``since`` is when the oldest of all was created. ``spread`` is why the oldest waits
@@ -32,7 +32,7 @@ class Waiting(Struct, frozen=True, kw_only=True):
     spread: Explanation | None = None
 
 
-def waiting(pods: Sequence[Pod], within: Context) -> Waiting:
+def waiting_pods(pods: Sequence[Pod], within: Context) -> WaitingPods:
     """Why each of these pods waits; ``unknown`` of those that are different from all that were looked at.
 
     Shape: the oldest pod comes first.
@@ -52,7 +52,7 @@ def waiting(pods: Sequence[Pod], within: Context) -> Waiting:
             named.append(PendingPod(pod.meta.name, pod.meta.uid, pod.meta.creation_timestamp or "", cause))
     by_cause = {cause: counts[cause] for cause in PendingCause if counts[cause]}
     since = named[0].since if named else ""
-    return Waiting(causes=by_cause, since=since, named=tuple(named), spread=spread)
+    return WaitingPods(causes=by_cause, since=since, named=tuple(named), spread=spread)
 
 
 def pending_cause(pod: Pod, explanation: Explanation, policy: Policy) -> PendingCause:

@@ -18,12 +18,12 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import Examination
 from webhook.core.review.examination import examine
-from webhook.core.review.judging import Judged
+from webhook.core.review.judging import JudgedFinding
 from webhook.core.scan.actual_skew import actual_skews, has_standing_pods, own_pods
 from webhook.core.scan.scan_context import ObjectKey, ScanContext, key_of, next_pods, stands_for, to_inject
 from webhook.core.scan.scanned import ActualSkew, ScanFailure, ScannedWorkload, SmallestFix
-from webhook.core.scan.smallest_fix import of_defaults, of_findings, of_waiting
-from webhook.core.scan.waiting_pods import Waiting, waiting
+from webhook.core.scan.smallest_fix import fix_by_defaults, fix_for_findings, fix_for_pending
+from webhook.core.scan.waiting_pods import WaitingPods, waiting_pods
 from webhook.core.scan.zone_losses import zone_losses
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.reading import parsed, read_meta, stated_type
@@ -98,7 +98,7 @@ def _controller(api_version: str, kind: str, meta: ObjectMeta, within: ScanConte
     return stands_for(group_kind(api_version, kind), api_version, meta, embedded)
 
 
-def _denied(findings: Sequence[Judged]) -> tuple[str, ...]:
+def _denied(findings: Sequence[JudgedFinding]) -> tuple[str, ...]:
     denied = (each for each in findings if each.configured is Mode.DENY and not each.waived)
     return tuple(sorted({each.finding.rule for each in denied}))
 
@@ -134,7 +134,7 @@ class _PodState:
         """The named workload with all that is known of its pods."""
         named, failures = self._named, [*self._named.failures]
         made = _guarded("next pod", lambda: tuple(next_pods(self._workload, self._within)), failures) or ()
-        waits = _guarded("cause of Pending pods", self._waiting, failures) or Waiting()
+        waits = _guarded("cause of Pending pods", self._waiting, failures) or WaitingPods()
         injection = _guarded("injection", lambda: self._injection(made), failures)
         found = replace(
             named,
@@ -165,11 +165,11 @@ class _PodState:
             return ()
         return tuple(skew for each in made for skew in actual_skews(each, self._own))
 
-    def _waiting(self) -> Waiting:
+    def _waiting(self) -> WaitingPods:
         pods = self._within.waiting.get(self._key(), ())
-        return waiting(pods, self._within.context)
+        return waiting_pods(pods, self._within.context)
 
-    def _present(self, waits: Waiting) -> int | None:
+    def _present(self, waits: WaitingPods) -> int | None:
         pending = sum(waits.causes.values())
         if self._own is not None:
             return sum(self._index.pods.count(self._named.namespace, self._own).values()) + pending
@@ -201,12 +201,12 @@ class _PodState:
             return 0
         return self._index.pods.count_unspread(self._named.namespace, self._own)
 
-    def _fix(self, waits: Waiting, injection: Injection | None) -> SmallestFix | None:
+    def _fix(self, waits: WaitingPods, injection: Injection | None) -> SmallestFix | None:
         raw = parsed(self._raw)
         found = None
         if waits.spread is not None:
-            found = of_waiting(waits.spread, self._key(), raw, self._index)
-        found = found or of_findings(self._named.findings, raw)
+            found = fix_for_pending(waits.spread, self._key(), raw, self._index)
+        found = found or fix_for_findings(self._named.findings, raw)
         if found is None and injection is not None:
-            found = of_defaults(injection, self._workload)
+            found = fix_by_defaults(injection, self._workload)
         return found

@@ -43,7 +43,7 @@ def zone_losses(workload: Workload, made: Sequence[ComingPod], within: ScanConte
     return tuple(asked.loss(zone, sure=(sure & ~zone.nodes).bit_count() >= asked.wanted) for zone in within.zones)
 
 
-def totals(zones: Iterable[FailingZone], losses: Iterable[ZoneLoss]) -> tuple[ZoneLoss, ...]:
+def total_losses(zones: Iterable[FailingZone], losses: Iterable[ZoneLoss]) -> tuple[ZoneLoss, ...]:
     """What each zone's failure costs all workloads together."""
     by_zone: dict[str, list[ZoneLoss]] = {zone.name: [] for zone in zones}
     for each in losses:
@@ -101,7 +101,7 @@ class _Asked:
         return ZoneLoss(zone=zone.name, wanted=self.wanted, unreachable=unreachable, gone=gone)
 
     def _stranded(self, index: ReadOnlyIndex) -> Stranded:
-        came = to_come(self._source, self.wanted, self._within.context.beside(index))
+        came = to_come(self._source, self.wanted, self._within.context.with_index(index))
         if came.unknown:
             return Stranded(None, None)
         if not came.batches:

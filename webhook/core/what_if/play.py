@@ -276,7 +276,7 @@ def _in_the_rollout(workload: SimulatedWorkload, steps: Sequence[Step], within: 
         on_node = [pod for pod, each in zip(pods, held, strict=True) for _ in range(each[slot])]
         if on_node:
             there = with_pods(there, node, on_node)
-    return explain_pod(problem_of(pods[1], within.beside(there)), there)
+    return explain_pod(problem_of(pods[1], within.with_index(there)), there)
 
 
 def _moved(steps: Sequence[Step], owners: _Owners, index: ClusterIndex) -> list[Moved]:

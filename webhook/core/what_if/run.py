@@ -16,7 +16,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import are_attracted
 from webhook.core.placement.making_room import Added, nodes_to_add, preempted
 from webhook.core.placement.simulation import Effort, Outcome, Verdict
-from webhook.core.policy.capacity import grows
+from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, plural
 from webhook.core.what_if.events import Event, WhatIf, apply_events, is_made_anew, settle
@@ -155,7 +155,7 @@ class Run(Struct, frozen=True, kw_only=True):
                 added=added,
                 preempts=preempts,
                 scaled=None if stopped else self._scaled(workloads),
-                grows=grows(self.within.policy, self.index.nodes.view()),
+                grows=can_add_nodes(self.within.policy, self.index.nodes.view()),
             )
 
     def outcomes(self, what_if: WhatIf) -> Iterator[Outcomes]:
@@ -191,7 +191,7 @@ class Run(Struct, frozen=True, kw_only=True):
             return (), None
 
         def fits(other: ReadOnlyIndex) -> bool:
-            return all_fit([rebuilt(each, within.beside(other)) for each in of.workloads], other, _ROOM)
+            return all_fit([rebuilt(each, within.with_index(other)) for each in of.workloads], other, _ROOM)
 
         batches, tried = batches_of(of.workloads), at_most(trials_in(_ROOM_TRIALS, cluster), fits)
         rolling = any(each.rollout is not None for each in of.workloads)

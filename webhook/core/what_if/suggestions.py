@@ -66,7 +66,7 @@ class _Trials:
             return False
         there, workloads = self._within, [*self._of.workloads]
         if node is not None:
-            there = there.beside(with_nodes(there.cluster, changed=dict([node])))
+            there = there.with_index(with_nodes(there.cluster, changed=dict([node])))
             workloads = [rebuilt(each, there) for each in workloads]
         if source is not None:
             rolling = workloads[self._number].rollout is not None

@@ -4,7 +4,8 @@ from webhook.cli.commands.check.add_defaults import amend
 from webhook.cli.frame import Frame
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
+from webhook.core.policy.defaults import DefaultConstraint, Defaults
+from webhook.core.policy.policy import Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.policy.policy import DefaultConstraint, Defaults, Mode, Policy
+from webhook.core.policy.defaults import DefaultConstraint, Defaults
+from webhook.core.policy.policy import Mode, Policy
 from webhook.core.scheduler.profile import SchedulerProfile
 
 ZONES_A_B = replace(DENY, domains={ZONE: ("a", "b")})

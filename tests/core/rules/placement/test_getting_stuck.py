@@ -480,7 +480,8 @@ class TestASearchForWhichOthersWouldWait:
         assert (decision.costly, decision.warnings) == (False, ())
         missing = {each.rule: each.missing for each in decision.not_evaluated}
         assert missing[STUCK] == (
-            "whether every order places all replicas is unknown: all orders would have to be searched, and others wait"
+            "whether every order places all replicas is unknown: this needs a search through all orders, "
+            "which would delay other requests"
         )
 
     @pytest.mark.parametrize(("nodes", "costly"), [(200, False), (201, True)])

@@ -6,7 +6,8 @@ from manifest import DENY, PLAIN, decide, examined, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import Container, NodeStatus, ResourceRequirements
-from webhook.core.policy.policy import DefaultConstraint, Defaults, Messages, Mode, SpreadConstraint
+from webhook.core.policy.defaults import DefaultConstraint, Defaults
+from webhook.core.policy.policy import Messages, Mode, SpreadConstraint
 from webhook.core.review.messages import WARNING_CHARS
 from webhook.core.rules.placement.pod_fits import Feasibility
 
@@ -172,7 +173,7 @@ def test_an_update_is_not_tried():
     [
         pytest.param(None, {}, "no cluster", id="no cluster"),
         pytest.param("", {}, "no nodes known", id="no nodes"),
-        pytest.param(TAINTED, {"age": 61.0}, "what is known of the cluster is older than maxStaleness", id="stale"),
+        pytest.param(TAINTED, {"age": 61.0}, "the cluster data is older than maxStaleness", id="stale"),
         pytest.param(TAINTED, {"until": 0.001}, "no time left", id="no time"),
     ],
 )

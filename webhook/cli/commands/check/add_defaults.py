@@ -151,7 +151,7 @@ def _wanted(
             continue
         if workload is None or not workload.whole:
             continue
-        given = adopted(workload, namespace_of(manifest.namespace, frame.namespace), frame.context().beside(index))
+        given = adopted(workload, namespace_of(manifest.namespace, frame.namespace), frame.context().with_index(index))
         if isinstance(given, Skip):
             spared[given.reason] += 1
         else:

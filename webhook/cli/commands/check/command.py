@@ -15,7 +15,8 @@ from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
 from webhook.cli.options import Results, cluster_options, looking_options, result_options
 from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results
-from webhook.core.policy.policy import DefaultsMode, Policy
+from webhook.core.policy.options import DefaultsMode
+from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.scheduler.profile import DefaultingType
 from webhook.manifests.reading.documents import InputFault

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 from webhook.cli.commands.doctor.facts import Asked, Facts, Object, Read, at, configured, selector_of
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.core.api.well_known import APP_NAME, HOSTNAME, NAMESPACE_NAME
-from webhook.core.policy.policy import MatchedObject, Mode, ceiling_for, exempted, mode_for
+from webhook.core.policy.lookup import ceiling_for, exemption_for, mode_for
+from webhook.core.policy.matching import MatchedObject
+from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID
 
 VALIDATE = "validate.evenspread.io"
@@ -84,7 +86,9 @@ class Asking:
             namespace=_NAMESPACE, namespace_labels=labels, kind="Deployment", name=_NAME, labels=_LABELS
         )
         mode = mode_for(policy, rule.id, rule.mode, rule.since).capped(ceiling_for(policy, _NAMESPACE, labels))
-        return mode.rank >= Mode.WARN.rank and not exempted(policy, rule.id, target, self._facts.now.date().isoformat())
+        return mode.rank >= Mode.WARN.rank and not exemption_for(
+            policy, rule.id, target, self._facts.now.date().isoformat()
+        )
 
 
 _LABELS = {APP_NAME: _NAME}

@@ -84,7 +84,7 @@ def shards_in_cluster(
     if len(written) > group.plan_for:
         group = replace(group, plan_for=len(written))
     shards = tuple(_settled(group, each, stored or {}) for each in all_shards(group, written))
-    return PlannedFor(group=group, shards=shards, within=within.beside(without), running=running, searches=searches)
+    return PlannedFor(group=group, shards=shards, within=within.with_index(without), running=running, searches=searches)
 
 
 def duplicate_shards(members: Iterable[Member]) -> str:

@@ -113,7 +113,7 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyInd
     if _share_a_disk(template, subject, index):
         return None
     for pod in subject.while_time_is_left(_made_anew(template, away.pods, subject, index)):
-        problem = problem_of(pod, subject.context.beside(index))
+        problem = problem_of(pod, subject.context.with_index(index))
         if not decide(without_spread(problem)).feasible & away.nodes:
             continue
         # Made anew, the pods are gone from the counts before the first of them is placed.
@@ -139,7 +139,7 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyI
     if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
         return
     source = PodSource(workload=workload, template=template, namespace=namespace)
-    pod = coming_pod(source, subject.context.beside(index)).pod
+    pod = coming_pod(source, subject.context.with_index(index)).pod
     claims = workload.claims
     if claims is None or not claims.names:
         yield pod

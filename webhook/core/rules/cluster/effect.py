@@ -11,7 +11,7 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.index.key_suggestions import ON_EVERY_NODE, intended
 from webhook.core.json_edits import Edit
-from webhook.core.policy.capacity import grows
+from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import counts_itself, counts_own_pods_only
 from webhook.core.rules.frame.fixes import Fix, removal
@@ -126,7 +126,7 @@ def _may_be_uneven(key: str, template: Template, subject: Subject) -> bool:
         return not is_in_one_domain(template, key)
     column, usable = view.column(key), UsableNodes(subject, template).usable
     empty = sum(not column.with_value(name) & usable for name in subject.policy.domains.get(key, ()))
-    return column.domain_count(usable) + empty > 1 or (key == HOSTNAME and grows(subject.policy, view))
+    return column.domain_count(usable) + empty > 1 or (key == HOSTNAME and can_add_nodes(subject.policy, view))
 
 
 def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
@@ -270,7 +270,7 @@ def _is_everywhere(key: str, subject: Subject) -> bool:
     """Whether every node has the key, by what is known of the cluster; else only the hostname is certain."""
     if (view := subject.nodes) is None:
         return key == HOSTNAME
-    return view.column(key).present == view.live and (key in ON_EVERY_NODE or not grows(subject.policy, view))
+    return view.column(key).present == view.live and (key in ON_EVERY_NODE or not can_add_nodes(subject.policy, view))
 
 
 def _on_its_node(placed: Placed, subject: Subject) -> _Why | None:
@@ -298,7 +298,7 @@ def _has_the_key(placed: Placed, subject: Subject) -> bool:
         return False
     ground = UsableNodes(subject, placed.template)
     used = ground.usable & ground.tolerated_later
-    grown = key not in ON_EVERY_NODE and grows(subject.policy, view)
+    grown = key not in ON_EVERY_NODE and can_add_nodes(subject.policy, view)
     return not grown and bool(used) and not used & ~view.column(key).present
 
 
@@ -307,7 +307,7 @@ def _single_domains(subject: Subject) -> Mapping[int, _Why]:
 
     A usable node outside all domains gives it an effect. Beside other constraints, every node needs the key.
     """
-    if (view := subject.nodes) is None or grows(subject.policy, view):
+    if (view := subject.nodes) is None or can_add_nodes(subject.policy, view):
         return {}
     found = {}
     for number, (placed, ground) in enumerate(subject.while_time_is_left(usable_nodes_of(subject))):

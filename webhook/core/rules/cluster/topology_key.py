@@ -5,7 +5,7 @@ from functools import partial
 
 from webhook.core.api.well_known import HOSTNAME, SUCCESSORS, ZONE
 from webhook.core.index.key_suggestions import ON_EVERY_NODE, PLACES, meant_by, meant_by_bare, near
-from webhook.core.policy.capacity import grows
+from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.fixes import Fix, over_another_key
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity, guarded
@@ -180,7 +180,7 @@ def _unknown(placed: Placed, key: str, ground: UsableNodes, subject: Subject) ->
         fix = Fix(f"use {one_line(instead)}, and label the nodes that lack it")
     elif instead:
         fix = over_another_key(placed, instead)
-    growing = grows(subject.policy, ground.view) and key not in SUCCESSORS
+    growing = can_add_nodes(subject.policy, ground.view) and key not in SUCCESSORS
     yield KEY_UNKNOWN.finding(
         placed,
         "topologyKey",
@@ -214,7 +214,7 @@ def _partial(placed: Placed, key: str, ground: UsableNodes, subject: Subject) ->
         detail = f"the only node that the pods may use lacks {said}"
         if total > 1:
             detail = f"none of the {plural(total, 'node')} that the pods may use has {said}"
-        warns = hard and not grows(subject.policy, ground.view)
+        warns = hard and not can_add_nodes(subject.policy, ground.view)
     fix = Fix(f"label the nodes that kubectl get nodes -l '!{said}' lists")
     yield KEY_PARTIAL.finding(
         placed, "topologyKey", fix, summary=summary, remedy="add the label", detail=detail, warns=warns

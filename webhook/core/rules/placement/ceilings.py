@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from webhook.core.api.types import IGNORE
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.changes.change import NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY, WHEN_UNSATISFIABLE, Change
-from webhook.core.defaulting.injection import injected_into
+from webhook.core.defaulting.injection import injected_constraints
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.fixes import Fix
@@ -134,7 +134,7 @@ def too_few_domains(case: TemplateUnderRule) -> Iterator[Finding]:
     if case.grows:
         return
     for tally, placed in zip(case.rooms, case.placed, strict=True):
-        if _is_asking(placed) and not injected_into(placed.template.template):
+        if _is_asking(placed) and not injected_constraints(placed.template.template):
             yield from _capped_by_domains(case, tally, placed)
 
 

@@ -314,7 +314,7 @@ def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> ToCom
         applied=True,
     )
     replicas = 1 if template.replicas is None else template.replicas
-    found = to_come(source, replicas, subject.context.beside(index))
+    found = to_come(source, replicas, subject.context.with_index(index))
     if found.unknown or not found.batches:
         return Reason(f"unknown: {found.unknown}") if found.unknown else None
     pods = sum(each.pods for each in found.batches)
@@ -403,7 +403,7 @@ def _lacking_of(owner: Owner, pods: int, of: Membership, subject: Subject, index
             own=compiled(owner.selector),
             applied=True,
         )
-        found = to_come(source, template.replicas or 0, subject.context.beside(index))
+        found = to_come(source, template.replicas or 0, subject.context.with_index(index))
         why = Reason(f"unknown: of another workload of the group, {found.unknown}") if found.unknown else None
         planned = has_stored_plan(of, template.template, (owner.kind, owner.meta.name))
         yield _Lacking(pods, found.batches, "" if planned else owner.meta.name, why)

@@ -17,7 +17,7 @@ from webhook.core.explain.explanation import Balance, Explanation, explain_pod, 
 from webhook.core.explain.reliefs import without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Outcome
-from webhook.core.policy.capacity import grows
+from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Subject
@@ -181,7 +181,7 @@ def _warning(balance: Balance, explanation: Explanation, subject: Subject, remed
 
 def _told(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -> bool:
     """Whether a person has to act: no new node, no preemption and nothing that we do not know would help."""
-    if grows(subject.policy, index.nodes.view()) or "DynamicResources" in explanation.not_evaluated:
+    if can_add_nodes(subject.policy, index.nodes.view()) or "DynamicResources" in explanation.not_evaluated:
         return False
     return not may_preempt(explanation.problem.pod) or not decide(without_limits(explanation.problem)).feasible
 

@@ -26,7 +26,7 @@ from webhook.core.placement.proofs.workload_problem import (
     candidate_nodes,
     survey,
 )
-from webhook.core.policy.capacity import grows
+from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import (
     NO_REPLICAS,
@@ -233,7 +233,7 @@ def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[Tem
             rooms=constraint_rooms(places.hard, here, places.problem),
             wanted=wanted,
             most=most,
-            grows=grows(subject.policy, places.problem.nodes),
+            grows=can_add_nodes(subject.policy, places.problem.nodes),
             has_claims=subject.workload.claims is not None,
             ordinals=_ordinals(subject.workload, most + 1, index),
         )

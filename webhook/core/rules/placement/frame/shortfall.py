@@ -159,7 +159,7 @@ def _coming(case: TemplateUnderRule, question: Question, template: Template, rep
         own=own,
         applied=case.once(_is_applied),
     )
-    return _PODS[question](source, replicas, subject.context.beside(case.index))
+    return _PODS[question](source, replicas, subject.context.with_index(case.index))
 
 
 def _own_pods(case: TemplateUnderRule) -> Selector | None:

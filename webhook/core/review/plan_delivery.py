@@ -17,7 +17,7 @@ from webhook.core.api.well_known import INJECTED_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.budget import Reason
 from webhook.core.context import Context
-from webhook.core.defaulting.injection import InjectionRecord, Operation, annotating, opted_out, record_of
+from webhook.core.defaulting.injection import InjectionRecord, Operation, annotation_patch, injection_record, opted_out
 from webhook.core.groups.delivery import NO_PLAN, stored_plan, with_shard_plan
 from webhook.core.groups.group import Fields, ShardPlan
 from webhook.core.groups.reading import Membership, memberships
@@ -45,7 +45,7 @@ def takes_plans(request: AdmissionRequest) -> bool:
     return written and group_kind(request.api_version, request.kind) in _DELIVERED
 
 
-def delivered(request: AdmissionRequest, context: Context) -> Decision:
+def deliver_plan(request: AdmissionRequest, context: Context) -> Decision:
     """Answer such a request; it is never denied."""
     workload, index = _read(request.object, request), context.index
     if workload is None or index is None:
@@ -101,7 +101,7 @@ def _of_one(of: Membership, workload: Workload, request: AdmissionRequest, conte
 
 def _record(template: PodTemplate) -> InjectionRecord | None:
     """What was delivered to the template, by whichever group; None too for what is longer than any plan."""
-    found = record_of(template)
+    found = injection_record(template)
     if found is None or found.group is None:
         return None
     pinned = () if found.pin is None else found.pin.values or ()
@@ -150,7 +150,7 @@ def _patch(
     if isinstance(fields, Reason):
         return fields
     text = msgspec.json.encode(record).decode()
-    noted = annotating(template.meta.annotations, INJECTED_ANNOTATION, text)
+    noted = annotation_patch(template.meta.annotations, INJECTED_ANNOTATION, text)
     if noted is None:
         return Reason("the template's annotations leave no room for a record")
     sent = _sent_template(request.object)

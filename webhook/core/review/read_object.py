@@ -1,0 +1,52 @@
+"""Decode the object of a review into its pod templates, or record why that failed."""
+
+from collections.abc import Mapping
+
+from msgspec import Raw, Struct
+
+from webhook.core.api.types import ObjectMeta, TypeMeta
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.budget import Reason
+from webhook.core.decoders import has_more_values
+from webhook.core.policy.policy import Policy
+from webhook.core.rules.limits import MAX_VALUES, TOO_MANY_VALUES
+from webhook.core.workloads.reading import constraint_paths, read_meta, read_workload
+from webhook.core.workloads.workload import Workload
+
+_NO_META = ObjectMeta()
+
+
+class ReadObject(Struct, frozen=True):
+    """An object as received, and its decoded workload.
+
+    Attributes:
+        workload: None for a kind without a pod template, and with a ``decode_error``.
+        meta: The readable part of the metadata.
+        limit: The exceeded limit. Such an object is not decoded.
+    """
+
+    raw: bytes | Raw | Mapping[str, object]
+    workload: Workload | None
+    meta: ObjectMeta
+    decode_error: DecodeError | None = None
+    limit: Reason | None = None
+
+
+UNREAD = ReadObject(b"", None, _NO_META, limit=TOO_MANY_VALUES)
+
+
+def read_object(raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, policy: Policy) -> ReadObject:
+    """Decode an object. The object itself or the request states its type."""
+    try:
+        workload = read_workload(raw, policy.workloads, api_version=stated.api_version, kind=stated.kind)
+    except DecodeError as error:
+        return ReadObject(raw, None, read_meta(raw), error)
+    return ReadObject(raw, workload, workload.meta if workload else _NO_META)
+
+
+def read_within_limit(raw: bytes | Raw, stated: TypeMeta, policy: Policy) -> ReadObject:
+    """Decode an object at admission. More than `MAX_VALUES` values stay unread, because decoding delays others."""
+    api_version, kind = stated.api_version or "", stated.kind or ""
+    if has_more_values(raw, MAX_VALUES) and constraint_paths(api_version, kind, policy.workloads):
+        return UNREAD
+    return read_object(raw, stated, policy)
