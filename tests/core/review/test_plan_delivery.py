@@ -305,7 +305,7 @@ def zoned(operator, *values):
         pytest.param(
             redis(meta={"annotations": {"long": "x" * 262_000}}),
             group(),
-            "the template's annotations leave no room for a record",
+            "the template's annotations leave no room for the record of the plan (limit 256 KiB)",
             id="no room",
         ),
     ],

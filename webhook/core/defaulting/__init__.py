@@ -1,1 +1,6 @@
-"""Default constraints: which a pod gets, the patch that gives them, and the next pod of a workload with them."""
+"""Default constraints for new pods, as JSON Patch.
+
+Example:
+    result = inject(pod, namespace, context, waited=True)
+    patch = result.patch if isinstance(result, Injection) else ()
+"""

@@ -1,7 +1,8 @@
-"""Soften hard constraints that no node can meet now, for one pod, if its author or the policy wants that.
+"""Soften the hard constraints of a pod that no node meets now, if the pod's author or the policy wants that.
 
-A softened constraint loses minDomains, which kube-apiserver allows on hard ones only. Beside a soft constraint of the
-same key, it is removed. An annotation records both and keeps a second pass from changing anything.
+A softened constraint loses minDomains, because kube-apiserver allows it on hard constraints only. If the pod has a
+soft constraint with the same key, the hard one is removed instead. An annotation records the changes. It also keeps a
+second pass from changing anything.
 """
 
 from collections.abc import Sequence
@@ -26,19 +27,25 @@ from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import Problem, may_preempt, take
 
-_MOST_CHOSEN = 4  # hard constraints of which every choice is tried; of more, all give way
-_RECORD = "{"  # what a record begins with, and no wish
+_MOST_CHOSEN = 4  # with more hard constraints, there are too many subsets to try, and all become soft
+_RECORD = "{"  # the first character of a record; values from the pod's author never start with it
 
 
 class FallbackRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The annotation ``evenspread.io/fallback``: topology keys of softened, and of removed constraints."""
+    """The annotation ``evenspread.io/fallback``: the topology keys of softened and of removed constraints."""
 
     softened: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
 
 class Fallback(Struct, frozen=True, kw_only=True):
-    """What gives way for a pod; ``constraints`` are all that it has afterwards. ``patch`` as in `Injection`."""
+    """The softened constraints of a pod.
+
+    Attributes:
+        constraints: All constraints of the pod afterwards.
+        record: The changed constraints.
+        patch: Empty unless the mode is ``inject``.
+    """
 
     constraints: tuple[SpreadConstraint, ...]
     record: FallbackRecord
@@ -46,7 +53,7 @@ class Fallback(Struct, frozen=True, kw_only=True):
 
 
 def may_fall_back(pod: PodTemplate, policy: Policy) -> bool:
-    """Whether hard constraints of this pod may give way: by the policy, and by the pod's annotation."""
+    """Whether the policy and the pod's annotation allow to soften hard constraints of this pod."""
     allowed, wish = policy.defaults.fallback, (pod.meta.annotations or {}).get(FALLBACK_ANNOTATION, "")
     if allowed == FallbackMode.OFF or wish == "false" or wish.startswith(_RECORD):
         return False
@@ -59,13 +66,13 @@ def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injec
     """Soften as few hard constraints as possible, until some node admits the pod.
 
     Args:
-        pod: As it was sent.
+        pod: The pod as sent.
         namespace: The namespace of the request.
         within: Policy and cluster.
-        injected: Its injected constraints.
+        injected: The pod's injected constraints.
 
     Returns:
-        None if the pod fits, if nothing helps, and if new nodes or preemption make room soon.
+        None if the pod fits, if nothing helps, or if new nodes or preemption will make room.
     """
     constraints = pod.pod_spec.constraints if injected is None else injected.constraints
     hard = [place for place, each in enumerate(constraints) if each.hard]
@@ -106,7 +113,7 @@ def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
     constraints: Sequence[SpreadConstraint],
     injected: Injection | None,
 ) -> Fallback | None:
-    """What gives way, as operations on the pod after the patch of ``injected``."""
+    """Return the fallback, with operations on the pod as patched by ``injected``."""
     keys = {each: constraints[each.index].topology_key or "" for each in changes}
     record = FallbackRecord(
         softened=tuple(key for each, key in keys.items() if each.field == WHEN_UNSATISFIABLE),
@@ -114,12 +121,12 @@ def _patched(  # noqa: PLR0913, PLR0917 each is a fact of its own
     )
     annotations = pod.meta.annotations
     if annotations is None and injected is not None and injected.patch:
-        annotations = {}  # which that patch adds
+        annotations = {}  # the patch of the injection adds them
     noted = annotation_patch(annotations, FALLBACK_ANNOTATION, msgspec.json.encode(record).decode())
-    # Whoever creates the pod must not be blamed for what we make of it.
+    # kube-apiserver must not reject the pod for a change by evenspread.
     if noted is None or validate_constraints(left, pod.labels, "", within.version):
         return None
-    # Later places first, so that what is removed moves none that is still to come.
+    # Last index first, so that a removal does not shift the indices of later operations.
     operations = tuple(map(_operation, sorted(changes, key=lambda each: -each.index)))
     return Fallback(
         constraints=left,

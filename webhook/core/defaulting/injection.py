@@ -1,9 +1,9 @@
-"""The default constraints of a pod without constraints, and the JSON Patch that adds them.
+"""Choose default constraints for a pod without constraints, and write the JSON Patch.
 
     pod -> owner -> replicas -> override or defaults -> hard or soft -> deduced selector -> patch
 
-As in kube-scheduler, a pod with a constraint of its own gets none. The patch only adds, so that it always applies. A
-second pass finds constraints and adds nothing.
+As in kube-scheduler, a pod with its own constraints gets no defaults. The patch only adds fields, so it always applies.
+A second pass finds the constraints and adds nothing.
 
 Source: kube-scheduler podtopologyspread/common.go buildDefaultConstraints; controllers' labels in apps/v1, batch/v1.
 """
@@ -74,7 +74,7 @@ class SkipReason(StrEnum):
     NO_SELECTOR = "no-selector"
     NO_ROOM = "annotations-full"
     REFUSED = "would-be-refused"
-    # Why a template is given none to declare.
+    # Reasons for a template without constraints to declare.
     CONTROLLED = "made-by-a-controller"
     SEVERAL_TEMPLATES = "several-templates"
     SERVICES_UNKNOWN = "services-unknown"
@@ -83,7 +83,7 @@ class SkipReason(StrEnum):
 
 
 class Skip(Struct, frozen=True, gc=False):
-    """The pod stays as it is."""
+    """The pod gets no constraints."""
 
     reason: SkipReason
 
@@ -91,14 +91,14 @@ class Skip(Struct, frozen=True, gc=False):
 class InjectionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The annotation ``evenspread.io/injected``.
 
-    Args:
-        revision: Of the defaults in force, or of the plan of the SpreadGroup ``group``.
-        override: The override in force.
+    Attributes:
+        revision: The revision of the defaults, or of the plan of the SpreadGroup ``group``.
+        override: The name of the override in force.
         constraints: The injected constraints.
-        filled: Indices of own constraints that got a selector; then ``constraints`` is empty.
-        group: The SpreadGroup.
-        pin: The plan's requirement of nodes.
-        apart: The plan's terms of anti-affinity.
+        filled: Indices of the pod's own constraints that got a selector. Then ``constraints`` is empty.
+        group: The name of the SpreadGroup.
+        pin: The plan's node requirement.
+        apart: The plan's anti-affinity terms.
     """
 
     revision: str
@@ -111,7 +111,7 @@ class InjectionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Injection(Struct, frozen=True, kw_only=True):
-    """All constraints of the pod afterwards; ``patch`` is empty unless the mode is ``inject``."""
+    """All constraints of the pod after injection. ``patch`` is empty unless the mode is ``inject``."""
 
     constraints: tuple[SpreadConstraint, ...]
     record: InjectionRecord
@@ -123,16 +123,20 @@ _MAX_ANNOTATION_BYTES = 256 * 1024  # Source: apimachinery api/validation TotalA
 
 
 def inject(pod: PodTemplate, namespace: str, within: Context, *, waited: bool = False) -> Injection | Skip | Awaited:
-    """The constraints for a pod that is about to be created.
+    """Choose the constraints for a new pod.
 
-    Shape: ``pod`` is as it was sent, before the API server merges matchLabelKeys. ``waited`` means that the result is
-    never Awaited: an unknown owner is then a Skip, and an unknown namespace has no labels but its name. The same holds
-    if defaults are only observed, which is not worth a wait.
+    Args:
+        pod: The pod as sent, before the API server merges matchLabelKeys.
+        namespace: The namespace of the request.
+        within: Policy and cluster.
+        waited: Never return ``Awaited``. An unknown owner is then a ``Skip``, and an unknown namespace has only the
+            label with its name. Defaults that are only observed are never worth a wait.
+
     Source: podtopologyspread/common.go ``buildDefaultConstraints``.
     """
     waited = waited or not within.policy.defaults.injects
     result = _decide(pod, namespace, within, waited=waited)
-    # The API server would blame the user for our constraints. Defaults are also validated when they are read.
+    # The API server must not reject the pod for evenspread's constraints. Defaults are also validated in the policy.
     if isinstance(result, Injection) and validate_constraints(result.constraints, pod.labels, "", within.version):
         return Skip(SkipReason.REFUSED)
     return result
@@ -156,7 +160,7 @@ def _decide(pod: PodTemplate, namespace: str, within: Context, *, waited: bool) 
         return Skip(SkipReason.OPTED_OUT)
     if selector is None or (replicas is not None and replicas <= 1):
         return Skip(SkipReason.NO_SELECTOR if selector is None else SkipReason.ONE_REPLICA)
-    # As in kube-scheduler, one constraint of its own keeps all defaults away; only missing selectors are filled.
+    # As in kube-scheduler, a pod with its own constraint gets no defaults. Only missing selectors are filled.
     if own:
         return _fill_selectors(pod, policy.defaults, selector)
     labels = index.namespaces.labels(namespace) or {NAMESPACE_NAME: namespace}
@@ -165,11 +169,11 @@ def _decide(pod: PodTemplate, namespace: str, within: Context, *, waited: bool) 
 
 
 def skip_reason(pod: PodTemplate, policy: Policy, *, own: bool = False) -> SkipReason | None:
-    """Why the pod is left as it is, whatever is configured for others; ``own`` constraints of its own are a reason."""
+    """Return why the pod gets no patch, or None. ``own`` is whether its own constraints are a reason."""
     spec, annotations, defaults = pod.pod_spec, pod.meta.annotations or {}, policy.defaults
     kind = controller_kind(pod)
     known = {None, JOB, DAEMON_SET, *SELECTING, *(group_kind(*owner) for owner in defaults.owners)}
-    # The first that holds is what users read, so what they chose themselves comes before what we cannot know.
+    # Users see the first reason that holds, so their own choices come before unknown facts.
     checks = (
         (defaults.mode == DefaultsMode.OFF, SkipReason.OFF),
         (opted_out(pod.meta), SkipReason.OPTED_OUT),
@@ -184,12 +188,12 @@ def skip_reason(pod: PodTemplate, policy: Policy, *, own: bool = False) -> SkipR
 
 
 def opted_out(meta: ObjectMeta) -> bool:
-    """Whether its author wants nothing injected."""
+    """Whether the author opted out of injection."""
     return (meta.annotations or {}).get(SKIP_ANNOTATION, "false") != "false"
 
 
 def _awaits_namespace(namespace: str, defaults: Defaults, index: ReadOnlyIndex) -> bool:
-    """Whether the labels of a still unknown namespace could decide which override applies."""
+    """Whether the namespace is unknown, and its labels could select an override."""
     return index.namespaces.labels(namespace) is None and any(
         requirement.key != NAMESPACE_NAME
         for override in defaults.overrides
@@ -198,20 +202,20 @@ def _awaits_namespace(namespace: str, defaults: Defaults, index: ReadOnlyIndex) 
 
 
 def _fillable(constraint: SpreadConstraint) -> bool:
-    # An entry without a topology key may be null, and JSON Patch can add nothing to null; it is refused anyway.
+    # An entry without a topology key may be null, and JSON Patch cannot add to null. kube-apiserver rejects it anyway.
     return constraint.selector is None and bool(constraint.topology_key)
 
 
 def _fill_selectors(pod: PodTemplate, defaults: Defaults, selector: LabelSelector) -> Injection | Skip:
     constraints, filled = list(pod.pod_spec.constraints), []
     operations = []
-    for place, own in enumerate(constraints):
+    for number, own in enumerate(constraints):
         if not _fillable(own):
             continue
-        wanted, _ = _split(selector, own.match_label_keys or (), pod.labels)
-        constraints[place] = replace(own, label_selector=wanted)
-        filled.append(place)
-        operations.append(_add(f"/spec/topologySpreadConstraints/{place}/labelSelector", plain(wanted)))
+        wanted, _ = _split_selector(selector, own.match_label_keys or (), pod.labels)
+        constraints[number] = replace(own, label_selector=wanted)
+        filled.append(number)
+        operations.append(_add(f"/spec/topologySpreadConstraints/{number}/labelSelector", plain(wanted)))
     record = InjectionRecord(revision=revision(defaults), filled=tuple(filled))
     return _with_record(pod, defaults, Injection(constraints=tuple(constraints), record=record), operations)
 
@@ -223,27 +227,27 @@ def _defaults(
     wanted = defaults.default_constraints if override is None else override.default_constraints
     if override is None and defaults.defaulting_type == DefaultingType.SYSTEM:
         wanted = tuple(DefaultConstraint(constraint=constraint) for constraint in SYSTEM_CONSTRAINTS)
-    # Karpenter takes the minimum over hosts as 0, and would add a node for each pod.
-    grows = not defaults.accept_node_growth and has_karpenter(index.nodes.view())
+    # Karpenter counts a global minimum of 0 for hostname, so it would add a node for each pod.
+    adds_nodes = not defaults.accept_node_growth and has_karpenter(index.nodes.view())
     constraints = tuple(
         _complete(constraint, selector, pod, defaults)
-        for constraint in _decided(wanted, pod, policy, index)
-        if not (grows and constraint.topology_key == HOSTNAME)
+        for constraint in _hard_or_soft(wanted, pod, policy, index)
+        if not (adds_nodes and constraint.topology_key == HOSTNAME)
     )
     if not constraints:
         return Skip(SkipReason.NO_DEFAULTS)
     name = None if override is None else override.name
     record = InjectionRecord(revision=revision(defaults), override=name, constraints=constraints)
     operation = _add("/spec/topologySpreadConstraints", plain(constraints))
-    if pod.spec is None:  # JSON Patch adds to what exists
+    if pod.spec is None:  # JSON Patch needs an existing parent
         operation = _add("/spec", {"topologySpreadConstraints": plain(constraints)})
     return _with_record(pod, defaults, Injection(constraints=constraints, record=record), [operation])
 
 
-def _decided(
+def _hard_or_soft(
     wanted: tuple[DefaultConstraint, ...], pod: PodTemplate, policy: Policy, index: ReadOnlyIndex
 ) -> Iterator[SpreadConstraint]:
-    """Decide hard or soft. Of two constraints that become equal, the one without ``hardWhenDomains`` stays."""
+    """Decide hard or soft. If two constraints become equal, the one without ``hardWhenDomains`` stays."""
     written = {default.constraint.identity for default in wanted if default.hard_when_domains is None}
     decided: set[tuple[str | None, str | None]] = set()
     for default in wanted:
@@ -253,7 +257,7 @@ def _decided(
             constraint = replace(
                 constraint,
                 when_unsatisfiable=DO_NOT_SCHEDULE if hard else SCHEDULE_ANYWAY,
-                # kube-apiserver refuses minDomains on a soft constraint.
+                # kube-apiserver rejects minDomains on a soft constraint.
                 min_domains=constraint.min_domains if hard else None,
             )
             if constraint.identity in written | decided:
@@ -267,13 +271,13 @@ def _has_domains(
 ) -> bool:
     """Whether at least ``wanted`` domains are eligible for this pod, by the constraint's node policies.
 
-    Shape: domains in the configuration count without nodes, except for a pod that selects nodes: nobody knows the
-    labels of nodes that do not exist.
+    Configured domains count without nodes. The exception is a pod that selects nodes, because the labels of future
+    nodes are unknown.
     """
     key, spec, view = constraint.topology_key or "", pod.pod_spec, index.nodes.view()
     nodes = tolerated_nodes(view, spec.tolerations) if constraint.node_taints_policy == HONOR else view.live
-    chooses = bool(spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
-    if not chooses or constraint.node_affinity_policy == IGNORE:
+    selects_nodes = bool(spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
+    if not selects_nodes or constraint.node_affinity_policy == IGNORE:
         return domain_count(policy, view, key, nodes) >= wanted
     nodes &= usable_nodes(view, compile_required_nodes(spec.node_selector, spec.affinity))
     return view.column(key).domain_count(nodes) >= wanted
@@ -282,23 +286,23 @@ def _has_domains(
 def _complete(
     constraint: SpreadConstraint, selector: LabelSelector, pod: PodTemplate, defaults: Defaults
 ) -> SpreadConstraint:
-    """The default constraint for this pod, with its selector and the key of its revision label."""
+    """Add the pod's selector and revision label key to a default constraint."""
     keys: dict[str, None] = {}
     if defaults.match_label_keys == RevisionKeys.AUTO:
         keys = dict.fromkeys(constraint.match_label_keys or ())
         if controller_kind(pod) == REPLICA_SET:
             keys |= dict.fromkeys([label for label in REVISIONED.values() if label in pod.labels][:1])
-    rest, kept = _split(selector, tuple(keys), pod.labels)
+    rest, kept = _split_selector(selector, tuple(keys), pod.labels)
     return replace(constraint, label_selector=rest, match_label_keys=kept or None)
 
 
-def _split(
+def _split_selector(
     selector: LabelSelector, keys: tuple[str, ...], labels: Mapping[str, str]
 ) -> tuple[LabelSelector, tuple[str, ...]]:
-    """The selector without keys that matchLabelKeys names, and those keys; kube-apiserver refuses a key in both.
+    """Split a selector into a selector and matchLabelKeys that together match the same pods.
 
-    Shape: together they select what the selector did. A key stays in the selector, and is dropped from the keys, if the
-    pod's own value would not select the same, or if the selector would become empty.
+    kube-apiserver rejects a key in both. A key stays in the selector if the pod's own value would match other pods, or
+    if the selector would become empty.
     """
     kept = []
     for key in keys:
@@ -306,15 +310,15 @@ def _split(
         if rest == selector:
             kept.append(key)
         elif rest != LabelSelector() and key in labels:
-            asked = (each for each in requirements(selector) if each.key == key)
-            if all(each.matches({key: labels[key]}) for each in asked):
+            of_key = (requirement for requirement in requirements(selector) if requirement.key == key)
+            if all(requirement.matches({key: labels[key]}) for requirement in of_key):
                 kept.append(key)
                 selector = rest
     return selector, tuple(kept)
 
 
 def revision(defaults: Defaults) -> str:
-    """A short hash of the defaults: equal configurations have equal ones."""
+    """Return a short hash of the defaults."""
     return hashlib.blake2b(msgspec.json.encode(defaults, order="deterministic"), digest_size=4).hexdigest()
 
 
@@ -330,13 +334,13 @@ def _with_record(
 
 
 def injected_constraints(pod: PodTemplate) -> tuple[SpreadConstraint, ...]:
-    """The constraints that a pod's annotation names as injected."""
+    """Return the injected constraints in the pod's annotation."""
     record = injection_record(pod)
     return () if record is None else record.constraints
 
 
 def injection_record(pod: PodTemplate) -> InjectionRecord | None:
-    """The injection record in a pod's or template's annotations; None if absent or unreadable."""
+    """Return the injection record in the annotations of a pod or template. None if absent or unreadable."""
     text = (pod.meta.annotations or {}).get(INJECTED_ANNOTATION)
     if text is None:
         return None
@@ -347,13 +351,14 @@ def injection_record(pod: PodTemplate) -> InjectionRecord | None:
 
 
 def annotation_patch(annotations: Mapping[str, str] | None, key: str, text: str) -> Operation | None:
-    """What writes an annotation; None if all of them together would be larger than kube-apiserver takes.
+    """Return the operation that writes an annotation of an object with metadata.
 
-    Shape: the object has metadata.
+    None if all annotations together would exceed kube-apiserver's limit.
+
     Source: api/validation/objectmeta.go ``ValidateAnnotationsSize``.
     """
     others = {name: value for name, value in (annotations or {}).items() if name != key}
-    # kube-apiserver would refuse the pod for annotations that are too large, and it would be our doing.
+    # kube-apiserver would reject the pod for too large annotations, and evenspread would be the cause.
     used = sum(len(part.encode()) for pair in others.items() for part in pair)
     if used + len(key) + len(text.encode()) > _MAX_ANNOTATION_BYTES:
         return None
