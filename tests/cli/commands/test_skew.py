@@ -63,7 +63,7 @@ def test_many_domains_are_summed_up(ask):
 
 @pytest.mark.parametrize("key", ["rack", "topology.kubernetes.io/hostname"])
 def test_a_key_that_no_node_has_is_named_whole(ask, key):
-    assert f"  no node with {key} counts\n" in ask("a: n", "-n", "shop", objects=[web(f"{key} soft 1 app=web")])[1]
+    assert f"  no eligible node has {key}\n" in ask("a: n", "-n", "shop", objects=[web(f"{key} soft 1 app=web")])[1]
 
 
 def test_the_json(ask):

@@ -1,6 +1,7 @@
-"""The state of a whole cluster: of every workload the findings, its pods, why some wait, and the loss of a zone.
+"""Scan a cluster: each workload's findings and pods, the cause of Pending pods, and the loss of a zone.
 
-scan_context     the context of the workloads of one slice
-workload_scan    one workload -> ScannedWorkload
-cluster_scan     all of them -> ClusterScan, the worst first
+Example:
+    within = scan_context(context)
+    scans = [scan_workload(raw, within) for raw in objects]
+    cluster = cluster_scan([scan for scan in scans if scan is not None], within)
 """

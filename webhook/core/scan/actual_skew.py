@@ -1,8 +1,8 @@
-"""How uneven the pods of a workload stand now, by each of its constraints; nothing is placed.
+"""Measure the skew of a workload's running pods for each of its constraints.
 
     skew = most matching pods in an eligible domain - global minimum
 
-A scheduler compares with maxSkew what its filter makes of one pod more; pods that have their node are these.
+kube-scheduler compares maxSkew with the skew after one more pod. This module counts only existing pods.
 
 Source: kube-scheduler podtopologyspread/filtering.go ``Filter``.
 """
@@ -26,15 +26,15 @@ from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Domai
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.workload import Workload, compiled, namespace_of, selector_of
 
-# Domains of a constraint that are listed though they have no pods: more are hosts, of each of thousands of workloads.
+# Above this number, empty domains are not listed. Such domains are hosts, and thousands of workloads have them.
 _MOST_LISTED = 100
-_NAME_CHARS = 60
-# More are summed up: hosts mostly.
+_NAME_CHARS = 60  # of a domain, in a line of text
+# A text with more domains only has their extremes.
 _MOST_DOMAINS = 6
 
 
 class _Skewed(Struct, frozen=True):
-    """A constraint with all matched pods (``counts``) and the workload's own among them (``mine``), by slot."""
+    """A constraint with the matching pods by slot. ``mine`` are the workload's own pods among ``counts``."""
 
     balance: Balance
     counts: Counts
@@ -42,9 +42,9 @@ class _Skewed(Struct, frozen=True):
 
 
 def has_standing_pods(workload: Workload, *, stand_in: bool) -> bool:
-    """Whether the workload keeps pods running that can be told from others, so that their skew is of interest.
+    """Whether the workload keeps a set of identifiable pods running, so that their skew matters.
 
-    Shape: a pod is of interest as a ``stand_in`` for those of a controller that is not known.
+    A single pod only matters as a ``stand_in`` for the pods of an unknown controller.
     """
     if workload.is_pod:
         return stand_in
@@ -53,9 +53,9 @@ def has_standing_pods(workload: Workload, *, stand_in: bool) -> bool:
 
 
 def own_pods(workload: Workload, within: ScanContext) -> Selector | None:
-    """The selector of the workload's own pods. For a pod that represents a controller, of that controller's pods.
+    """Return the selector of the workload's own pods, or None if they cannot be identified.
 
-    Returns: None where they cannot be told from other pods.
+    A pod that stands for its controller gets the selector of the controller's pods.
     """
     if not workload.is_pod:
         return selector_of(workload)
@@ -69,25 +69,27 @@ def own_pods(workload: Workload, within: ScanContext) -> Selector | None:
 
 
 def workload_skews(workload: Workload, within: ScanContext, *, stand_in: bool) -> Iterator[ActualSkew]:
-    """The skew of each constraint of each template's next pod; ``stand_in`` as in `has_standing_pods`."""
+    """Yield the skew of each constraint of each template's next pod. ``stand_in`` is as in `has_standing_pods`."""
     if has_standing_pods(workload, stand_in=stand_in):
         own = own_pods(workload, within)
-        for made in next_pods(workload, within):
-            yield from actual_skews(made, own)
+        for next_pod in next_pods(workload, within):
+            yield from actual_skews(next_pod, own)
 
 
-def actual_skews(of: ComingPod, own: Selector | None) -> Iterator[ActualSkew]:
-    """The skew of each constraint of the next pod, in the pod's order; of one without, by the scheduler's defaults.
+def actual_skews(next_pod: ComingPod, own: Selector | None) -> Iterator[ActualSkew]:
+    """Yield the skew of each constraint of the next pod, in the pod's order.
+
+    For a pod without constraints, the scheduler's default constraints are measured.
 
     Args:
-        of: The template and its next pod.
+        next_pod: The template and its next pod.
         own: The selector of the workload's pods, from `own_pods`.
     """
-    injected = isinstance(of.injected, Injection)
-    recorded = {each.identity for each in injected_constraints(of.sent)}
-    running = {} if own is None else of.within.cluster.pods.count(of.problem.pod.meta.namespace, own)
-    for each in _skewed(of, own, running):
-        balance, index = each.balance, each.balance.index
+    injected = isinstance(next_pod.injected, Injection)
+    recorded = {constraint.identity for constraint in injected_constraints(next_pod.sent)}
+    running = {} if own is None else next_pod.within.cluster.pods.count(next_pod.problem.pod.meta.namespace, own)
+    for skewed in _skewed(next_pod, own, running):
+        balance, index = skewed.balance, skewed.balance.index
         if index is None:
             origin = Origin.DEFAULT
         elif injected or balance.written.identity in recorded:
@@ -95,51 +97,49 @@ def actual_skews(of: ComingPod, own: Selector | None) -> Iterator[ActualSkew]:
         else:
             origin = Origin.DECLARED
         written = index is not None and not injected
-        path = f"{of.source.template.constraints_path}[{index}]" if written else ""
-        yield _actual(each, origin, path, None if own is None else running)
+        path = f"{next_pod.source.template.constraints_path}[{index}]" if written else ""
+        yield _actual(skewed, origin, path, None if own is None else running)
 
 
-def _skewed(of: ComingPod, own: Selector | None, running: Counts) -> Iterator[_Skewed]:
-    """The constraints, with the pods that match each by slot."""
-    problem, counts = of.problem, dict[Constraint, Counts]()
+def _skewed(next_pod: ComingPod, own: Selector | None, running: Counts) -> Iterator[_Skewed]:
+    problem, counts = next_pod.problem, dict[Constraint, Counts]()
     for counted in (problem.hard, problem.soft):
         counts |= zip(counted.constraints, counted.counts, strict=True)
     for balance in balances_of(Cycle(problem), soft_defaults=True):
         constraint = balance.domains.constraint
         matching = counts[constraint]
-        yield _Skewed(balance, matching, matching if own is None else _mine(constraint, matching, of, own, running))
+        mine = matching if own is None else _mine(constraint, matching, next_pod, own, running)
+        yield _Skewed(balance, matching, mine)
 
 
-def _mine(constraint: Constraint, matching: Counts, of: ComingPod, own: Selector, running: Counts) -> Counts:
-    """The workload's own pods that the constraint's selector matches.
+def _mine(constraint: Constraint, matching: Counts, next_pod: ComingPod, own: Selector, running: Counts) -> Counts:
+    """Count the workload's own pods among the matching pods.
 
-    Most selectors are the workload's own, with or without the label of a revision: then nothing is counted anew.
+    Most selectors are the workload's own, with or without a revision label. Then the known counts are the answer.
     """
     theirs, ours = {*constraint.selector.requirements}, {*own.requirements}
     if not matching or ours <= theirs:
         return matching
     if theirs <= ours:
         return running
-    return of.within.cluster.pods.count(of.problem.pod.meta.namespace, own.joined(theirs - ours))
+    return next_pod.within.cluster.pods.count(next_pod.problem.pod.meta.namespace, own.joined(theirs - ours))
 
 
-def _actual(of: _Skewed, origin: Origin, path: str, running: Counts | None) -> ActualSkew:
-    balance, domains = of.balance, of.balance.domains
+def _actual(skewed: _Skewed, origin: Origin, path: str, running: Counts | None) -> ActualSkew:
+    balance, domains = skewed.balance, skewed.balance.domains
     constraint, eligible = domains.constraint, domains.column.domain_count(domains.counting)
     counts, column = _listed(domains, eligible), domains.column
     counting = node_sets.flags(domains.counting, len(column.of))
-    outside, others = of.counts, dict[int, int]()
-    if sum(of.counts.values()) == sum(domains.match_num.values()):
-        outside = {}
-    else:
-        outside = {slot: pods for slot, pods in of.counts.items() if not counting[slot]}
-    if of.mine is not of.counts:
-        rest = {slot: pods - of.mine.get(slot, 0) for slot, pods in of.counts.items() if counting[slot]}
+    outside, others = dict[int, int](), dict[int, int]()
+    if sum(skewed.counts.values()) != sum(domains.match_num.values()):
+        outside = {slot: pods for slot, pods in skewed.counts.items() if not counting[slot]}
+    if skewed.mine is not skewed.counts:
+        rest = {slot: pods - skewed.mine.get(slot, 0) for slot, pods in skewed.counts.items() if counting[slot]}
         others = {slot: pods for slot, pods in rest.items() if pods > 0}
     return ActualSkew(
         topology_key=constraint.topology_key,
         when_unsatisfiable=balance.written.when_unsatisfiable or "",
-        # A Service and a ReplicaSet, from which the scheduler deduces it, may ask for the same.
+        # The scheduler deduces it from Services and ReplicaSets, which can repeat a requirement.
         selector=",".join(dict.fromkeys(each.text for each in constraint.selector.requirements)),
         max_skew=constraint.max_skew,
         min_domains=balance.written.min_domains,
@@ -148,7 +148,7 @@ def _actual(of: _Skewed, origin: Origin, path: str, running: Counts | None) -> A
         outside=_by_value(column, outside),
         others=_by_value(column, others),
         own=None if running is None else _by_value(column, running),
-        uncounted=0 if running is None else sum(running.values()) - sum(of.mine.values()),
+        uncounted=0 if running is None else sum(running.values()) - sum(skewed.mine.values()),
         global_minimum=domains.global_minimum if eligible else None,
         skew=max(domains.match_num.values(), default=0) - domains.global_minimum if eligible else None,
         origin=origin,
@@ -158,7 +158,7 @@ def _actual(of: _Skewed, origin: Origin, path: str, running: Counts | None) -> A
 
 
 def _listed(domains: DomainCounts, eligible: int) -> Mapping[str, int]:
-    """The pods of each eligible domain; of very many, those of domains that have some."""
+    """Return the pods of each eligible domain. Above `_MOST_LISTED` domains, leave out the empty ones."""
     if eligible <= _MOST_LISTED:
         return dict(sorted(domains.counts.items()))
     values = domains.column.values
@@ -166,47 +166,42 @@ def _listed(domains: DomainCounts, eligible: int) -> Mapping[str, int]:
 
 
 def _by_value(column: Column, counts: Counts) -> Mapping[str, int]:
-    """Pods by what their nodes have for the key; "" for none."""
-    found = dict[str, int]()
+    """Count pods by the label value of their node, "" without the label."""
+    by_value = dict[str, int]()
     for slot, pods in counts.items():
         number = column.of[slot]
         value = column.values[number] if number >= 0 else ""
-        found[value] = found.get(value, 0) + pods
-    return dict(sorted(found.items()))
+        by_value[value] = by_value.get(value, 0) + pods
+    return dict(sorted(by_value.items()))
 
 
-def domain_text(of: ActualSkew) -> str:
-    """``a 3, b 1, c 0``, then the owners of these pods and the uncounted pods. Many domains are cut to the extremes."""
-    outside = sum(of.outside.values())
-    beside = f"{plural(outside, 'pod')} on nodes that do not count" if outside else ""
-    return "; ".join(filter(None, (_counts(of), ownership_text(of), beside)))
+def domain_text(skew: ActualSkew) -> str:
+    """Return ``a 3, b 1, c 0``, then facts about uncounted pods and other workloads' pods."""
+    outside = sum(skew.outside.values())
+    uncounted = f"{plural(outside, 'pod')} on nodes that do not count" if outside else ""
+    return "; ".join(filter(None, (_counts(skew), ownership_text(skew), uncounted)))
 
 
-def ownership_text(of: ActualSkew) -> str:
-    """How many counted pods belong to other workloads, and how many of the workload's own the selector does not match.
-
-    Returns: "" where the constraint counts the workload's own pods and no others.
-    """
-    others, own = sum(of.others.values()), sum((of.own or {}).values())
-    verb = "belongs" if others == 1 else "belong"
-    told = (
-        [f"{others:,} of {plural(sum(of.domains.values()), 'counted pod')} {verb} to other workloads"] if others else []
-    )
-    if of.uncounted and of.uncounted == own:
-        told.append(f"none of its own {plural(own, 'pod')} is counted")
-    elif of.uncounted:
-        told.append(
-            f"{of.uncounted:,} of its own {plural(own, 'pod')} {'is' if of.uncounted == 1 else 'are'} not counted"
-        )
-    return "; ".join(told)
+def ownership_text(skew: ActualSkew) -> str:
+    """Return how many counted pods are other workloads', and how many own pods are not counted. Else ""."""
+    others, own = sum(skew.others.values()), sum((skew.own or {}).values())
+    verb, parts = "belongs" if others == 1 else "belong", list[str]()
+    if others:
+        parts.append(f"{others:,} of {plural(sum(skew.domains.values()), 'counted pod')} {verb} to other workloads")
+    if skew.uncounted and skew.uncounted == own:
+        parts.append(f"none of its own {plural(own, 'pod')} is counted")
+    elif skew.uncounted:
+        verb = "is" if skew.uncounted == 1 else "are"
+        parts.append(f"{skew.uncounted:,} of its own {plural(own, 'pod')} {verb} not counted")
+    return "; ".join(parts)
 
 
-def _counts(of: ActualSkew) -> str:
-    counts, total = of.domains, of.eligible
+def _counts(skew: ActualSkew) -> str:
+    counts, total = skew.domains, skew.eligible
     if not total:
-        return f"no node with {one_line(of.topology_key, _NAME_CHARS)} counts"
+        return f"no eligible node has {one_line(skew.topology_key, _NAME_CHARS)}"
     if total <= _MOST_DOMAINS:
         return ", ".join(f"{one_line(name, _NAME_CHARS)} {number}" for name, number in counts.items())
-    empty = of.empty + sum(not number for number in counts.values())
-    rest = f", {empty:,} of them empty" if empty and of.most else ""
-    return f"{f'{of.fewest} to {of.most}' if of.most else 'none'} in {total:,} domains{rest}"
+    empty = skew.empty + sum(not number for number in counts.values())
+    rest = f", {empty:,} of them empty" if empty and skew.most else ""
+    return f"{f'{skew.fewest} to {skew.most}' if skew.most else 'none'} in {total:,} domains{rest}"

@@ -1,4 +1,4 @@
-"""All workloads of a cluster -> what there is to say of the cluster, the worst workload first."""
+"""Sum up the scans of all workloads of a cluster."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,19 +14,19 @@ from webhook.core.scan.zone_losses import total_losses
 def cluster_scan(
     workloads: Iterable[ScannedWorkload], within: ScanContext, *, started: str = "", ended: str = ""
 ) -> ClusterScan:
-    """Sum up what was said of the workloads. Shape: both times are ISO times."""
-    found = sorted(workloads, key=worst_first)
+    """Sum up the scans of the workloads, and sort them with the worst first. Both times are ISO times."""
+    scans = sorted(workloads, key=worst_first)
     pending, gaps = Counter[PendingCause](), Counter[tuple[str, str]]()
-    for each in found:
-        pending.update(each.pending)
-        # A rule that lacks the same fact for several constraints of an object counts once.
-        gaps.update({(gap.rule, gap.missing) for gap in each.not_evaluated})
+    for scan in scans:
+        pending.update(scan.pending)
+        # A rule can lack the same fact for several constraints of an object. That counts once.
+        gaps.update({(gap.rule, gap.missing) for gap in scan.not_evaluated})
     index = within.context.index
     return ClusterScan(
         started=started,
         ended=ended,
-        workloads=tuple(found),
-        zones=total_losses(within.zones, (loss for each in found for loss in each.losses)),
+        workloads=tuple(scans),
+        zones=total_losses(within.zones, (loss for scan in scans for loss in scan.losses)),
         gaps=tuple(ScanGap(rule, missing, count) for (rule, missing), count in sorted(gaps.items())),
         lacks={} if index is None else index.lacking,
         nodes=0 if index is None else index.nodes.view().live.bit_count(),
@@ -40,23 +40,23 @@ def _pods(index: ReadOnlyIndex) -> int:
     return running + sum(pod.meta.deletion_timestamp is None for pod in index.pods.waiting())
 
 
-def worst_first(of: ScannedWorkload) -> tuple[object, ...]:
-    """What sorts workloads, the worst first.
+def worst_first(workload: ScannedWorkload) -> tuple[object, ...]:
+    """Return the sort key that puts the worst workload first.
 
-    Shape: by pods that wait for their spread constraints, pods that wait at all, rules that would refuse it, pods above
-    maxSkew of hard constraints, findings by severity, pods that the loss of a zone costs, and name.
+    The order is by: pods Pending for spread, all Pending pods, rules that would deny it, pods above maxSkew of hard
+    constraints, findings by severity, pods stranded by a zone loss, and name.
     """
-    counted = Counter(each.severity for each in of.findings if not each.waived)
-    above = sum((each.skew or 0) - each.max_skew for each in of.skews if each.above and each.hard)
-    stranded = max((loss.gone.most or 0 for loss in of.losses), default=0)
+    counted = Counter(judged.severity for judged in workload.findings if not judged.waived)
+    above = sum((skew.skew or 0) - skew.max_skew for skew in workload.skews if skew.above and skew.hard)
+    stranded = max((loss.gone.most or 0 for loss in workload.losses), default=0)
     return (
-        -of.pending.get(PendingCause.SPREAD, 0),
-        -sum(of.pending.values()),
-        -len(of.would_deny),
+        -workload.pending.get(PendingCause.SPREAD, 0),
+        -sum(workload.pending.values()),
+        -len(workload.would_deny),
         -above,
         *(-counted[severity] for severity in reversed(Severity)),
         -stranded,
-        of.namespace,
-        of.kind,
-        of.name,
+        workload.namespace,
+        workload.kind,
+        workload.name,
     )

@@ -1,4 +1,4 @@
-"""The workloads of a group as the index knows them, each with its next pod; and what the status of a group comes to."""
+"""Find the workloads of a SpreadGroup in the index, and compute the status of a group."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,20 +20,20 @@ from webhook.core.index.pods import FINISHED
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.reading import read_workload
 
-# Workloads that are compared with the selector; more than a group has shards.
+# Workloads to compare with the selector. A group has fewer shards.
 _MOST_COMPARED = 400
-# Far more than a group may have planned; of more nothing is said.
+# A plan has far fewer pods. A group with more gets no status.
 MOST_PODS = 4_000
 
 
 def workloads_of(group: Group, index: ReadOnlyIndex) -> tuple[Owner, ...]:
-    """The workloads whose template the group selects; none of kinds whose spec the index does not keep."""
-    found = index.owners.matching(group.namespace, compile_selector(group.selector), _MOST_COMPARED)
-    return tuple(each for each in found if each.spec)
+    """Return the workloads with a template that the group selects, of the kinds whose spec the index keeps."""
+    owners = index.owners.matching(group.namespace, compile_selector(group.selector), _MOST_COMPARED)
+    return tuple(owner for owner in owners if owner.spec)
 
 
 def members_of(group: Group, within: Context) -> Iterator[Member]:
-    """The workloads with a value of the shard label."""
+    """Yield the workloads with a shard label, each with its next pod."""
     for owner in workloads_of(group, within.cluster):
         replicas = 1 if owner.replicas is None else owner.replicas  # the API server's default
         written = as_json(owner, replicas)
@@ -47,36 +47,37 @@ def members_of(group: Group, within: Context) -> Iterator[Member]:
 
 
 def group_status(
-    of: SpreadGroup, older: Sequence[SpreadGroup], pods: Iterable[Pod] | None, before: Status, within: Context
+    written: SpreadGroup, older: Sequence[SpreadGroup], pods: Iterable[Pod] | None, before: Status, within: Context
 ) -> Status:
-    """What the status of a group comes to.
+    """Compute the status of a group.
 
     Args:
-        of: The group.
-        older: The groups of its namespace that were there first.
-        pods: Those that it selects. None if these are more than `MOST_PODS`.
-        before: Its status before.
-        within: The policy, the cluster, and the time.
+        written: The group.
+        older: The older groups of its namespace.
+        pods: The selected pods. None if there are more than `MOST_PODS`.
+        before: The current status of the group.
+        within: The policy, the cluster and the time.
     """
     try:
-        group = group_of(of)
+        group = group_of(written)
     except GroupError as error:
-        return unreadable(error.faults, of.generation, before, within.now)
+        return unreadable(error.faults, written.generation, before, within.now)
     if pods is None:
-        return unreadable([f"the selector matches more than {MOST_PODS:,} pods"], of.generation, before, within.now)
-    seen = ObservedGroup(
+        fault = f"the selector matches more than {MOST_PODS:,} pods"
+        return unreadable([fault], written.generation, before, within.now)
+    observed = ObservedGroup(
         group=group,
-        generation=of.generation,
+        generation=written.generation,
         members=tuple(members_of(group, within)),
         pods=tuple(filter(is_counted, pods)),
         older=tuple(map(readable_group, older[:MOST_GROUPS])),
         within=within,
     )
-    return assess(seen, before)
+    return assess(observed, before)
 
 
 class GroupInput(NamedTuple):
-    """What `group_status` asks for a group, its ``older`` ones and its ``pods``."""
+    """The arguments of `group_status` about one group."""
 
     group: SpreadGroup
     older: Sequence[SpreadGroup]
@@ -84,32 +85,32 @@ class GroupInput(NamedTuple):
 
 
 def every_group(pods: Iterable[Pod], index: ReadOnlyIndex) -> Iterator[GroupInput]:
-    """All groups of the index, ``pods`` being those that any of them selects."""
-    there = defaultdict[str, list[Pod]](list)
-    for each in pods:
-        there[each.meta.namespace].append(each)
+    """Yield all groups of the index. ``pods`` are the pods that any of them selects."""
+    by_namespace = defaultdict[str, list[Pod]](list)
+    for pod in pods:
+        by_namespace[pod.meta.namespace].append(pod)
     for namespace, groups in index.namespaces.all_groups().items():
-        for number, of in enumerate(groups):
-            selector = selector_of(of)
-            mine = [each for each in there[namespace] if selector.matches(each.labels)]
-            yield GroupInput(of, groups[:number], mine if len(mine) <= MOST_PODS else None)
+        for number, group in enumerate(groups):
+            selector = selector_of(group)
+            selected = [pod for pod in by_namespace[namespace] if selector.matches(pod.labels)]
+            yield GroupInput(group, groups[:number], selected if len(selected) <= MOST_PODS else None)
 
 
-def selector_of(of: SpreadGroup) -> Selector:
-    """What selects the pods of the group in its namespace; nothing for one that cannot be planned."""
-    group = readable_group(of)
+def selector_of(written: SpreadGroup) -> Selector:
+    """Return the selector of the group's pods in its namespace. An unreadable group selects nothing."""
+    group = readable_group(written)
     return NOTHING if group is None else compile_selector(group.selector)
 
 
 def is_counted(pod: Pod) -> bool:
-    """Whether a pod counts: it is not finished, nor being deleted."""
+    """Whether a pod counts: it is neither finished nor being deleted."""
     finished = pod.status is not None and pod.status.phase in FINISHED
     return not finished and pod.meta.deletion_timestamp is None
 
 
-def readable_group(of: SpreadGroup) -> Group | None:
-    """What its author wrote; None where it cannot be planned."""
+def readable_group(written: SpreadGroup) -> Group | None:
+    """Parse a group. Return None if it has faults."""
     try:
-        return group_of(of)
+        return group_of(written)
     except GroupError:
         return None

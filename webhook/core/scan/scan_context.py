@@ -1,4 +1,4 @@
-"""The context of the workloads of one slice of a scan, which objects stand for others, and the next pods of each."""
+"""The shared facts of a scan, the objects that stand for their controller, and each workload's next pods."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
@@ -20,11 +20,11 @@ from webhook.core.workloads.kinds import POD, GroupKind, group_kind
 from webhook.core.workloads.reading import has_template, makes_kind
 from webhook.core.workloads.workload import Workload, namespace_of
 
-_MOST_ZONES = 12  # of more values, the label is none of zones
+_MOST_ZONES = 12  # clusters have fewer zones, so a label with more values does not name zones
 
 
 class ObjectKey(NamedTuple):
-    """An object of any version."""
+    """The identity of an object, independent of its version."""
 
     namespace: str
     group: str
@@ -33,7 +33,14 @@ class ObjectKey(NamedTuple):
 
 
 class FailingZone(Struct, frozen=True, kw_only=True):
-    """One zone, the set of its nodes, and the cluster after they are out of reach, and after they are gone."""
+    """One zone and its failure.
+
+    Attributes:
+        name: The value of the zone label.
+        nodes: The set of the zone's nodes.
+        unreachable: The cluster while the nodes are out of reach.
+        gone: The cluster after the nodes were deleted.
+    """
 
     name: str
     nodes: int
@@ -42,10 +49,12 @@ class FailingZone(Struct, frozen=True, kw_only=True):
 
 
 class ScanContext(Struct, frozen=True, kw_only=True):
-    """What workloads are scanned in, at one moment.
+    """The context of a scan at one moment.
 
-    Shape: ``waiting`` has the pods without a node that nobody deletes, oldest first, under each of their controllers,
-    or by themselves if they have none. ``zones`` are none where nodes or pods are not known, and with a single zone.
+    Attributes:
+        waiting: Pods without a node that are not being deleted, oldest first, under each of their controllers. A pod
+            without a controller has its own key.
+        zones: The zones. Empty with a single zone, or if nodes or pods are unknown.
     """
 
     context: Context
@@ -54,47 +63,47 @@ class ScanContext(Struct, frozen=True, kw_only=True):
 
     @property
     def index(self) -> ReadOnlyIndex | None:
-        """The cluster, None where nodes or pods are not known: then nothing is said of where pods stand."""
+        """The cluster. None if nodes or pods are unknown, and then the scan has no facts about pods."""
         index = self.context.index
         return None if index is None or index.lacks("nodes", "pods") else index
 
 
 def scan_context(context: Context) -> ScanContext:
-    """The context of a slice of workloads. It reads every node and every Pending pod once, none later."""
+    """Read every node and every Pending pod once, for a slice of workloads."""
     index = context.index
-    found = ScanContext(context=context)
-    if found.index is None or index is None:
-        return found
+    within = ScanContext(context=context)
+    if within.index is None or index is None:
+        return within
     return ScanContext(context=context, waiting=_waiting(index), zones=tuple(_zones(index)))
 
 
 def stands_for(
-    of: GroupKind, api_version: str, meta: ObjectMeta, embedded: tuple[EmbeddedKind, ...]
+    kind: GroupKind, api_version: str, meta: ObjectMeta, embedded: tuple[EmbeddedKind, ...]
 ) -> OwnerReference | None:
-    """The controller whose objects this one stands for, if its controller makes such objects of a template.
+    """Return the controller whose objects this one stands for.
 
-    Shape: None for an object whose kind has no template, and if the controller's kind makes no such objects.
+    None if the object's kind has no template, or if the controller's kind makes no such objects.
     """
     owner = meta.controller
-    if owner is None or not has_template(api_version, of[1], embedded):
+    if owner is None or not has_template(api_version, kind[1], embedded):
         return None
-    return owner if makes_kind(owner.api_version, owner.kind, of, embedded) else None
+    return owner if makes_kind(owner.api_version, owner.kind, kind, embedded) else None
 
 
 def key_of(namespace: str, api_version: str, kind: str, name: str) -> ObjectKey:
-    """The key of an object."""
+    """Return the key of an object."""
     return ObjectKey(namespace, *group_kind(api_version, kind), name)
 
 
 def _waiting(index: ReadOnlyIndex) -> Mapping[ObjectKey, tuple[Pod, ...]]:
-    found: dict[ObjectKey, list[Pod]] = {}
+    by_controller: dict[ObjectKey, list[Pod]] = {}
     pods = (pod for pod in index.pods.waiting() if pod.meta.deletion_timestamp is None)
     for pod in sorted(pods, key=lambda pod: (pod.meta.creation_timestamp or "", pod.meta.namespace, pod.meta.name)):
         namespace, above = pod.meta.namespace, controllers(pod, index)
         keys = [key_of(namespace, each.api_version, each.kind, each.name) for each in above]
         for key in keys or [ObjectKey(namespace, *POD, pod.meta.name)]:
-            found.setdefault(key, []).append(pod)
-    return {key: tuple(listed) for key, listed in found.items()}
+            by_controller.setdefault(key, []).append(pod)
+    return {key: tuple(listed) for key, listed in by_controller.items()}
 
 
 def _zones(index: ReadOnlyIndex) -> list[FailingZone]:
@@ -113,7 +122,7 @@ def _zones(index: ReadOnlyIndex) -> list[FailingZone]:
 
 
 class Representatives:
-    """Choose objects one by one; ``present`` are the keys of all objects with a template that are looked at."""
+    """Choose the objects to scan, one by one. ``present`` are the keys of all listed objects with a template."""
 
     def __init__(self, present: Collection[ObjectKey], embedded: tuple[EmbeddedKind, ...] = ()) -> None:
         self._present = present
@@ -121,7 +130,7 @@ class Representatives:
         self._elsewhere: set[ObjectKey] = set()
 
     def takes(self, api_version: str, kind: str, meta: ObjectMeta) -> bool:
-        """Whether the object is to be looked at; of the objects of a controller that is not present, the first is."""
+        """Whether to scan the object. The first object of an absent controller stands for the others."""
         owner = stands_for(group_kind(api_version, kind), api_version, meta, self._embedded)
         if owner is None:
             return True
@@ -133,9 +142,9 @@ class Representatives:
 
 
 def next_pods(workload: Workload, within: ScanContext) -> Iterator[ComingPod]:
-    """The next pod of each template; a pod that exists is its own.
+    """Yield the next pod of each template. An existing pod is its own next pod.
 
-    Shape: nothing where nodes or pods are not known, and for objects that do not have whole pods.
+    Nothing if nodes or pods are unknown, or if the object has only parts of pods.
     """
     if within.index is None or not workload.whole:
         return
@@ -145,12 +154,12 @@ def next_pods(workload: Workload, within: ScanContext) -> Iterator[ComingPod]:
         yield coming_pod(source, within.context, posted=not workload.is_pod)
 
 
-def to_inject(of: ComingPod) -> Injection | None:
-    """What injection adds to the next pod, or would add if defaults were not only observed; None for nothing."""
-    policy = of.within.policy
+def to_inject(next_pod: ComingPod) -> Injection | None:
+    """Return the injection into the next pod, as if the mode ``observe`` were ``inject``. None for no injection."""
+    policy = next_pod.within.policy
     defaults = policy.defaults
     if defaults.mode == DefaultsMode.OFF:
         return None
     policy = replace(policy, defaults=replace(defaults, mode=DefaultsMode.INJECT))
-    found = inject(of.sent, of.source.namespace, replace(of.within, policy=policy), waited=True)
-    return found if isinstance(found, Injection) else None
+    result = inject(next_pod.sent, next_pod.source.namespace, replace(next_pod.within, policy=policy), waited=True)
+    return result if isinstance(result, Injection) else None

@@ -1,8 +1,7 @@
-"""The result of a scan: one workload, and a whole cluster.
+"""The results of a scan: one workload, and a whole cluster.
 
-`PublishedSkew`, `PublishedWorkload` and `PublishedScan` have the fields that are JSON as they are, under camelCase
-names, which are a promise. The types built on them add what a document has in another form, or not at all
-(`webhook/answers/scanned.py`).
+Fields of `PublishedSkew`, `PublishedWorkload` and `PublishedScan` go to JSON unchanged, under promised camelCase names.
+Their subclasses add fields that a document omits or formats differently (`webhook/answers/scanned.py`).
 """
 
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ class Origin(StrEnum):
 
 
 class PendingCause(StrEnum):
-    """Why a pod is Pending; the worst first: what somebody has to change, then what waits by itself."""
+    """Why a pod is Pending, the worst first: causes that a user must fix, then causes that pass."""
 
     SPREAD = "spread"
     CAPACITY = "capacity"
@@ -39,11 +38,11 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class Published(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A part of the JSON of a scan. Fields may be added; a field that is there keeps its name and meaning."""
+    """A part of the JSON of a scan. Existing fields keep their name and meaning. Releases may add fields."""
 
 
 class PublishedSkew(Published, frozen=True, kw_only=True):
-    """The pods of one workload by the domains of one constraint of its next pod. Unit: pods."""
+    """The number of a workload's pods in each domain of one constraint of its next pod."""
 
     topology_key: str
     when_unsatisfiable: str
@@ -78,34 +77,39 @@ class PublishedSkew(Published, frozen=True, kw_only=True):
 
 
 class ActualSkew(PublishedSkew, frozen=True, kw_only=True):
-    """A skew with the constraint's ``name`` in messages. The selector does not match the ``uncounted`` own pods."""
+    """A skew with facts for messages.
+
+    Attributes:
+        uncounted: The number of own pods that the selector does not match.
+        name: The constraint's name in messages.
+    """
 
     uncounted: int = 0
     name: str
 
     @property
     def eligible(self) -> int:
-        """How many domains count, listed or not."""
+        """The number of eligible domains, listed or not."""
         return len(self.domains) + self.empty
 
     @property
     def fewest(self) -> int:
-        """In one domain; 0 where none counts."""
+        """The fewest pods in an eligible domain. 0 without such a domain."""
         return 0 if self.empty else min(self.domains.values(), default=0)
 
     @property
     def most(self) -> int:
-        """In one domain; 0 where none counts."""
+        """The most pods in an eligible domain. 0 without such a domain."""
         return max(self.domains.values(), default=0)
 
     @property
     def above(self) -> bool:
-        """Whether it is above maxSkew, as after a scale-down, or when a domain came back empty."""
+        """Whether it is above maxSkew, for example after a scale-down or the return of an empty domain."""
         return self.skew is not None and self.skew > self.max_skew
 
     @property
     def hard(self) -> bool:
-        """Whether the scheduler keeps it when it places a pod."""
+        """Whether the constraint is hard: whenUnsatisfiable is DoNotSchedule."""
         return self.when_unsatisfiable == "DoNotSchedule"
 
 
@@ -119,13 +123,13 @@ class PendingPod(Struct, frozen=True):
 
 
 class Stranded(Struct, frozen=True):
-    """The fewest and the most pods without a node in the end, over all orders. None if unknown."""
+    """The fewest and the most pods without a node, over all orders. None if unknown."""
 
     fewest: int | None
     most: int | None
 
     def text(self, unknown: str) -> str:
-        """``3``, ``2 to 5``, ``2 or more``; ``unknown`` if nothing is proven."""
+        """Return ``3``, ``2 to 5`` or ``2 or more``. If nothing is proven, return ``unknown``."""
         if self.fewest == self.most:
             return unknown if self.fewest is None else f"{self.fewest:,}"
         if self.most is None:
@@ -134,9 +138,9 @@ class Stranded(Struct, frozen=True):
 
 
 class ZoneLoss(Published, frozen=True, kw_only=True):
-    """The cost of one zone's failure, for a workload or for all together. Pods that are Pending now count too.
+    """Pending pods after one zone's failure, for one workload or all together. Pods Pending now count too.
 
-    The ``fewest`` of all together leaves out workloads with an unknown number.
+    The total of ``fewest`` leaves out workloads with an unknown number.
     """
 
     zone: str
@@ -148,17 +152,17 @@ class ZoneLoss(Published, frozen=True, kw_only=True):
 
     @property
     def costs(self) -> bool:
-        """Whether it costs anything, as far as that is known."""
+        """Whether any pod may stay Pending."""
         return self.ends != (_NONE, _NONE)
 
     @property
     def ends(self) -> tuple[Stranded, Stranded]:
-        """While the nodes are still there, and after they were deleted."""
+        """The Pending pods while the nodes exist, and after they were deleted."""
         return self.unreachable, self.gone
 
     @property
     def most_pending(self) -> int:
-        """The most pods that would stay Pending, as far as that is known."""
+        """The highest known number of pods that stay Pending."""
         return max(pods or 0 for each in self.ends for pods in (each.fewest, each.most))
 
 
@@ -179,7 +183,7 @@ class SmallestFix(Struct, frozen=True, kw_only=True):
 
 
 class ScanFailure(Struct, frozen=True):
-    """A bug: a part of the scan raised on an object. ``part`` is a rule, or what was asked about the pods."""
+    """An exception of a part of the scan, which is a bug. ``part`` is a rule or a question about the pods."""
 
     part: str
     error: Exception
@@ -215,7 +219,7 @@ class PublishedWorkload(Published, frozen=True, kw_only=True):
 
 
 class ScannedWorkload(PublishedWorkload, frozen=True, kw_only=True):
-    """One workload, with the answers of the rules and the exceptions as they are."""
+    """One workload with the answers of the rules, exceptions and skews."""
 
     findings: tuple[JudgedFinding, ...] = ()
     not_evaluated: tuple[NotEvaluated, ...] = ()
@@ -229,14 +233,14 @@ class ScannedWorkload(PublishedWorkload, frozen=True, kw_only=True):
 
     @property
     def pending_fix(self) -> str:
-        """The smallest change that helps its Pending pods; empty where none is known."""
+        """The smallest change that helps its Pending pods. Empty if none is known."""
         return self.fix.text if self.fix is not None and self.fix.of == "pending" else ""
 
     @property
     def oldest_for_spread(self) -> PendingPod | None:
-        """The pod that waits longest because of spread; None where no such pod, or no time of one, is known."""
-        found = (each for each in self.pending_pods if each.cause is PendingCause.SPREAD and each.since)
-        return min(found, key=lambda each: (each.since, each.name), default=None)
+        """The oldest pod Pending for spread. None without such a pod, or if no creation time is known."""
+        pods = (pod for pod in self.pending_pods if pod.cause is PendingCause.SPREAD and pod.since)
+        return min(pods, key=lambda pod: (pod.since, pod.name), default=None)
 
 
 class RuleGap(Struct, frozen=True, rename="camel"):
@@ -247,7 +251,7 @@ class RuleGap(Struct, frozen=True, rename="camel"):
 
 
 class ScanGap(RuleGap, frozen=True):
-    """A gap, and for how many objects."""
+    """A rule that was not evaluated, and the number of such objects."""
 
     objects: Count
 
@@ -266,6 +270,6 @@ class PublishedScan(Published, frozen=True, kw_only=True):
 
 
 class ClusterScan(PublishedScan, frozen=True, kw_only=True):
-    """A whole cluster, the workloads in the order of `worst_first`."""
+    """A whole cluster. The workloads have the order of `worst_first`."""
 
     workloads: tuple[ScannedWorkload, ...] = ()

@@ -1,6 +1,7 @@
-"""The smallest change of a workload that helps it most: first its pods that wait, then what would be refused.
+"""Choose the one fix to show for a workload: for its Pending pods, else for its worst finding, else its defaults.
 
-Only what was tried is offered: fixes of a pod by its filters, of findings by the rules. What is left is words.
+YAML is only offered for tested changes. Filters test fixes of pods, and rules test fixes of findings. Other fixes are
+only text.
 """
 
 import re
@@ -19,18 +20,18 @@ from webhook.core.text import one_line
 from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_text import block_lines, plain
 
-# Paths whose steps need no quotes; below a list the whole list is shown.
+# Paths with steps that need no quotes. A change inside a list shows the whole list.
 _PLAIN_PATH = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*", re.ASCII)
-_MOST_CHARS = 500
+_MOST_CHARS = 500  # of a fix in words, which may contain text from the object
 
 
-def fix_for_pending(explanation: Explanation, of: ObjectKey, raw: object, index: ReadOnlyIndex) -> SmallestFix | None:
-    """The smallest change after which a node admits the pod that waits; None if no change of its constraints helps."""
+def fix_for_pending(explanation: Explanation, key: ObjectKey, raw: object, index: ReadOnlyIndex) -> SmallestFix | None:
+    """Return the smallest change of constraints with which a node admits the Pending pod, or None."""
     fix = next(iter(explanation.fixes), None)
     if fix is None:
         return None
     edited = target(explanation.problem.pod, index)
-    mine = of == key_of(edited.namespace, edited.api_version, edited.kind, edited.name)
+    mine = key == key_of(edited.namespace, edited.api_version, edited.kind, edited.name)
     placed = (edited.placed(fix.changes) if mine else None) or ()
     root = f"{edited.path}spec.topologySpreadConstraints"
     yaml = _yaml(raw, [Edit(f"{root}{each.at}", plain(each.value)) for each in placed])
@@ -38,18 +39,18 @@ def fix_for_pending(explanation: Explanation, of: ObjectKey, raw: object, index:
 
 
 def fix_for_findings(judged: Sequence[JudgedFinding], raw: object) -> SmallestFix | None:
-    """The fix of the finding that matters most: what would be refused, then by severity; one with edits comes first."""
-    told = [each for each in judged if not each.waived and (each.finding.remedy or each.finding.fix)]
-    if not told:
+    """Return the fix of the worst finding: denials first, then by severity, then findings with edits."""
+    fixable = [each for each in judged if not each.waived and (each.finding.remedy or each.finding.fix)]
+    if not fixable:
         return None
-    first = min(told, key=_weight)
+    first = min(fixable, key=_weight)
     finding = first.finding
     text = one_line(finding.remedy or finding.fix, _MOST_CHARS)
     return SmallestFix(of=finding.rule, text=text, yaml=_yaml(raw, finding.edits))
 
 
 def fix_by_defaults(injection: Injection, workload: Workload) -> SmallestFix | None:
-    """Declaring what injection adds; None for an object with several templates, and for selectors alone."""
+    """Return the fix that declares the injected constraints. None for several templates, or for filled selectors."""
     if len(workload.templates) != 1 or injection.record.filled:
         return None
     path = workload.templates[0].constraints_path
@@ -59,13 +60,13 @@ def fix_by_defaults(injection: Injection, workload: Workload) -> SmallestFix | N
 
 
 def _weight(judged: JudgedFinding) -> tuple[int, int, int]:
-    """What puts the finding that matters most first."""
+    """Return the sort key that puts the worst finding first."""
     finding = judged.finding
     return -(judged.configured is Mode.DENY), judged.severity.rank, -bool(finding.edits)
 
 
 def _yaml(raw: object, edits: Iterable[Edit]) -> str:
-    """The changed parts of the object; empty if there are none, or one is gone or has no plain path."""
+    """Return the changed parts of the object as YAML. Empty if a part is removed or has no plain path."""
     edits = tuple(edits)
     try:
         changed = applied(raw, edits)
@@ -79,7 +80,7 @@ def _yaml(raw: object, edits: Iterable[Edit]) -> str:
 
 
 def _page(values: Mapping[str, object]) -> str:
-    """YAML with these values at their paths."""
+    """Return YAML with these values at their paths."""
     whole: dict[str, object] = {}
     for path, value in values.items():
         *above, last = path.split(".")

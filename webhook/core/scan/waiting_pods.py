@@ -1,4 +1,4 @@
-"""The pods of a workload that wait for a node, by what keeps them from one."""
+"""Sort the Pending pods of a workload by cause."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,16 +14,19 @@ from webhook.core.policy.policy import Policy
 from webhook.core.scan.scanned import PendingCause, PendingPod
 from webhook.core.what_if.questions import is_foreign
 
-# Of one workload; pods of one template are mostly equal, and one answer stands for all of these.
+# Different pods of one workload to explain. Most pods of a template are equal and share one answer.
 _MOST_DIFFERENT = 16
-_MOST_NAMED = 10  # of one workload; the oldest
+_MOST_NAMED = 10  # of one workload, the oldest pods
 
 
 class WaitingPods(Struct, frozen=True, kw_only=True):
     """The Pending pods of one workload.
 
-    Shape: ``named`` are the oldest, ``since`` is when the oldest of all was created. ``spread`` is why the oldest waits
-    of those that wait for their spread constraints.
+    Attributes:
+        causes: The number of pods by cause.
+        since: The creation time of the oldest pod, an ISO time.
+        named: The oldest pods.
+        spread: Why the oldest pod with cause spread waits.
     """
 
     causes: Mapping[PendingCause, int] = {}
@@ -33,9 +36,9 @@ class WaitingPods(Struct, frozen=True, kw_only=True):
 
 
 def waiting_pods(pods: Sequence[Pod], within: Context) -> WaitingPods:
-    """Why each of these pods waits; ``unknown`` of those that are different from all that were looked at.
+    """Explain the Pending pods, given with the oldest first.
 
-    Shape: the oldest pod comes first.
+    After `_MOST_DIFFERENT` different pods, the cause of any other pod is ``unknown``.
     """
     causes, counts, spread = dict[bytes, PendingCause](), Counter[PendingCause](), None
     named = list[PendingPod]()
@@ -56,7 +59,7 @@ def waiting_pods(pods: Sequence[Pod], within: Context) -> WaitingPods:
 
 
 def pending_cause(pod: Pod, explanation: Explanation, policy: Policy) -> PendingCause:
-    """Why a pod without a node waits, given why nodes do not admit it."""
+    """Return the cause of a Pending pod, given its explanation."""
     if pod.pod_spec.scheduling_gates:
         return PendingCause.GATED
     if is_foreign(pod, policy):
@@ -65,7 +68,7 @@ def pending_cause(pod: Pod, explanation: Explanation, policy: Policy) -> Pending
 
 
 def _decisive(pod: Pod) -> bytes:
-    """All of a pod that a verdict depends on; its name alone matters for claims that are made for it."""
+    """Encode the fields of a pod with an effect on its verdict. The name matters only for ephemeral claims."""
     volumes, status = pod.pod_spec.volumes or (), pod.status
     name = pod.meta.name if any(volume.ephemeral is not None for volume in volumes) else ""
     nominated = status.nominated_node_name if status is not None else None

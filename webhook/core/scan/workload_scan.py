@@ -1,6 +1,6 @@
-"""One workload -> all there is to say of it. Findings are those of `examine`; nothing is evaluated twice.
+"""Scan one workload: its findings from `examine`, and the state of its pods.
 
-Each part is asked by itself: what raises on one object is said of that object alone, and keeps no other answer back.
+Each part has its own guard. An exception on one object becomes a `ScanFailure`, and the other parts still answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,9 +35,10 @@ REVIEW = "review"
 
 
 def scan_workload(raw: bytes | Mapping[str, object], within: ScanContext) -> ScannedWorkload | None:
-    """What there is to say of one workload; None for an object without pods.
+    """Scan one workload. Return None for an object without pods.
 
-    Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
+    Raises:
+        DecodeError: The text is no JSON object, or its apiVersion or kind is no string.
     """
     return scan_object(raw, within)[1]
 
@@ -45,9 +46,15 @@ def scan_workload(raw: bytes | Mapping[str, object], within: ScanContext) -> Sca
 def scan_object(
     raw: bytes | Mapping[str, object], within: ScanContext, *, as_written: Callable[[str], str] = lambda _path: ""
 ) -> tuple[Examination, ScannedWorkload | None]:
-    """The answers of the rules, empty after an exception, and the scan of an object with pods.
+    """Return the answers of the rules, and the scan if the object has pods. An exception leaves no answers.
 
-    Shape: ``as_written`` as in `examine`. Errors: as `scan_workload`.
+    Args:
+        raw: The object, as JSON text or as a mapping.
+        within: The context of the scan.
+        as_written: As in `examine`.
+
+    Raises:
+        DecodeError: As in `scan_workload`.
     """
     stated, meta, failures = stated_type(raw), read_meta(raw), list[ScanFailure]()
     here = within.context
@@ -58,23 +65,23 @@ def scan_object(
     if workload is None and examined.decode_error is None and not failures:
         return examined, None
     failures += (ScanFailure(each.rule, each.fault) for each in examined.not_evaluated if each.fault is not None)
-    found = replace(_named(stated, meta, examined, within), failures=tuple(failures))
+    scanned = replace(_named(stated, meta, examined, within), failures=tuple(failures))
     if workload is not None and within.index is not None:
-        found = _PodState(workload, raw, found, within=within, index=within.index).scanned()
-    return examined, found
+        scanned = _PodState(workload, raw, scanned, within=within, index=within.index).scanned()
+    return examined, scanned
 
 
 def _guarded(part: str, ask: Callable[[], _Answer], failures: list[ScanFailure]) -> _Answer | None:
-    """The answer; None if asking raises, which is noted."""
+    """Return the answer, or record the exception and return None."""
     try:
         return ask()
-    except Exception as error:  # noqa: BLE001 whatever one part does to us, the others are answered
+    except Exception as error:  # noqa: BLE001 a failing part must not stop the others
         failures.append(ScanFailure(part, error))
         return None
 
 
 def _named(stated: TypeMeta, meta: ObjectMeta, examined: Examination, within: ScanContext) -> ScannedWorkload:
-    """The workload as far as its object and the rules say."""
+    """Return the workload with the facts from its object and the rules."""
     api_version, kind = stated.api_version or "", stated.kind or ""
     namespace = namespace_of(meta.namespace, within.context.namespace)
     above = _controller(api_version, kind, meta, within)
@@ -104,7 +111,7 @@ def _denied(findings: Sequence[JudgedFinding]) -> tuple[str, ...]:
 
 
 def _wanted(workload: Workload) -> int | None:
-    """How many pods there are to be; None where the kind keeps no number of them."""
+    """Return the number of wanted pods. None if the kind has no such number."""
     if workload.traits.on_every_node or not workload.whole or not workload.templates:
         return None
     if workload.suspended:
@@ -115,7 +122,7 @@ def _wanted(workload: Workload) -> int | None:
 
 
 class _PodState:
-    """How the pods of one workload stand, part by part."""
+    """Compute the state of one workload's pods, part by part."""
 
     def __init__(
         self,
@@ -131,46 +138,46 @@ class _PodState:
         self._own = own_pods(workload, within)
 
     def scanned(self) -> ScannedWorkload:
-        """The named workload with all that is known of its pods."""
+        """Return the workload with all known facts about its pods."""
         named, failures = self._named, [*self._named.failures]
-        made = _guarded("next pod", lambda: tuple(next_pods(self._workload, self._within)), failures) or ()
-        waits = _guarded("cause of Pending pods", self._waiting, failures) or WaitingPods()
-        injection = _guarded("injection", lambda: self._injection(made), failures)
-        found = replace(
+        coming = _guarded("next pod", lambda: tuple(next_pods(self._workload, self._within)), failures) or ()
+        waiting = _guarded("cause of Pending pods", self._waiting, failures) or WaitingPods()
+        injection = _guarded("injection", lambda: self._injection(coming), failures)
+        scanned = replace(
             named,
-            wanted=self._nodes(made) if self._workload.traits.on_every_node else named.wanted,
-            pods=self._present(waits),
+            wanted=self._nodes(coming) if self._workload.traits.on_every_node else named.wanted,
+            pods=self._present(waiting),
             zones=_guarded("zones", self._zones, failures) or {},
-            pending=waits.causes,
-            pending_since=waits.since,
-            pending_pods=waits.named,
-            skews=_guarded("skew", lambda: self._skews(made), failures) or (),
-            losses=_guarded("zone loss", lambda: zone_losses(self._workload, made, self._within), failures) or (),
+            pending=waiting.causes,
+            pending_since=waiting.since,
+            pending_pods=waiting.named,
+            skews=_guarded("skew", lambda: self._skews(coming), failures) or (),
+            losses=_guarded("zone loss", lambda: zone_losses(self._workload, coming, self._within), failures) or (),
             would_inject=0 if injection is None else len(injection.record.filled or injection.constraints),
             lacking=self._lacking(injection),
-            fix=_guarded("fix", lambda: self._fix(waits, injection), failures),
+            fix=_guarded("fix", lambda: self._fix(waiting, injection), failures),
         )
-        return replace(found, failures=tuple(failures))
+        return replace(scanned, failures=tuple(failures))
 
     def _key(self) -> ObjectKey:
-        """The object whose pods are asked about: of a pod that stands for others their controller."""
+        """Return the key of the workload, or of the controller that a pod stands for."""
         workload, namespace = self._workload, self._named.namespace
         above = _controller(workload.api_version, workload.kind, workload.meta, self._within)
         if above is not None:
             return key_of(namespace, above.api_version, above.kind, above.name)
         return key_of(namespace, workload.api_version, workload.kind, workload.meta.name)
 
-    def _skews(self, made: Sequence[ComingPod]) -> tuple[ActualSkew, ...]:
+    def _skews(self, coming: Sequence[ComingPod]) -> tuple[ActualSkew, ...]:
         if not has_standing_pods(self._workload, stand_in=bool(self._named.stands_for)):
             return ()
-        return tuple(skew for each in made for skew in actual_skews(each, self._own))
+        return tuple(skew for pod in coming for skew in actual_skews(pod, self._own))
 
     def _waiting(self) -> WaitingPods:
         pods = self._within.waiting.get(self._key(), ())
         return waiting_pods(pods, self._within.context)
 
-    def _present(self, waits: WaitingPods) -> int | None:
-        pending = sum(waits.causes.values())
+    def _present(self, waiting: WaitingPods) -> int | None:
+        pending = sum(waiting.causes.values())
         if self._own is not None:
             return sum(self._index.pods.count(self._named.namespace, self._own).values()) + pending
         if not self._workload.is_pod or self._named.stands_for:
@@ -179,7 +186,7 @@ class _PodState:
         return pending + (pod is not None and not pod.terminates)
 
     def _zones(self) -> dict[str, int]:
-        """Its running pods in each zone; nothing where they cannot be told from others."""
+        """Count its running pods in each zone. Empty if they cannot be identified."""
         if self._own is None:
             return {}
         counts = self._index.pods.count(self._named.namespace, self._own)
@@ -188,25 +195,24 @@ class _PodState:
             for zone in self._within.zones
         }
 
-    def _nodes(self, made: Sequence[ComingPod]) -> int | None:
-        wanted = (wanted_nodes(tolerant(each.problem.pod), self._index.nodes.view()) for each in made)
-        return sum(nodes.bit_count() for nodes in wanted) if made else None
+    def _nodes(self, coming: Sequence[ComingPod]) -> int | None:
+        wanted = (wanted_nodes(tolerant(pod.problem.pod), self._index.nodes.view()) for pod in coming)
+        return sum(nodes.bit_count() for nodes in wanted) if coming else None
 
-    def _injection(self, made: Sequence[ComingPod]) -> Injection | None:
-        found = (to_inject(each) for each in made)
-        return next((each for each in found if each is not None), None)
+    def _injection(self, coming: Sequence[ComingPod]) -> Injection | None:
+        injections = (to_inject(pod) for pod in coming)
+        return next((injection for injection in injections if injection is not None), None)
 
     def _lacking(self, injection: Injection | None) -> int:
         if injection is None or injection.record.filled or self._own is None:
             return 0
         return self._index.pods.count_unspread(self._named.namespace, self._own)
 
-    def _fix(self, waits: WaitingPods, injection: Injection | None) -> SmallestFix | None:
-        raw = parsed(self._raw)
-        found = None
-        if waits.spread is not None:
-            found = fix_for_pending(waits.spread, self._key(), raw, self._index)
-        found = found or fix_for_findings(self._named.findings, raw)
-        if found is None and injection is not None:
-            found = fix_by_defaults(injection, self._workload)
-        return found
+    def _fix(self, waiting: WaitingPods, injection: Injection | None) -> SmallestFix | None:
+        raw, fix = parsed(self._raw), None
+        if waiting.spread is not None:
+            fix = fix_for_pending(waiting.spread, self._key(), raw, self._index)
+        fix = fix or fix_for_findings(self._named.findings, raw)
+        if fix is None and injection is not None:
+            fix = fix_by_defaults(injection, self._workload)
+        return fix
