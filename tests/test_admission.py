@@ -188,9 +188,9 @@ def broken(**fields):
             "not an admission.k8s.io/v1 AdmissionReview but admission.k8s.io/v1beta1 AdmissionReview",
             id="v1beta1",
         ),
-        pytest.param(broken(request=...), "an AdmissionReview without a request", id="a response"),
-        pytest.param(review(uid=""), "request.uid is empty or longer than any uid", id="no uid"),
-        pytest.param(review(uid="u" * 257), "request.uid is empty or longer than any uid", id="a long uid"),
+        pytest.param(broken(request=...), "the AdmissionReview has no request", id="a response"),
+        pytest.param(review(uid=""), "request.uid must have 1 to 256 characters", id="no uid"),
+        pytest.param(review(uid="u" * 257), "request.uid must have 1 to 256 characters", id="a long uid"),
         pytest.param(
             review(kind="Pod"),
             "not an admission.k8s.io/v1 AdmissionReview: Expected `object`, got `str` - at `$.request.kind`",
@@ -282,7 +282,7 @@ def test_a_long_denial_is_cut_at_a_line():
     cut = encoded(allowed=False, message=message)["status"]["message"]
     assert len(cut) < 8192 + 100
     assert cut.startswith("first\nline")
-    assert cut.endswith("line\n  … (cut; all of it: kubectl evenspread check -f FILE)")
+    assert cut.endswith("line\n  … (message cut; list all findings: kubectl evenspread check -f FILE)")
 
 
 class Broken:

@@ -120,7 +120,9 @@ def test_nobody_waits_for_who_reads_the_lines_and_what_is_lost_is_told():
         messages = []
         while sum(each.startswith("line ") for each in messages) < kept:
             messages.append(json.loads(reader.readline())["message"])
-        assert any(each.endswith(" lines dropped: nobody read them in time") for each in messages)
+        assert any(
+            each.endswith(" log lines dropped, because standard error was not read in time") for each in messages
+        )
         assert messages[0] == "line 0"
 
 

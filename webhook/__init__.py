@@ -1,19 +1,19 @@
 """evenspread: an admission webhook and a command line for topologySpreadConstraints.
 
-The rooms, from the roof to the ground; a module imports from rooms below its own only (import-linter holds them apart):
+A module only imports from packages in lower lines. import-linter checks this.
 
-    cli                            one command a file, and what commands share
+    cli                            a file for each command, and their common parts
     server                         the webhook process: gunicorn worker, TLS, routes
-    console                        what a scan found -> pages, JSON, one file; no other room knows how they look
+    console                        the result of a scan as pages, JSON or a single file
     snapshot  conformance          a cluster as a file; recorded verdicts of Kubernetes, decided again
-    cluster  manifests             a live API server -> index; files -> objects and the places of their fields
-    report  admission              findings -> report documents; AdmissionReview bytes -> core.review -> bytes
+    cluster  manifests             a live API server as an index; files as objects with the positions of their fields
+    report  admission              findings as report documents; AdmissionReview requests and answers
     metrics  logs                  counters and structured lines
-    config                         the configuration file -> core.policy.policy.Policy
-    core                           pure: values in, values out; no file, clock, thread or socket
+    config                         the configuration file as core.policy.policy.Policy
+    core                           pure decisions without file, clock, thread or socket
 
-`docs/architecture.md` draws them, walks through the code, and links the pages about each room. `certs` is beside this
-package, alone; `example` holds the cluster of ``evenspread webhook --example``.
+`docs/architecture.md` draws the packages and walks through the code. `certs` is a separate package. `example` holds the
+cluster of ``evenspread webhook --example``.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""``python -m webhook``: the command line where no script was installed, as in the image."""
+"""Run ``python -m webhook``: the command line without an installed script, for example in the image."""
 
 from webhook.cli.main import run
 

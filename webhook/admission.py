@@ -1,10 +1,12 @@
-"""AdmissionReview v1, bytes to bytes, around core.review.review.
+"""Answer AdmissionReview v1 requests, from bytes to bytes, with core.review.review.
 
-    body -> decode -> Request -> review | mutate -> Decision -> encode -> body
+    body -> decode_review -> AdmissionRequest -> review | mutate -> Decision -> encode -> body
 
-Three kinds of failure never mix. A body that is no AdmissionReview is a ReviewError with an HTTP status; an object
-that breaks a rule, or cannot be read, is an answer with ``allowed: false``; a bug that `review` did not answer as the
-policy says is caught here, logged with the request's fields, counted, and allowed, with the uid.
+There are three kinds of failure:
+
+- A body that is no AdmissionReview raises a ReviewError with an HTTP status.
+- An object that breaks a rule, or cannot be read, gets an answer with ``allowed: false``.
+- A bug outside of `review` is logged with the request's fields and counted, and the request is allowed.
 
 Source: k8s.io/api/admission/v1; k8s.io/apiserver admission/plugin/webhook and filters/warning.go.
 """
@@ -39,39 +41,39 @@ Route = Literal["validate", "mutate"]
 _API_VERSION = "admission.k8s.io/v1"
 _KIND = "AdmissionReview"
 
-# kube-apiserver's default of a webhook's timeoutSeconds, for callers that do not send theirs.
+# kube-apiserver's default for timeoutSeconds of a webhook, for callers that do not send it.
 CALLER_SECONDS = 10.0
-# controller-runtime's number: an object and an old object of 3 MiB each, the API server's own limit, and the rest.
+# controller-runtime has the same limit. The API server's limit is 3 MiB for each of the object and the old object.
 MAX_REVIEW_BYTES = 7 * 1024 * 1024
-# kube-apiserver writes everything but the objects into the first KiB or two, and the objects behind that.
+# kube-apiserver writes the envelope into the first KiB or two, before the objects.
 START_BYTES = 64 * 1024
 _OBJECTS = re.compile(rb',\s*"(?:object|oldObject)"\s*:\s*\{')
-# Processor time of one review in the event loop. What takes longer is left to a process, which has more time.
+# Processor time of a review in the event loop. Longer reviews move to a process.
 _IN_LINE_SECONDS = 0.003
-# A uid is 36 characters; it is echoed, so what is longer than any uid is refused.
+# The answer repeats the uid, which has 36 characters. Anything much longer is rejected.
 _LONGEST_UID = 256
 
-# filters/warning.go: past 4,096 runes in all, texts are cut to 256; one with a control character is dropped.
+# filters/warning.go: above 4,096 runes in total, texts are cut to 256. A text with a control character is dropped.
 _WARNING_RUNES = 256
 _WARNINGS_RUNES = 4096
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-# A message ends up in conditions and events of the owner, which live in etcd.
+# The message goes into conditions and events of the owner, which are stored in etcd.
 _MESSAGE_CHARACTERS = 8192
-# The API server drops a key that is no qualified name; limits are those of ValidatingAdmissionPolicy.
+# The API server drops keys that are no qualified names. The limits are those of ValidatingAdmissionPolicy.
 _AUDIT_KEY = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _AUDIT_KEYS = 20
 _AUDIT_CHARACTERS = 10240
 
-# The answer to a review that raised before it decided.
+# The answer to a review that raised before its decision.
 _UNDECIDED = Decision(reason="internal error", audit={"error": "internal"})
-_UNSAID = "denied by a rule whose message cannot be sent; the log of evenspread has the fault"
+_UNSENDABLE = "a rule denied the object, but its message cannot be encoded; see the log of evenspread"
 
 _NO_LIMIT = Budget(clock=time.perf_counter)
 _log = logging.getLogger(__name__)
 
 
 class ReviewError(Exception):
-    """A request that is no review; ``status`` is its HTTP status."""
+    """The body is no valid AdmissionReview. ``status`` is the HTTP status of the answer."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -80,11 +82,14 @@ class ReviewError(Exception):
 
 
 class Engine(Struct, frozen=True, kw_only=True, dict=True):
-    """What a request is judged by. Replaced as a whole when the configuration changes.
+    """The policy and the cluster for reviews. A changed configuration replaces it as a whole.
 
-    Shape: ``index`` is None where nothing of the cluster is known; it may change between reviews, never within one.
-    Where the cluster is ``scanned``, reports tell what is only audited.
-    Unit: ``age`` says how many seconds ago the cluster was last known to be as the index has it.
+    Attributes:
+        policy: The policy.
+        version: The Kubernetes release.
+        index: The cluster. None if no cluster is known. It can change between reviews, but not during a review.
+        age: Returns the seconds since the index was last known to be current.
+        scanned: Whether the controller scans the cluster. Then reports have the findings of audit-only rules.
     """
 
     policy: Policy
@@ -98,7 +103,7 @@ class Engine(Struct, frozen=True, kw_only=True, dict=True):
         return skipped_rules(self.policy, scanned=self.scanned)
 
     def context(self, today: str, now: str, budget: Budget) -> Context:
-        """The context of a review at this moment."""
+        """Return the context of a review at this moment."""
         return Context(
             policy=self.policy,
             version=self.version,
@@ -112,7 +117,7 @@ class Engine(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class ReviewAnswer(Struct, frozen=True, kw_only=True):
-    """The bytes for the wire, and what they were made from, for logs and metrics."""
+    """The encoded answer, with its request and decision for logs and metrics."""
 
     body: bytes
     request: AdmissionRequest
@@ -186,10 +191,15 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def decode_review(body: bytes, *, in_line: bool = False) -> AdmissionRequest:
-    """Read the envelope; the objects in it stay bytes.
+    """Decode the envelope of a review. Its objects stay bytes.
 
-    Errors: ReviewError for a body that is no AdmissionReview v1 with a request. RecursionError ``in_line``, for a body
-    with levels to cut: that takes 0.5 ms a KiB.
+    Args:
+        body: The body of the HTTP request.
+        in_line: Whether the caller is the event loop. Then deep nesting is not cut, which takes 0.5 ms for each KiB.
+
+    Raises:
+        ReviewError: The body is no AdmissionReview v1 with a request.
+        RecursionError: The nesting is too deep, and ``in_line`` is true.
     """
     try:
         envelope = _DECODER.decode(body) if in_line else read_nested(_DECODER.decode, body)
@@ -200,46 +210,49 @@ def decode_review(body: bytes, *, in_line: bool = False) -> AdmissionRequest:
     if envelope.kind != _KIND or envelope.api_version != _API_VERSION:
         stated = f"{bounded(envelope.api_version, 64)} {bounded(envelope.kind, 64)}"
         raise ReviewError(f"not an {_API_VERSION} {_KIND} but {stated}")
-    asked = envelope.request
-    if asked is None:
-        raise ReviewError(f"an {_KIND} without a request")
-    if not 0 < len(asked.uid) <= _LONGEST_UID:
-        raise ReviewError("request.uid is empty or longer than any uid")
-    user = asked.user_info
+    request = envelope.request
+    if request is None:
+        raise ReviewError(f"the {_KIND} has no request")
+    if not 0 < len(request.uid) <= _LONGEST_UID:
+        raise ReviewError(f"request.uid must have 1 to {_LONGEST_UID} characters")
+    user = request.user_info
     return AdmissionRequest(
-        uid=asked.uid,
-        operation=asked.operation,
-        group=asked.kind.group,
-        version=asked.kind.version,
-        kind=asked.kind.kind,
-        resource_group=asked.resource.group if asked.resource else "",
-        resource=asked.resource.resource if asked.resource else "",
-        sub_resource=asked.sub_resource or "",
-        namespace=asked.namespace or "",
-        name=asked.name or "",
+        uid=request.uid,
+        operation=request.operation,
+        group=request.kind.group,
+        version=request.kind.version,
+        kind=request.kind.kind,
+        resource_group=request.resource.group if request.resource else "",
+        resource=request.resource.resource if request.resource else "",
+        sub_resource=request.sub_resource or "",
+        namespace=request.namespace or "",
+        name=request.name or "",
         user=user.username if user else "",
         groups=(user.groups if user else None) or (),
-        dry_run=asked.dry_run or False,
-        object=_present(asked.object),
-        old_object=_present(asked.old_object),
+        dry_run=request.dry_run or False,
+        object=_present(request.object),
+        old_object=_present(request.old_object),
     )
 
 
 def decode_start(body: bytes) -> AdmissionRequest:
-    """Read the envelope of a review from the start of its body, without the objects.
+    """Decode the envelope of a review from the start of its body, without the objects.
 
-    Quotes in a JSON string are escaped, so that no text of an author looks like the field ``object``.
-    Errors: ReviewError where the envelope is incomplete, or comes after an object.
+    Quotes in a JSON string are escaped, so no text in the envelope can imitate the field ``object``.
+
+    Raises:
+        ReviewError: The envelope is incomplete, or comes after an object.
+
     Source: k8s.io/api admission/v1/types.go ``AdmissionRequest``, whose order of fields encoding/json keeps.
     """
-    found = _OBJECTS.search(body)
+    objects = _OBJECTS.search(body)
     try:
-        return decode_review(body if found is None else body[: found.start()] + b"}}", in_line=True)
+        return decode_review(body if objects is None else body[: objects.start()] + b"}}", in_line=True)
     except RecursionError:
         raise ReviewError("the envelope is nested too deeply") from None
 
 
-def answer(  # noqa: PLR0913 what differs from one request to the next
+def answer(  # noqa: PLR0913 each differs between requests
     route: Route,
     request: AdmissionRequest,
     engine: Engine,
@@ -256,14 +269,14 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
     Args:
         route: The webhook that was called.
         request: The request.
-        engine: What it is judged by.
+        engine: The policy and the cluster.
         today: An ISO date (UTC).
         now: An ISO time (UTC).
-        budget: Its clock is `time.perf_counter`. If it may not search, the decision may be that the object is costly.
-        waited: If false, the decision may name what it awaits. Then, as for a costly object, the answer must not be
-            sent.
-        unread_for: Why the request has only an envelope (`core.review.review.unread`).
-        asking: Asks the index, if that may change meanwhile.
+        budget: Its clock is `time.perf_counter`. Without a search, the decision can be that the object is costly.
+        waited: If false, the decision may name an awaited object. Do not send such an answer, nor one with a costly
+            object.
+        unread_for: Why the request has only an envelope (`core.review.review.decide_unread`).
+        asking: Reads the index from another thread, while events change it.
     """
 
     def decide() -> Decision:
@@ -280,7 +293,7 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
                 decision = judge(engine.index) if asking is None else judged_afar(judge, asking)
         except OutOfTimeError:
             return Decision(costly=True)
-        # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.
+        # A patch on DELETE or CONNECT is an internal error in the API server, even with failurePolicy: Ignore.
         if decision.patch and request.object is None:
             return msgspec.structs.replace(decision, patch=())
         return decision
@@ -289,34 +302,35 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
 
 
 def _is_over(seconds: float) -> Callable[[], bool]:
-    """Whether this thread has taken so much processor time from now on."""
+    """Return a function that is true once this thread has used ``seconds`` of processor time from now."""
     clock, processor = time.perf_counter() + seconds, time.thread_time() + seconds
-    # Other threads may have the processor meanwhile, so the clock alone proves nothing; but reading it takes a fifth of
-    # the time, and the processor time of this thread is never ahead of it.
+    # Other threads may use the processor, so only the thread's time decides. The clock is checked first, because it is
+    # never behind and takes a fifth of the time to read.
     return lambda: time.perf_counter() > clock and time.thread_time() > processor
 
 
 def answered(route: Route, request: AdmissionRequest, decide: Callable[[], Decision]) -> ReviewAnswer:
-    """Encode what the function decides. Never raises: the request is allowed if the function does."""
+    """Encode the decision of the function. Never raises. If the function raises, the request is allowed."""
     decision = _UNDECIDED
     try:
         decision = decide()
         fault, body = decision.fault, _encode(request, decision)
-    except Exception as error:  # noqa: BLE001 the one boundary: whatever it is, the API server gets its answer
-        # What was decided stays, without the texts that cannot be encoded.
-        fault, decision = error, msgspec.structs.replace(_UNDECIDED, allowed=decision.allowed, message=_UNSAID)
+    except Exception as error:  # noqa: BLE001 the only boundary: the API server gets an answer in any case
+        # The decision stays, without the texts that cannot be encoded.
+        fault, decision = error, msgspec.structs.replace(_UNDECIDED, allowed=decision.allowed, message=_UNSENDABLE)
         body = _encode(request, decision)
     if fault is not None:
-        told = {"route": route, **request.logged, **exception_fields(fault)}
+        fields = {"route": route, **request.logged, **exception_fields(fault)}
         outcome = "allowed" if decision.allowed else "denied"
-        _log.error(f"a review failed; the request is {outcome}", extra={"fields": told})
+        _log.error(f"a review failed because of a bug; the request is {outcome}", extra={"fields": fields})
     return ReviewAnswer(body=body, request=request, decision=decision, failed=fault is not None)
 
 
 def _encode(request: AdmissionRequest, decision: Decision) -> bytes:
-    """The AdmissionReview that carries a decision.
+    """Encode a decision as an AdmissionReview.
 
-    Errors: UnicodeEncodeError for text that is none.
+    Raises:
+        UnicodeEncodeError: A text has a lone surrogate.
     """
     response = _AdmissionResponse(
         uid=request.uid,
@@ -332,7 +346,7 @@ def _encode(request: AdmissionRequest, decision: Decision) -> bytes:
 
 
 def _present(raw: Raw) -> Raw | None:
-    # The length first: comparing would copy objects of megabytes.
+    # The length is checked first, because the comparison copies the object, which can have megabytes.
     return None if memoryview(raw).nbytes == len(b"null") and bytes(raw) == b"null" else raw
 
 
@@ -340,11 +354,11 @@ def _message(text: str) -> str:
     if len(text) <= _MESSAGE_CHARACTERS:
         return text
     lines = text[:_MESSAGE_CHARACTERS].rpartition("\n")[0] or text[:_MESSAGE_CHARACTERS]
-    return f"{lines}\n  … (cut; all of it: kubectl evenspread check -f FILE)"
+    return f"{lines}\n  … (message cut; list all findings: kubectl evenspread check -f FILE)"
 
 
 def _warnings(texts: Iterable[str]) -> tuple[str, ...] | None:
-    """What Kubernetes will deliver: single lines, no duplicates, 256 characters each and 4,096 in all."""
+    """Reduce warnings to those that Kubernetes delivers: distinct lines of 256 characters, and 4,096 in total."""
     kept: dict[str, None] = {}
     total = 0
     for text in texts:

@@ -1,8 +1,8 @@
-"""Log lines: one JSON object a line, plain ASCII, every value bounded.
+"""Write the log as JSON lines in plain ASCII, with a maximum length for every value.
 
-What comes from outside (names, users, messages of a peer) can neither break a line, nor colour a terminal, nor fill
-a disk: control characters and everything that is not ASCII are escaped, and no text is longer than 256 characters.
-A slow reader of the lines holds up nothing: a thread writes them, and drops and counts those it cannot write in time.
+Untrusted text (names, users, messages of a peer) cannot break a line, colour a terminal or fill a disk. Control
+characters and non-ASCII characters are escaped, and texts are cut to 256 characters. A thread writes the lines, so a
+slow reader blocks nothing. Lines that do not fit into its queue are dropped and counted.
 """
 
 import contextlib
@@ -18,19 +18,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
-# Characters. Every name in Kubernetes fits (253), and longer texts do not fill the log.
+# Characters of a value. Every Kubernetes name (253) fits.
 LONGEST_TEXT = 256
+_TRACEBACK_TEXT = 8 * LONGEST_TEXT  # the end of a traceback, where the error is
+_MOST_FRAMES = 12  # the innermost, since the outer frames are always the server's
+_MOST_ITEMS = 16  # of a list, which can come from a user's object
 LEVELS = ("debug", "info", "warning", "error")
-# Lines that wait for the thread; the pipe itself buffers about 200 more. At most a few MiB.
+# Lines in the queue of the thread, a few MiB. The pipe buffers about 200 more.
 _LINES_WAITING = 1024
-_FLUSH_SECONDS = 1.0  # at the end, for a reader that has stopped reading: the process must end all the same
-_DELETE = "\x7f"  # the one control character that JSON leaves as it is
+_FLUSH_SECONDS = 1.0  # at the end of the process, which must end even if its log has no reader
+_DELETE = "\x7f"  # the only control character that JSON does not escape
 
 
 def configure(level: str, stream: TextIO) -> "LineWriter":
-    """Log to the stream, as JSON, from the level on. If the interpreter crashes, its threads' frames follow there."""
+    """Log to the stream as JSON, from this level up. A crash of the interpreter also writes its threads' frames."""
     handler = LineWriter(stream)
-    with contextlib.suppress(OSError):  # no file: text in memory
+    with contextlib.suppress(OSError):  # a stream in memory has no file
         faulthandler.enable(stream)
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -39,14 +42,14 @@ def configure(level: str, stream: TextIO) -> "LineWriter":
 
 
 def dropped_lines() -> int:
-    """How many lines of this process were dropped."""
-    return sum(each.dropped for each in logging.getLogger().handlers if isinstance(each, LineWriter))
+    """Return the number of dropped lines of this process."""
+    return sum(handler.dropped for handler in logging.getLogger().handlers if isinstance(handler, LineWriter))
 
 
 class LineWriter(logging.Handler):
-    """Has a thread write the lines, so that an unread standard error stops nothing but the log.
+    """Writes lines in a thread, so that an unread standard error blocks only the log.
 
-    A pipe cannot be made non-blocking instead: that would also change the terminal, or other processes that share it.
+    A non-blocking pipe is no alternative. It would also affect the terminal and other processes that share it.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -58,18 +61,18 @@ class LineWriter(logging.Handler):
         os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        """A process has its own thread, and nothing waits in it that its parent writes."""
+        """Start with an empty queue. A forked process has its own thread, and its parent writes the parent's lines."""
         self._waiting: queue.SimpleQueue[str | threading.Event] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hand the line over, or drop it if too many wait, or if a bug keeps it from being written."""
+        """Queue the line. Drop it if the queue is full, or if it cannot be formatted."""
         if self._waiting.qsize() >= _LINES_WAITING:
             self.dropped += 1
             return
         try:
             line = self.format(record)
-        except Exception:  # noqa: BLE001 as logging's own handlers, but for the report on the standard error
+        except Exception:  # noqa: BLE001 a log line must not raise; logging's handlers also report to standard error
             self.dropped += 1
             return
         self._waiting.put(f"{line}\n")
@@ -78,7 +81,7 @@ class LineWriter(logging.Handler):
             self._thread.start()
 
     def flush(self) -> None:
-        """Wait until what was handed over is written, at most a second: at the end of the process."""
+        """Wait until all queued lines are written, at most a second. Call it at the end of the process."""
         if self._thread is not None:
             written = threading.Event()
             self._waiting.put(written)
@@ -91,22 +94,26 @@ class LineWriter(logging.Handler):
             if isinstance(line, threading.Event):
                 line.set()
                 continue
-            with contextlib.suppress(OSError, ValueError):  # the stream was closed, the disk is full
+            with contextlib.suppress(OSError, ValueError):  # a closed stream, or a full disk
                 if self.dropped > reported:
                     lost, reported = self.dropped - reported, self.dropped
                     self._write(self._dropped_line(lost))
                 self._write(line)
 
     def _dropped_line(self, lost: int) -> str:
-        values = {"name": __name__, "levelname": "WARNING", "msg": f"{lost} lines dropped: nobody read them in time"}
+        text = f"{lost} log lines dropped, because standard error was not read in time"
+        values = {"name": __name__, "levelname": "WARNING", "msg": text}
         return f"{self.format(logging.makeLogRecord(values))}\n"
 
 
 def _unbuffered(stream: TextIO) -> Callable[[str], object]:
-    """How to write past the stream's buffer: Python aborts a process that ends while a thread holds its lock."""
+    """Return a function that bypasses the stream's buffer.
+
+    Python aborts a process that ends while a thread holds the buffer's lock.
+    """
     try:
         descriptor = stream.fileno()
-    except OSError:  # no file: text in memory
+    except OSError:  # a stream in memory has no file
         return stream.write
 
     def write(text: str) -> None:
@@ -118,10 +125,10 @@ def _unbuffered(stream: TextIO) -> Callable[[str], object]:
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record, and the mapping that it carries as ``fields``, as one line."""
+    """Formats a record and its mapping ``fields`` as a JSON line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line: time, level, logger, message, then the fields in their order."""
+        """Return a line with time, level, logger and message, then the fields in their order."""
         line: dict[str, object] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
@@ -132,15 +139,13 @@ class JsonLines(logging.Formatter):
         if isinstance(fields, Mapping):
             line.update((key, _value(value)) for key, value in fields.items())
         if record.exc_info:
-            # The end of it, where the error is.
-            line["traceback"] = self.formatException(record.exc_info)[-8 * LONGEST_TEXT :]
+            line["traceback"] = self.formatException(record.exc_info)[-_TRACEBACK_TEXT:]
         return json.dumps(line, ensure_ascii=True, default=repr).replace(_DELETE, "\\u007f")
 
 
 def exception_fields(error: BaseException) -> dict[str, object]:
-    """An exception as fields: its type and frames, not its text, which may quote what a pod holds."""
-    # The innermost dozen: the others are the server's, and always the same.
-    frames = traceback.extract_tb(error.__traceback__)[-12:]
+    """Return the type and frames of an exception as log fields. Its text is left out, since it can quote a pod."""
+    frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
     return {
         "error": type(error).__name__,
         "frames": [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames],
@@ -148,7 +153,7 @@ def exception_fields(error: BaseException) -> dict[str, object]:
 
 
 def bounded(text: str, longest: int = LONGEST_TEXT) -> str:
-    """The text, or its beginning and the number of characters left out."""
+    """Return the text, or its start and the number of omitted characters."""
     if len(text) <= longest:
         return text
     return f"{text[:longest]}… ({len(text) - longest} more)"
@@ -158,6 +163,5 @@ def _value(value: object) -> object:
     if isinstance(value, str):
         return bounded(value)
     if isinstance(value, list | tuple):
-        # Longer lists in a line are unreadable, and objects of users must not fill the log.
-        return [_value(each) for each in value[:16]]
+        return [_value(item) for item in value[:_MOST_ITEMS]]
     return value if isinstance(value, bool | int | float | None) else bounded(repr(value))

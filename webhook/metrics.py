@@ -1,6 +1,6 @@
-"""What is counted, under the names that are promised; served in Prometheus' text format.
+"""The metrics under their promised names, in Prometheus' text format.
 
-Labels hold nothing that users choose freely: no names, no namespaces.
+Labels never have free user input such as names and namespaces.
 """
 
 import collections
@@ -21,61 +21,61 @@ from prometheus_client.registry import Collector
 import webhook
 from webhook.logs import dropped_lines
 
-# From a static review (tens of microseconds) to the longest timeout that users give a webhook.
+# From a static review (tens of microseconds) to the longest common timeout of a webhook.
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)
 
-# From a watch that is a moment late to the longest wait that is taken.
+# From a slightly late watch to the longest wait of a review.
 _WAIT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 
 
-# Counters that `Metrics.count` counts: name, what is counted, labels.
+# Counters of `Metrics.count`: name, help text, labels.
 _COUNTERS = {
-    "admission_errors": ("Reviews that failed by a bug.",),
+    "admission_errors": ("Reviews that failed because of a bug.",),
     "connections_ended": (
         "Connections ended or refused by the server: made-room, over-share, refused, body-bytes, buffers, late, left.",
         *("port", "reason"),
     ),
-    "certificate_faults": ("Certificate files that could not be served; the last good pair stayed.",),
-    "fallbacks": ("Pods whose hard constraints gave way, or would have.", "mode"),
-    "injections": ("Pods that were given constraints, or would have been.", "mode"),
+    "certificate_faults": ("Certificate files that could not be served. The last good pair stays in use.",),
+    "fallbacks": ("Pods whose hard constraints were softened, or would be.", "mode"),
+    "injections": ("Pods that got constraints, or would get them.", "mode"),
     "deliveries": (
-        "Deployments and StatefulSets of the mutating route, by what came of the plan of their SpreadGroup.",
+        "Deployments and StatefulSets on the mutating route, by the delivery of their SpreadGroup's plan.",
         "outcome",
     ),
     "feasibility": (
-        "Dry runs by what they came to (fits, does-not-fit, unknown) and what was in the way.",
+        "Dry runs of pods, by verdict (fits, does-not-fit, unknown) and cause.",
         *("verdict", "cause"),
     ),
-    "injections_skipped": ("Pods of the mutating route that got nothing, by the reason.", "reason"),
+    "injections_skipped": ("Pods on the mutating route without a patch, by reason.", "reason"),
     "costly_reviews": (
-        "Objects that cost much beside the cluster: judged, too-costly (time ran out), busy or crowded (no turn).",
+        "Objects that are costly to check: judged, too-costly (time ran out), busy or crowded (no free process).",
         "outcome",
     ),
-    "admission_refusals": ("Requests answered with a 4xx.", "status"),
+    "admission_refusals": ("Requests answered with a 4xx status.", "status"),
 }
 
 
-# What is known of one kind of object in the cluster: an attribute of `WatchState`, and the metric that shows it.
+# Metrics of each kind of cluster object: the attribute of `WatchState`, type, name and help text.
 _FIGURES = {
     "objects": (GaugeMetricFamily, "objects", "Known objects."),
     "left_out": (
         *(GaugeMetricFamily, "left_out_objects"),
-        "Objects of the cluster that evenspread cannot decode or apply, and leaves out.",
+        "Objects that evenspread leaves out, because it cannot decode or apply them.",
     ),
-    "events": (CounterMetricFamily, "events", "Events of watches."),
+    "events": (CounterMetricFamily, "events", "Watch events."),
     "age": (
         *(GaugeMetricFamily, "age_seconds"),
-        "Seconds since the last complete state of the API server; 0 while a watch is open.",
+        "Seconds since the index last had the API server's state. 0 while a watch is open.",
     ),
-    "synced": (GaugeMetricFamily, "synced", "1 once the kind is listed; 0 if evenspread works without it."),
+    "synced": (GaugeMetricFamily, "synced", "1 once the kind is listed. 0 if evenspread works without it."),
 }
 
 
 class Metrics:
-    """The counters and gauges of one process, in a registry of their own.
+    """The counters and gauges of a process, in their own registry.
 
-    What every request counts is kept in plain tables: a counter of the client library costs as much as one rule, and a
-    dozen rules may answer a request.
+    Numbers that every request changes are kept in plain tables. A counter of the client library takes as long as a
+    rule, and a request can have a dozen answers of rules.
     """
 
     def __init__(self) -> None:
@@ -92,19 +92,19 @@ class Metrics:
         gauge = partial(Gauge, registry=registry)
         self.open_connections = gauge("evenspread_open_connections", "Connections on the admission port.")
         self.certificate_begin = gauge(
-            "evenspread_certificate_not_before_timestamp_seconds", "From when on the served certificate is valid."
+            "evenspread_certificate_not_before_timestamp_seconds", "When the served certificate becomes valid."
         )
         self.certificate_expiry = gauge(
-            "evenspread_certificate_expiry_timestamp_seconds", "When the served certificate ends."
+            "evenspread_certificate_expiry_timestamp_seconds", "When the served certificate expires."
         )
         self.authority_expiry = gauge(
-            "evenspread_ca_expiry_timestamp_seconds", "When the CA ends that signs certificates; 0 if it is not ours."
+            "evenspread_ca_expiry_timestamp_seconds", "When evenspread's own CA expires. 0 without such a CA."
         )
-        self.config_valid = gauge("evenspread_config_valid", "1 if the configuration file as it stands is in use.")
+        self.config_valid = gauge("evenspread_config_valid", "1 if the current configuration file is in use.")
         self.config_valid.set(1)
         self._waits = Histogram(
             "evenspread_arrival_wait_seconds",
-            "Reviews that waited for their pod's owner or namespace (arrived, gave-up), or for the first lists of the "
+            "Waits of reviews for the pod's owner or namespace (arrived, gave-up), or for the first lists of the "
             "cluster (listed, not-listed).",
             ["outcome"],
             buckets=_WAIT_SECONDS,
@@ -114,22 +114,22 @@ class Metrics:
         registry.register(self)
 
     def count(self, counter: str, *labels: str, by: int = 1) -> None:
-        """Count in one of the counters with these values of its labels."""
-        found = self._counters[counter]
-        (found.labels(*labels) if labels else found).inc(by)
+        """Add to a counter with these label values."""
+        metric = self._counters[counter]
+        (metric.labels(*labels) if labels else metric).inc(by)
 
     def collect(self) -> Iterator[Metric]:
-        """The plain tables, as the client library asks for them."""
+        """Yield the metrics of the plain tables, for the client library."""
         requests = CounterMetricFamily(
             "evenspread_admission_requests", "Admission requests answered.", labels=["route", "decision", "dry_run"]
         )
         for (route, decision, dry_run), count in list(self._requests.items()):
             requests.add_metric([route, decision, str(dry_run).lower()], count)
         yield requests
-        yield self._lasted()
+        yield self._request_durations()
         results = CounterMetricFamily(
             "evenspread_rule_results",
-            "Findings by the mode that held, rules that lacked a fact (not-evaluated), and rules that failed (error).",
+            "Findings by mode, rules with a missing fact (not-evaluated), and rules that failed (error).",
             labels=["rule", "result", "mode"],
         )
         for labels, count in list(self._results.items()):
@@ -138,12 +138,14 @@ class Metrics:
             results.add_metric([rule, "not-evaluated", ""], count)
         yield results
         yield CounterMetricFamily(
-            "evenspread_log_lines_dropped", "Log lines that nobody read in time.", value=dropped_lines()
+            "evenspread_log_lines_dropped", "Log lines that were not read in time.", value=dropped_lines()
         )
 
-    def _lasted(self) -> Metric:
+    def _request_durations(self) -> Metric:
         durations = HistogramMetricFamily(
-            "evenspread_admission_duration_seconds", "From the head of the request to the answer.", labels=["route"]
+            "evenspread_admission_duration_seconds",
+            "Time from the head of the request to the answer.",
+            labels=["route"],
         )
         limits = (*map(str, _SECONDS), "+Inf")
         for route, counts in list(self._durations.items()):
@@ -151,42 +153,42 @@ class Metrics:
         return durations
 
     def answered(self, route: str, decision: str, *, dry_run: bool, seconds: float) -> None:
-        """One admission request: ``decision`` is allow, deny or error."""
+        """Count an admission request. ``decision`` is allow, deny or error."""
         self._requests[route, decision, dry_run] += 1
         self._seconds[route] += seconds
         self._durations[route][bisect_left(_SECONDS, seconds)] += 1
 
     def rules(self, found: Iterable[tuple[str, str]], missing: Iterable[str]) -> None:
-        """Count the findings of one request with their modes, and the rules that lacked a fact."""
+        """Count the findings of a request with their modes, and the rules with a missing fact."""
         for rule, mode in found:
             self._results[rule, "fail", mode] += 1
         self._missing.update(missing)
 
     def rule_failed(self, rule: str) -> None:
-        """One rule that raised."""
+        """Count a rule that raised."""
         self._results[rule, "error", ""] += 1
 
     def waited(self, outcome: str, seconds: float) -> None:
-        """One review that waited, by how that ended; ``crowded`` where too many waited already."""
+        """Count a wait of a review by its outcome. ``crowded`` means that too many reviews were waiting already."""
         self._waits.labels(outcome).observe(seconds)
 
     def follow_cluster(self, watch_states: Callable[[], Iterable[Any]]) -> None:
-        """Publish what is known of the cluster."""
+        """Publish the metrics of the cluster's objects."""
         self._registry.register(ClusterFigures(watch_states))
 
     def text(self) -> bytes:
-        """The exposition."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
 class ClusterFigures(Collector):
-    """What is known of the cluster at a scrape. ``watch_states`` returns a `WatchState` of each kind."""
+    """The metrics of the cluster's objects at a scrape. ``watch_states`` returns a `WatchState` of each kind."""
 
     def __init__(self, watch_states: Callable[[], Iterable[Any]]) -> None:
         self._watch_states = watch_states
 
     def collect(self) -> Iterator[Metric]:
-        """One family for each of its figures."""
+        """Yield a metric for each row of `_FIGURES`."""
         watch_states = [*self._watch_states()]
         for attribute, (family, name, meaning) in _FIGURES.items():
             metric = family(f"evenspread_cluster_{name}", meaning, labels=["resource"])
@@ -196,7 +198,7 @@ class ClusterFigures(Collector):
 
 
 def register_process(registry: CollectorRegistry) -> None:
-    """What is known of the process itself: its release, memory, open files and garbage."""
+    """Publish the metrics of the process: release, memory, open files and garbage collection."""
     Gauge("evenspread_build_info", "Always 1.", ["version"], registry=registry).labels(webhook.__version__).set(1)
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)

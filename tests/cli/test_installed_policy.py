@@ -244,7 +244,7 @@ class TestAPolicyThatIsRefused:
                 "schedulerConfiguration: absent.yaml\n",
                 {},
                 "policy.yaml:3:25: schedulerConfiguration: "
-                "ConfigMap spread/evenspread-webhook/absent.yaml: the ConfigMap has no such key",
+                "ConfigMap spread/evenspread-webhook/absent.yaml: the ConfigMap has no key absent.yaml",
                 id="a file that it does not hold",
             ),
             pytest.param(
@@ -265,7 +265,7 @@ class TestAPolicyThatIsRefused:
         install(f"schedulerConfiguration: {path}\n")
         code, _, err = ask("skew")
         place = "ConfigMap spread/evenspread-webhook/policy.yaml:3:25: schedulerConfiguration"
-        told = f'warning: {place}: "{path}" is no file of the ConfigMap and was not read'
+        told = f'warning: {place}: "{path}" is not in the ConfigMap and was not read'
         assert (code, err.splitlines()[1]) == (0, told)
 
     @pytest.mark.parametrize(

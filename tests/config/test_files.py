@@ -22,7 +22,7 @@ def write(path, body, *, age=60.0):
     [
         pytest.param(b"a: \xff\n", ":1:4: not UTF-8: byte 0xff", id="not UTF-8"),
         pytest.param("a: 1\nb: ä".encode("utf-16"), ":1:1: not UTF-8: byte 0xff", id="UTF-16"),
-        pytest.param(b"# " + b"x" * 5_000_000, ": larger than 1 MiB, which is more than a ConfigMap holds", id="5 MB"),
+        pytest.param(b"# " + b"x" * 5_000_000, ": is larger than 1 MiB, the limit of a ConfigMap", id="5 MB"),
     ],
 )
 def test_a_file_that_cannot_be_used(tmp_path, raw, message):
@@ -39,8 +39,8 @@ def test_a_file_that_cannot_be_used(tmp_path, raw, message):
         pytest.param(".", "cannot be read: Is a directory", id="a directory"),
         pytest.param("broken", "cannot be read: No such file or directory", id="a link to nothing"),
         pytest.param("loop", "cannot be read: Too many levels of symbolic links", id="a link to itself"),
-        pytest.param("a\0b", "cannot be read: the path holds a NUL character", id="a path that is none"),
-        pytest.param("pipe", "a named pipe, not a file", id="a named pipe"),
+        pytest.param("a\0b", "cannot be read: the path contains a NUL character", id="a path that is none"),
+        pytest.param("pipe", "is a named pipe, not a file", id="a named pipe"),
     ],
 )
 def test_a_path_that_cannot_be_read(tmp_path, name, message):

@@ -139,14 +139,14 @@ def test_a_default_must_pass_with_scheduler_and_api_server(constraints, lines):
         ),
         pytest.param(
             defaults(SOFT + ", matchLabelKeys: [app]", before="  matchLabelKeys: off\n"),
-            ["6:88: defaults.defaultConstraints[0].matchLabelKeys: is dropped while defaults.matchLabelKeys is off"],
+            ["6:88: defaults.defaultConstraints[0].matchLabelKeys: has no effect: defaults.matchLabelKeys is off"],
             id="keys that are switched off",
         ),
         pytest.param(
             "domains: {a/b/c: [x], zone: [ok, 'not ok']}",
             [
-                f"3:11: domains[a/b/c]: is no label key: {key_faults('a/b/c')[0]}",
-                f"3:34: domains.zone[1]: is no label value: {value_faults('not ok')[0]}",
+                f"3:11: domains[a/b/c]: is not a valid label key: {key_faults('a/b/c')[0]}",
+                f"3:34: domains.zone[1]: is not a valid label value: {value_faults('not ok')[0]}",
             ],
             id="domains that no node can be in",
         ),

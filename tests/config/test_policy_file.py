@@ -232,7 +232,7 @@ def test_what_people_write_is_understood(body, expected):
         pytest.param("rules: [selector-null]", ["3:8: rules: must be a mapping, is a list"], id="a list of rules"),
         pytest.param(
             "rulesVersion: 1.1",
-            ["3:15: rulesVersion: 1.1 is newer than this release, which knows rules up to 1.0"],
+            ["3:15: rulesVersion: 1.1 is newer than the latest rules of this release, 1.0"],
             id="rules of a later release",
         ),
         pytest.param(
@@ -288,7 +288,7 @@ def test_what_people_write_is_understood(body, expected):
         ),
         pytest.param(
             "workloads: [{apiVersion: apps/v1, kind: Deployment, templatePath: spec.template}]",
-            ["3:13: workloads[0]: apps/v1 Deployment is Kubernetes' own and needs no entry"],
+            ["3:13: workloads[0]: apps/v1 Deployment is built into Kubernetes and needs no entry"],
             id="a built-in kind",
         ),
         pytest.param(
@@ -299,9 +299,9 @@ def test_what_people_write_is_understood(body, expected):
             - {apiVersion: example.com/v1, kind: thing}
             """,
             [
-                "5:3: workloads[1]: example.com/v1 Thing stands in workloads[0] already",
+                "5:3: workloads[1]: example.com/v1 Thing is already in workloads[0]",
                 '5:59: workloads[1].templatePath: must be a path such as spec.roles[*].template, is "spec[0].template"',
-                "6:3: workloads[2].templatePath: is required, or constraintsPath",
+                "6:3: workloads[2].templatePath: is required without constraintsPath",
                 '6:38: workloads[2].kind: must be a kind such as Deployment, is "thing"',
             ],
             id="kinds that embed a template",
@@ -316,11 +316,17 @@ def test_what_people_write_is_understood(body, expected):
             """,
             [
                 (
-                    "4:56: workloads[0].constraintsPath: one of templatePath and constraintsPath is enough; "
-                    "the constraints of a pod template stand in it"
+                    "4:56: workloads[0].constraintsPath: cannot be combined with templatePath; "
+                    "a pod template contains its own constraints"
                 ),
-                "5:56: workloads[1].podLabels: belongs to constraintsPath; a pod template has its labels",
-                "6:59: workloads[2].selectorPath: belongs to templatePath; beside constraintsPath use podLabels",
+                (
+                    "5:56: workloads[1].podLabels: can only be used with constraintsPath; "
+                    "a pod template contains its own labels"
+                ),
+                (
+                    "6:59: workloads[2].selectorPath: can only be used with templatePath; "
+                    "with constraintsPath, use podLabels"
+                ),
                 '7:51: workloads[3].constraintsPath: must be a path such as spec.roles[*].template, is ".c"',
                 "7:74: workloads[3].podLabels.app: must be a string, is the number 1; quote it",
             ],
@@ -328,7 +334,7 @@ def test_what_people_write_is_understood(body, expected):
         ),
         pytest.param("schedulerNames: []", ["3:17: schedulerNames: must not be empty"], id="no scheduler"),
         pytest.param(
-            "schedulerNames: [a, a]", ["3:17: schedulerNames: names one entry twice"], id="one scheduler twice"
+            "schedulerNames: [a, a]", ["3:17: schedulerNames: must not have an entry twice"], id="one scheduler twice"
         ),
         pytest.param(
             """\
@@ -340,7 +346,7 @@ def test_what_people_write_is_understood(body, expected):
                 '4:10: exemptions[0].rule: unknown rule "revision-mixd"; did you mean "revision-mixed"?',
                 "4:32: exemptions[0].match: must not be empty",
                 "4:44: exemptions[0].reason: must not be empty",
-                "4:57: exemptions[0].expires: 2027-02-29 is no day of the calendar",
+                "4:57: exemptions[0].expires: 2027-02-29 is not a calendar date",
                 '5:69: exemptions[1].expires: must be a date such as 2027-03-31, is "31.3.2027"',
             ],
             id="every fault of an exemption at once",
@@ -423,7 +429,7 @@ def test_very_many_faults_are_counted():
     [
         pytest.param(
             "exemptions: [{rule: revision-mixed, match: {namespace: a}, reason: x, expires: 2026-11-20}]",
-            ["3:80: exemptions[0].expires: 2026-11-20 is over; the exemption has no effect any more"],
+            ["3:80: exemptions[0].expires: the exemption expired after 2026-11-20 and has no effect"],
             id="an exemption that is over",
         ),
         pytest.param(
@@ -433,7 +439,7 @@ def test_very_many_faults_are_counted():
         ),
         pytest.param(
             "namespaces: [{match: {names: [a]}, ceiling: deny}, {match: {names: [b, a]}, ceiling: warn}]",
-            ["3:72: namespaces[1].match.names[1]: a is decided by namespaces[0]; the first match wins"],
+            ["3:72: namespaces[1].match.names[1]: has no effect: namespaces[0] matches a, and the first match wins"],
             id="a namespace that an earlier entry took",
         ),
         pytest.param(
@@ -444,13 +450,18 @@ def test_very_many_faults_are_counted():
         ),
         pytest.param(
             "ceiling: off\nnamespaces: [{match: {names: [a]}, ceiling: deny}]",
-            ["4:14: namespaces[0]: has no effect: the global ceiling is off, which nothing lifts"],
+            ["4:14: namespaces[0]: has no effect: the global ceiling is off, and nothing overrides it"],
             id="a ceiling under the kill switch",
         ),
         pytest.param(
             "defaults: {overrides: [{name: a, podSelector: {}, defaultConstraints: []},"
             " {name: b, minReplicas: 2, defaultConstraints: []}]}",
-            ["3:76: defaults.overrides[1]: is never reached: defaults.overrides[0] matches every pod"],
+            [
+                (
+                    "3:76: defaults.overrides[1]: has no effect: defaults.overrides[0] matches every pod, "
+                    "and the first match wins"
+                )
+            ],
             id="an override that nothing reaches",
         ),
         pytest.param(
@@ -462,7 +473,7 @@ def test_very_many_faults_are_counted():
         ),
         pytest.param(
             'messages: {docsURL: "example.com/rules"}',
-            ['3:21: messages.docsURL: "example.com/rules" is no http or https address'],
+            ['3:21: messages.docsURL: must be an http or https URL, is "example.com/rules"'],
             id="an address without a scheme",
         ),
         pytest.param('messages: {docsURL: "https://example.com/rules"}', [], id="an address"),

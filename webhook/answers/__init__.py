@@ -1,6 +1,7 @@
-"""The documents of `-o json`: one type is the output, its published schema, and what the console reads.
+"""The documents of `-o json`. The same types make the output, the published schema and the console's input.
 
-explained    a question about one pod -> Explained
-simulated    what becomes of the pods of workloads -> Simulated
-planned      a plan for a group -> Planned
+explained    `evenspread explain`
+planned      `evenspread plan`
+scanned      `evenspread audit` and `evenspread skew`
+simulated    `evenspread simulate`
 """

@@ -1,4 +1,4 @@
-"""What the documents share: camelCase names, which are a promise, and numbers of pods."""
+"""The common base of the documents: promised camelCase names, and a range of pods."""
 
 from typing import TypeVar
 
@@ -8,7 +8,7 @@ _Part = TypeVar("_Part", bound=Struct)
 
 
 class Document(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A part of a document. Fields may be added; a field that is there keeps its name and meaning."""
+    """A part of a document. Existing fields keep their name and meaning. Releases may add fields."""
 
 
 class Range(Document, frozen=True):
@@ -19,5 +19,9 @@ class Range(Document, frozen=True):
 
 
 def with_fields_of(of: Struct, into: type[_Part], **others: object) -> _Part:
-    """A value of the type: these fields, and all others as the value has them."""
+    """Build a struct of another type from ``others`` and the fields of ``of``.
+
+    Example:
+        with_fields_of(group, Planned, group=group.name)  # all other fields of Planned come from group
+    """
     return into(**{name: getattr(of, name) for name in into.__struct_fields__ if name not in others}, **others)

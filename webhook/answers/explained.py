@@ -1,4 +1,4 @@
-"""Why a pod has no node: the answer of ``evenspread explain`` and its document."""
+"""The answer of ``evenspread explain``, and its document: why a pod has no node."""
 
 from itertools import zip_longest
 
@@ -24,10 +24,10 @@ class AnsweredQuestion(Struct, frozen=True):
 
     Attributes:
         question: The question.
-        explanation: Its answer.
-        missing: A line for each kind of the cluster that could not be read.
-        options: The options with which kubectl reaches the live cluster.
-        replicas: What each fix does to all pods of the workload. None if unknown, empty if nobody asked.
+        explanation: The explanation.
+        missing: A line for each cluster resource that could not be read.
+        options: kubectl's options for the live cluster.
+        replicas: For each fix, how many of the workload's pods then fit. None if unknown, empty if not computed.
     """
 
     question: Question
@@ -38,18 +38,18 @@ class AnsweredQuestion(Struct, frozen=True):
 
     @property
     def not_evaluated(self) -> tuple[str, ...]:
-        """A line for each thing that could change the answer and is not evaluated."""
+        """A line for each fact that could change the answer but is not evaluated."""
         to_come = () if self.question.exists else (*self.question.unknown, "AdmissionPlugins")
         lines = not_evaluated_lines(self.explanation.not_evaluated, to_come)
         return (*lines, *map(one_line, self.missing))
 
     def patch(self, fix: PodFix) -> list[dict[str, object]] | None:
-        """The fix as a JSON patch of the object to edit. None if there is none."""
+        """Return the fix as a JSON patch of the object to edit. None without such an object."""
         target = self.question.target
         return None if target is None else patch(fix, target, self.question.pod)
 
     def command(self, fix: PodFix) -> str | None:
-        """The same as a command to copy."""
+        """Return the patch as a kubectl command to copy."""
         target, operations = self.question.target, self.patch(fix)
         return None if target is None or operations is None else command(operations, target, self.options)
 
@@ -63,7 +63,7 @@ class NodeStatus(Document, frozen=True):
 
 
 class ConstraintState(Document, frozen=True):
-    """A spread constraint and its domains: counted pods by domain, of which ``foreign`` are of other workloads."""
+    """A spread constraint with its counted pods by domain. ``foreign`` pods belong to other workloads."""
 
     topology_key: str
     when_unsatisfiable: str | None
@@ -78,7 +78,7 @@ class ConstraintState(Document, frozen=True):
 
 
 class PodName(Document, frozen=True):
-    """The pod. If it does not exist yet, it is the next one of its workload."""
+    """The pod: an existing pod, or the next pod of its workload."""
 
     namespace: str
     name: str
@@ -86,7 +86,7 @@ class PodName(Document, frozen=True):
 
 
 class Detail(Document, frozen=True):
-    """One obstacle, and the nodes that it closes."""
+    """An obstacle, and the nodes it rules out."""
 
     plugin: str
     text: str
@@ -94,7 +94,7 @@ class Detail(Document, frozen=True):
 
 
 class OpenWay(Document, frozen=True):
-    """Parts of the pod's demands. Without all of them, these nodes admit the pod."""
+    """Requirements of the pod. Without all of them, these nodes admit the pod."""
 
     without: tuple[str, ...]
     nodes: tuple[str, ...]
@@ -108,13 +108,13 @@ class FieldChange(Document, frozen=True):
 
 
 class ReplicaRange(Range, frozen=True):
-    """How many of the wanted replicas then have a node."""
+    """How many of the wanted replicas get a node with the fix."""
 
     wanted: int
 
 
 class Fix(Document, frozen=True):
-    """A change of the pod's constraints with which a node admits it."""
+    """A change of the pod's constraints that lets a node admit it."""
 
     text: str
     nodes: tuple[str, ...]
@@ -125,7 +125,7 @@ class Fix(Document, frozen=True):
 
 
 class ClusterRelief(Document, frozen=True):
-    """A change of the cluster, or a toleration, with which a node admits the pod."""
+    """A change of the cluster, or a toleration, that lets a node admit the pod."""
 
     what: str
     text: str
@@ -145,7 +145,7 @@ class Edit(Document, frozen=True):
 
 
 class Explained(Document, frozen=True, kw_only=True):
-    """Why one pod has no node. ``pods`` are all that wait for the same, with ``--pending`` only."""
+    """Why a pod has no node. With ``--pending``, ``pods`` are all pods with the same cause."""
 
     pods: tuple[str, ...] | UnsetType = UNSET
     refused: tuple[Refused, ...] | UnsetType = UNSET
@@ -165,7 +165,7 @@ class Explained(Document, frozen=True, kw_only=True):
 
 
 def explained(answer: AnsweredQuestion, pods: tuple[str, ...] | UnsetType = UNSET) -> Explained:
-    """The document of an answer; ``pods`` are those that wait for the same."""
+    """Return the document of an answer. ``pods`` are all pods with the same cause."""
     explanation, question = answer.explanation, answer.question
     names, meta = explanation.verdict.nodes.names_of, question.pod.meta
     return Explained(

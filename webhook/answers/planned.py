@@ -1,4 +1,4 @@
-"""The plan for a group, beside what its caps as maxSkew come to: the answer of ``evenspread plan`` and its document."""
+"""The answer of ``evenspread plan``, and its document: a group's plan, compared with its fields before."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from webhook.core.what_if.play import Moved
 
 
 class CapOfKey(Document, frozen=True, kw_only=True):
-    """A cap as written, and the most pods that it allows in a domain. It has ``lessThan`` or ``atMost``."""
+    """A cap as written, with ``lessThan`` or ``atMost``, and the most pods it allows in a domain."""
 
     topology_key: str
     less_than: int | str | UnsetType = UNSET
@@ -29,7 +29,7 @@ class CapOfKey(Document, frozen=True, kw_only=True):
 
 
 class FullestDomain(Document, frozen=True):
-    """The fullest domain that was found, the most pods that its cap allows, and the order that leads there."""
+    """The fullest domain of all orders, the most pods its cap allows, and the sequence of pods that fills it."""
 
     topology_key: str
     domain: str
@@ -39,7 +39,7 @@ class FullestDomain(Document, frozen=True):
 
 
 class NaivePlan(Document, frozen=True):
-    """The fields before, which are the template's own or the caps as maxSkew, and what they come to."""
+    """The result of the fields before: the template's own fields, or the caps written as maxSkew."""
 
     constraints: tuple[SpreadConstraint, ...]
     verdict: Outcome | None
@@ -50,7 +50,7 @@ class NaivePlan(Document, frozen=True):
 
 
 class KeptCap(Document, frozen=True):
-    """The most pods that a domain can have by the plan, the most that its cap allows, and what keeps it."""
+    """The most pods in a domain under the plan, the most its cap allows, and the field that enforces it."""
 
     topology_key: str
     pods: int
@@ -59,7 +59,7 @@ class KeptCap(Document, frozen=True):
 
 
 class DerivedPlan(Document, frozen=True):
-    """The plan: the fields and the zones of each shard. Without a plan, the reasons and the nearest that fits."""
+    """The plan: fields and zones of each shard. Without a plan, the reasons and the nearest plans that fit."""
 
     workloads: Mapping[str, Fields]
     verdict: Outcome
@@ -85,15 +85,15 @@ class Planned(Document, frozen=True):
 
 
 class PlanAnswer(Struct, frozen=True, kw_only=True):
-    """The plan for a group, and what the fields before come to.
+    """The plan for a group, and the result of the fields before.
 
     Attributes:
         known: The group and its shards.
         derived: The plan.
-        stands: Whether the derived fields are the stored ones.
-        naive: The fields of the first shard before.
-        own: Whether its template has them.
-        seen: What they come to. None if the group has no enforced cap.
+        stands: Whether the plan is the stored plan.
+        naive: The first shard's fields before.
+        own: Whether its template has these fields.
+        seen: The result of the fields before. None if the group has no enforced cap.
     """
 
     known: PlannedFor
@@ -110,18 +110,18 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def broken(self) -> Mapping[str, int]:
-        """By topology key: how full a domain was seen to get with the fields before, if that is above the cap."""
+        """Pods in the fullest domain with the fields before, by topology key, for caps that it breaks."""
         worst = self.seen.worst if self.seen is not None else {}
         return {key: each.pods for key, each in worst.items() if each.pods > (self.group.most(key) or 0)}
 
     def restarts(self, plan: Plan) -> int:
-        """How many existing workloads get other fields by the derived plan than their templates have."""
-        shards = {each.name: each for each in self.known.shards}
-        there = [(each.name, zones) for each, zones in plan.pins if each.exists]
-        return sum(not has_fields(self.group, shards[name], plan.constraints, zones) for name, zones in there)
+        """Count the existing workloads whose template changes, so that their pods restart."""
+        shards = {shard.name: shard for shard in self.known.shards}
+        existing = [(shard.name, zones) for shard, zones in plan.pins if shard.exists]
+        return sum(not has_fields(self.group, shards[name], plan.constraints, zones) for name, zones in existing)
 
     def named(self, steps: Sequence[Step]) -> tuple[Moved, ...]:
-        """The pods of these steps, each with its node."""
+        """Name the pod of each step, and its node."""
         return tuple(self._named(steps))
 
     def _named(self, steps: Sequence[Step]) -> Iterator[Moved]:
@@ -133,11 +133,11 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
 
 
 def plan_answer(known: PlannedFor, freed: PlannedFor, before: Stored) -> PlanAnswer:
-    """Derive the plan, and play the fields before.
+    """Derive the plan, and simulate the fields before.
 
     Args:
         known: The group and its shards.
-        freed: The same without stored zones.
+        freed: The group and its shards without the stored zones.
         before: The stored plan.
     """
     group = known.group
@@ -157,7 +157,7 @@ def plan_answer(known: PlannedFor, freed: PlannedFor, before: Stored) -> PlanAns
 
 
 def planned(of: PlanAnswer) -> Planned:
-    """The document of one group."""
+    """Return the document of a group."""
     group = of.group
     caps = tuple(_cap(each, group.pods) for each in group.caps)
     return with_fields_of(group, Planned, group=group.name, caps=caps, naive=_naive(of), derived=_derived(of))

@@ -1,4 +1,4 @@
-"""The documents of a scan: the console's API, and what ``evenspread audit`` and ``evenspread skew`` print of it."""
+"""The documents of a scan, for the console's API, ``evenspread audit`` and ``evenspread skew``."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated
@@ -24,11 +24,11 @@ from webhook.core.scan.scanned import (
 )
 from webhook.core.text import one_line
 
-_MOST_CHARS = 4096  # of one text from outside; a field of an object can have megabytes
+_MOST_CHARS = 4096  # of a text from an object, which can have megabytes
 
 
 class WorkloadFinding(Document, frozen=True):
-    """A finding. ``configured`` is the mode without the ceiling, ``waived`` the reason for a lower mode."""
+    """A finding. ``configured`` is the mode without the ceiling. ``waived`` is the reason for a lower mode."""
 
     rule: str
     mode: Mode
@@ -41,7 +41,7 @@ class WorkloadFinding(Document, frozen=True):
 
 
 class Failure(Document, frozen=True):
-    """A fault of evenspread itself: the part of the scan, and the type of the exception."""
+    """A bug in evenspread: the failed part of the scan, and the type of the exception."""
 
     part: str
     error: str
@@ -72,7 +72,7 @@ class WorkloadList(Document, frozen=True):
 
 
 class NamedWorkload(Document, frozen=True):
-    """The workload of an entry of ``evenspread skew``, which has the fields of its skew too."""
+    """The workload of a skew. In ``evenspread skew``, an entry has these fields and those of the skew."""
 
     namespace: str
     kind: str
@@ -101,13 +101,13 @@ class ScanNumbers(Document, frozen=True):
 
 
 def scan_document(scan: ClusterScan, workloads: Iterable[ScannedWorkload]) -> ScanDocument:
-    """The scan with these of its workloads."""
+    """Return the document of a scan with these workloads."""
     gaps = tuple(replace(each, missing=one_line(each.missing)) for each in scan.gaps)
     return with_fields_of(scan, ScanDocument, gaps=gaps, workloads=tuple(map(workload_document, workloads)))
 
 
 def workload_document(of: ScannedWorkload) -> WorkloadDocument:
-    """The document of one workload."""
+    """Return the document of a workload."""
     return with_fields_of(
         of,
         WorkloadDocument,
@@ -119,12 +119,12 @@ def workload_document(of: ScannedWorkload) -> WorkloadDocument:
 
 
 def skew_document(of: ActualSkew) -> PublishedSkew:
-    """The published part of a skew."""
+    """Return the published part of a skew."""
     return with_fields_of(of, PublishedSkew)
 
 
 def scan_numbers(scan: ClusterScan) -> ScanNumbers:
-    """The scan in numbers."""
+    """Return the scan in numbers."""
     workloads: Sequence[ScannedWorkload] = scan.workloads
     above = [skew.hard for each in workloads for skew in each.skews if skew.above]
     return ScanNumbers(

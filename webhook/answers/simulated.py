@@ -1,4 +1,4 @@
-"""What becomes of the pods of workloads: the sentences of ``evenspread simulate`` and its document."""
+"""The texts of ``evenspread simulate``, and its document: whether pods of workloads get a node."""
 
 from collections.abc import Sequence
 
@@ -18,9 +18,9 @@ from webhook.core.what_if.play import Ending, Moved, Outcomes
 from webhook.core.what_if.run import Answer
 from webhook.core.what_if.suggestions import SuggestedChange
 
-_NAMES = 3
+_NAMES = 3  # of workloads in a sentence
 _WORST_FIRST = (Outcome.NO_FIT, Outcome.STUCK, Outcome.UNKNOWN, Outcome.FITS)
-_ORDER = ", in whatever order"
+_ORDER = " in any order"
 
 
 class BlockedNode(Document, frozen=True):
@@ -31,7 +31,7 @@ class BlockedNode(Document, frozen=True):
 
 
 class Blocking(Document, frozen=True):
-    """What the first waiting pod waits for: the domain with the fewest pods, or all nodes."""
+    """The nodes that block the first waiting pod: those of the domain with the fewest pods, or all."""
 
     topology_key: str | None
     domain: str | None
@@ -40,7 +40,7 @@ class Blocking(Document, frozen=True):
 
 
 class Change(Document, frozen=True):
-    """A change with which all pods have a node in every order, and what it gives up."""
+    """A change that gives all pods a node in every order, and its drawbacks."""
 
     text: str
     target: str
@@ -52,7 +52,7 @@ class Change(Document, frozen=True):
 
 
 class WorkloadVerdict(Document, frozen=True):
-    """The verdict on one workload."""
+    """The verdict on a workload."""
 
     verdict: Outcome
     wanted: int
@@ -60,21 +60,21 @@ class WorkloadVerdict(Document, frozen=True):
 
 
 class Rollout(Document, frozen=True):
-    """A rolling update: the largest skew at its end, and the new pods that run."""
+    """A rolling update: the largest skew at its end, and the number of running new pods."""
 
     worst_final_skew: int | None
     new_running: Range
 
 
 class StuckProbability(Document, frozen=True):
-    """The share of the orders that leave a pod Pending: if all are equally likely, and by the scheduler's scores."""
+    """The share of orders that leave a pod Pending: of equally likely orders, and of orders by scores."""
 
     uniform: float | None
     scored: float | None
 
 
 class LikelyNode(Document, frozen=True):
-    """The most likely node of one pod, and how many nodes are as good."""
+    """The most likely node of a pod, and the number of equally good nodes."""
 
     workload: str
     node: str
@@ -92,7 +92,7 @@ class DomainCounts(Document, frozen=True):
 
 
 class Simulated(Document, frozen=True):
-    """What becomes of the pods. Of several events it is the worst, and ``events`` has all of them."""
+    """The result of a simulation. For several events it is the worst result, and ``events`` has all."""
 
     verdict: Outcome
     cause: Cause | None
@@ -121,7 +121,7 @@ class Simulated(Document, frozen=True):
 
 
 def simulated(answers: Sequence[Answer]) -> Simulated:
-    """The document of the answers, one for each event."""
+    """Return the document of the answers, of which each event has its own."""
     documents = tuple(map(_simulated, answers))
     worst = min(documents, key=lambda each: _WORST_FIRST.index(each.verdict))
     return worst if len(documents) == 1 else replace(worst, events=documents)
@@ -162,7 +162,7 @@ def _simulated(answer: Answer) -> Simulated:
 
 
 def _scored(answer: Answer) -> float | None:
-    """The share of forecasts that leave a pod without a node. All or none if every order comes to the same."""
+    """Return the share of forecasts that leave a pod without a node. 0 or 1 if all orders have the same result."""
     likely = answer.likely
     if likely is None or answer.outcomes.whole.outcome is Outcome.UNKNOWN:
         return None
@@ -224,7 +224,7 @@ def _constraints(end: Ending) -> tuple[DomainCounts, ...]:
 
 
 def _who(of: Outcomes) -> str:
-    """The workloads: ``Deployment shop/web``; of several how many, and the first names."""
+    """Name the workloads: ``Deployment shop/web``, or the number of workloads and the first names."""
     titles = [one_line(each.title, 80) for each in of.workloads]
     if len(titles) == 1:
         return titles[0]
@@ -232,22 +232,25 @@ def _who(of: Outcomes) -> str:
 
 
 def verdict_text(of: Outcomes) -> str:
-    """The verdict in one sentence."""
+    """Return the verdict as a sentence."""
     several = len(of.workloads) > 1
     if not of.workloads:
-        return "every workload fits: no pod looks for a node"
+        return "every workload fits: no pod needs a node"
     if not of.alone:
         return f"{_who(of)} {outcome_text(of.whole, settled=of.game is None, several=several)}"
     bad = sum(each.outcome is Outcome.NO_FIT for each in of.each)
     stuck = sum(each.outcome is Outcome.STUCK for each in of.each)
-    found = [f"{bad:,} do{'es' * (bad == 1)} not fit"] * bool(bad) + [f"{stuck:,} can get stuck"] * bool(stuck)
-    return f"{_who(of)}: {' and '.join(found) or 'none of them is known to lack room'}, each looked at alone"
+    parts = [f"{bad:,} do{'es' * (bad == 1)} not fit"] * bool(bad) + [f"{stuck:,} can get stuck"] * bool(stuck)
+    return f"{_who(of)}: {' and '.join(parts) or 'no workload is known to lack room'}, each simulated alone"
 
 
 def outcome_text(found: Verdict, *, settled: bool = False, several: bool = False) -> str:
-    """A verdict without its subject: ``does not fit: 3 of 6 pods get a node, in whatever order``.
+    """Return a verdict without its subject: ``does not fit: 3 of 6 pods get a node in any order``.
 
-    ``settled`` says that no pod waits for a node.
+    Args:
+        found: The verdict.
+        settled: Whether all pods have a node already.
+        several: Whether the subject is plural.
     """
     fewest, most, wanted = found.fewest, found.most, found.wanted
     pods = {1: "the pod", 2: "both pods"}.get(wanted, f"all {plural(wanted, 'pod')}")
@@ -257,7 +260,7 @@ def outcome_text(found: Verdict, *, settled: bool = False, several: bool = False
             order = " already" if settled else _ORDER * (wanted != 1)
             return f"{'fit' if several else 'fits'}: {pods} {gets} a node{order}"
         case Outcome.NO_FIT if wanted == 1:
-            return "does not fit: no node takes the pod"
+            return "does not fit: no node admits the pod"
         case Outcome.NO_FIT:
             number = f"{most or 0:,}" if fewest == most else f"{fewest or 0:,} to {most or 0:,}"
             gets, does = f"get{'s' * (number == '1')}", "do" if several else "does"
@@ -270,30 +273,28 @@ def outcome_text(found: Verdict, *, settled: bool = False, several: bool = False
             bounds = ""
             if fewest is not None and most is not None:
                 bounds = f": at least {fewest:,} and at most {most:,} of {plural(wanted, 'pod')} get a node{_ORDER}"
-            return f"{'are' if several else 'is'} not decided{bounds}"
+            return f"{'are' if several else 'is'} undecided{bounds}"
 
 
 def doubt(of: Outcomes) -> str:
-    """Why the verdict is unknown, and what is known nevertheless; empty where it is not."""
+    """Return why the verdict is unknown, and the evidence so far. Empty for a known verdict."""
     if of.unknown:
-        return f"not known: {of.unknown}"
+        return f"unknown: {of.unknown}"
     found = of.simulation
     if found is None or found.outcome is not Outcome.UNKNOWN:
         return ""
-    looked = f"{plural(found.states, 'state')} looked at"
+    searched = f"{plural(found.states, 'state')} searched"
     if of.interrupted:
-        return f"interrupted with {looked}; none of them says more"
+        return f"interrupted with {searched}, and no verdict yet"
     if not found.sampled:
-        return f"{looked}, more than allowed (--states)"
-    stuck = round((found.stuck or 0) * found.sampled)
-    tried = f"none of {plural(found.sampled, 'single order')} tried got stuck, which proves nothing"
-    if stuck:
-        tried = f"{stuck:,} of {plural(found.sampled, 'single order')} tried left pods Pending"
-    return f"{looked}, and there are more (--states); {tried}"
+        return f"{searched}, the limit (--states)"
+    stuck, orders = round((found.stuck or 0) * found.sampled), plural(found.sampled, "sampled order")
+    tried = f"{stuck:,} of {orders} left pods Pending" if stuck else f"none of {orders} got stuck, which proves nothing"
+    return f"{searched}, and there are more (--states); {tried}"
 
 
 def not_evaluated(answer: Answer) -> tuple[str, ...]:
-    """A line for each thing that could change the answer and is not looked at."""
+    """Return a line for each fact that could change the answer but is not evaluated."""
     keys = dict.fromkeys(key for end, _ in answer.ends for key in end.after.not_evaluated)
     made = any(each.source is not None for each in answer.outcomes.workloads)
     unknown = dict.fromkeys(key for each in answer.outcomes.workloads for key in each.unadmitted)

@@ -1,9 +1,12 @@
-"""The configuration file -> `core.policy.policy.Policy`, or every fault of the file at once.
+"""Read the configuration file into a `core.policy.policy.Policy`, or report all of its faults at once.
 
     text -> document (values with line and column) -> shape (JSON Schema) -> meaning -> build -> Policy
 
-Callers need `load_policy`, `parse_policy`, `config_map_policy`, `reloaded` and `read_profiles`, and
-`ConfigError.render()` when one of them raises it.
+Example:
+    try:
+        policy = load_policy("policy.yaml").policy
+    except ConfigError as error:
+        print(error.render())
 """
 
 from webhook.config.faults import ConfigError, ConfigFault

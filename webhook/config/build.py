@@ -1,4 +1,4 @@
-"""A valid document -> the `Policy` that the core uses."""
+"""Build the core's `Policy` from a valid document."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,16 +12,16 @@ from webhook.core.decoders import converted
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.profile import SchedulerProfile
 
-RawConfig = Mapping[str, Any]  # raw YAML, already checked against the schema
+RawConfig = Mapping[str, Any]  # raw YAML, valid by the schema
 
 
 def build_policy(value: RawConfig, profiles: tuple[SchedulerProfile, ...]) -> Policy:
-    """The policy of a document; absent fields have the defaults of `Policy`."""
+    """Build the policy of a document. Absent fields get the defaults of `Policy`."""
     return msgspec.structs.replace(converted(_reshaped(value), Policy), scheduler_profiles=profiles)
 
 
 def _reshaped(value: object) -> object:
-    """The value with each field in the form that its type in the core has."""
+    """Convert each field to the form of its type in the core."""
     if isinstance(value, list):
         return [_reshaped(each) for each in value]
     if isinstance(value, dict):
@@ -34,7 +34,7 @@ def _selector(written: object) -> Selector:
 
 
 _SHAPES: Mapping[str, Callable[[Any], object]] = {
-    "domains": dict,  # whose keys are labels, which may be named like a field
+    "domains": dict,  # its keys are labels, which can have the name of a field
     "defaultConstraints": lambda entries: [
         {"constraint": entry, "hardWhenDomains": entry.get("hardWhenDomains")} for entry in entries
     ],

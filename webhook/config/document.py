@@ -1,7 +1,7 @@
-"""The YAML text of one configuration file -> plain values, and the line and column of each.
+"""Read the YAML text of a configuration file into plain values, each with its line and column.
 
-Written over the parser's events, because its composer forgets duplicate keys, follows any nesting, and multiplies
-aliases without bound. Scalars resolve as in YAML 1.1, which Kubernetes uses, except that a date stays text.
+The reader works on the parser's events. PyYAML's composer drops duplicate keys, and limits neither nesting nor aliases.
+Scalars resolve as in YAML 1.1, which Kubernetes uses, except that a date stays text.
 """
 
 import math
@@ -13,11 +13,11 @@ from yaml import events
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from webhook.config.faults import ConfigError, ConfigFault, Path, render_path, shown
+from webhook.config.faults import MAX_SHOWN_CHARS, ConfigError, ConfigFault, Path, render_path, shown
 
-MAX_CONFIG_BYTES = 1 << 20  # a ConfigMap holds no more
-MAX_VALUES = 100_000  # after aliases; a file of MAX_CONFIG_BYTES that says something else a line has fewer
-MAX_CONFIG_LEVELS = 50  # the deepest promised field stands at 8
+MAX_CONFIG_BYTES = 1 << 20  # the limit of a ConfigMap
+MAX_VALUES = 100_000  # after aliases; a file of MAX_CONFIG_BYTES without repetition has fewer
+MAX_CONFIG_LEVELS = 50  # the deepest field is on level 8
 
 _TAG = "tag:yaml.org,2002:"
 _RESOLVER = Resolver()
@@ -25,16 +25,21 @@ _CONSTRUCTOR = SafeConstructor()
 
 
 class LineAndColumn(NamedTuple):
-    """Unit: lines and columns, from 1."""
+    """A position in the file. Lines and columns count from 1."""
 
     line: int
     column: int
 
 
 class ConfigDocument(NamedTuple):
-    """A configuration file as values, with the place of every value and key by path.
+    """A configuration file as values.
 
-    ``written`` has the text of plain scalars that are no strings: ``rulesVersion: 1.10`` is the number 1.1.
+    Attributes:
+        value: The values, of any shape.
+        places: The position of each value by its path.
+        keys: The position of each key by its path.
+        written: The text of unquoted scalars that are no strings. For example, ``rulesVersion: 1.10`` is the number
+            1.1.
     """
 
     value: Any  # raw YAML: any shape
@@ -43,7 +48,7 @@ class ConfigDocument(NamedTuple):
     written: dict[Path, str]
 
     def fault(self, path: Path, message: str, *, key: bool = False) -> ConfigFault:
-        """A fault at the value, or at its key; for an absent value, at the mapping that should have it."""
+        """Return a fault at the value, or at its key. For an absent value, it is at the surrounding mapping."""
         place = self.keys.get(path) if key else None
         nearest = path
         while place is None:
@@ -75,7 +80,7 @@ _Node = _Scalar | _Sequence | _Mapping
 
 
 class _UnusableError(Exception):
-    """Reading cannot go on after this."""
+    """A fault that ends the reading."""
 
     def __init__(self, message: str, place: LineAndColumn) -> None:
         super().__init__(message)
@@ -83,9 +88,10 @@ class _UnusableError(Exception):
 
 
 def read_config_document(text: str, *, file: str) -> ConfigDocument:
-    """Read the one document of a configuration file.
+    """Read the only document of a configuration file.
 
-    Errors: ConfigError, with every duplicate key and the like at once, or with the one fault that ends all reading.
+    Raises:
+        ConfigError: With all faults, such as duplicate keys, or with the first fault that ends the reading.
     """
     try:
         node = _only_document(text)
@@ -99,7 +105,7 @@ def read_config_document(text: str, *, file: str) -> ConfigDocument:
 
 
 def _only_document(text: str) -> _Node:
-    """The tree of the only document that is not empty."""
+    """Return the tree of the only document. Empty documents do not count."""
     only: _Node | None = None
     stream = _events(text)
     for event in stream:
@@ -109,10 +115,10 @@ def _only_document(text: str) -> _Node:
         if isinstance(node, _Scalar) and node.tag == f"{_TAG}null":
             continue
         if only is not None:
-            raise _UnusableError("a second YAML document begins here; the file is one SpreadPolicy", node.place)
+            raise _UnusableError("a second YAML document starts here; the file must hold one SpreadPolicy", node.place)
         only = node
     if only is None:
-        raise _UnusableError("the file is empty; it needs apiVersion and kind at least", LineAndColumn(1, 1))
+        raise _UnusableError("the file is empty; it needs at least apiVersion and kind", LineAndColumn(1, 1))
     return only
 
 
@@ -131,7 +137,7 @@ def _events(text: str) -> Iterator[events.Event]:
 
 
 class _Mark(Protocol):
-    """What the two parsers' marks have in common. Unit: from 0."""
+    """The common fields of both parsers' marks. Lines and columns count from 0."""
 
     line: int
     column: int
@@ -148,7 +154,7 @@ def _tree(event: events.Event, stream: Iterator[events.Event], anchors: dict[str
     if isinstance(event, events.AliasEvent):
         name = event.anchor or ""
         if name not in anchors:
-            raise _UnusableError(f"the alias *{name[:64]} has no anchor before it", place)
+            raise _UnusableError(f"the alias *{name[:MAX_SHOWN_CHARS]} has no anchor before it", place)
         return anchors[name]
     node: _Node
     if isinstance(event, events.ScalarEvent):
@@ -179,7 +185,7 @@ def _scalar_tag(event: events.ScalarEvent) -> str:
 
 
 class _Reading:
-    """One walk over the tree, which collects values, places and faults."""
+    """A walk over the tree that collects values, positions and faults."""
 
     def __init__(self) -> None:
         self.places: dict[Path, LineAndColumn] = {}
@@ -215,11 +221,11 @@ class _Reading:
                     number = float(_CONSTRUCTOR.construct_yaml_float(yaml_node))
                     if math.isfinite(number):
                         return number
-                    self._fault(node, path, f"{node.text[:64]} is no number that can be used")
+                    self._fault(node, path, f"must be a finite number, is {node.text[:MAX_SHOWN_CHARS]}")
                 case _:
-                    self._fault(node, path, f"the tag {shown(node.tag)} is not known here")
+                    self._fault(node, path, f"unknown YAML tag {shown(node.tag)}")
         except (ValueError, KeyError, IndexError):
-            self._fault(node, path, f"{shown(node.text)} is not what its tag !!{kind} says")
+            self._fault(node, path, f"must be a valid !!{kind}, is {shown(node.text)}")
         return None
 
     def _mapping(self, node: _Mapping, path: Path, depth: int) -> dict[str, object]:
@@ -231,7 +237,7 @@ class _Reading:
         return result
 
     def _pairs(self, node: _Mapping, path: Path, depth: int) -> dict[str, tuple[_Scalar, _Node]]:
-        """Keys and values with ``<<`` resolved: a mapping's own keys win, then those of the first source."""
+        """Return keys and values with ``<<`` resolved. The mapping's own keys win, then those of the first source."""
         self._count(node, depth)
         pairs: dict[str, tuple[_Scalar, _Node]] = {}
         sources: list[_Node] = []
@@ -242,14 +248,14 @@ class _Reading:
                 sources += value.items if isinstance(value, _Sequence) else (value,)
             elif key.text in pairs:
                 first = pairs[key.text][0].place.line
-                self._fault(key, (*path, key.text), f"duplicate key; the first stands on line {first}")
+                self._fault(key, (*path, key.text), f"duplicate key; the first is on line {first}")
             else:
                 pairs[key.text] = (key, value)
         for source in sources:
             if isinstance(source, _Mapping):
                 pairs = self._pairs(source, path, depth + 1) | pairs
             else:
-                self._fault(source, path, "<< merges mappings only")
+                self._fault(source, path, "<< can only merge mappings")
         return pairs
 
     def _count(self, node: _Node, depth: int) -> None:
@@ -257,7 +263,7 @@ class _Reading:
             raise _UnusableError(f"aliases nest deeper than {MAX_CONFIG_LEVELS} levels", node.place)
         self._values += 1
         if self._values > MAX_VALUES:
-            raise _UnusableError(f"more than {MAX_VALUES} values after aliases", node.place)
+            raise _UnusableError(f"more than {MAX_VALUES} values with all aliases expanded", node.place)
 
     def _fault(self, node: _Node, path: Path, message: str) -> None:
         line, column = node.place

@@ -1,6 +1,6 @@
-"""Reading the configuration file, and reading it again when it changed.
+"""Read the configuration file, and reload it after a change.
 
-`reloaded` is called by whoever has a loop; it keeps no thread and no state of its own.
+`reloaded` has no thread and no state. Call it from your own loop.
 """
 
 import posixpath
@@ -22,9 +22,9 @@ from webhook.config.schema_checks import normalised, shape_faults
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.profile import SchedulerProfile
 
-SETTLE_SECONDS = 0.5  # a file written in place that recently may still be half-written
+SETTLE_SECONDS = 0.5  # a file changed more recently may be half-written
 
-# A pipe that the shell has opened, as in ``--config <(helm template …)``; any other would be waited for.
+# Pipes opened by the shell, as in ``--config <(helm template …)``. Opening any other named pipe would block.
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
 SCHEDULER = ("schedulerConfiguration",)
@@ -37,9 +37,12 @@ Signature = tuple[int, int, int, int]
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
-    """A policy, with warnings about the file that it came from.
+    """A policy, with warnings about its file.
 
     Attributes:
+        policy: The policy.
+        file: The path of the file.
+        warnings: Valid parts of the file with an unexpected effect.
         seen: Every file that was read, with its signature at that time. None if it did not exist.
         error: Set if the file on disk is newer than ``policy`` and unusable.
     """
@@ -51,14 +54,19 @@ class Loaded(Struct, frozen=True, kw_only=True):
     error: ConfigError | None = None
 
     def rendered_warnings(self) -> tuple[str, ...]:
-        """One line a warning, as users see it."""
+        """Return a line for each warning."""
         return tuple(f"warning: {warning.render(self.file)}" for warning in self.warnings)
 
 
 def load_policy(path: str | Path, *, today: str | None = None) -> Loaded:
     """Read a configuration file.
 
-    Errors: ConfigError with every fault, an unreadable file included.
+    Args:
+        path: The file.
+        today: As in `parse_policy`.
+
+    Raises:
+        ConfigError: With all faults, or because the file cannot be read.
     """
     seen = _seen(str(path))
     loaded = parse_policy(_text(str(path)), file=str(path), today=today)
@@ -68,15 +76,16 @@ def load_policy(path: str | Path, *, today: str | None = None) -> Loaded:
 def parse_policy(
     text: str, *, file: str = "<text>", today: str | None = None, read: Callable[[str], str | None] | None = None
 ) -> Loaded:
-    """Read the text of a configuration file, and the scheduler's configuration where it names one.
+    """Read the text of a configuration file, and the scheduler configuration that it names.
 
     Args:
         text: The content of ``file``.
-        file: Its path. The scheduler's configuration is relative to it.
-        today: An ISO date, for exemptions that are over; by default the clock's (UTC).
-        read: Returns the text of another file, or None for one that only replicas have. By default it reads the disk.
+        file: Its path. The path of the scheduler configuration is relative to it.
+        today: An ISO date, to find expired exemptions. By default, today in UTC.
+        read: Returns the text of another file, or None if only the replicas can read it. By default it reads the disk.
 
-    Errors: ConfigError with every fault.
+    Raises:
+        ConfigError: With all faults.
     """
     document = normalised(read_config_document(text, file=file))
     faults = shape_faults(document)
@@ -92,7 +101,7 @@ def parse_policy(
         if found is not None:
             profiles = read_profiles(found, file=path)
         elif path:
-            absent = [document.fault(SCHEDULER, f"{shown(scheduler)} is no file of the ConfigMap and was not read")]
+            absent = [document.fault(SCHEDULER, f"{shown(scheduler)} is not in the ConfigMap and was not read")]
     except ConfigError as error:
         faults += [document.fault(SCHEDULER, fault.render(path)) for fault in error.faults]
     if faults:
@@ -104,14 +113,15 @@ def parse_policy(
 
 
 def config_map_policy(data: Mapping[str, str], *, title: str, today: str | None = None) -> Loaded:
-    """The policy in the data of the chart's ConfigMap, together with the other files in it.
+    """Read the policy, and the files it names, from the data of the chart's ConfigMap.
 
     Args:
         data: The ConfigMap's data, by key.
-        title: What messages call the ConfigMap.
+        title: The ConfigMap's name in messages.
         today: As in `parse_policy`.
 
-    Errors: ConfigError with every fault.
+    Raises:
+        ConfigError: With all faults.
     """
 
     def read(path: str) -> str | None:
@@ -119,7 +129,7 @@ def config_map_policy(data: Mapping[str, str], *, title: str, today: str | None 
         if folder not in {title, _MOUNTED}:
             return None
         if name not in data:
-            raise _unreadable(path, "the ConfigMap has no such key")
+            raise _unreadable(path, f"the ConfigMap has no key {name}")
         return data[name]
 
     if POLICY_KEY not in data:
@@ -128,10 +138,10 @@ def config_map_policy(data: Mapping[str, str], *, title: str, today: str | None 
 
 
 def reloaded(current: Loaded) -> Loaded:
-    """``current`` itself if no file has changed, else the new policy, or the last good one.
+    """Read the policy again if a file has changed, else return ``current`` itself.
 
-    A changed file that is unusable gives the old policy with ``error`` set; it is not read again until it changes.
-    Symbolic links are followed, so that the swap of a ConfigMap's ``..data`` is a change.
+    If the changed file is unusable, the result is the current policy with ``error`` set, and the file is not read again
+    until it changes. Symbolic links are followed, so the swap of a ConfigMap's ``..data`` is a change.
     """
     changed = [file for file, signature in current.seen if _signature(file) != signature]
     if not changed or not all(map(_settled, changed)):
@@ -156,7 +166,7 @@ def _signature(file: str) -> Signature | None:
 
 
 def _settled(file: str) -> bool:
-    """Whether the file was not written to just now; a file behind a link is replaced atomically."""
+    """Whether the last write is at least `SETTLE_SECONDS` ago. A file behind a link is replaced atomically."""
     signature = _signature(file)
     if signature is None or Path(file).is_symlink():
         return True
@@ -166,15 +176,15 @@ def _settled(file: str) -> bool:
 def _text(file: str) -> str:
     try:
         if stat.S_ISFIFO(Path(file).stat().st_mode) and not file.startswith(_OPEN_FILES):
-            raise _unreadable(file, "a named pipe, not a file")
+            raise _unreadable(file, "is a named pipe, not a file")
         with Path(file).open("rb") as stream:
             raw = stream.read(MAX_CONFIG_BYTES + 1)
     except OSError as error:
         raise _unreadable(file, f"cannot be read: {error.strerror}") from None
     except ValueError:
-        raise _unreadable(file, "cannot be read: the path holds a NUL character") from None
+        raise _unreadable(file, "cannot be read: the path contains a NUL character") from None
     if len(raw) > MAX_CONFIG_BYTES:
-        raise _unreadable(file, "larger than 1 MiB, which is more than a ConfigMap holds")
+        raise _unreadable(file, "is larger than 1 MiB, the limit of a ConfigMap")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

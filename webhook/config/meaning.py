@@ -1,8 +1,8 @@
-"""What the schema cannot express: rule ids, dates, durations, unreachable entries, and Kubernetes' own checks.
+"""Check what the schema cannot express: rule ids, dates, durations, unreachable entries, and Kubernetes' own checks.
 
-A part that the schema already found wrong is not judged again, so that one mistake is one fault. Default constraints
-must pass twice: as PodTopologySpreadArgs with kube-scheduler, and as constraints in a pod with kube-apiserver, which
-checks what the scheduler does not (minDomains, node policies, matchLabelKeys).
+A part with a fault by the schema is not checked again, so that a mistake is reported once. Default constraints need
+two checks: kube-scheduler's check of PodTopologySpreadArgs, and kube-apiserver's check of constraints in a pod. Only
+the latter covers minDomains, node policies and matchLabelKeys.
 """
 
 import re
@@ -27,12 +27,12 @@ from webhook.core.scheduler.profile import SchedulerProfile
 from webhook.core.workloads.kinds import NATIVE_GROUPS, group_of
 
 RULES_VERSION = max((rule.since for rule in RULES), key=rules_version)
-MAX_STALENESS_SECONDS = 24 * 3600.0  # a copy of a cluster that is a day old says nothing about it
+MAX_STALENESS_SECONDS = 24 * 3600.0  # day-old cluster data are useless
 
 _DURATION_PART = re.compile(r"([0-9.]+)(h|ms|us|µs|ns|m|s)")
-# Go's units (time.ParseDuration), since the same people write both; both ways to write micro.
+# Go's units (time.ParseDuration), with both micro signs, because the same users write Go durations elsewhere.
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-# The fields of a constraint that kube-scheduler leaves unchecked in its own configuration.
+# The fields of a constraint that kube-scheduler does not check in its own configuration.
 _UNCHECKED = ("minDomains", "nodeAffinityPolicy", "nodeTaintsPolicy", "matchLabelKeys")
 _DEFAULTS: Path = ("defaults",)
 _SELECTORS = ("namespaceSelector", "podSelector", "selector")
@@ -40,17 +40,22 @@ _T = TypeVar("_T")
 
 
 class View(NamedTuple):
-    """A document with the faults that are already known."""
+    """A document with its known faults.
+
+    Attributes:
+        document: The document.
+        faulty: The paths of the faults, and of all values that contain one.
+    """
 
     document: ConfigDocument
-    faulty: frozenset[str]  # the rendered paths of the faults, and of everything that contains them
+    faulty: frozenset[str]
 
     def sound(self, path: Path) -> bool:
-        """Whether no fault is known at or below the path."""
+        """Whether the path has no known fault at or below it."""
         return render_path(path) not in self.faulty
 
     def at(self, path: Path, kind: type[_T]) -> _T | None:
-        """The value at a path, if it is there and of this type."""
+        """Return the value at a path, or None if it is absent or of another type."""
         value = self.document.value
         for part in path:
             try:
@@ -60,7 +65,7 @@ class View(NamedTuple):
         return value if isinstance(value, kind) else None
 
     def text(self, path: Path) -> str | None:
-        """The string at a path; None if it is absent or has a fault."""
+        """Return the string at a path, or None if it is absent or has a fault."""
         return self.at(path, str) if self.sound(path) else None
 
     def fault(self, path: Path, message: str, *, key: bool = False) -> ConfigFault:
@@ -68,17 +73,17 @@ class View(NamedTuple):
         return self.document.fault(path, message, key=key)
 
     def entries(self, path: Path) -> Iterator[Path]:
-        """The paths of a list's entries that are mappings."""
+        """Yield the paths of the mappings in a list."""
         for index in range(len(self.at(path, list) or ())):
             if self.at((*path, index), dict) is not None:
                 yield (*path, index)
 
 
 def view(document: ConfigDocument, faults: Sequence[ConfigFault]) -> View:
-    """A document with the faults found so far; each also spoils whatever contains it."""
+    """Return a view of a document with the faults so far."""
     texts = {fault.path for fault in faults}
-    spoiled = {text[:end] for text in texts for end in (*_ends(text), len(text))}
-    return View(document, frozenset(spoiled))
+    faulty = {text[:end] for text in texts for end in (*_ends(text), len(text))}
+    return View(document, frozenset(faulty))
 
 
 def _ends(text: str) -> Iterator[int]:
@@ -86,7 +91,7 @@ def _ends(text: str) -> Iterator[int]:
 
 
 def meaning_faults(part: View) -> Iterator[ConfigFault]:
-    """Faults of a configuration that fits the schema, also what kube-scheduler or kube-apiserver would refuse."""
+    """Yield the faults that the schema cannot find, including errors by kube-scheduler and kube-apiserver."""
     yield from _rules_version(part)
     yield from _exemptions(part)
     yield from _workloads(part)
@@ -102,7 +107,7 @@ def meaning_faults(part: View) -> Iterator[ConfigFault]:
 
 
 def meaning_warnings(part: View, profiles: Sequence[SchedulerProfile], today: str) -> Iterator[ConfigFault]:
-    """Parts that are valid, but do not do what their author may expect."""
+    """Yield warnings about valid parts with an unexpected effect."""
     yield from _expired(part, today)
     yield from _unreached_namespaces(part)
     yield from _unreached_overrides(part)
@@ -112,14 +117,14 @@ def meaning_warnings(part: View, profiles: Sequence[SchedulerProfile], today: st
 
 
 def seconds(duration: str) -> float:
-    """A duration as Go writes it, in seconds; the schema has checked its form."""
+    """Convert a Go duration to seconds. The schema has checked its form."""
     return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(duration))
 
 
 def _rules_version(part: View) -> Iterator[ConfigFault]:
     version = part.text(("rulesVersion",))
     if version is not None and rules_version(version) > rules_version(RULES_VERSION):
-        message = f"{version} is newer than this release, which knows rules up to {RULES_VERSION}"
+        message = f"{version} is newer than the latest rules of this release, {RULES_VERSION}"
         yield part.fault(("rulesVersion",), message)
 
 
@@ -127,7 +132,7 @@ def _exemptions(part: View) -> Iterator[ConfigFault]:
     for entry in part.entries(("exemptions",)):
         expires = part.text((*entry, "expires"))
         if expires is not None and not _is_date(expires):
-            yield part.fault((*entry, "expires"), f"{expires} is no day of the calendar")
+            yield part.fault((*entry, "expires"), f"{expires} is not a calendar date")
 
 
 def _is_date(text: str) -> bool:
@@ -147,25 +152,25 @@ def _workloads(part: View) -> Iterator[ConfigFault]:
             continue
         first = seen.setdefault((api_version, kind), entry)
         if group_of(api_version) in NATIVE_GROUPS:
-            yield part.fault(entry, f"{api_version} {kind} is Kubernetes' own and needs no entry")
+            yield part.fault(entry, f"{api_version} {kind} is built into Kubernetes and needs no entry")
         elif first != entry:
-            yield part.fault(entry, f"{api_version} {kind} stands in {render_path(first)} already")
+            yield part.fault(entry, f"{api_version} {kind} is already in {render_path(first)}")
 
 
 def _paths(part: View, entry: Path) -> Iterator[ConfigFault]:
-    """Faults about the paths of a kind: it has a pod template, or constraints outside of one."""
+    """Yield faults about the paths of a kind, which has a pod template or constraints outside of one."""
     written = part.at(entry, dict) or {}
     if "templatePath" not in written and "constraintsPath" not in written:
-        yield part.fault((*entry, "templatePath"), "is required, or constraintsPath")
+        yield part.fault((*entry, "templatePath"), "is required without constraintsPath")
     elif {"templatePath", "constraintsPath"} <= written.keys():
-        message = "one of templatePath and constraintsPath is enough; the constraints of a pod template stand in it"
+        message = "cannot be combined with templatePath; a pod template contains its own constraints"
         yield part.fault((*entry, "constraintsPath"), message, key=True)
     elif "templatePath" in written and "podLabels" in written:
-        yield part.fault((*entry, "podLabels"), "belongs to constraintsPath; a pod template has its labels", key=True)
+        message = "can only be used with constraintsPath; a pod template contains its own labels"
+        yield part.fault((*entry, "podLabels"), message, key=True)
     elif "constraintsPath" in written and "selectorPath" in written:
-        yield part.fault(
-            (*entry, "selectorPath"), "belongs to templatePath; beside constraintsPath use podLabels", key=True
-        )
+        message = "can only be used with templatePath; with constraintsPath, use podLabels"
+        yield part.fault((*entry, "selectorPath"), message, key=True)
 
 
 def _staleness(part: View) -> Iterator[ConfigFault]:
@@ -179,7 +184,7 @@ def _expired(part: View, today: str) -> Iterator[ConfigFault]:
     for entry in part.entries(("exemptions",)):
         expires = part.text((*entry, "expires"))
         if expires is not None and expires < today:
-            yield part.fault((*entry, "expires"), f"{expires} is over; the exemption has no effect any more")
+            yield part.fault((*entry, "expires"), f"the exemption expired after {expires} and has no effect")
 
 
 def _unreached_namespaces(part: View) -> Iterator[ConfigFault]:
@@ -187,11 +192,11 @@ def _unreached_namespaces(part: View) -> Iterator[ConfigFault]:
     ceiling_is_off = part.at(("ceiling",), str) == "off"
     for entry in part.entries(("namespaces",)):
         if ceiling_is_off:
-            yield part.fault(entry, "has no effect: the global ceiling is off, which nothing lifts")
+            yield part.fault(entry, "has no effect: the global ceiling is off, and nothing overrides it")
             continue
         for index, name in enumerate(part.at((*entry, "match", "names"), list) or ()):
             if name in decided:
-                message = f"{name} is decided by {render_path(decided[name])}; the first match wins"
+                message = f"has no effect: {render_path(decided[name])} matches {name}, and the first match wins"
                 yield part.fault((*entry, "match", "names", index), message)
             elif part.at((*entry, "match", "namespaceSelector"), dict) is None:
                 decided[name] = entry
@@ -202,7 +207,7 @@ def _unreached_overrides(part: View) -> Iterator[ConfigFault]:
     widest: Path | None = None
     for entry in part.entries(path):
         if widest is not None:
-            yield part.fault(entry, f"is never reached: {render_path(widest)} matches every pod")
+            yield part.fault(entry, f"has no effect: {render_path(widest)} matches every pod, and the first match wins")
         elif "minReplicas" not in (part.at(entry, dict) or {}) and not any(
             part.at((*entry, name), dict) for name in ("namespaceSelector", "podSelector")
         ):
@@ -213,7 +218,7 @@ def _documentation(part: View) -> Iterator[ConfigFault]:
     path: Path = ("messages", "docsURL")
     address = part.text(path)
     if address and not address.startswith(("http://", "https://")):
-        yield part.fault(path, f"{shown(address)} is no http or https address")
+        yield part.fault(path, f"must be an http or https URL, is {shown(address)}")
 
 
 def _schedulers(part: View, profiles: Sequence[SchedulerProfile]) -> Iterator[ConfigFault]:
@@ -229,7 +234,7 @@ def _dropped_keys(part: View) -> Iterator[ConfigFault]:
     for owner in (_DEFAULTS, *part.entries((*_DEFAULTS, "overrides"))):
         for entry in part.entries((*owner, "defaultConstraints")):
             if part.at((*entry, "matchLabelKeys"), list):
-                message = "is dropped while defaults.matchLabelKeys is off"
+                message = "has no effect: defaults.matchLabelKeys is off"
                 yield part.fault((*entry, "matchLabelKeys"), message)
 
 
@@ -250,14 +255,14 @@ def _default_constraints(part: View, owner: Path) -> Iterator[ConfigFault]:
 
 
 def _constraint(part: View, path: Path) -> SpreadConstraint:
-    """One entry as a constraint; a harmless one if the schema has already found a fault in it."""
+    """Return an entry as a constraint. An entry with a fault by the schema becomes a valid dummy."""
     if not part.sound(path):
         return SpreadConstraint(max_skew=1, topology_key=f"entry-{path[-1]}", when_unsatisfiable=SCHEDULE_ANYWAY)
     return converted(part.at(path, dict), SpreadConstraint)
 
 
 def _in_a_pod(part: View, path: Path, constraint: SpreadConstraint) -> SpreadConstraint:
-    """The default as it would be in a pod: with a selector, and hard if ``hardWhenDomains`` can make it so."""
+    """Return the default as in a pod: with a selector, and hard if ``hardWhenDomains`` can make it hard."""
     hard = part.at((*path, "hardWhenDomains"), int) is not None
     action = DO_NOT_SCHEDULE if hard else constraint.when_unsatisfiable
     return msgspec.structs.replace(constraint, label_selector=LabelSelector(), when_unsatisfiable=action)
@@ -277,12 +282,12 @@ def _domains(part: View) -> Iterator[ConfigFault]:
     for key in part.at(("domains",), dict) or {}:
         path: Path = ("domains", key)
         for fault in key_faults(key, RECORDED):
-            yield part.fault(path, f"is no label key: {fault}", key=True)
+            yield part.fault(path, f"is not a valid label key: {fault}", key=True)
         for index in range(len(part.at(path, list) or ())):
             for fault in value_faults(part.text((*path, index)) or "", RECORDED):
-                yield part.fault((*path, index), f"is no label value: {fault}")
+                yield part.fault((*path, index), f"is not a valid label value: {fault}")
 
 
 def upstream_fault(document: ConfigDocument, error: FieldError, owner: Path) -> ConfigFault:
-    """One of upstream's errors, in its words, at its position in the file."""
+    """Return an error of Kubernetes, in its words, at its position in the file."""
     return document.fault((*owner, *parse_path(error.field)), error.text.removeprefix(f"{error.field}: "))

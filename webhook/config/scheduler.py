@@ -1,6 +1,6 @@
-"""The cluster's KubeSchedulerConfiguration -> `SchedulerProfile` values, as far as verdicts depend on it.
+"""Read the parts of a KubeSchedulerConfiguration with an effect on verdicts, as `SchedulerProfile` values.
 
-Whether kube-scheduler would start with the file is not judged here; what is read of it is checked.
+Only these parts are checked. kube-scheduler may still reject the file.
 
 Source: k8s.io/kube-scheduler config/v1; kubernetes pkg/scheduler/framework/runtime expandMultiPointPlugins.
 """
@@ -21,13 +21,13 @@ from webhook.core.scheduler.problem import FILTERS, OTHER_FILTERS
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, DefaultingType, SchedulerProfile
 
 SCHEDULER_API_VERSION = "kubescheduler.config.k8s.io/v1"
-# The filters of the default profile: those that verdicts know, and those that they do not look at.
+# The filters of the default profile: those that verdicts evaluate, and the others.
 CONFIGURABLE_FILTERS = (*FILTERS, *OTHER_FILTERS)
 _T = TypeVar("_T", bound="_Value")
 
 
 class _Value(Struct, frozen=True, rename="camel"):
-    """Base of the file's parts; unknown fields are ignored, null is absent."""
+    """A part of the file. Unknown fields are ignored, and null means absent."""
 
 
 class _Plugin(_Value, frozen=True):
@@ -39,7 +39,7 @@ class _PluginSet(_Value, frozen=True):
     disabled: tuple[_Plugin, ...] | None = None
 
     def names(self) -> tuple[set[str], set[str]]:
-        """What is enabled, and what is disabled."""
+        """Return the names of enabled and of disabled plugins."""
         return {plugin.name for plugin in self.enabled or ()}, {plugin.name for plugin in self.disabled or ()}
 
 
@@ -75,9 +75,10 @@ class _FitArgs(_Value, frozen=True):
 
 
 def read_profiles(text: str, *, file: str) -> tuple[SchedulerProfile, ...]:
-    """The profiles of a KubeSchedulerConfiguration.
+    """Read the profiles of a KubeSchedulerConfiguration.
 
-    Errors: ConfigError, whose faults are of this file.
+    Raises:
+        ConfigError: With all faults of this file.
     """
     reading = _Reading(read_config_document(text, file=file))
     read = reading.part((), reading.document.value, _File)
@@ -91,14 +92,14 @@ def read_profiles(text: str, *, file: str) -> tuple[SchedulerProfile, ...]:
 
 
 class _Reading:
-    """One pass over the file, which converts parts to their types and collects faults."""
+    """A pass over the file that converts parts to their types and collects faults."""
 
     def __init__(self, document: ConfigDocument) -> None:
         self.document = document
         self.faults: list[ConfigFault] = []
 
     def part(self, path: Path, value: object, kind: type[_T]) -> _T:
-        """The value as this type; if it does not fit, an empty value and a fault."""
+        """Convert a value to this type. If it does not fit, record a fault and return an empty value."""
         try:
             return converted(value, kind)
         except msgspec.ValidationError as error:
@@ -135,7 +136,7 @@ def _profile(reading: _Reading, index: int, profile: _Profile) -> SchedulerProfi
 
 
 def _spread_args(reading: _Reading, args: Mapping[str, object] | None, path: Path) -> PodTopologySpreadArgs:
-    """The plugin's args as kube-scheduler reads them; faults are in kube-scheduler's words."""
+    """Read the plugin's args like kube-scheduler, and record faults in its words."""
     try:
         spread = decode_args(msgspec.json.encode(args), f".{render_path(path[:-1])}")
     except ArgsError as error:
@@ -146,7 +147,7 @@ def _spread_args(reading: _Reading, args: Mapping[str, object] | None, path: Pat
 
 
 def _disabled_filters(plugins: _Plugins) -> tuple[str, ...]:
-    """The default profile's filters that do not run; ``*`` disables all that are not enabled by name."""
+    """Return the default profile's filters that do not run. ``*`` disables all filters not enabled by name."""
     everywhere, nowhere = (plugins.multi_point or _PluginSet()).names()
     running = everywhere | {name for name in CONFIGURABLE_FILTERS if not nowhere & {name, "*"}}
     enabled, disabled = (plugins.filter or _PluginSet()).names()

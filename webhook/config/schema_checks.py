@@ -1,7 +1,7 @@
-"""Validate the configuration file by its JSON Schema: values are normalised before, faults are worded after.
+"""Validate the configuration file by its JSON Schema, with normalised values and readable faults.
 
-`policy.schema.json` is the source of every field, its default and its description. Two keywords of our own:
-``x-must`` words a pattern, ``x-as-written`` takes a plain scalar as the text in the file (1.10 is no 1.1).
+`policy.schema.json` defines every field, its default and its description. It has two custom keywords: ``x-must`` is a
+pattern in words, and ``x-as-written`` keeps an unquoted scalar as text (1.10 does not become 1.1).
 """
 
 import functools
@@ -30,7 +30,7 @@ _TYPE_NAMES = {
     "number": "a number",
     "boolean": "true or false",
 }
-# What people call a mode elsewhere (Pod Security Admission, Gatekeeper, Kyverno, linters) -> our word.
+# Names of modes in other tools (Pod Security Admission, Gatekeeper, Kyverno, linters), and evenspread's word.
 _SYNONYMS = {
     "enforce": "deny",
     "block": "deny",
@@ -50,24 +50,24 @@ _SYNONYMS = {
 
 @functools.cache
 def schema() -> Schema:
-    """The schema."""
+    """Return the schema of the configuration file."""
     text = resources.files("webhook.config").joinpath("policy.schema.json").read_text(encoding="utf-8")
     loaded: Schema = json.loads(text)
     return loaded
 
 
 def normalised(document: ConfigDocument) -> ConfigDocument:
-    """The document's values, normalised: a null field is absent, and unquoted ``off`` is a text, not a boolean."""
+    """Drop null fields, and turn unquoted ``off`` from a boolean into text."""
     return document._replace(value=_plain(document.value, schema(), (), document.written))
 
 
 def shape_faults(document: ConfigDocument) -> list[ConfigFault]:
-    """Every fault of the document by the schema."""
+    """Return all faults of the document by the schema."""
     return [fault for error in _validator().iter_errors(document.value) for fault in _faults(error, document)]
 
 
 def resolved(part: Schema) -> Schema:
-    """A part of the schema with its ``$ref`` resolved; keywords beside the ``$ref`` are kept."""
+    """Resolve the ``$ref`` of a part of the schema. Keywords next to the ``$ref`` are kept."""
     if "$ref" not in part:
         return part
     target: Schema = schema()["$defs"][part["$ref"].rpartition("/")[2]]
@@ -76,10 +76,10 @@ def resolved(part: Schema) -> Schema:
 
 @functools.cache
 def _validator() -> "Validator":
-    # Imported here: it takes a sixth of the webhook's start, and is not needed without a configuration file.
+    # This import takes a sixth of the webhook's start, and only a configuration file needs it.
     from jsonschema import Draft202012Validator, validators  # noqa: PLC0415  slow to import
 
-    # JSON Schema takes 1.0 for an integer; Kubernetes does not.
+    # JSON Schema accepts 1.0 as an integer. Kubernetes does not.
     types = Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _checker, value: isinstance(value, int) and not isinstance(value, bool)
     )
@@ -91,7 +91,7 @@ def _validator() -> "Validator":
 
 
 def _pattern_errors(_validator: object, pattern: str, value: object, _part: Schema) -> "Iterator[ValidationError]":
-    """An error if the value does not match as in Helm, where `$` does not match before a final line break."""
+    """Yield an error if the value does not match. As in Helm, `$` does not match before a final line break."""
     from jsonschema import ValidationError  # noqa: PLC0415  slow to import
 
     if isinstance(value, str) and (value.endswith("\n") or not re.search(pattern, value)):
@@ -116,7 +116,7 @@ def _plain(value: object, part: Schema, path: Path, written: Mapping[Path, str])
 
 
 class _Misfit(NamedTuple):
-    """One error of the validator: the keyword's argument, the value, and the part of the schema."""
+    """An error of the validator: the keyword's argument, the value, and the part of the schema."""
 
     wanted: Any  # raw JSON, by keyword
     value: object
@@ -139,7 +139,7 @@ def _faults(error: "ValidationError", document: ConfigDocument) -> Iterator[Conf
                 message = f"unknown field{_meant_field(key, path, part['properties'])}"
                 yield document.fault((*path, key), message, key=True)
         case "required":
-            # jsonschema reports each missing name by itself, in words only.
+            # jsonschema reports each missing name separately, and only in its message.
             name = next(name for name in part["required"] if error.message.startswith(f"'{name}' "))
             yield document.fault((*path, name), "is required")
         case "enum" if part == schema()["$defs"]["ruleId"]:
@@ -185,14 +185,14 @@ _WORDS: Mapping[str, Callable[[_Misfit], str]] = {
     "minimum": lambda misfit: f"must be at least {misfit.wanted}, is {shown(misfit.value)}",
     "maximum": lambda misfit: f"must be at most {misfit.wanted}, is {shown(misfit.value)}",
     "maxLength": lambda misfit: f"must have at most {misfit.wanted} characters",
-    "uniqueItems": lambda _misfit: "names one entry twice",
+    "uniqueItems": lambda _misfit: "must not have an entry twice",
 }
 
 
 def _meant_field(key: str, path: Path, here: Mapping[str, object]) -> str:
-    """A hint: the nearest place where this exact name belongs, else a similar name in the same mapping.
+    """Return a hint: the nearest path with this exact name, else a similar name in the same mapping.
 
-    A top-level field has no longer path to suggest, and its name alone would repeat the mistake.
+    The path of a top-level field equals the misplaced name, so its hint says where the field belongs.
     """
     around = render_path(path).translate(_NO_DIGITS).split(".")
 
@@ -208,7 +208,7 @@ def _meant_field(key: str, path: Path, here: Mapping[str, object]) -> str:
     return f"; {key} is a top-level field" if place == key else f"; did you mean {shown(place)}?"
 
 
-_WRAPPERS = ("spec", "config")  # of most Kubernetes objects, and of the chart's values
+_WRAPPERS = ("spec", "config")  # most Kubernetes objects have spec, and the chart's values have config
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
@@ -218,7 +218,7 @@ def _field_places() -> tuple[str, ...]:
 
 
 def fields(part: Schema | None = None, prefix: str = "") -> Iterator[tuple[str, Schema]]:
-    """Every field of the file in the order of the schema: its path (``[]`` for lists), and its part of the schema."""
+    """Yield the path (``[]`` for lists) and the schema of every field, in the order of the schema."""
     for name, inner in resolved(part or schema()).get("properties", {}).items():
         path = f"{prefix}{name}"
         field = resolved(inner)
@@ -230,7 +230,7 @@ def fields(part: Schema | None = None, prefix: str = "") -> Iterator[tuple[str, 
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
-    """The name that was probably meant, if any; case, ``-`` and ``_`` do not count."""
+    """Return a hint with a similar name, if any. Case, ``-`` and ``_`` do not matter."""
     return did_you_mean(word[:MAX_SHOWN_CHARS], known, fold=_folded, quote=shown)
 
 

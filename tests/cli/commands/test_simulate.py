@@ -22,7 +22,7 @@ TAINTED = "a: a0=2 a1=1 | b: b0=3 | c: ~c0"
 SIX = "a: a0 a1 | b: b0 b1 | c: c0 c1"
 
 PAGE = """\
-Deployment shop/web does not fit: 6 of 9 pods get a node, in whatever order
+Deployment shop/web does not fit: 6 of 9 pods get a node in any order
 note: 6 pods run already and stay; with --rollout they are replaced
 web #7 waits, cause: spread (without its DoNotSchedule constraints 3 nodes would
   admit it)
@@ -130,7 +130,7 @@ class TestThePage:
         assert code == 0
         assert out.replace("\n  ", " ").startswith(
             "3 workloads (StatefulSet shop/redis-0, StatefulSet shop/redis-1, StatefulSet shop/redis-2) fit: "
-            "all 6 pods get a node, in whatever order\n"
+            "all 6 pods get a node in any order\n"
         )
 
 
@@ -271,7 +271,7 @@ class TestWhatHappensToTheCluster:
         manifests = [web(ZONE, replicas=2, kind="StatefulSet")]
         _, out, _ = ask("a: a0 | b: b0 b1", "--lose", "zone=b", objects=objects, manifests=manifests)
         assert "StatefulSet shop/web: 1 pod stays on nodes that cannot be reached" in out
-        assert "StatefulSet shop/web fits: both pods get a node, in whatever order" in out
+        assert "StatefulSet shop/web fits: both pods get a node in any order" in out
 
     @pytest.mark.parametrize(
         ("arguments", "code", "message"),
@@ -348,7 +348,7 @@ class TestWhosePods:
 
     def test_of_none(self, ask):
         code, out, _ = ask("a: a0=1", "--all", objects=[web(ZONE, replicas=1)])
-        assert (code, out) == (0, "every workload fits: no pod looks for a node\n")
+        assert (code, out) == (0, "every workload fits: no pod needs a node\n")
 
     def test_that_kube_apiserver_refuses_are_not_decided(self, answer):
         found, code = answer("a: a0", manifests=[web(f"{ZONE} keys:app", replicas=2)])
@@ -476,7 +476,7 @@ class TestLongSearches:
     def test_past_the_number_of_states_orders_are_tried(self, answer):
         found, code = answer(SIX, "--states", "1", manifests=[*redis(2)])
         assert (code, found["verdict"], found["fits"]) == (1, "unknown", {"min": None, "max": None})
-        assert "none of 200 single orders tried got stuck, which proves nothing" in found["doubt"]
+        assert "none of 200 sampled orders got stuck, which proves nothing" in found["doubt"]
         stuck, _ = answer(SIX, "--states", "1", manifests=[*redis(1)])
         assert (stuck["verdict"], stuck["stuckProbability"]["uniform"]) == ("can-get-stuck", None)
 
@@ -488,7 +488,7 @@ class TestLongSearches:
         monkeypatch.setattr("webhook.core.what_if.play.simulate", stop)
         code, out, _ = ask(SIX, manifests=[*redis(1)])
         assert code == 130
-        assert "are not decided\ninterrupted with 1,234 states looked at; none of them says more\n" in out
+        assert "are undecided\ninterrupted with 1,234 states searched, and no verdict yet\n" in out
 
 
 class TestTheWholeCluster:
@@ -496,10 +496,10 @@ class TestTheWholeCluster:
         code, out, err = run("simulate", "--lose", "zone=eu-central-1b", "--states", "500", "--snapshot", EXAMPLE)
         assert (code, err) == (1, "")
         first, second = out.split("\n\nif ")
-        assert "do not fit, each looked at alone\n" in first
-        assert "\nDeployment shop/checkout does not fit: 3 of 5 pods get a node, in whatever order\n" in first
+        assert "do not fit, each simulated alone\n" in first
+        assert "\nDeployment shop/checkout does not fit: 3 of 5 pods get a node in any order\n" in first
         assert "\n  fix: add nodeTaintsPolicy: Honor\n" in first
-        assert "\nStatefulSet data/kafka does not fit: 2 of 3 pods get a node, in whatever order\n" in second
+        assert "\nStatefulSet data/kafka does not fit: 2 of 3 pods get a node in any order\n" in second
         assert "zone[0]: 2 zones, fewer than minDomains 3: the minimum is 0" in second
         assert "workloads fit alone\n" in second
 
