@@ -89,8 +89,8 @@ class _WorkloadLosses:
         if may_inject or (claims is not None and claims.names):
             return 0
         terms = problem.neighbours
-        one_per_node = all(problem.nodes.column(term.topology_key).one_each for term in terms.anti_affinity_terms)
-        return decide(problem).feasible if one_per_node and not (problem.hard.constraints or terms.affinity_terms) else 0
+        alone = all(problem.nodes.column(term.topology_key).one_each for term in terms.anti_affinity_terms)
+        return decide(problem).feasible if alone and not (problem.hard.constraints or terms.affinity_terms) else 0
 
     def loss(self, zone: FailingZone, *, sure: bool) -> ZoneLoss:
         """Return the loss of the zone. It is 0 if it is ``sure`` that all pods find a node."""
