@@ -16,7 +16,7 @@ _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 # Messages quote upstream's expressions above. These accept the same texts without backtracking.
 _VALID_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _VALID_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-# Upstream: LabelValueMaxLength, and qualifiedNameMaxLength of the name in a key; DNS1123SubdomainMaxLength.
+# Upstream's LabelValueMaxLength (also of the name in a key) and DNS1123SubdomainMaxLength.
 MAX_LABEL_VALUE_BYTES = 63
 _MAX_NAME = MAX_LABEL_VALUE_BYTES
 _MAX_SUBDOMAIN = 253

@@ -165,10 +165,7 @@ def _wide(number: str, fraction: str, base: int, exponent: int) -> Quantity:
 
 
 def _scaled(quantity: Quantity, exponent: int) -> int:
-    """Convert to units of ``10**exponent``, rounded and overflown like upstream.
-
-    Source: amount.go ``AsScaledInt64``.
-    """
+    """Scale to ``10**exponent`` with upstream's rounding and overflow. Source: amount.go ``AsScaledInt64``."""
     shift = quantity.exponent - exponent
     if quantity.wide:
         return _scaled_wide(quantity.unscaled, shift)

@@ -67,12 +67,12 @@ _NO_STATUS = PodStatus()
 
 def incoming_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
     """Sum up the request of a pod without a node. Source: fit.go ``computePodResourceRequest``."""
-    return _finished(_incoming_amounts(pod, version, _NOTHING))
+    return _to_request(_incoming_amounts(pod, version, _NOTHING))
 
 
 def _incoming_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str, int]) -> _Amounts:
     amounts = container_requests(pod.pod_spec.containers, pod.pod_spec.init_containers, assumed=assumed)
-    return _of_pod(pod, amounts, {}, version)
+    return _with_pod_level(pod, amounts, {}, version)
 
 
 def existing_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
@@ -84,7 +84,7 @@ def existing_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
     """
     spec = pod.pod_spec
     if gates.RESIZES_IN_PLACE.holds(version) and _resizing(pod):
-        return _finished(_resized_amounts(pod, version, _NOTHING))
+        return _to_request(_resized_amounts(pod, version, _NOTHING))
     if spec.init_containers is None and spec.overhead is None and spec.resources is None:
         containers = spec.containers or ()
         if len(containers) == 1:  # the common pod, in every watch event
@@ -157,10 +157,10 @@ def _resized_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str,
         _raise_to(total, other)
     # Without a report from the kubelet, the spec decides the pod level.
     if not known_at_pod_level:
-        return _of_pod(pod, total, {}, version)
+        return _with_pod_level(pod, total, {}, version)
     pod_level = _amounts(reported)
     _raise_to(pod_level, _amounts(status.allocated_resources))
-    return _of_pod(pod, total, pod_level, version, spec_counts=not infeasible)
+    return _with_pod_level(pod, total, pod_level, version, spec_counts=not infeasible)
 
 
 def _resized_one_by_one(pod: Pod, version: KubernetesVersion, assumed: Mapping[str, int]) -> _Amounts:
@@ -185,11 +185,11 @@ def _resized_one_by_one(pod: Pod, version: KubernetesVersion, assumed: Mapping[s
 
     total = container_requests(spec.containers, spec.init_containers, effective, assumed)
     if not gates.RESIZES_POD_LEVEL.holds(version) or status.resources is None:
-        return _of_pod(pod, total, {}, version)
+        return _with_pod_level(pod, total, {}, version)
     written = spec.resources.requests if spec.resources else None
     has = _amounts(_largest(None if infeasible else written, status.resources.requests, status.allocated_resources))
     # Count only resources named in the spec. Unreported resources count as 0.
-    return _of_pod(pod, total, {name: has.get(name, 0) for name in written or ()}, version, spec_counts=False)
+    return _with_pod_level(pod, total, {name: has.get(name, 0) for name in written or ()}, version, spec_counts=False)
 
 
 def _largest(*lists: ResourceList) -> ResourceList:
@@ -271,7 +271,7 @@ def container_requests(
 
 
 def allocatable_of(node: Node) -> Mapping[str, int]:
-    """List a node's allocatable resources. Source: framework/types.go ``NewResource``."""
+    """Map a node's comparable resources to allocatable amounts. Source: framework/types.go ``NewResource``."""
     amounts = node.status.allocatable if node.status else None
     if not amounts:
         return {}
@@ -329,7 +329,7 @@ def _pod_level_requests(pod: Pod, version: KubernetesVersion) -> bool:
     return gates.POD_LEVEL_RESOURCES.holds(version) and any(map(pod_level_resource, requests or ()))
 
 
-def _of_pod(
+def _with_pod_level(
     pod: Pod, amounts: _Amounts, status_level: _Amounts, version: KubernetesVersion, *, spec_counts: bool = True
 ) -> _Amounts:
     """Add pod-level requests and overhead to the containers' amounts.
@@ -346,11 +346,11 @@ def _of_pod(
     return amounts
 
 
-def _finished(amounts: _Amounts) -> PodRequest:
-    return _remembered_request(tuple(amounts.items())) if _short(amounts) else _request(tuple(amounts.items()))
+def _to_request(amounts: _Amounts) -> PodRequest:
+    return _remembered_request(tuple(amounts.items())) if _fits_cache(amounts) else _request(tuple(amounts.items()))
 
 
-def _short(names: Iterable[str]) -> bool:
+def _fits_cache(names: Iterable[str]) -> bool:
     return len("".join(names)) <= _CACHED_NAMES
 
 
@@ -371,7 +371,7 @@ def _one_container(container: Container) -> PodRequest:
     if not requests:
         return _NO_REQUEST
     written = tuple(requests.items())
-    return _written_request(written) if _short(requests) else _written_request.__wrapped__(written)
+    return _written_request(written) if _fits_cache(requests) else _written_request.__wrapped__(written)
 
 
 @lru_cache(maxsize=4096)

@@ -161,7 +161,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     """
     if selector is None:
         return NOTHING
-    # Nearly all labels are valid, and all selectors have some.
+    # A fast path: nearly all labels are valid.
     requirements = [
         _checked(key, EQUALS, (value,))
         if key_faults(key) or value_faults(value)

@@ -79,10 +79,8 @@ class LabelSelector(_Value, frozen=True, gc=False):
 class SpreadConstraint(_Value, frozen=True):
     """One entry of topologySpreadConstraints as written.
 
-    Attributes:
-        label_selector: UNSET if absent, None for null, ``LabelSelector()`` for ``{}``. Absent and null both match no
-            pod.
-            Only messages tell them apart.
+    ``label_selector`` is UNSET if absent, None for null and ``LabelSelector()`` for ``{}``. Absent and null both match
+    no pod. Only messages tell them apart.
     """
 
     max_skew: Int32 | None = None

@@ -1,8 +1,8 @@
 """Names with a meaning in Kubernetes: labels, taints, annotations and plugins.
 
 Source: k8s.io/api core/v1 well_known_labels.go and well_known_taints.go, apps/v1 and batch/v1 types.go,
-annotation_key_constants.go; k8s.io/kubernetes pkg/controller; the projects named beside the rest. What is about one
-kind of custom resource alone stands with that kind, in `workloads`.
+annotation_key_constants.go; k8s.io/kubernetes pkg/controller; the projects named below. `workloads` has the names of
+single kinds of custom resources.
 """
 
 from collections.abc import Mapping

@@ -35,9 +35,9 @@ LIMIT_RANGE = "LimitRange"
 PRIORITY_CLASS = "PriorityClass"
 RUNTIME_CLASS = "RuntimeClass"
 
-_STAYS_SECONDS = 300  # --default-not-ready-toleration-seconds
-_OF_GONE_NODES = tuple(
-    Toleration(key=key, operator=EXISTS, effect=NO_EXECUTE, toleration_seconds=_STAYS_SECONDS)
+_TOLERATION_SECONDS = 300  # --default-not-ready-toleration-seconds
+_LOST_NODE_TOLERATIONS = tuple(
+    Toleration(key=key, operator=EXISTS, effect=NO_EXECUTE, toleration_seconds=_TOLERATION_SECONDS)
     for key in (TAINT_NOT_READY, TAINT_UNREACHABLE)
 )
 
@@ -80,7 +80,7 @@ def apply_plugins(pod: Pod, facts: AdmissionFacts) -> Pod:
     and runtimeclass.
     """
     spec = pod.pod_spec
-    limits, requests = _given(facts.limit_ranges)
+    limits, requests = _default_resources(facts.limit_ranges)
     if limits or requests:
         spec = replace(
             spec,
@@ -109,7 +109,7 @@ def apply_plugins(pod: Pod, facts: AdmissionFacts) -> Pod:
     return replace(pod, spec=spec)
 
 
-def _given(ranges: Sequence[LimitRange]) -> tuple[Amounts, Amounts]:
+def _default_resources(ranges: Sequence[LimitRange]) -> tuple[Amounts, Amounts]:
     """Collect default limits and requests. The last item of a LimitRange wins.
 
     Source: limitranger/admission.go ``defaultContainerResourceRequirements``.
@@ -129,7 +129,7 @@ def limit_ranges_disagree(ranges: Sequence[LimitRange]) -> bool:
     return any(
         known.setdefault((kind, name), amount) != amount
         for limit_range in ranges
-        for kind, given in enumerate(_given((limit_range,)))
+        for kind, given in enumerate(_default_resources((limit_range,)))
         for name, amount in given.items()
     )
 
@@ -153,10 +153,10 @@ def _with_resources(
 def _with_default_tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
     """Source: defaulttolerationseconds/admission.go ``Admit``."""
     if not tolerations:
-        return _OF_GONE_NODES
+        return _LOST_NODE_TOLERATIONS
     lacking = (
         default
-        for default in _OF_GONE_NODES
+        for default in _LOST_NODE_TOLERATIONS
         if not any(
             (toleration.key or default.key) == default.key and (toleration.effect or NO_EXECUTE) == NO_EXECUTE
             for toleration in tolerations
@@ -195,7 +195,7 @@ def _includes(one: Toleration, other: Toleration) -> bool:
     return operator == EXISTS or (operator in ("", "Equal") and other_operator == "Equal" and other_value == value)
 
 
-_ONE = 10**9  # in the unit of `_number`
+_NANO = 10**9  # in the unit of `_number`
 
 
 def plugin_refusals(pod: Pod, facts: AdmissionFacts, version: KubernetesVersion) -> tuple[str, ...]:
@@ -206,11 +206,11 @@ def plugin_refusals(pod: Pod, facts: AdmissionFacts, version: KubernetesVersion)
 
     Source: plugin/pkg/admission limitranger/admission.go ``Validate``, and the same of priority and runtimeclass.
     """
-    early = (*_of_priority(pod, facts), *_of_runtime(pod, facts))
-    return early or tuple(_of_ranges(prepare_for_create(apply_plugins(pod, facts), version), facts.limit_ranges))
+    early = (*_priority_refusals(pod, facts), *_runtime_refusals(pod, facts))
+    return early or tuple(_range_refusals(prepare_for_create(apply_plugins(pod, facts), version), facts.limit_ranges))
 
 
-def _of_priority(pod: Pod, facts: AdmissionFacts) -> Iterator[str]:
+def _priority_refusals(pod: Pod, facts: AdmissionFacts) -> Iterator[str]:
     """Source: priority/admission.go ``admitPod``."""
     spec, known = pod.pod_spec, facts.priority_class
     if PRIORITY_CLASS in facts.missing:
@@ -231,7 +231,7 @@ def _of_priority(pod: Pod, facts: AdmissionFacts) -> Iterator[str]:
         )
 
 
-def _of_runtime(pod: Pod, facts: AdmissionFacts) -> Iterator[str]:
+def _runtime_refusals(pod: Pod, facts: AdmissionFacts) -> Iterator[str]:
     """Source: runtimeclass/admission.go ``prepareObjects``, ``setOverhead``, ``setScheduling``."""
     if RUNTIME_CLASS in facts.missing:
         yield f'pod rejected: RuntimeClass "{pod.pod_spec.runtime_class_name}" not found'
@@ -256,34 +256,35 @@ def _same(one: Amounts, other: Amounts) -> bool:
     return one.keys() == other.keys() and not any(compare_amounts(one, other, name) for name in one)
 
 
-def _of_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Iterator[str]:
+def _range_refusals(pod: Pod, ranges: Sequence[LimitRange]) -> Iterator[str]:
     """Source: limitranger/admission.go ``PodValidateLimitFunc``."""
     spec = pod.pod_spec
     every = (*(spec.containers or ()), *(spec.init_containers or ()))
     for item in (item for limit_range in ranges for item in limit_range.items_of_type(OF_CONTAINERS)):
         for has in (container.resources or ResourceRequirements() for container in every):
-            yield from _beyond(item, has.requests or {}, has.limits or {})
+            yield from _item_refusals(item, has.requests or {}, has.limits or {})
     of_pod = [item for limit_range in ranges for item in limit_range.items_of_type(OF_PODS)]
     if of_pod:
         whole = spec.resources or ResourceRequirements()
-        requests = _total(pod, None, whole.requests or {})
-        limits = _total(pod, lambda one: one.resources.limits if one.resources else None, whole.limits or {})
+        requests = _total_resources(pod, None, whole.requests or {})
+        limits = _total_resources(pod, lambda one: one.resources.limits if one.resources else None, whole.limits or {})
         for item in of_pod:
-            yield from _beyond(item, requests, limits)
+            yield from _item_refusals(item, requests, limits)
 
 
-def _total(pod: Pod, of: Callable[[Container], Amounts | None] | None, pod_level: Amounts) -> Amounts:
+def _total_resources(pod: Pod, of: Callable[[Container], Amounts | None] | None, pod_level: Amounts) -> Amounts:
     """Sum up containers, or take pod-level resources. Source: limitranger/admission.go ``podRequests``."""
     spec = pod.pod_spec
     sums = container_requests(spec.containers, spec.init_containers, of)
     whole = {name: amount for name, amount in pod_level.items() if pod_level_resource(name)}
     # In people's style: thousandths or whole units.
     return {
-        name: f"{-(-nanos // (_ONE // 1000))}m" if nanos % _ONE else str(nanos // _ONE) for name, nanos in sums.items()
+        name: f"{-(-nanos // (_NANO // 1000))}m" if nanos % _NANO else str(nanos // _NANO)
+        for name, nanos in sums.items()
     } | whole
 
 
-def _beyond(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _item_refusals(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
     """List violations of a LimitRange item, sorted. Upstream's order is random.
 
     Source: limitranger/admission.go ``minConstraint``, ``maxConstraint``.
@@ -306,16 +307,18 @@ def _beyond(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterato
             yield f"{bound_text}, but request is {requests[name]}"
     for name, ratio in sorted((item.max_limit_request_ratio or {}).items()):
         bound_text = f"{name} max limit to request ratio per {item.type} is {ratio}"
-        yield from _wider(bound_text, _number({name: ratio}, name), _number(requests, name), _number(limits, name))
+        yield from _ratio_refusals(
+            bound_text, _number({name: ratio}, name), _number(requests, name), _number(limits, name)
+        )
 
 
-def _wider(bound_text: str, ratio: int, request: int, limit: int) -> Iterator[str]:
+def _ratio_refusals(bound_text: str, ratio: int, request: int, limit: int) -> Iterator[str]:
     """Source: limitranger/admission.go ``limitRequestRatioConstraint``."""
     if not request:
         yield f"{bound_text}, but no request is specified or request is 0"
     elif not limit:
         yield f"{bound_text}, but no limit is specified or limit is 0"
-    elif limit / request > ratio / _ONE:
+    elif limit / request > ratio / _NANO:
         yield f"{bound_text}, but provided ratio is {limit / request:f}"
 
 

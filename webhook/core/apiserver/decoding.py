@@ -78,8 +78,7 @@ def decode_strictly(
 
     Raises:
         DecodeError: Also for fields missing from the model, and for too many values. Go's rules are a hundred times
-            slower
-            and would block other requests.
+            slower and would block other requests.
 
     Source: runtime/serializer/json/json.go ``Decode``.
     """

@@ -43,8 +43,6 @@ from webhook.core.apiserver.validation import merge_match_label_keys
 def with_decoding_defaults(pod: Pod, version: KubernetesVersion) -> Pod:
     """Return the pod as the first admission plugin gets it.
 
-    Up to 1.36 this includes pod-level resources.
-
     Source: core/v1/defaults.go ``SetDefaults_Pod``; up to 1.36 it fills in pod-level resources too.
     """
     spec, meta = pod.pod_spec, pod.meta

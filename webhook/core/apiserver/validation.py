@@ -103,8 +103,8 @@ def validate_constraints(
 ) -> tuple[FieldError, ...]:
     """List the errors of the field, each once, in upstream's order.
 
-    A Pod's ``labels`` merge its matchLabelKeys first. A template has None and no merge. ``path`` is the list's path, as
-    in ``spec.template.spec.topologySpreadConstraints``.
+    ``labels`` are a Pod's, for the merge of its matchLabelKeys. For a template they are None, and nothing is merged.
+    ``path`` is the list's path, as in ``spec.template.spec.topologySpreadConstraints``.
 
     Source: validation/validation.go ``validateTopologySpreadConstraints``.
     """
@@ -123,7 +123,7 @@ def constraint_causes(
 
     Source: validation/validation.go ``validateTopologySpreadConstraints``.
     """
-    # The merge adds a condition for constraint key and can invalidate a constraint, so the quick check is not enough.
+    # The merge adds a condition for each key and can invalidate a constraint, so the quick check is not enough.
     merges = labels is not None and any(constraint.match_label_keys for constraint in constraints)
     if are_clearly_valid(constraints) and not merges:
         return ()
@@ -194,8 +194,6 @@ def _match_label_keys(
     keys: Sequence[str], selector: LabelSelector | None, path: str, version: KubernetesVersion
 ) -> Iterator[FieldError]:
     """Check keys against the selector after the merge, which contains them once more.
-
-    Upstream's path lacks matchLabelKeys.
 
     Source: validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``, whose path lacks matchLabelKeys.
     """

@@ -142,8 +142,6 @@ def defaulted(args: PodTopologySpreadArgs) -> PodTopologySpreadArgs:
 def validate_args(args: PodTopologySpreadArgs, version: KubernetesVersion = RECORDED) -> tuple[FieldError, ...]:
     """List the errors of defaulted args in upstream's order, with relative paths.
 
-    Policies, minDomains and matchLabelKeys are not validated.
-
     Source: validation_pluginargs.go ``ValidatePodTopologySpreadArgs``; policies, minDomains and matchLabelKeys pass.
     """
     return distinct(_errors(args, version))

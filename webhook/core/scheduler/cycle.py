@@ -83,7 +83,7 @@ class Cycle:
 
     @cached_property
     def enforced(self) -> int | None:
-        """The nodes that match the scheduler configuration's node affinity, None without.
+        """The nodes that match the scheduler configuration's node affinity, if any.
 
         Spread constraints ignore it.
 
@@ -121,7 +121,7 @@ class Cycle:
         return verdict_of_plugin(self.result(plugin), self.problem.nodes)
 
     def verdict(self) -> Verdict:
-        """Return the verdict of all filters: every PreFilter, then every Filter.
+        """Return the verdict of all filters: PreFilters, then Filters on remaining nodes.
 
         Source: schedule_one.go ``findNodesThatFitPod``; runtime/framework.go ``RunFilterPluginsWithNominatedPods``.
         """

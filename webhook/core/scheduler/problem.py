@@ -132,7 +132,7 @@ def take(
 def take_lasting(index: ReadOnlyIndex, pod: Pod) -> Problem:
     """Like `take`, without soft constraints, free resources and nominated pods.
 
-    These change with every placed pod.
+    These concern only the next pod.
     """
     return _take(index, pod, SYSTEM_DEFAULTS, None, lasting=True)
 

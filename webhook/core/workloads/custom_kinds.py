@@ -2,7 +2,7 @@
 
 In a path, ``[*]`` is every entry of a list and ``*`` every value of a map.
 
-Source: the CRDs of the projects named in ``CUSTOM``.
+Source: the CRDs of the projects named in `kinds` and `operators`.
 """
 
 import re
@@ -34,8 +34,7 @@ class Site(Struct, frozen=True):
 
     Attributes:
         template: The path of the template from the object, empty with bare constraints.
-        replicas: The path of the replicas, from the entry of the last wildcard in ``template``. Without a wildcard,
-            from the object.
+        replicas: The path of the replicas, from the entry of the last wildcard in ``template``, or from the object.
         bare_path: The path of the bare constraints.
         labels: Label pairs added by the operator. ``{name}`` in a value is the object's name.
     """

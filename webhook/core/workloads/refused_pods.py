@@ -64,13 +64,13 @@ def refusals(workload: Workload, template: Template, version: KubernetesVersion)
     """
     labels = labels_at_creation(workload, template.template)
     return (
-        *_of_labels(workload, template, labels, version),
-        *_of_affinity(workload, template, labels, version),
-        *_of_constraints(workload, template, labels, version),
+        *_label_refusals(workload, template, labels, version),
+        *_affinity_refusals(workload, template, labels, version),
+        *_constraint_refusals(workload, template, labels, version),
     )
 
 
-def _of_labels(
+def _label_refusals(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
     """List errors about the template's labels, and about labels with its name.
@@ -111,7 +111,7 @@ def terms_with_label_keys(spec: PodSpec) -> Iterator[tuple[str, PodAffinityTerm,
                 yield f"affinity.{name}.{path}", term, term.label_selector
 
 
-def _of_affinity(
+def _affinity_refusals(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
     """List keys repeated in a term's selector. Nothing else of a term is validated.
@@ -132,7 +132,7 @@ def _of_affinity(
             yield Refusal(error=error, path=f"{template.path}{at}.matchLabelKeys{place}", term=term, late=late)
 
 
-def _of_constraints(
+def _constraint_refusals(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
     """List errors about constraints, each with the path in the workload.

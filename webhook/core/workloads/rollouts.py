@@ -1,4 +1,4 @@
-"""Rolling updates: pods above and below the replicas, and the skew left behind."""
+"""Rolling updates: their additional and missing pods, and the skew left behind."""
 
 from webhook.core.workloads.built_in_objects import IntOrText
 from webhook.core.workloads.workload import Strategy
@@ -12,7 +12,7 @@ _DEFAULT = "25%"  # also for maxUnavailable
 def surge_of(strategy: Strategy | None, replicas: int) -> int:
     """Return the pods above ``replicas`` during a rolling update.
 
-    A percentage rounds up. Recreate and invalid text count as 0.
+    Recreate and invalid text count as 0.
 
     Source: deployment/util/deployment_util.go ``ResolveFenceposts``: a percentage of maxSurge rounds up.
     """
@@ -23,9 +23,7 @@ def surge_of(strategy: Strategy | None, replicas: int) -> int:
 
 
 def unavailable_of(strategy: Strategy | None, replicas: int) -> int:
-    """Return the pods that may be missing during a rolling update.
-
-    A percentage rounds down. With maxSurge and maxUnavailable of 0, one pod may be missing. With Recreate, all may.
+    """Return the pods that may be missing during a rolling update, all with Recreate.
 
     Source: deployment/util/deployment_util.go ``ResolveFenceposts``: a percentage of maxUnavailable rounds down, and is
     1 where both are 0.

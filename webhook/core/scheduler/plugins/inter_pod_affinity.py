@@ -119,7 +119,7 @@ def with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
 
 
 def _is_widened(selector: Selector, version: KubernetesVersion) -> bool:
-    """Whether a namespace selector wrongly applies to every namespace.
+    """Whether upstream applies a namespace selector to every namespace by mistake.
 
     Source: plugin.go ``mergeAffinityTermNamespacesIfNotEmpty``, which changes a copy of the term from 1.34 to 1.36.
     """
@@ -128,9 +128,9 @@ def _is_widened(selector: Selector, version: KubernetesVersion) -> bool:
 
 
 def widened_terms(pod: Pod, version: KubernetesVersion) -> Iterator[str]:
-    """List the pod's required terms that wrongly apply to every namespace: ``podAffinity[0]``.
+    """List the pod's required terms applied to every namespace by mistake.
 
-    An invalid term hides the other terms of its list.
+    A term is ``podAffinity[0]``. An invalid term hides the other terms of its list.
     """
     affinity = pod.pod_spec.affinity or Affinity()
     for name, side in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):

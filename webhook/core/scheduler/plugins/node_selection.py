@@ -115,7 +115,7 @@ def _bit(view: NodeView, name: str) -> int:
 
 
 def settled_nodes(view: NodeView) -> int:
-    """Select nodes in normal operation: not cordoned, and without a taint of `NODE_STATES`."""
+    """Select nodes in normal operation: not cordoned, without `NODE_STATES` taints."""
     nodes = view.live & ~view.unschedulable
     for taints, members in view.taint_classes:
         check_time()

@@ -101,8 +101,6 @@ def _without_driver(
 ) -> Iterator[StatusOfNodes]:
     """List the nodes without a required driver of the volumes.
 
-    With several such drivers, upstream names any.
-
     Source: csi.go ``checkCSIDriverOnNode``; of several such drivers upstream names any.
     """
     if not gates.NEEDS_THE_DRIVER.holds(version):

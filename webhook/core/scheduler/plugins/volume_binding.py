@@ -1,4 +1,4 @@
-"""The VolumeBinding plugin: nodes that reach a pod's volumes or can get new volumes.
+"""The VolumeBinding plugin: nodes with access to a pod's old or new volumes.
 
 Unbound claims, smallest first, each take the smallest suitable free volume. The other claims get new volumes, if the
 class allows this on the node and the driver's published capacity suffices.
@@ -85,7 +85,7 @@ def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: Kub
         if not gates.FINDS_CLAIMS_BY_LISTER.holds(version):
             missing = f'could not find v1.PersistentVolumeClaim "{key}"'
         return PluginResult(failure(f'error getting PVC "{key}": {missing}'))
-    return _sorted_out(claims, storage, nodes, version)
+    return _sort_claims(claims, storage, nodes, version)
 
 
 def _claim_fault(claim: Claim) -> str:
@@ -98,7 +98,9 @@ def _claim_fault(claim: Claim) -> str:
     return ""
 
 
-def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, version: KubernetesVersion) -> PluginResult:
+def _sort_claims(
+    claims: Sequence[Claim], storage: Storage, nodes: NodeView, version: KubernetesVersion
+) -> PluginResult:
     """Sort claims into bound and waiting claims. Other claims reject the pod.
 
     Source: binder.go ``GetPodVolumeClaims``.
@@ -160,10 +162,10 @@ def _decide(pod_claims: _PodClaims, candidates: int) -> list[StatusOfNodes]:
         candidates &= ~failed
     other_node = OTHER_NODE if gates.VOLUME_AFFINITY_REASON.holds(pod_claims.version) else _OTHER_NODE_BEFORE
     by_reason = ((other_node, conflicting), (NONE_TO_BIND, unbindable), (NO_SPACE, without_space), (VOLUME_GONE, gone))
-    return [*errors, *_combined(by_reason, candidates)]
+    return [*errors, *_combine_reasons(by_reason, candidates)]
 
 
-def _combined(by_reason: Iterable[tuple[str, int]], candidates: int) -> Iterable[StatusOfNodes]:
+def _combine_reasons(by_reason: Iterable[tuple[str, int]], candidates: int) -> Iterable[StatusOfNodes]:
     """List each combination of reasons with its nodes, reasons in upstream's order.
 
     Source: binder.go ``FindPodVolumes``, ``ConflictReasons``.
@@ -219,19 +221,19 @@ def _check_waiting(pod_claims: _PodClaims, candidates: int) -> tuple[int, int, l
             selected.append(claim)
     candidates &= ~elsewhere
     if not matching:
-        unprovided, without_space = _unprovided(selected, pod_claims, candidates)
+        unprovided, without_space = _nodes_without_new_volume(selected, pod_claims, candidates)
         return elsewhere | unprovided, without_space, []
     # The smallest first, so that it does not take the only volume large enough for another claim.
     matching.sort(key=_Size)
     unbindable, without_space, errors = elsewhere, 0, []
     # Nodes with the same reachable volumes have the same result, so each group is tried once.
-    for part, volumes in _parts(matching, pod_claims, candidates):
+    for part, volumes in _group_nodes(matching, pod_claims, candidates):
         try:
             left = _unmatched(matching, pod_claims, volumes)
         except _ClaimError as error:
             errors.append((failure(str(error)), part))
         else:
-            unprovided, lacking = _unprovided([*selected, *left], pod_claims, part)
+            unprovided, lacking = _nodes_without_new_volume([*selected, *left], pod_claims, part)
             unbindable |= unprovided
             without_space |= lacking
     return unbindable, without_space, errors
@@ -251,7 +253,9 @@ def _requested(claim: Claim) -> ResourceList:
     return claim.spec.resources.requests if claim.spec.resources else None
 
 
-def _parts(claims: Sequence[Claim], pod_claims: _PodClaims, candidates: int) -> Iterable[tuple[int, frozenset[str]]]:
+def _group_nodes(
+    claims: Sequence[Claim], pod_claims: _PodClaims, candidates: int
+) -> Iterable[tuple[int, frozenset[str]]]:
     """Group the candidates by reachable free volumes."""
     free, nodes = pod_claims.storage.free, pod_claims.nodes
     everywhere: set[str] = set()
@@ -306,10 +310,10 @@ def _best_volume(
     best: PersistentVolume | None = None
     for volume in free:
         check_time()
-        if not _comparable(claim, volume, version):
+        if not _is_bindable(claim, volume, version):
             continue
         # A reserved volume is the claim's only choice, even out of reach.
-        if _made_for(claim, volume):
+        if _is_reserved_for(claim, volume):
             return volume if volume.meta.name in reachable else None
         suits = (
             volume.status is not None
@@ -323,14 +327,14 @@ def _best_volume(
     return best
 
 
-def _comparable(claim: Claim, volume: PersistentVolume, version: KubernetesVersion) -> bool:
+def _is_bindable(claim: Claim, volume: PersistentVolume, version: KubernetesVersion) -> bool:
     """Whether the claim may bind the volume, apart from labels and access modes.
 
     Source: storage/volume/pv_helpers.go ``FindMatchingVolume``.
     """
     spec, wanted = volume.spec, claim.spec
     return (
-        (spec.claim_ref is None or _made_for(claim, volume))
+        (spec.claim_ref is None or _is_reserved_for(claim, volume))
         and compare_amounts(spec.capacity, _requested(claim), STORAGE) >= 0
         and (wanted.volume_mode or "Filesystem") == (spec.volume_mode or "Filesystem")
         and (
@@ -342,7 +346,7 @@ def _comparable(claim: Claim, volume: PersistentVolume, version: KubernetesVersi
     )
 
 
-def _made_for(claim: Claim, volume: PersistentVolume) -> bool:
+def _is_reserved_for(claim: Claim, volume: PersistentVolume) -> bool:
     """Whether the volume is reserved for the claim. Source: storage/volume/pv_helpers.go ``IsVolumeBoundToClaim``."""
     reference = volume.spec.claim_ref
     if reference is None or (reference.namespace, reference.name) != (claim.meta.namespace, claim.meta.name):
@@ -350,7 +354,7 @@ def _made_for(claim: Claim, volume: PersistentVolume) -> bool:
     return reference.uid in ("", claim.meta.uid)
 
 
-def _unprovided(claims: Sequence[Claim], pod_claims: _PodClaims, candidates: int) -> tuple[int, int]:
+def _nodes_without_new_volume(claims: Sequence[Claim], pod_claims: _PodClaims, candidates: int) -> tuple[int, int]:
     """List nodes that cannot provision some claim, and nodes without space.
 
     Each claim has a known class, or it would not wait.

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from webhook.core.api import gates
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.scheduler.plugins.spread_scoring import MAX_NODE_SCORE
 
-MAX_NODE_SCORE = 100  # kube-scheduler framework/interface.go MaxNodeScore
 _HALF = MAX_NODE_SCORE // 2
 
 
@@ -68,7 +68,7 @@ def _change(resources: Sequence[ResourceUse], slot: int) -> int:
 
 
 def _shares(resources: Sequence[ResourceUse], slot: int, *, with_pod: bool) -> Iterator[float]:
-    """List the requested share of resource resource, at most 1."""
+    """List the requested share of each resource, at most 1."""
     for resource in resources:
         has = resource.allocatable[slot]
         if has:

@@ -65,10 +65,10 @@ def take_scoring(index: ReadOnlyIndex, problem: Problem) -> Scoring | None:
         free, allocatable = index.nodes.amounts(name)
         assumed = {slot: amounts[number] for slot, amounts in facts.assumed.items()}
         resources.append(ResourceUse(free, allocatable, assumed, requested.get(name, 0), scored[number]))
-    return Scoring(problem, tuple(resources), (*_wanted(problem, index), *facts.drawn))
+    return Scoring(problem, tuple(resources), (*_weighted_terms(problem, index), *facts.drawn))
 
 
-def _wanted(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, Counts], ...]:
+def _weighted_terms(problem: Problem, index: ReadOnlyIndex) -> tuple[tuple[str, Counts], ...]:
     """List the pod's preferred terms: topology key, and weights of matching pods.
 
     Source: interpodaffinity/scoring.go ``processExistingPod``, ``mergeAffinityTermNamespacesIfNotEmpty``.

@@ -10,7 +10,7 @@ from webhook.core.api.types import NodeSelector, PreferredSchedulingTerm, Taint,
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms
-from webhook.core.scheduler.scoring.allocation import MAX_NODE_SCORE
+from webhook.core.scheduler.plugins.spread_scoring import MAX_NODE_SCORE
 
 
 def taint_toleration(
@@ -21,7 +21,7 @@ def taint_toleration(
     Source: tainttoleration/taint_toleration.go ``Score``, ``NormalizeScore``.
     """
     counts = {slot: _intolerable(taints.get(slot, ()), tolerations) for slot in feasible}
-    return {slot: MAX_NODE_SCORE - share for slot, share in _of_highest(counts).items()}
+    return {slot: MAX_NODE_SCORE - share for slot, share in _scaled_to_highest(counts).items()}
 
 
 def _intolerable(taints: Iterable[Taint], tolerations: Sequence[Toleration] | None) -> int:
@@ -45,10 +45,10 @@ def node_affinity(
         for slot in node_sets.to_slots(nodes_of_terms(view, compiled)):
             if slot in weights:
                 weights[slot] += term.weight or 0
-    return _of_highest(weights)
+    return _scaled_to_highest(weights)
 
 
-def _of_highest(scores: dict[int, int]) -> dict[int, int]:
+def _scaled_to_highest(scores: dict[int, int]) -> dict[int, int]:
     """Scale the scores to the highest. Source: helper/normalize_score.go ``DefaultNormalizeScore``."""
     highest = max(scores.values(), default=0)
     return {slot: MAX_NODE_SCORE * score // highest for slot, score in scores.items()} if highest else scores
