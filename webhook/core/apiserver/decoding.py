@@ -30,7 +30,6 @@ _TYPE_META = decoder_of(TypeMeta)
 # Go's rules take a microsecond for each value.
 _MOST_VALUES = 4096
 _UNNAMED = f"a value has the wrong type. Beyond {_MOST_VALUES:,} values, evenspread does not search for its field"
-_SHOWN = 256  # characters of a parser's error in messages
 
 
 class DecodeError(Exception):
@@ -130,5 +129,5 @@ def _read(raw: bytes | msgspec.Raw) -> object:
     try:
         return go_json.read(bytes(raw))
     except ValueError as error:
-        text = f"the object is not valid JSON: {str(error)[:_SHOWN]}"
+        text = f"the object is not valid JSON: {str(error)[: go_json.ERROR_CHARACTERS]}"
         raise DecodeError(path="", text=text, message=text) from None

@@ -27,6 +27,7 @@ from webhook.core.api.version import RECORDED, KubernetesVersion
 # Upstream's limit of strict warnings (kubernetes_patch.go saveStrictError).
 _MAX_STRICT = 100
 _INTEGERS = {"int32": 2**31, "int64": 2**63}  # the first number above the range; its negative is the lowest
+ERROR_CHARACTERS = 256  # of a JSON parser's error in messages
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _INT64_CHARACTERS = 20  # of the longest 64-bit number, with its sign
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -39,7 +39,7 @@ from webhook.core.review.skip_reasons import is_controller
 from webhook.core.rules.limits import MAX_VALUES
 from webhook.core.rules.rule_set import OF_REPLICAS
 from webhook.core.workloads.kinds import STATEFUL_SET, group_kind, native_version, scaled_kind
-from webhook.core.workloads.reading import parsed, read_meta
+from webhook.core.workloads.reading import parse_object, read_meta
 
 _REVISION = ("apps", "ControllerRevision")
 _TEMPLATE = decoder_of(PodTemplate)
@@ -85,7 +85,7 @@ def as_stateful_set(
         old_object=None,
     )
     try:
-        value = parsed(raw)
+        value = parse_object(raw)
         if not _changes_template(value):
             return None
         return creation, read_object(_written(value, name, owner), stated, policy)

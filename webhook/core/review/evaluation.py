@@ -24,7 +24,7 @@ from webhook.core.rules.placement.group_caps import has_many_caps
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES, evaluate, in_report_order, not_looked_at, noted
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, GroupKind
-from webhook.core.workloads.reading import parsed
+from webhook.core.workloads.reading import parse_object
 from webhook.core.workloads.workload import Workload, namespace_of
 
 # The keys of findings about an unknown answer. Findings of the old and the new object are compared by their keys.
@@ -61,7 +61,7 @@ def evaluate_object(given: ReadObject, context: Context, limit: Reason | None = 
     """Evaluate all rules. An object without a pod template or beyond the ``limit`` gets no evaluation."""
     workload, error, namespace = given.workload, given.decode_error, context.namespace
     if error is not None:
-        return Evaluation(None, (wrong_type(error, lambda: parsed(given.raw)),), decode_error=error)
+        return Evaluation(None, (wrong_type(error, lambda: parse_object(given.raw)),), decode_error=error)
     if given.limit:
         missed = not_looked_at(given.limit)
         allowed = context.policy.too_large == TooLarge.ALLOW

@@ -25,7 +25,7 @@ from webhook.core.rules.rule_set import (
     is_moot,
 )
 from webhook.core.workloads.reading import (
-    parsed,
+    parse_object,
     reaches_template,
     read_exactly,
     read_meta,
@@ -57,7 +57,7 @@ def examine(
     except DecodeError as error:
         found, strict = Evaluation(None, (), decode_error=error), ()
     if found.decode_error is not None:
-        wrong = wrong_type(found.decode_error, lambda: parsed(raw), as_written)
+        wrong = wrong_type(found.decode_error, lambda: parse_object(raw), as_written)
         found = replace(found, findings=(wrong, *(each for each in found.findings if each.rule != wrong.rule)))
     workload = found.workload
     meta = workload.meta if workload else read_meta(raw)

@@ -26,7 +26,7 @@ from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.rules.limits import exceeded_constraint_limit, exceeded_template_limit
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import DEPLOYMENT, STATEFUL_SET, group_kind
-from webhook.core.workloads.reading import parsed, read_workload
+from webhook.core.workloads.reading import parse_object, read_workload
 from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_text import plain
 
@@ -183,7 +183,7 @@ def _object(value: object, field: str) -> JsonObject:
 def _sent_template(raw: bytes | msgspec.Raw | None) -> JsonObject:
     """Return the pod template as sent. Empty if there is none."""
     try:
-        return _object(_object(parsed(raw or b"{}"), "spec"), "template")
+        return _object(_object(parse_object(raw or b"{}"), "spec"), "template")
     except DecodeError:
         return _EMPTY
 

@@ -51,7 +51,7 @@ from webhook.core.text import one_line
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.reading import (
     constraint_paths,
-    parsed,
+    parse_object,
     read_meta,
 )
 from webhook.core.workloads.workload import Workload
@@ -162,7 +162,7 @@ def _changes_metadata_only(request: AdmissionRequest) -> bool:
     if has_more_values(request.object, MAX_VALUES) or has_more_values(request.old_object, MAX_VALUES):
         return False
     try:
-        kept = [parsed(each) for each in (request.object, request.old_object)]
+        kept = [parse_object(each) for each in (request.object, request.old_object)]
     except DecodeError:
         return False
     new, old = ({**each, "metadata": 0, "status": 0} for each in kept if isinstance(each, dict))

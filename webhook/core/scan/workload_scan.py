@@ -26,7 +26,7 @@ from webhook.core.scan.smallest_fix import fix_by_defaults, fix_for_findings, fi
 from webhook.core.scan.waiting_pods import WaitingPods, waiting_pods
 from webhook.core.scan.zone_losses import zone_losses
 from webhook.core.workloads.kinds import group_kind
-from webhook.core.workloads.reading import parsed, read_meta, stated_type
+from webhook.core.workloads.reading import parse_object, read_meta, stated_type
 from webhook.core.workloads.workload import Workload, namespace_of
 
 _Answer = TypeVar("_Answer")
@@ -209,7 +209,7 @@ class _PodState:
         return self._index.pods.count_unspread(self._named.namespace, self._own)
 
     def _fix(self, waiting: WaitingPods, injection: Injection | None) -> SmallestFix | None:
-        raw, fix = parsed(self._raw), None
+        raw, fix = parse_object(self._raw), None
         if waiting.spread is not None:
             fix = fix_for_pending(waiting.spread, self._key(), raw, self._index)
         fix = fix or fix_for_findings(self._named.findings, raw)

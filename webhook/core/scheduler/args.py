@@ -39,7 +39,6 @@ _OTHER_KINDS = frozenset(
     }
 )
 _DYNAMIC = "DynamicResourcesArgs"
-_SHOWN = 256  # characters of a parser's error in messages
 
 
 class ArgsError(ValueError):
@@ -78,7 +77,9 @@ def decode_args(
     try:
         node = go_json.read(raw)
     except ValueError as error:
-        raise ArgsError(f"decoding {at}: {_PLUGIN}: the args are not valid JSON: {str(error)[:_SHOWN]}") from None
+        raise ArgsError(
+            f"decoding {at}: {_PLUGIN}: the args are not valid JSON: {str(error)[: go_json.ERROR_CHARACTERS]}"
+        ) from None
     # ``args: null`` means no args.
     if node is None:
         node = go_json.Members()

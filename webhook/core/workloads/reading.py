@@ -17,7 +17,7 @@ from webhook.core.api.selectors import valid_selector
 from webhook.core.api.types import LabelSelector, Named, ObjectMeta, PodSpec, PodTemplate, SpreadConstraint, TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
-from webhook.core.apiserver.go_json import go_type, is_plain
+from webhook.core.apiserver.go_json import ERROR_CHARACTERS, go_type, is_plain
 from webhook.core.budget import check_time
 from webhook.core.decoders import converted, decoder_of
 from webhook.core.workloads import built_in_objects
@@ -83,7 +83,6 @@ _POD = decoder_of(PodTemplate)
 _CONTROLLER = decoder_of(built_in_objects.Controller)
 _CONSTRAINTS = decoder_of(tuple[OperatorConstraint, ...] | None)
 _GO_CONSTRAINT = "v1.TopologySpreadConstraint"
-_SHOWN = 256  # characters of a parser's error in messages
 
 _NO_META = ObjectMeta()
 _NO_SPEC = built_in_objects.Spec()
@@ -114,7 +113,7 @@ def read_workload(
     if own is None and key in BUILT_IN_KINDS:
         return (_read_pod if key == POD else _read_object)(raw, api_version, key)
     layout = own or _layout(key)
-    return None if layout is None else _walk(parsed(raw), api_version, key, layout)
+    return None if layout is None else _walk(parse_object(raw), api_version, key, layout)
 
 
 def reduce_spec(spec: bytes, annotations: Container[str]) -> bytes:
@@ -238,7 +237,7 @@ def _layout(kind: GroupKind) -> Layout | None:
     return OPERATOR_LAYOUTS.get(kind) if row is None else row.layout
 
 
-def parsed(raw: bytes | Raw | Mapping[str, object]) -> object:
+def parse_object(raw: bytes | Raw | Mapping[str, object]) -> object:
     """Parse the JSON of an object.
 
     Raises:
@@ -249,7 +248,7 @@ def parsed(raw: bytes | Raw | Mapping[str, object]) -> object:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        text = f"the object is not valid JSON: {str(error)[:_SHOWN]}"
+        text = f"the object is not valid JSON: {str(error)[:ERROR_CHARACTERS]}"
         raise DecodeError(path="", text=text, message=text) from None
 
 

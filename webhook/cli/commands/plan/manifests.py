@@ -15,7 +15,7 @@ from webhook.core.groups.fields import with_value
 from webhook.core.groups.group import Fields, Group, Shard
 from webhook.core.json_edits import Edit, applied, value_at
 from webhook.core.what_if.workloads import ReplicatedSource
-from webhook.core.workloads.reading import parsed
+from webhook.core.workloads.reading import parse_object
 from webhook.core.yaml_text import block
 
 Value = bytes | Raw | Mapping[str, object]
@@ -62,7 +62,7 @@ class PlannedGroup(Struct, frozen=True, kw_only=True):
 
 def object_of(value: Value) -> Mapping[str, object]:
     """The object; empty for anything else. Errors: DecodeError."""
-    decoded = parsed(value)
+    decoded = parse_object(value)
     return decoded if isinstance(decoded, Mapping) else {}
 
 

@@ -14,7 +14,7 @@ from webhook.core.cached_property import cached_property
 from webhook.core.json_edits import value_at
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import group_of
-from webhook.core.workloads.reading import parsed
+from webhook.core.workloads.reading import parse_object
 from webhook.core.workloads.workload import Workload
 
 _UNKNOWN = re.compile(r'unknown field "(.*)"', re.DOTALL)
@@ -58,7 +58,7 @@ class Written(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def value(self) -> Mapping[str, object]:
         """The parsed object."""
-        value = parsed(self.raw)
+        value = parse_object(self.raw)
         return value if isinstance(value, dict) else {}
 
     @cached_property

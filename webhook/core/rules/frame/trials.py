@@ -24,7 +24,7 @@ from webhook.core.rules.frame.fixes import Fix, all_of, without_edits
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.limits import keys_in
-from webhook.core.workloads.reading import parsed
+from webhook.core.workloads.reading import parse_object
 from webhook.core.workloads.workload import Template
 
 # Beyond this many findings with edits, further fixes are reported untried: each takes a second look at the templates.
@@ -155,7 +155,7 @@ def tried_as_a_whole(
     editing = [each for each in before.findings if each.rule in rules and each.edits]
     if not editing:
         return Tried(tuple(before.findings))
-    value = parsed(raw)
+    value = parse_object(raw)
     size = len(raw if isinstance(raw, bytes) else msgspec.json.encode(raw))
     most = min(_MAX_TRIED_FIXES_OF_OBJECT, max(1, _MAX_TRIED_BYTES // size))
 
