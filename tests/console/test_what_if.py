@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from webhook.cli.commands.webhook.example import CLUSTER, POLICY
 from webhook.console import what_if
-from webhook.console.what_if import Change, NoAnswer, Simulator, read_change
+from webhook.console.what_if import NoAnswer, Simulator, WhatIfChange, read_change
 
 OPTIONS = ("--snapshot", str(CLUSTER), "--config", str(POLICY))
 MIB = 1024 * 1024
@@ -119,7 +119,7 @@ def test_a_live_page_does_not_ask_again_by_itself(browse):
 def test_a_question_is_ended_when_its_time_is_over(monkeypatch):
     monkeypatch.setattr(what_if, "LONGEST_SECONDS", 0.01)
     with pytest.raises(NoAnswer, match=r"longer than 0\.01 s"):
-        Simulator(OPTIONS).answer(Change(kind="Deployment", namespace="payments", name="ledger"))
+        Simulator(OPTIONS).answer(WhatIfChange(kind="Deployment", namespace="payments", name="ledger"))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_where_too_little_memory_is_left_nothing_is_begun(tmp_path, monkeypatch)
     (tmp_path / "memory.max").write_text("536870912\n")
     (tmp_path / "memory.current").write_text("402653185\n")
     with pytest.raises(NoAnswer, match=r"leaves too little memory for it: 95 MiB"):
-        Simulator(OPTIONS).answer(Change(kind="Deployment", namespace="payments", name="ledger"))
+        Simulator(OPTIONS).answer(WhatIfChange(kind="Deployment", namespace="payments", name="ledger"))
 
 
 def test_a_question_is_bounded_though_nobody_waits_for_it_any_more():
@@ -160,7 +160,7 @@ def test_a_question_is_bounded_though_nobody_waits_for_it_any_more():
 def test_a_question_that_needs_too_much_memory_is_ended(monkeypatch):
     monkeypatch.setattr(what_if, "MOST_BYTES", 8 * 1024 * 1024)
     with pytest.raises(NoAnswer):
-        Simulator(OPTIONS).answer(Change(kind="Deployment", namespace="payments", name="ledger"))
+        Simulator(OPTIONS).answer(WhatIfChange(kind="Deployment", namespace="payments", name="ledger"))
 
 
 def test_one_is_answered_at_a_time(monkeypatch):
@@ -174,7 +174,7 @@ def test_one_is_answered_at_a_time(monkeypatch):
             return {"name": change.name}
 
     simulator, answers = Slow(()), []
-    change = Change(kind="Deployment", namespace="shop", name="web")
+    change = WhatIfChange(kind="Deployment", namespace="shop", name="web")
     first = threading.Thread(target=lambda: answers.append(simulator.answer(change)))
     first.start()
     began.wait(10)

@@ -104,6 +104,14 @@ class _Count:
         self.agree = 0
         self.first: list[Difference] = []
 
+    def add(self, id_: str, difference: tuple[str, object, object] | None, *, supported: bool) -> None:
+        """Count one case."""
+        self.cases += 1
+        if difference is None:
+            self.agree += supported
+        elif len(self.first) < _MAX_FIRST:
+            self.first.append(Difference(id_, *difference))
+
 
 def compare_file(
     path: Path, evaluators: Mapping[str, Evaluator] = EVALUATORS, as_version: KubernetesVersion | None = None
@@ -138,15 +146,8 @@ def compare_file(
             raise VectorError(f"{path}:{number}: no vector: {str(error)[:256]}") from None
         except KeyError as error:
             raise VectorError(f"{path}:{number}: no vector: it lacks {error}") from None
-        count = counts.setdefault((kind, str(version)), _Count())
-        count.cases += 1
-        if got is None:
-            continue
-        difference = _first_difference(kind, expected, got)
-        if difference is None:
-            count.agree += 1
-        elif len(count.first) < _MAX_FIRST:
-            count.first.append(Difference(id_, *difference))
+        difference = None if got is None else _first_difference(kind, expected, got)
+        counts.setdefault((kind, str(version)), _Count()).add(id_, difference, supported=got is not None)
     if not counts:
         raise VectorError(f"{path}: it contains no vectors")
     return tuple(

@@ -16,7 +16,7 @@ from webhook.console.pages.workload import find, workload_page
 from webhook.console.query import read_query
 from webhook.console.rendering import HERE, render
 from webhook.console.shown import Overview, Shown, Source
-from webhook.console.what_if import MOST_NODES, MOST_REPLICAS, Change, NoAnswer, Simulator, outcome, read_change
+from webhook.console.what_if import MOST_NODES, MOST_REPLICAS, NoAnswer, Simulator, WhatIfChange, outcome, read_change
 from webhook.core.groups.status.forms import as_json as status_json
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 
@@ -134,7 +134,7 @@ def _workload(simulator: Simulator | None, shown: Shown, scan: ClusterScan) -> s
     return render("workload.html", of.name, shown, "", shown=page, form=form)
 
 
-def _form(scan: ClusterScan, asked: Change) -> dict[str, object]:
+def _form(scan: ClusterScan, asked: WhatIfChange) -> dict[str, object]:
     return {
         "asked": asked,
         "zones": sorted({each.zone for each in scan.zones}),

@@ -43,7 +43,7 @@ _LONGEST_NAME = 253
 _WORKER = "webhook.cli.commands.simulate.worker"
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class WhatIfChange(Struct, frozen=True, kw_only=True):
     """A what-if event and its workload. Empty and None mean no change.
 
     Attributes:
@@ -94,13 +94,13 @@ class NoAnswer(Exception):  # noqa: N818 it is no error: the question was too la
     """There is no answer. The message is a sentence for the user."""
 
 
-def read_change(of: ScannedWorkload, given: Mapping[str, str]) -> Change:
+def read_change(of: ScannedWorkload, given: Mapping[str, str]) -> WhatIfChange:
     """Read the change from a form. Numbers out of bounds are ignored."""
 
     def text(name: str) -> str:
         return given.get(name, "").strip()[:_LONGEST_NAME]
 
-    return Change(
+    return WhatIfChange(
         kind=of.kind,
         namespace=of.namespace,
         name=of.name,
@@ -122,7 +122,7 @@ class PageAnswer(Struct, frozen=True, kw_only=True):
     command: str
 
 
-def outcome(simulator: "Simulator", change: Change) -> PageAnswer:
+def outcome(simulator: "Simulator", change: WhatIfChange) -> PageAnswer:
     """Ask the simulator and read its answer."""
     command = simulator.command(change)
     try:
@@ -144,11 +144,11 @@ class Simulator:
         self._cluster = tuple(cluster)
         self._free = threading.Lock()
 
-    def command(self, change: Change) -> str:
+    def command(self, change: WhatIfChange) -> str:
         """The command for a terminal."""
         return join(("evenspread", "simulate", *self._cluster, *change.arguments))
 
-    def answer(self, change: Change) -> Simulated:
+    def answer(self, change: WhatIfChange) -> Simulated:
         """The JSON document of the change. Raises NoAnswer."""
         if not self._free.acquire(timeout=PATIENCE_SECONDS):
             raise NoAnswer("Another question is being answered. Try again in a moment.")
@@ -157,7 +157,7 @@ class Simulator:
         finally:
             self._free.release()
 
-    def _answer(self, change: Change) -> Simulated:
+    def _answer(self, change: WhatIfChange) -> Simulated:
         left = _bytes_left()
         command = (sys.executable, "-P", "-m", _WORKER, *self._cluster)
         # The worker imports modules from the same places as this process. An installed program sets its own path.

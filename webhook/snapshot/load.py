@@ -142,18 +142,11 @@ def read_snapshot(
     as_version: KubernetesVersion | None = None,
     keep: Callable[[Item], bool] = lambda _item: False,
 ) -> Snapshot:
-    """Read an open snapshot.
-
-    Args:
-        stream: The file.
-        name: Its name in messages.
-        embedded: Kinds with embedded pod templates, from the policy.
-        as_version: Overrides the release in the header.
-        keep: Selects the objects to return as they are, beside the index.
+    """Read an open snapshot, with the arguments of `load_snapshot`. ``name`` is the file's name in messages.
 
     Returns:
-        The cluster. A kind that is missing from a List is unknown. A snapshot with a header is complete except for the
-        resources its header lists as missing.
+        The cluster. A kind missing from a List is unknown. A snapshot is complete except for the resources its header
+        lists as missing.
 
     Raises:
         SnapshotError: For the first wrong line.

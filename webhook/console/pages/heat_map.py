@@ -20,7 +20,7 @@ _MOST_KEYS = 20
 _LEVELS = 4
 
 
-class Cell(Struct, frozen=True):
+class HeatCell(Struct, frozen=True):
     """A workload in a domain."""
 
     pods: int | None  # its own; None where the domain does not count for it and has none of them
@@ -83,22 +83,22 @@ def _own(skew: ActualSkew) -> Mapping[str, int]:
     return skew.domains if skew.own is None else skew.own
 
 
-def _cells(skew: ActualSkew, columns: Sequence[str]) -> list[Cell]:
+def _cells(skew: ActualSkew, columns: Sequence[str]) -> list[HeatCell]:
     own, limit = _own(skew), limit_of(skew)
-    full, cells = max(own.values(), default=0), list[Cell]()
+    full, cells = max(own.values(), default=0), list[HeatCell]()
     for name in columns:
         counts = name in skew.domains or bool(skew.empty)
         pods = own.get(name, 0 if counts else None)
         level = 0 if not pods else max(1, round(pods / full * _LEVELS))
         high = skew.above and limit is not None and skew.domains.get(name, 0) > limit
-        cells.append(Cell(pods, skew.others.get(name, 0), level, high))
+        cells.append(HeatCell(pods, skew.others.get(name, 0), level, high))
     return cells
 
 
-def _beside(skew: ActualSkew, columns: Sequence[str]) -> Cell:
+def _beside(skew: ActualSkew, columns: Sequence[str]) -> HeatCell:
     """The pods in domains without a column and on nodes without the label."""
     own, others = ({**pods} for pods in (_own(skew), skew.others))
     for name in columns:
         own.pop(name, None)
         others.pop(name, None)
-    return Cell(sum(own.values()), sum(others.values()), 0, high=False)
+    return HeatCell(sum(own.values()), sum(others.values()), 0, high=False)

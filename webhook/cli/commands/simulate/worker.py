@@ -1,4 +1,4 @@
-"""The worker of the console's what-if form: one `Change` on the standard input, one document on the standard output.
+"""The worker of the console's what-if form: a `WhatIfChange` on standard input, a document on standard output.
 
 The console starts it as a process of its own and bounds its time and memory (`webhook/console/what_if.py`).
 """
@@ -15,7 +15,7 @@ from webhook.cli.exit_codes import CommandError
 from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given
 from webhook.cli.options import current_cluster_options, frame_options
-from webhook.console.what_if import Change
+from webhook.console.what_if import WhatIfChange
 from webhook.core.decoders import decoder_of
 
 _STATES = 20_000  # of the search
@@ -26,7 +26,7 @@ _STATES = 20_000  # of the search
 @frame_options
 def work(*, given: Given, frame: Frame) -> None:
     """Answer one question of the console about the cluster that the options name."""
-    change = decoder_of(Change).decode(sys.stdin.buffer.read())
+    change = decoder_of(WhatIfChange).decode(sys.stdin.buffer.read())
     question = Question(
         words=(change.title,),
         what_if=change.what_if,
