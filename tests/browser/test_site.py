@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from browser.conftest import DESKTOP, PHONE
+from playwright.sync_api import expect
 
 ROOT = Path(__file__).parents[2]
 WIDER_THAN_THE_WINDOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -72,8 +73,8 @@ def test_search_finds_a_rule(opened, site):
     with opened(address) as page:
         page.locator(".md-search__input").click()
         page.keyboard.type("selector-not-self")
-        page.locator(".md-search-result__item a").first.wait_for()
-        assert "selector-not-self" in page.locator(".md-search-result__list").inner_text()
+        result = page.locator(".md-search-result__item h1", has_text=re.compile("^selector-not-self$"))
+        expect(result.first).to_be_visible(timeout=30_000)
 
 
 def test_a_page_offers_its_source_and_another_colour(opened, site):
