@@ -71,18 +71,12 @@ _ASCII_RUNES = {code: _rune(chr(code)) for code in range(128)}
 
 
 def json_text(value: object) -> str:
-    """Encode text, numbers and lists like Go's ``encoding/json``, with escaped HTML.
-
-    Source: encoding/json encode.go ``appendString``.
-    """
+    """Encode JSON like Go, with escaped HTML. Source: encoding/json encode.go ``appendString``."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_HTML_TABLE)
 
 
 def time_fault(text: str) -> str | None:
-    """Return the error of ``time.Parse(time.RFC3339, text)``, if any.
-
-    Source: time/format.go ``parse``, ``ParseError``.
-    """
+    """Return the error of ``time.Parse(time.RFC3339, text)``. Source: time/format.go ``parse``, ``ParseError``."""
     if _COMMON_TIME.fullmatch(text):
         return None
     rest, numbers = text, {}

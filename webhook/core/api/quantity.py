@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from webhook.core.api.types import MAX_INT64
+from webhook.core.api.types import INT64_DIGITS, MAX_INT64
 
 FORMAT_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 NUMERIC_WRONG = "unable to parse numeric part of quantity"
@@ -118,7 +118,7 @@ def _parse(text: str) -> Quantity:
     elif fraction:
         precision, scale, mantissa = -1, 0, 1
     else:
-        # Upstream estimates 3 decimal digits for 10 binary ones.
+        # Upstream starts from 15 digits, and estimates 3 decimal digits for 10 binary ones.
         precision, scale, mantissa = 15 - len(digits) - int(exponent * 3 / 10) - 1, 0, 1 << exponent
     scale -= len(fraction)
     if precision >= 0 and scale >= _NANO:
@@ -169,10 +169,10 @@ def _scaled(quantity: Quantity, exponent: int) -> int:
     shift = quantity.exponent - exponent
     if quantity.wide:
         return _scaled_wide(quantity.unscaled, shift)
-    if shift < 0:  # Rounds away from zero. A 64-bit number has at most 19 digits.
-        magnitude = -(-abs(quantity.unscaled) // _ten(min(-shift, 19)))
+    if shift < 0:  # rounds away from zero
+        magnitude = -(-abs(quantity.unscaled) // _ten(min(-shift, INT64_DIGITS)))
         return -magnitude if quantity.unscaled < 0 else magnitude
-    product = quantity.unscaled * _ten(min(shift, 19))
+    product = quantity.unscaled * _ten(min(shift, INT64_DIGITS))
     if -MAX_INT64 - 1 <= product <= MAX_INT64:
         return product
     return int64(product) if shift in _ONE_STEP else 0
@@ -185,7 +185,7 @@ def _scaled_wide(unscaled: int, shift: int) -> int:
     if shift > 0:
         return int64(int64(unscaled) * _ten(shift))
     divisor = _ten(-shift)
-    if unscaled < MAX_INT64 and -shift < 19:
+    if unscaled < MAX_INT64 and -shift < INT64_DIGITS:
         # Upstream truncates towards zero and then adds one, even for negative numbers.
         narrow = int64(unscaled)
         quotient = abs(narrow) // divisor * (-1 if narrow < 0 else 1)

@@ -279,7 +279,7 @@ def allocatable_of(node: Node) -> Mapping[str, int]:
     return (_allocatable if len("".join(amounts)) <= _CACHED_OFFERS else _allocatable.__wrapped__)(written)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # the machine types of a large cluster
 def _allocatable(amounts: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
     return {
         name: _rounded(name, _nanos(amount)) for name, amount in amounts if name in OF_EVERY_NODE or is_scalar(name)
@@ -287,10 +287,7 @@ def _allocatable(amounts: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
 
 
 def _resize_infeasible(pod: Pod) -> bool:
-    """Whether the kubelet rejected the resize for good, so the spec does not count.
-
-    Source: resource/helpers.go ``IsPodResizeInfeasible``.
-    """
+    """Whether the kubelet rejected the resize for good. Source: resource/helpers.go ``IsPodResizeInfeasible``."""
     conditions = pod.status.conditions if pod.status else None
     for condition in conditions or ():
         if condition.type == "PodResizePending":
@@ -332,10 +329,7 @@ def _pod_level_requests(pod: Pod, version: KubernetesVersion) -> bool:
 def _with_pod_level(
     pod: Pod, amounts: _Amounts, status_level: _Amounts, version: KubernetesVersion, *, spec_counts: bool = True
 ) -> _Amounts:
-    """Add pod-level requests and overhead to the containers' amounts.
-
-    Source: resource/helpers.go ``PodRequests``, ``applyPodLevelResources``.
-    """
+    """Add pod-level requests and overhead. Source: resource/helpers.go ``PodRequests``, ``applyPodLevelResources``."""
     spec = pod.pod_spec
     if _pod_level_requests(pod, version):
         pod_level = _amounts(spec.resources.requests if spec.resources else None) if spec_counts else {}
@@ -354,7 +348,7 @@ def _fits_cache(names: Iterable[str]) -> bool:
     return len("".join(names)) <= _CACHED_NAMES
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # the different requests of a large cluster
 def _remembered_request(amounts: tuple[tuple[str, int], ...]) -> PodRequest:
     return _request(amounts)
 
@@ -374,7 +368,7 @@ def _one_container(container: Container) -> PodRequest:
     return _written_request(written) if _fits_cache(requests) else _written_request.__wrapped__(written)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # the different requests of a large cluster
 def _written_request(requests: tuple[tuple[str, WrittenQuantity], ...]) -> PodRequest:
     return _request(tuple((name, _nanos(amount)) for name, amount in requests))
 
@@ -438,14 +432,11 @@ def whole_units(written: WrittenQuantity) -> int:
 
 
 def to_milli(written: WrittenQuantity) -> WrittenQuantity:
-    """Round the quantity up to thousandths, like kube-apiserver before storage.
-
-    Source: core/v1/defaults.go ``SetDefaults_ResourceList``.
-    """
+    """Round up to thousandths, like stored quantities. Source: core/v1/defaults.go ``SetDefaults_ResourceList``."""
     return _milli(written) if len(str(written)) <= _CACHED_QUANTITY else _milli.__wrapped__(written)
 
 
-@lru_cache(maxsize=1024, typed=True)
+@lru_cache(maxsize=1024, typed=True)  # the different quantities of a large cluster
 def _milli(written: WrittenQuantity) -> WrittenQuantity:
     nanos = _nanos(written)
     return written if nanos % _NANO_PER_MILLI == 0 else f"{-(-nanos // _NANO_PER_MILLI)}m"

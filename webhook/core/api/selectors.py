@@ -18,6 +18,7 @@ from webhook.core.api import gates
 from webhook.core.api.go_text import json_text, quote
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import (
+    INT64_DIGITS,
     MAX_INT64,
     Affinity,
     LabelSelector,
@@ -43,7 +44,6 @@ _OF_NODES = _OF_LABELS | {GREATER, LESS}
 
 # Like strconv.ParseInt: a sign and leading zeros, but no underscores, spaces or digits of other scripts.
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_INT64_DIGITS = 19  # decimal digits of 2**63 - 1
 # Gt and Lt of tolerations accept only canonical decimals (content.IsDecimalInteger).
 _DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
@@ -176,7 +176,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
 
 
 def selector_from_labels(labels: Mapping[str, str] | None) -> Selector:
-    """Compile a Service's or ReplicationController's selector, without syntax check.
+    """Compile a Service's or ReplicationController's selector, unchecked.
 
     Source: labels/selector.go ``SelectorFromSet``.
     """
@@ -268,7 +268,7 @@ def _listed(values: tuple[str, ...], version: KubernetesVersion) -> str:
 def parse_integer(text: str) -> int | None:
     """Parse like ``strconv.ParseInt(text, 10, 64)``, with None for an error. Source: strconv/atoi.go ``ParseInt``."""
     digits = text.lstrip("+-").lstrip("0")
-    if not _INTEGER.fullmatch(text) or len(digits) > _INT64_DIGITS:
+    if not _INTEGER.fullmatch(text) or len(digits) > INT64_DIGITS:
         return None
     # Strip leading zeros: Python rejects integers of more than 4,300 digits.
     number = int(f"{text[0] if text[0] == '-' else ''}{digits or '0'}")
@@ -390,10 +390,7 @@ def _compares_taint(operator: str, taint: str, bound: str) -> bool:
 def first_untolerated(
     taints: Iterable[Taint], tolerations: Sequence[Toleration] | None, effects: Iterable[str], *, compares: bool = False
 ) -> Taint | None:
-    """Find the first untolerated taint with any of these effects.
-
-    Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``.
-    """
+    """Find the first untolerated taint of these effects. Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``."""
     wanted = frozenset(effects)
     # In the node's order: messages of older releases name the first.
     for taint in taints:

@@ -190,10 +190,7 @@ class CsiNode(Named, frozen=True):
 
     @property
     def limits(self) -> Mapping[str, int]:
-        """The most volumes per driver. Drivers without an entry have no limit.
-
-        Source: nodevolumelimits/csi.go ``getVolumeLimits``.
-        """
+        """The most volumes per driver, if limited. Source: nodevolumelimits/csi.go ``getVolumeLimits``."""
         return {
             driver.name: driver.allocatable.count
             for driver in self.spec.drivers or ()

@@ -149,7 +149,7 @@ def _pod_level(
 def _limits_of_all(
     containers: Sequence[Container], total: Mapping[str, int], requests: Mapping[str, WrittenQuantity]
 ) -> dict[str, WrittenQuantity]:
-    """Sum up limits set by all containers, at least the pod-level request.
+    """Sum up limits set by all containers, at least the request.
 
     Source: pkg/api/pod/util.go ``defaultPodLevelLimits``.
     """
@@ -191,10 +191,7 @@ def _merged_terms(affinity: PodAffinity | None, labels: Mapping[str, str]) -> Po
 
 
 def merged_term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
-    """Merge an affinity term's label keys into its selector, as stored in a Pod.
-
-    Source: strategy.go ``applyMatchLabelKeysAndMismatchLabelKeys``.
-    """
+    """Merge label keys into the term's selector. Source: strategy.go ``applyMatchLabelKeysAndMismatchLabelKeys``."""
     selector = term.label_selector
     if selector is None:
         return term

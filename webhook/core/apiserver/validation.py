@@ -141,7 +141,7 @@ def _errors(constraints: Sequence[SpreadConstraint], path: str, version: Kuberne
         at = f"{path}[{index}]"
         pair = constraint.topology_key or "", constraint.when_unsatisfiable or ""
         later[pair] -= 1
-        yield from _placing(constraint, at, version)
+        yield from _required_field_errors(constraint, at, version)
         if later[pair]:
             yield duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{pair[0]}, {pair[1]}}}")
         if constraint.min_domains is not None:
@@ -152,14 +152,11 @@ def _errors(constraints: Sequence[SpreadConstraint], path: str, version: Kuberne
         ):
             if policy is not None and policy not in _POLICIES:
                 yield not_supported(f"{at}.{name}", policy, _POLICIES, version)
-        yield from _counting(constraint, at, version)
+        yield from _selection_errors(constraint, at, version)
 
 
-def _placing(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
-    """List errors of the three required fields.
-
-    Source: validation/validation.go ``ValidateTopologyKey``, ``ValidateWhenUnsatisfiable``.
-    """
+def _required_field_errors(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
+    """Source: validation/validation.go ``ValidateTopologyKey``, ``ValidateWhenUnsatisfiable``."""
     max_skew, action = constraint.max_skew or 0, constraint.when_unsatisfiable or ""
     if max_skew <= 0:
         yield invalid(f"{at}.maxSkew", max_skew, _POSITIVE)
@@ -169,11 +166,8 @@ def _placing(constraint: SpreadConstraint, at: str, version: KubernetesVersion) 
         yield not_supported(f"{at}.whenUnsatisfiable", action, _ACTIONS, version)
 
 
-def _counting(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
-    """List errors of matchLabelKeys and labelSelector.
-
-    Source: validation/validation.go ``validateTopologySpreadConstraints``.
-    """
+def _selection_errors(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
+    """List errors of keys and selector. Source: validation/validation.go ``validateTopologySpreadConstraints``."""
     if constraint.match_label_keys:
         check = _match_label_keys if gates.MERGES_SPREAD_KEYS.holds(version) else _match_label_keys_before_merge
         yield from check(constraint.match_label_keys, constraint.selector, at, version)
@@ -240,7 +234,7 @@ def keys_in_both(keys: Sequence[str], selector: LabelSelector, path: str) -> Ite
 def _match_label_keys_before_merge(
     keys: Sequence[str], selector: LabelSelector | None, path: str, version: KubernetesVersion
 ) -> Iterator[FieldError]:
-    """Check keys against the selector as written.
+    """Check keys against the unmerged selector.
 
     Source: validation/validation.go ``ValidateMatchLabelKeysInTopologySpread``.
     """
@@ -321,10 +315,7 @@ def constraint_warnings(constraints: Sequence[SpreadConstraint], path: str) -> t
 def merge_match_label_keys(
     constraints: Sequence[SpreadConstraint], labels: Mapping[str, str], version: KubernetesVersion
 ) -> Sequence[SpreadConstraint]:
-    """Merge ``key In (value)`` into the selectors, as stored in a Pod.
-
-    Source: core/pod/strategy.go ``mutateTopologySpreadConstraints``.
-    """
+    """Merge matchLabelKeys into selectors. Source: core/pod/strategy.go ``mutateTopologySpreadConstraints``."""
     if not gates.MERGES_SPREAD_KEYS.holds(version) or not any(written.match_label_keys for written in constraints):
         return constraints
     return tuple(_merged(constraint, labels) for constraint in constraints)

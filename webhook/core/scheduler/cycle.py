@@ -47,10 +47,7 @@ from webhook.core.scheduler.verdict import Verdict
 
 
 def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> EligibleNodes:
-    """Select nodes by the pod's node affinity, and by its tolerations.
-
-    Source: podtopologyspread/common.go ``matchNodeInclusionPolicies``.
-    """
+    """Select nodes by affinity and tolerations. Source: podtopologyspread/common.go ``matchNodeInclusionPolicies``."""
     return EligibleNodes(nodes, usable_nodes(nodes, required), tolerated_nodes(nodes, pod.pod_spec.tolerations))
 
 
@@ -150,10 +147,7 @@ class Cycle:
         return Verdict(nodes, OK, [*failed, *self.filtered(candidates, plugins)], unreported)
 
     def filtered(self, candidates: int, plugins: Sequence[str]) -> list[StatusOfNodes]:
-        """Return rejected candidates, each with the first rejecting plugin's status.
-
-        Source: runtime/framework.go ``RunFilterPlugins``.
-        """
+        """Return rejected candidates with their first status. Source: runtime/framework.go ``RunFilterPlugins``."""
         failed: list[StatusOfNodes] = []
         for plugin in plugins:
             run_filter = self.result(plugin).filter

@@ -178,10 +178,7 @@ def _take(
 
 
 def _without_ignored(request: PodRequest, profile: SchedulerProfile) -> PodRequest:
-    """Drop resources ignored by the profile.
-
-    Source: noderesources/fit.go ``fitsRequest``, ignoredResources and ignoredResourceGroups.
-    """
+    """Source: noderesources/fit.go ``fitsRequest``, ignoredResources and ignoredResourceGroups."""
     kept = tuple(
         (name, amount)
         for name, amount in request.amounts

@@ -73,7 +73,7 @@ def refusals(workload: Workload, template: Template, version: KubernetesVersion)
 def _label_refusals(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
-    """List errors about the template's labels, and about labels with its name.
+    """List errors of the template's and the name's labels.
 
     Source: meta/v1/validation/validation.go ``ValidateLabels``.
     """
@@ -89,10 +89,7 @@ def _label_refusals(
 
 
 def terms_with_label_keys(spec: PodSpec) -> Iterator[tuple[str, PodAffinityTerm, LabelSelector]]:
-    """List pod affinity terms with matchLabelKeys: path, term, selector.
-
-    Source: core/pod/strategy.go ``mutatePodAffinity``.
-    """
+    """List terms with matchLabelKeys: path, term, selector. Source: core/pod/strategy.go ``mutatePodAffinity``."""
     if spec.affinity is None:
         return
     for name, affinity in (

@@ -22,10 +22,7 @@ _REPLICATION_CONTROLLER = (native_version(REPLICATION_CONTROLLER), REPLICATION_C
 
 
 def default_selector(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex) -> Selector:
-    """Deduce the selector, empty without Service or controller.
-
-    Source: plugins/helper/spread.go ``DefaultSelector``.
-    """
+    """Deduce the selector, empty without Service or owner. Source: plugins/helper/spread.go ``DefaultSelector``."""
     pairs: dict[str, str] = {}
     for service in pod_services(meta.labels or {}, namespace, index):
         pairs |= (service.spec and service.spec.selector) or {}

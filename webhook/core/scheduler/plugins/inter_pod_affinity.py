@@ -98,7 +98,7 @@ def _resolved(
 
 
 def with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
-    """Replace the term's namespace selector by the currently selected namespaces.
+    """Replace the term's namespace selector by namespaces.
 
     Source: plugin.go ``mergeAffinityTermNamespacesIfNotEmpty``.
     """

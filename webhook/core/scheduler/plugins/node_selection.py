@@ -45,7 +45,7 @@ def nodes_meeting(view: NodeView, requirement: Requirement) -> int:
 
 
 def usable_nodes(view: NodeView, required: RequiredNodes) -> int:
-    """Select nodes allowed by nodeSelector and required node affinity.
+    """Select nodes by the compiled condition.
 
     Source: nodeaffinity/nodeaffinity.go ``RequiredNodeAffinity``, ``Match``.
     """
@@ -75,10 +75,7 @@ def nodes_selected(view: NodeView, selector: Selector) -> int:
 
 
 def tolerated_nodes(view: NodeView, tolerations: Sequence[Toleration] | None) -> int:
-    """Select nodes without an untolerated taint, apart from spec.unschedulable.
-
-    Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``.
-    """
+    """Select nodes with only tolerated taints. Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``."""
     nodes = view.live
     # Thousands of nodes share a few lists of taints.
     for taints, members in view.taint_classes:

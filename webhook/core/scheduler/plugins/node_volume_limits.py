@@ -181,10 +181,7 @@ def _attached(slot: int, storage: Storage) -> _Attached:
 
 
 def owner_fault(claim: Claim, namespace: str, name: str, uid: str) -> str:
-    """Return the error if an ephemeral volume's claim has another owner, else "".
-
-    Source: storage/ephemeral/ephemeral.go ``VolumeIsForPod``.
-    """
+    """Return an ephemeral claim's owner error, or "". Source: storage/ephemeral/ephemeral.go ``VolumeIsForPod``."""
     controller = claim.meta.controller
     if claim.meta.namespace == namespace and controller is not None and controller.uid == uid:
         return ""

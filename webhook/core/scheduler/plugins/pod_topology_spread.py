@@ -142,7 +142,7 @@ class DomainCounts(Struct, frozen=True):
 
 
 class EligibleNodes(Struct, frozen=True):
-    """The nodes selected by node affinity (``usable``), and by tolerations.
+    """The ``usable`` nodes by affinity, and the ``tolerated`` nodes.
 
     Source: common.go ``matchNodeInclusionPolicies``.
     """
@@ -288,10 +288,7 @@ def _global_minimum(match_num: Counts, domains: int, min_domains: int) -> int:
 def run_filter(
     counted: CountedConstraints, labels: Mapping[str, str], eligible: EligibleNodes
 ) -> tuple[PluginResult, tuple[DomainCounts, ...]]:
-    """Run PodTopologySpread and return its counts. No constraint passes every node.
-
-    Source: filtering.go ``PreFilter``, ``Filter``.
-    """
+    """Run PodTopologySpread and return its counts. Source: filtering.go ``PreFilter``, ``Filter``."""
     if counted.error:
         return PluginResult(failure(f"get constraints from pod: {counted.error}")), ()
     if not counted.constraints:

@@ -32,10 +32,7 @@ class _Scoring(Struct, frozen=True):
 
 
 def scores(counted: CountedConstraints, eligible: EligibleNodes, feasible: int) -> dict[int, int] | None:
-    """Return the normalised score of each feasible slot, None without constraint.
-
-    Source: scoring.go ``PreScore``, ``Score``, ``NormalizeScore``.
-    """
+    """Return normalised scores by slot, if any. Source: scoring.go ``PreScore``, ``Score``, ``NormalizeScore``."""
     nodes = eligible.nodes
     if not counted.constraints or counted.error or not nodes.live:
         return None

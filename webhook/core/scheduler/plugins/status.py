@@ -61,10 +61,7 @@ PASSES = PluginResult(SKIPPED)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """Build a rejection beyond preemption.
-
-    Source: kube-scheduler framework/interface.go ``UnschedulableAndUnresolvable``.
-    """
+    """A rejection beyond preemption. Source: kube-scheduler framework/interface.go ``UnschedulableAndUnresolvable``."""
     return Status(UNRESOLVABLE, reasons=reasons)
 
 

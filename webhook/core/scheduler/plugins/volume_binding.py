@@ -101,10 +101,7 @@ def _claim_fault(claim: Claim) -> str:
 def _sort_claims(
     claims: Sequence[Claim], storage: Storage, nodes: NodeView, version: KubernetesVersion
 ) -> PluginResult:
-    """Sort claims into bound and waiting claims. Other claims reject the pod.
-
-    Source: binder.go ``GetPodVolumeClaims``.
-    """
+    """Sort claims into bound and waiting. Others reject the pod. Source: binder.go ``GetPodVolumeClaims``."""
     bound, waiting, immediate = [], [], False
     for claim in claims:
         if claim.bound:
@@ -166,10 +163,7 @@ def _decide(pod_claims: _PodClaims, candidates: int) -> list[StatusOfNodes]:
 
 
 def _combine_reasons(by_reason: Iterable[tuple[str, int]], candidates: int) -> Iterable[StatusOfNodes]:
-    """List each combination of reasons with its nodes, reasons in upstream's order.
-
-    Source: binder.go ``FindPodVolumes``, ``ConflictReasons``.
-    """
+    """List each set of reasons with its nodes, in order. Source: binder.go ``FindPodVolumes``, ``ConflictReasons``."""
     parts: list[tuple[tuple[str, ...], int]] = [((), candidates)]
     for reason, failing in by_reason:
         parts = [
@@ -296,7 +290,7 @@ def _unmatched(claims: Sequence[Claim], pod_claims: _PodClaims, reachable: froze
 def _best_volume(
     claim: Claim, free: Iterable[PersistentVolume], reachable: frozenset[str], version: KubernetesVersion
 ) -> PersistentVolume | None:
-    """Return the volume reserved for the claim, or the smallest suitable volume.
+    """Return a reserved or the smallest suitable volume.
 
     Source: storage/volume/pv_helpers.go ``FindMatchingVolume``.
     """
@@ -328,7 +322,7 @@ def _best_volume(
 
 
 def _is_bindable(claim: Claim, volume: PersistentVolume, version: KubernetesVersion) -> bool:
-    """Whether the claim may bind the volume, apart from labels and access modes.
+    """Whether it fits, apart from labels and access modes.
 
     Source: storage/volume/pv_helpers.go ``FindMatchingVolume``.
     """
@@ -374,10 +368,7 @@ def _nodes_without_new_volume(claims: Sequence[Claim], pod_claims: _PodClaims, c
 
 
 def nodes_with_space(requests: ResourceList | None, capacities: Iterable[StorageCapacity], view: NodeView) -> int:
-    """Select nodes with enough driver capacity for a claim with these requests.
-
-    Source: binder.go ``hasEnoughCapacity``, ``nodeHasAccess``.
-    """
+    """Select nodes with enough driver capacity. Source: binder.go ``hasEnoughCapacity``, ``nodeHasAccess``."""
     requested = (requests or {}).get(STORAGE)
     if requested is None:
         return view.live

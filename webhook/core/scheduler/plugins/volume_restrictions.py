@@ -59,10 +59,7 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView, version
 
 
 def claim_in_use(version: KubernetesVersion) -> Status:
-    """Return the status for a ReadWriteOncePod claim in use by another pod.
-
-    Source: volume_restrictions.go ``ErrReasonReadWriteOncePodConflict``.
-    """
+    """The status of a claim in use. Source: volume_restrictions.go ``ErrReasonReadWriteOncePodConflict``."""
     return _CLAIM_IN_USE if gates.CLAIM_IN_USE_REASON.holds(version) else _SAME_CLAIM_IN_USE
 
 

@@ -104,9 +104,6 @@ def zone_labels(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
 
 
 def usable_from(volume: PersistentVolume, nodes: NodeView) -> int:
-    """Select nodes that can use the volume, by its node affinity and labels.
-
-    Source: volume_binding.go ``Filter``; volume_zone.go ``Filter``.
-    """
+    """Select nodes that can use the volume. Source: volume_binding.go ``Filter``; volume_zone.go ``Filter``."""
     reached, zones = reachable_from(volume, nodes), zone_labels(volume)
     return reached & ~_in_other_zones(zones, nodes) if zones else reached

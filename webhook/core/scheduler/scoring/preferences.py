@@ -16,10 +16,7 @@ from webhook.core.scheduler.plugins.spread_scoring import MAX_NODE_SCORE
 def taint_toleration(
     taints: Mapping[int, Sequence[Taint]], tolerations: Sequence[Toleration] | None, feasible: Iterable[int]
 ) -> dict[int, int]:
-    """Score nodes by slot: a higher score for fewer untolerated soft taints.
-
-    Source: tainttoleration/taint_toleration.go ``Score``, ``NormalizeScore``.
-    """
+    """Score by untolerated soft taints. Source: tainttoleration/taint_toleration.go ``Score``, ``NormalizeScore``."""
     counts = {slot: _intolerable(taints.get(slot, ()), tolerations) for slot in feasible}
     return {slot: MAX_NODE_SCORE - share for slot, share in _scaled_to_highest(counts).items()}
 
