@@ -17,7 +17,8 @@ from conformance.claims.referee import Referee
 from conformance.placing.ours import index_of, batches_of
 from conformance.placing.worlds import crossing_at_scale
 from webhook.core.placement.game_from_cluster import game_of
-from webhook.core.placement.simulation import Outcome, simulate
+from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.simulation import simulate
 
 ORDERS = 10
 
@@ -62,7 +63,7 @@ def main():
             every, slowest, different = every + verdicts, max(slowest, seconds), different + found
     for each in different:
         print(each)
-    told = ", ".join(f"{outcome} {every[outcome]:,}" for outcome in Outcome)
+    told = ", ".join(f"{outcome} {every[outcome]:,}" for outcome in PlacementOutcome)
     print(f"crossing keys at scale: {count:,} clusters of seed {seed}: {told}; without bounds {every['without bounds']:,}")
     print(f"slowest verdict {slowest:.2f} s of processor time; {len(different)} different")
     return 1 if different else 0

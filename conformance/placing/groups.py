@@ -25,7 +25,7 @@ from webhook.core.groups.caps import Cap
 from webhook.core.groups.derive import derive
 from webhook.core.groups.fields import with_fields
 from webhook.core.groups.group import Group, PlannedFor, Shard
-from webhook.core.placement.simulation import Outcome
+from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.policy.policy import Policy
 
 RECORDED = Path(__file__).parent / "groups.jsonl.gz"
@@ -85,7 +85,7 @@ def planned(shape):
     of = [Shard(name=f"redis-{number}", value=str(number), pod=each) for number, each in enumerate(decoded)]
     within = Context(policy=Policy(), version=RELEASE, index=index_of(cluster))
     found = derive(PlannedFor(group=group, shards=tuple(of), within=within)).plan
-    if found is None or found.verdict is not Outcome.FITS:
+    if found is None or found.verdict is not PlacementOutcome.FITS:
         return None
     ordinals = []
     for manifest, shard in zip(made, of):

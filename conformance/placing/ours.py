@@ -20,9 +20,9 @@ from webhook.core.context import Context
 from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.placement.closed_forms import same_in_every_order
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
-from webhook.core.placement.game import Rollout
+from webhook.core.placement.rolling_update import RollingUpdate
 from webhook.core.placement.search import search
-from webhook.core.placement.simulation import Effort, Outcome
+from webhook.core.placement.outcome import Effort, PlacementOutcome
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.problem import take
 from webhook.snapshot.load import read_snapshot
@@ -86,7 +86,7 @@ def told_apart(world, pod):
 def game_in(world):
     index = index_of(world)
     rollout = world.get("rollout")
-    chosen = rollout and Rollout(0, 1, world["replicas"], rollout["surge"], rollout["unavailable"])
+    chosen = rollout and RollingUpdate(0, 1, world["replicas"], rollout["surge"], rollout["unavailable"])
     return game_of(batches_of(world, index), index, rollout=chosen)
 
 
@@ -117,7 +117,7 @@ def simulated(world):
     run = Run(index=known.index, targets=found, within=within, effort=Effort(states=STATES), rollout="rolls" in world)
     (outcomes,) = run.outcomes(WhatIf())
     whole, staying = outcomes.whole, sum(each.staying for each in outcomes.workloads)
-    exact = whole.outcome is not Outcome.UNKNOWN and None not in {whole.fewest, whole.most}
+    exact = whole.outcome is not PlacementOutcome.UNKNOWN and None not in {whole.fewest, whole.most}
     said = {"exact": exact, "states": 0 if outcomes.simulation is None else outcomes.simulation.states, "left": 0, "why": outcomes.unknown}
     return said | ({"fewest": whole.fewest - staying, "most": whole.most - staying} if exact else {})
 

@@ -52,7 +52,7 @@ def test_the_sentence_is_the_schedulers(plane, namespace, stuck):
 def test_a_workload_and_all_that_waits(plane, namespace):
     code, out = explain(plane, "deployment/web", "-n", namespace)
     assert code == 1
-    assert out.splitlines()[0].endswith(f"(1 of 2 Pending of Deployment {namespace}/web): no node admits it")
+    assert out.splitlines()[0].endswith(f"(1 of 2 pending pods of Deployment {namespace}/web): no node admits it")
     code, out = explain(plane, "--pending", "-n", namespace)
     assert code == 1
     waits = "wait for their spread constraints"

@@ -25,14 +25,15 @@ from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, game_of
+from webhook.core.placement.outcome import PlacementOutcome, Simulation
 from webhook.core.placement.search import canonical_form, search
-from webhook.core.placement.simulation import Outcome, Simulation, simulate
+from webhook.core.placement.simulation import simulate
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import selector_of
 
 SEED = int(os.environ.get("EVENSPREAD_SEED") or time.time())
-OF_EACH = {Outcome.FITS: 16, Outcome.STUCK: 18, Outcome.NO_FIT: 16}
+OF_EACH = {PlacementOutcome.FITS: 16, PlacementOutcome.STUCK: 18, PlacementOutcome.NO_FIT: 16}
 WORLD = "example.com/world"
 STATES = 20_000
 SETTLED = 12  # seconds without a change: the scheduler tries a pod again after ten at the latest
@@ -123,7 +124,7 @@ def worlds(choose: random.Random) -> list[World]:
     wanted, found = dict(OF_EACH), []
     while any(wanted.values()):
         made = world(choose, f"w{len(found)}")
-        assert made.said.outcome is not Outcome.UNKNOWN
+        assert made.said.outcome is not PlacementOutcome.UNKNOWN
         if wanted[made.said.outcome]:
             wanted[made.said.outcome] -= 1
             found.append(made)
@@ -232,5 +233,5 @@ def test_pods_are_left_where_we_say_that_they_can_be(own_plane):
         {f"{outcome}, all placed: {whole}": number for (outcome, whole), number in seen.items()},
     )
     assert wrong == []
-    assert seen[Outcome.FITS, True] == OF_EACH[Outcome.FITS]
-    assert seen[Outcome.NO_FIT, False] == OF_EACH[Outcome.NO_FIT]
+    assert seen[PlacementOutcome.FITS, True] == OF_EACH[PlacementOutcome.FITS]
+    assert seen[PlacementOutcome.NO_FIT, False] == OF_EACH[PlacementOutcome.NO_FIT]

@@ -37,8 +37,8 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import applied
 from webhook.core.placement.proofs.bounds import addable_pinned
 from webhook.core.placement.proofs.constraint_room import addable_together, constraint_rooms
-from webhook.core.placement.proofs.pinned_claims import Missing
-from webhook.core.placement.proofs.workload_problem import candidate_nodes, survey
+from webhook.core.placement.proofs.pinned_claims import PodsToPlace
+from webhook.core.placement.proofs.workload_problem import candidate_nodes, take_workload_problem
 from webhook.core.policy.policy import Mode
 from webhook.core.review.examination import examine
 from webhook.core.rules.placement import affinity_conflicts
@@ -188,7 +188,7 @@ def worlds(draw, *, keys=ANY_KEYS, cpu=("64",), own=True, pinned=True):
 
 def looked_at(world):
     """The world as the rules see it: nodes that are cordoned now are taken for closed, not for away."""
-    places = survey(world.index(), world.pod(), compile_selector(OWN), 99, now="", late={})
+    places = take_workload_problem(world.index(), world.pod(), compile_selector(OWN), 99, now="", late={})
     here = candidate_nodes(places, present=True)
     return here, constraint_rooms(places.hard, here, places.problem)
 
@@ -318,7 +318,7 @@ def test_pods_that_volumes_pin_are_placed_as_the_best_order_does(world, zones):
     _, (tally,) = looked_at(world)
     view = tally.domains.column
     sets = [view.with_value(zone) for zone in zones if zone is not None]
-    missing = Missing(dict(Counter(sets)), zones.count(None))
+    missing = PodsToPlace(dict(Counter(sets)), zones.count(None))
     homes, free = affinity_conflicts._homes(tally, missing)
 
     @cache

@@ -24,14 +24,14 @@ from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.context import Context
-from webhook.core.explain.explanation import explain_pod, standstill
+from webhook.core.explain.explanation import explain_pod, why_minimum_stays
 from webhook.core.index import node_sets
 from webhook.core.scheduler.args import ArgsError
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS
 from webhook.core.scheduler.problem import take
 from webhook.core.scheduler.verdict import Cause
-from webhook.core.what_if.questions import of_pod
+from webhook.core.what_if.pods_to_explain import pod_to_explain
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
 FILES = sorted(path.name for path in VECTORS.glob("verdict-*.jsonl.gz"))
@@ -107,11 +107,13 @@ class TestRecordedScenarios:
         for _, found in explained(name):
             if found.cause is Cause.SPREAD and any(each.hard and each.index is not None for each in found.balances):
                 assert found.fixes
-                assert standstill(found.blocking, found.verdict)
+                assert why_minimum_stays(found.blocking, found.verdict)
 
     def test_it_can_be_printed_and_encoded(self, name):
         for scenario, found in explained(name):
-            answer = documents.AnsweredQuestion(of_pod(scenario.pod, Context(policy=policy(), version=RECORDED)), found)
+            answer = documents.AnsweredQuestion(
+                pod_to_explain(scenario.pod, Context(policy=policy(), version=RECORDED)), found
+            )
             assert all(line.isprintable() for line in "".join(render(answer, color=False)).splitlines())
             assert (
                 msgspec.json.decode(msgspec.json.encode(documents.explained(answer)))["message"]
@@ -179,7 +181,7 @@ def test_what_is_said_of_any_pod_holds(index, incoming):
             assert decide(take(index, incoming)).feasible
             index.apply("MODIFIED", node)
     if found.blocking is not None:
-        assert standstill(found.blocking, found.verdict)
+        assert why_minimum_stays(found.blocking, found.verdict)
     kept_out = {slot for each in found.obstacles for slot in node_sets.to_slots(each.nodes)}
     assert kept_out == {*node_sets.to_slots(found.verdict.nodes.live & ~found.verdict.feasible)}
     assert bool(found.ways) == (found.cause is Cause.OTHER and found.verdict.nodes.live != 0)

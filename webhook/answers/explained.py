@@ -8,15 +8,15 @@ from webhook.answers.document import Document, Range, with_fields_of
 from webhook.core.api.types import Toleration
 from webhook.core.changes.candidates import PodFix
 from webhook.core.explain.cause_text import not_evaluated_lines, relief_text
-from webhook.core.explain.edit_target import EditTarget, command, patch
+from webhook.core.explain.edit_target import EditTarget, json_patch, patch_command
 from webhook.core.explain.explanation import Balance, Explanation
 from webhook.core.index import node_sets
 from webhook.core.scheduler.plugins.status import OK
 from webhook.core.scheduler.verdict import Cause, Verdict
 from webhook.core.text import one_line
-from webhook.core.what_if.questions import Question
+from webhook.core.what_if.pods_to_explain import PodToExplain
 from webhook.core.what_if.refused import Refused
-from webhook.core.what_if.suggestions import Replicas
+from webhook.core.what_if.suggestions import PlacedReplicas
 
 
 class AnsweredQuestion(Struct, frozen=True):
@@ -30,11 +30,11 @@ class AnsweredQuestion(Struct, frozen=True):
         replicas: For each fix, how many of the workload's pods then fit. None if unknown, empty if not computed.
     """
 
-    question: Question
+    question: PodToExplain
     explanation: Explanation
     missing: tuple[str, ...] = ()
     options: str = ""
-    replicas: tuple[Replicas | None, ...] = ()
+    replicas: tuple[PlacedReplicas | None, ...] = ()
 
     @property
     def not_evaluated(self) -> tuple[str, ...]:
@@ -46,12 +46,12 @@ class AnsweredQuestion(Struct, frozen=True):
     def patch(self, fix: PodFix) -> list[dict[str, object]] | None:
         """Return the fix as a JSON patch of the object to edit. None without such an object."""
         target = self.question.target
-        return None if target is None else patch(fix, target, self.question.pod)
+        return None if target is None else json_patch(fix, target, self.question.pod)
 
     def command(self, fix: PodFix) -> str | None:
         """Return the patch as a kubectl command to copy."""
         target, operations = self.question.target, self.patch(fix)
-        return None if target is None or operations is None else command(operations, target, self.options)
+        return None if target is None or operations is None else patch_command(operations, target, self.options)
 
 
 class NodeStatus(Document, frozen=True):
@@ -190,7 +190,7 @@ def explained(answer: AnsweredQuestion, pods: tuple[str, ...] | UnsetType = UNSE
     )
 
 
-def _fix(fix: PodFix, replicas: Replicas | None, answer: AnsweredQuestion) -> Fix:
+def _fix(fix: PodFix, replicas: PlacedReplicas | None, answer: AnsweredQuestion) -> Fix:
     explanation = answer.explanation
     fits = ReplicaRange(min=replicas.fewest, max=replicas.most, wanted=replicas.wanted) if replicas else None
     at = f"{answer.question.path}spec.topologySpreadConstraints"

@@ -13,8 +13,8 @@ from webhook.core.groups.fields import has_fields, naive
 from webhook.core.groups.group import Fields, Group, PlannedFor, Stored
 from webhook.core.groups.outlook import Outlook
 from webhook.core.groups.plan import Plan, Proof, Way, outlook_of
-from webhook.core.placement.simulation import Outcome, Step
-from webhook.core.what_if.play import Moved
+from webhook.core.placement.outcome import PlacementOutcome, Step
+from webhook.core.what_if.ending import PodMove
 
 
 class CapOfKey(Document, frozen=True, kw_only=True):
@@ -35,16 +35,16 @@ class FullestDomain(Document, frozen=True):
     domain: str
     pods: int
     most: int | None
-    sequence: tuple[Moved, ...]
+    sequence: tuple[PodMove, ...]
 
 
 class NaivePlan(Document, frozen=True):
     """The result of the fields before: the template's own fields, or the caps written as maxSkew."""
 
     constraints: tuple[SpreadConstraint, ...]
-    verdict: Outcome | None
+    verdict: PlacementOutcome | None
     worst: tuple[FullestDomain, ...]
-    witness: tuple[Moved, ...]
+    witness: tuple[PodMove, ...]
     stuck_probability: float | None
     every_order: bool
 
@@ -62,7 +62,7 @@ class DerivedPlan(Document, frozen=True):
     """The plan: fields and zones of each shard. Without a plan, the reasons and the nearest plans that fit."""
 
     workloads: Mapping[str, Fields]
-    verdict: Outcome
+    verdict: PlacementOutcome
     worst: tuple[KeptCap, ...]
     proof: Proof | None
     zones: dict[str, tuple[str, ...]]
@@ -120,16 +120,16 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
         existing = [(shard.name, zones) for shard, zones in plan.pins if shard.exists]
         return sum(not has_fields(self.group, shards[name], plan.constraints, zones) for name, zones in existing)
 
-    def named(self, steps: Sequence[Step]) -> tuple[Moved, ...]:
+    def named(self, steps: Sequence[Step]) -> tuple[PodMove, ...]:
         """Name the pod of each step, and its node."""
         return tuple(self._named(steps))
 
-    def _named(self, steps: Sequence[Step]) -> Iterator[Moved]:
+    def _named(self, steps: Sequence[Step]) -> Iterator[PodMove]:
         made, shards, size = Counter[int](), self.known.shards, self.group.pods_per_shard
         for step in steps:
             number = made[step.batch]
             made[step.batch] += 1
-            yield Moved(pod=f"{shards[step.batch + number // size].name}-{number % size}", node=step.node)
+            yield PodMove(pod=f"{shards[step.batch + number // size].name}-{number % size}", node=step.node)
 
 
 def plan_answer(known: PlannedFor, freed: PlannedFor, before: Stored) -> PlanAnswer:
@@ -196,7 +196,7 @@ def _derived(of: PlanAnswer) -> DerivedPlan:
     plan = of.derived.plan
     return DerivedPlan(
         workloads=plan.fields if plan else {},
-        verdict=plan.verdict if plan else Outcome.NO_FIT,
+        verdict=plan.verdict if plan else PlacementOutcome.NO_FIT,
         worst=tuple(
             KeptCap(topology_key=key, pods=each.worst, most=of.group.most(key), way=each.way)
             for key, each in (plan.keeping.items() if plan else ())

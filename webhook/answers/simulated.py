@@ -7,19 +7,20 @@ from msgspec.structs import replace
 
 from webhook.answers.document import Document, Range, with_fields_of
 from webhook.core.explain.cause_text import not_evaluated_lines
-from webhook.core.explain.explanation import out_text
+from webhook.core.explain.explanation import closed_node_text
 from webhook.core.explain.obstacles import grouped
 from webhook.core.index import node_sets
-from webhook.core.placement.making_room import Added
-from webhook.core.placement.simulation import Outcome, Verdict
+from webhook.core.placement.making_room import NodesToAdd
+from webhook.core.placement.outcome import PlacementOutcome, PlacementVerdict
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, one_line, plural
-from webhook.core.what_if.play import Ending, Moved, Outcomes
-from webhook.core.what_if.run import Answer
+from webhook.core.what_if.ending import Ending, PodMove
+from webhook.core.what_if.joint_simulation import JointOutcome
+from webhook.core.what_if.run import SimulationAnswer
 from webhook.core.what_if.suggestions import SuggestedChange
 
 _NAMES = 3  # of workloads in a sentence
-_WORST_FIRST = (Outcome.NO_FIT, Outcome.STUCK, Outcome.UNKNOWN, Outcome.FITS)
+_WORST_FIRST = (PlacementOutcome.NO_FIT, PlacementOutcome.STUCK, PlacementOutcome.UNKNOWN, PlacementOutcome.FITS)
 _ORDER = " in any order"
 
 
@@ -54,7 +55,7 @@ class Change(Document, frozen=True):
 class WorkloadVerdict(Document, frozen=True):
     """The verdict on a workload."""
 
-    verdict: Outcome
+    verdict: PlacementOutcome
     wanted: int
     fits: Range
 
@@ -94,16 +95,16 @@ class DomainCounts(Document, frozen=True):
 class Simulated(Document, frozen=True):
     """The result of a simulation. For several events it is the worst result, and ``events`` has all."""
 
-    verdict: Outcome
+    verdict: PlacementOutcome
     cause: Cause | None
     wanted: int
     fits: Range
-    witness: tuple[Moved, ...]
+    witness: tuple[PodMove, ...]
     blocking: Blocking | None
     fixes: tuple[Change, ...]
     workloads: dict[str, WorkloadVerdict]
     rollout: Rollout | None
-    add_nodes: tuple[Added, ...] | None
+    add_nodes: tuple[NodesToAdd, ...] | None
     preempts: int | None
     stuck_probability: StuckProbability
     at_maximum: WorkloadVerdict | None
@@ -120,17 +121,17 @@ class Simulated(Document, frozen=True):
     events: tuple["Simulated", ...] | UnsetType = UNSET
 
 
-def simulated(answers: Sequence[Answer]) -> Simulated:
+def simulated(answers: Sequence[SimulationAnswer]) -> Simulated:
     """Return the document of the answers, of which each event has its own."""
     documents = tuple(map(_simulated, answers))
     worst = min(documents, key=lambda each: _WORST_FIRST.index(each.verdict))
     return worst if len(documents) == 1 else replace(worst, events=documents)
 
 
-def _simulated(answer: Answer) -> Simulated:
+def _simulated(answer: SimulationAnswer) -> Simulated:
     of, end, found = answer.outcomes, answer.end, answer.outcomes.simulation
     waiting = end if end is not None and end.waiting else None
-    uniform = None if found is None or found.sampled or found.outcome is Outcome.UNKNOWN else found.stuck
+    uniform = None if found is None or found.sampled or found.outcome is PlacementOutcome.UNKNOWN else found.stuck
     rollout = None
     if any(each.rollout is not None for each in of.workloads):
         rollout = Rollout(worst_final_skew=found.skew if found else None, new_running=_range(of.whole))
@@ -161,15 +162,15 @@ def _simulated(answer: Answer) -> Simulated:
     )
 
 
-def _scored(answer: Answer) -> float | None:
+def _scored(answer: SimulationAnswer) -> float | None:
     """Return the share of forecasts that leave a pod without a node. 0 or 1 if all orders have the same result."""
     likely = answer.likely
-    if likely is None or answer.outcomes.whole.outcome is Outcome.UNKNOWN:
+    if likely is None or answer.outcomes.whole.outcome is PlacementOutcome.UNKNOWN:
         return None
     return likely.stuck / likely.runs if likely.runs else float(bool(likely.waiting))
 
 
-def _most_likely(answer: Answer) -> tuple[LikelyNode, ...] | None:
+def _most_likely(answer: SimulationAnswer) -> tuple[LikelyNode, ...] | None:
     if answer.likely is None:
         return None
     owners = [workload.title for workload in answer.outcomes.workloads for _ in workload.batches]
@@ -178,11 +179,11 @@ def _most_likely(answer: Answer) -> tuple[LikelyNode, ...] | None:
     )
 
 
-def _verdict(found: Verdict) -> WorkloadVerdict:
+def _verdict(found: PlacementVerdict) -> WorkloadVerdict:
     return WorkloadVerdict(verdict=found.outcome, wanted=found.wanted, fits=_range(found))
 
 
-def _range(found: Verdict) -> Range:
+def _range(found: PlacementVerdict) -> Range:
     return Range(min=found.fewest, max=found.most)
 
 
@@ -194,7 +195,9 @@ def _blocking(end: Ending) -> Blocking:
         count = None if domain is None else balance.domains.counts[domain]
         nodes &= 0 if domain is None else balance.domains.column.with_value(domain)
     reasons = {
-        slot: out_text(texts) for texts, part in grouped(after.obstacles, nodes) for slot in node_sets.to_slots(part)
+        slot: closed_node_text(texts)
+        for texts, part in grouped(after.obstacles, nodes)
+        for slot in node_sets.to_slots(part)
     }
     return Blocking(
         topology_key=key,
@@ -223,7 +226,7 @@ def _constraints(end: Ending) -> tuple[DomainCounts, ...]:
     )
 
 
-def _who(of: Outcomes) -> str:
+def _who(of: JointOutcome) -> str:
     """Name the workloads: ``Deployment shop/web``, or the number of workloads and the first names."""
     titles = [one_line(each.title, 80) for each in of.workloads]
     if len(titles) == 1:
@@ -231,20 +234,20 @@ def _who(of: Outcomes) -> str:
     return f"{plural(len(titles), 'workload')} ({listed(titles, _NAMES)})"
 
 
-def verdict_text(of: Outcomes) -> str:
+def verdict_text(of: JointOutcome) -> str:
     """Return the verdict as a sentence."""
     several = len(of.workloads) > 1
     if not of.workloads:
         return "every workload fits: no pod needs a node"
     if not of.alone:
         return f"{_who(of)} {outcome_text(of.whole, settled=of.game is None, several=several)}"
-    bad = sum(each.outcome is Outcome.NO_FIT for each in of.each)
-    stuck = sum(each.outcome is Outcome.STUCK for each in of.each)
+    bad = sum(each.outcome is PlacementOutcome.NO_FIT for each in of.each)
+    stuck = sum(each.outcome is PlacementOutcome.STUCK for each in of.each)
     parts = [f"{bad:,} do{'es' * (bad == 1)} not fit"] * bool(bad) + [f"{stuck:,} can get stuck"] * bool(stuck)
     return f"{_who(of)}: {' and '.join(parts) or 'no workload is known to lack room'}, each simulated alone"
 
 
-def outcome_text(found: Verdict, *, settled: bool = False, several: bool = False) -> str:
+def outcome_text(found: PlacementVerdict, *, settled: bool = False, several: bool = False) -> str:
     """Return a verdict without its subject: ``does not fit: 3 of 6 pods get a node in any order``.
 
     Args:
@@ -255,17 +258,17 @@ def outcome_text(found: Verdict, *, settled: bool = False, several: bool = False
     fewest, most, wanted = found.fewest, found.most, found.wanted
     pods = {1: "the pod", 2: "both pods"}.get(wanted, f"all {plural(wanted, 'pod')}")
     match found.outcome:
-        case Outcome.FITS:
+        case PlacementOutcome.FITS:
             gets = f"ha{'ve' if wanted != 1 else 's'}" if settled else f"get{'s' * (wanted == 1)}"
             order = " already" if settled else _ORDER * (wanted != 1)
             return f"{'fit' if several else 'fits'}: {pods} {gets} a node{order}"
-        case Outcome.NO_FIT if wanted == 1:
+        case PlacementOutcome.NO_FIT if wanted == 1:
             return "does not fit: no node admits the pod"
-        case Outcome.NO_FIT:
+        case PlacementOutcome.NO_FIT:
             number = f"{most or 0:,}" if fewest == most else f"{fewest or 0:,} to {most or 0:,}"
             gets, does = f"get{'s' * (number == '1')}", "do" if several else "does"
             return f"{does} not fit: {number} of {plural(wanted, 'pod')} {gets} a node{_ORDER}"
-        case Outcome.STUCK:
+        case PlacementOutcome.STUCK:
             rest = "some" if fewest is None else f"{'up to ' * (wanted - fewest > 1)}{wanted - fewest:,}"
             stay = f"stay{'s' * (rest == '1')}"
             return f"can get stuck: {pods} get a node in some orders, in others {rest} {stay} Pending"
@@ -276,12 +279,12 @@ def outcome_text(found: Verdict, *, settled: bool = False, several: bool = False
             return f"{'are' if several else 'is'} undecided{bounds}"
 
 
-def doubt(of: Outcomes) -> str:
+def doubt(of: JointOutcome) -> str:
     """Return why the verdict is unknown, and the evidence so far. Empty for a known verdict."""
     if of.unknown:
         return f"unknown: {of.unknown}"
     found = of.simulation
-    if found is None or found.outcome is not Outcome.UNKNOWN:
+    if found is None or found.outcome is not PlacementOutcome.UNKNOWN:
         return ""
     searched = f"{plural(found.states, 'state')} searched"
     if of.interrupted:
@@ -293,7 +296,7 @@ def doubt(of: Outcomes) -> str:
     return f"{searched}, and there are more (--states); {tried}"
 
 
-def not_evaluated(answer: Answer) -> tuple[str, ...]:
+def not_evaluated(answer: SimulationAnswer) -> tuple[str, ...]:
     """Return a line for each fact that could change the answer but is not evaluated."""
     keys = dict.fromkeys(key for end, _ in answer.ends for key in end.after.not_evaluated)
     made = any(each.source is not None for each in answer.outcomes.workloads)

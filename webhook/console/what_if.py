@@ -25,7 +25,7 @@ from webhook.console.query import number
 from webhook.core.decoders import decoder_of
 from webhook.core.scan.scanned import ScannedWorkload
 from webhook.core.text import one_line
-from webhook.core.what_if.events import Part, WhatIf
+from webhook.core.what_if.events import LabelledNodes, WhatIf
 
 # Reading a cluster of 5,000 pods takes three seconds. The worker itself bounds its search by states.
 LONGEST_SECONDS = 30.0
@@ -72,8 +72,8 @@ class WhatIfChange(Struct, frozen=True, kw_only=True):
         return WhatIf(
             drain=(self.drain,) if self.drain else (),
             delete=(self.delete,) if self.delete else (),
-            lose=(Part("zone", self.lose),) if self.lose else (),
-            added=((Part("zone", self.add), self.nodes),) if self.add else (),
+            lose=(LabelledNodes("zone", self.lose),) if self.lose else (),
+            added=((LabelledNodes("zone", self.add), self.nodes),) if self.add else (),
         )
 
     @property

@@ -56,8 +56,8 @@ fix, smallest first; with each of them a node admits this pod:
   set maxSkew: 2                                        2 nodes
   remove zone[0]                                        2 nodes
   add toleration {key: dedicated, operator: Exists, effect: NoSchedule}  1 node
-to be written into Pod shop/new: the constraints of a Pod cannot be changed:
-  delete it, and create it anew with the change
+to be written into Pod shop/new: the constraints of a Pod are immutable: delete
+  it, then create it with the change
 
 not evaluated: SchedulerConfiguration: disabled plugins, added node affinity,
   ignored resources, extenders
@@ -98,9 +98,9 @@ class TestThePage:
                 "z1: a=1 | z2: b=0",
                 waiting("new", ZONE, cpu="9"),
                 [
-                    "cause: capacity (no node that it may use has so much, even empty)",
+                    "cause: capacity (no node it may use is large enough, even when empty)",
                     "no change of its spread constraints alone helps",
-                    "  a larger node than b (needs 9 cpu, and none has more than 4 cpu)",
+                    "  a larger node than b (needs 9 cpu, but no node has more than 4 cpu)",
                 ],
                 id="no node is large enough",
             ),
@@ -164,7 +164,7 @@ class TestThePage:
                 "z1: a | b",
                 waiting("new", "zone hard 1 app=web", "rack soft 1", nodeSelector={"kubernetes.io/hostname": "b"}),
                 [
-                    "zone[0]: no node that counts has the label zone",
+                    "zone[0]: no counted node has the label zone",
                     "  no node counts for it",
                     "  no node has the key rack",
                     "  counts nothing: no selector",
@@ -274,9 +274,12 @@ class TestThePage:
         [
             (
                 {"schedulingGates": [{"name": "example.com/wait"}]},
-                "note: scheduling gates (example.com/wait): the scheduler does not try it until\n  they are gone\n",
+                "note: scheduling gates (example.com/wait): the scheduler ignores the pod until\n  they are removed\n",
             ),
-            ({"schedulerName": "volcano"}, "note: volcano schedules it, which may decide otherwise (schedulerNames)\n"),
+            (
+                {"schedulerName": "volcano"},
+                "note: volcano schedules it and may decide differently (see schedulerNames)\n",
+            ),
             (
                 {"priority": 5},
                 "note: preemption is not tried: the pod has a priority, and pods of a lower one\n  may make room",
@@ -310,8 +313,8 @@ class TestThePage:
         new = waiting("new", ZONE, affinity={"podAntiAffinity": required})
         _, out, _ = ask("z1: a=1", "pod/new", "-n", "shop", "-o", "json", objects=[red, new], version=version)
         note = (
-            "podAntiAffinity[0] looks at pods of every namespace: so does Kubernetes 1.34 to 1.36 where a namespace"
-            " without labels would meet the namespaceSelector; 1.33 and 1.37 look at the namespaces that it selects"
+            "podAntiAffinity[0] matches pods of every namespace: Kubernetes 1.34 to 1.36 ignores a namespaceSelector"
+            " that would match a namespace without labels; 1.33 and 1.37 only match pods of the selected namespaces"
         )
         answer = json.loads(out)
         assert answer["notes"] == [note] * told
@@ -327,7 +330,7 @@ class TestThePage:
         leaving = waiting("new", ZONE)
         leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         _, out, _ = ask(TAINTED, "pod/new", "-n", "shop", objects=[leaving])
-        assert "note: it is being deleted: the scheduler does not try it\n" in out
+        assert "note: it is being deleted: the scheduler ignores it\n" in out
 
     def test_a_selector_that_cannot_be_read_ends_the_attempt_without_a_sentence(self, ask):
         odd = constraint(ZONE) | {"labelSelector": {"matchLabels": {"app": "a b"}}}
@@ -418,7 +421,7 @@ class TestJson:
                 "namespace": "shop",
                 "name": "new",
                 "path": None,
-                "note": "the constraints of a Pod cannot be changed: delete it, and create it anew with the change",
+                "note": "the constraints of a Pod are immutable: delete it, then create it with the change",
             },
         }
 
@@ -597,7 +600,7 @@ class TestObjectsOfTheCluster:
         for name in ("deployment/web", "deploy/web", "rs/web-1", "deployments.apps/web"):
             code, out, _ = ask(TAINTED, name, "-n", "shop", objects=objects)
             assert code == 1
-            assert out.startswith("Pod shop/early (1 of 2 Pending of ")
+            assert out.startswith("Pod shop/early (1 of 2 pending pods of ")
 
     def test_a_workload_without_is_its_next_pod(self, ask):
         deployment = workload("Deployment", "app=web", ZONE)
@@ -683,7 +686,7 @@ class TestALiveCluster:
                 api.put("replicasets", "web", "shop", metadata={"ownerReferences": [above]})
                 api.put("pods", "web-x", "shop", metadata={"ownerReferences": [between]}, spec={})
             code, out, err = run("explain", "--kubeconfig", api.kubeconfig(tmp_path), "deployment/web", "-n", "shop")
-        title = "Pod shop/web-x (1 of 1 Pending of {})" if waits else "the next pod of {}"
+        title = "Pod shop/web-x (1 of 1 pending pods of {})" if waits else "the next pod of {}"
         assert (code, err) == (0, NOT_INSTALLED)
         assert out.startswith(f"{title.format('Deployment shop/web')}: 1 of 1 node admits it\n")
 
@@ -832,9 +835,9 @@ class TestWhatToEdit:
         assert code == 1
         assert (
             "zone[0]: zone z2 (1 node, tainted dedicated:NoSchedule) stays at 0 pods, and\n"
-            "  maxSkew 1 lets no other zone have more than 1; 3 of 3 counted pods are not\n  this workload's\n"
+            "  maxSkew 1 lets no other zone have more than 1; 3 of 3 counted pods are not\n  from this workload\n"
         ) in out
-        assert "  counts app=web\n  3 of 3 counted pods are not this workload's: Deployment api\n" in out
+        assert "  counts app=web\n  3 of 3 counted pods are not from this workload: Deployment api\n" in out
         assert (
             "fix, smallest first; with each of them a node admits this pod:\n"
             "  set labelSelector: {matchLabels: {app: web, tier: front}}  1 node\n"
@@ -869,12 +872,13 @@ class TestWhatToEdit:
         objects = [waiting("web-0", ZONE, owner="StatefulSet/web")]
         _, out, _ = ask(TAINTED, "pod/web-0", "-n", "shop", objects=objects)
         assert (
-            "  if the pod stays as it is, delete it, for another to be made: kubectl delete\n    pod web-0 -n shop\n"
+            "  if the pod does not change, delete it, so that its controller creates another:\n"
+            "    kubectl delete pod web-0 -n shop\n"
         ) in out
 
     def test_one_pod_of_another(self, ask):
         _, out, _ = ask("z1: a=1 | z2: ~b", "pod/new", "-n", "shop", objects=self.objects())
-        assert "  the 1 counted pod is not this workload's: Deployment api\n" in out
+        assert "  the 1 counted pod is not from this workload: Deployment api\n" in out
 
 
 class TestDaemonSets:
@@ -905,7 +909,7 @@ class TestDaemonSets:
         code, out, err = ask("a b c d e ~f -g", "daemonset/agent", "-n", "shop", objects=objects)
         assert (code, err) == (1, "")
         pages = re.split(r"\n\n(?=the pod of|Pod )", out)
-        count = "note: 5 of 6 nodes that should run it have no pod that runs"
+        count = "note: 5 of 6 nodes that should run it have no running pod"
         assert [page.splitlines()[0] for page in pages] == [
             "Pod shop/agent-x for node b: no node admits it",
             "the pod of DaemonSet shop/agent for node c: no node admits it",
@@ -915,36 +919,38 @@ class TestDaemonSets:
             f"cause: capacity (with room 1 node would admit it)\nin the way: needs 3 cpu: 2 cpu free on b\n{count}\n"
             in pages[0]
         )
-        assert "it is the same with 1 more: d " in " ".join(pages[1].split())
-        assert "it is the same with 1 more: g " in " ".join(pages[2].split())
+        assert "same result for 1 more: d " in " ".join(pages[1].split())
+        assert "same result for 1 more: g " in " ".join(pages[2].split())
         assert "    6  NodeAffinity: node(s) didn't satisfy plugin(s) [NodeAffinity]\n" in pages[0]
 
     def test_of_very_many_nodes_the_first_are_asked(self, ask):
         names = " ".join(f"n{number:03}" for number in range(201))
         _, out, _ = ask(names, "ds/agent", "-n", "shop", objects=[self.agent()])
-        told = "201 of 201 nodes that should run it have no pod that runs, of which the first 200 were asked; "
-        assert f"{told}it is the same with 199 more: n001, n002" in " ".join(out.split())
+        told = "201 of 201 nodes that should run it have no running pod; only the first 200 were checked; "
+        assert f"{told}same result for 199 more: n001, n002" in " ".join(out.split())
 
     def test_every_node_has_its_pod(self, ask):
         objects = [self.agent(), self.running("a"), self.running("b")]
         for state, told in (
-            ("a b", "all 2 nodes that should run it have its pod"),
-            ("a ~c", "the node that should run it has its pod"),
+            ("a b", "all 2 nodes that should run it already have its pod"),
+            ("a ~c", "the node that should run it already has its pod"),
         ):
             found = ask(state, "ds/agent", "-n", "shop", objects=objects)
             assert found == (0, f"DaemonSet shop/agent: {told}\n", "")
         _, out, _ = ask("a b", "ds/agent", "-n", "shop", "-o", "json", objects=objects)
         found = json.loads(out)
-        assert (found["message"], found["cause"]) == ("all 2 nodes that should run it have its pod", None)
+        assert (found["message"], found["cause"]) == ("all 2 nodes that should run it already have its pod", None)
 
     def test_no_node_should_run_it(self, ask):
         _, out, _ = ask("~a", "ds/agent", "-n", "shop", objects=[self.agent()])
-        assert "note: no node should run it: its controller makes no pod; here any node is asked\n" in out
+        assert (
+            "note: no node should run it, so its controller creates no pod; this explains the\n  pod for any node\n"
+        ) in out
 
     def test_where_it_cannot_be_read_its_pending_pods_are_asked(self, ask):
         _, out, _ = ask("a b", "ds/agent", "-n", "shop", objects=[self.pending("b"), self.filling("b")])
         assert out.startswith(
-            "Pod shop/agent-x for node b (1 of 1 Pending of DaemonSet shop/agent): no node admits it\n"
+            "Pod shop/agent-x for node b (1 of 1 pending pods of DaemonSet shop/agent): no node admits it\n"
         )
 
     def test_a_selector_that_cannot_be_read_selects_nothing(self, ask):
@@ -973,9 +979,9 @@ class TestDaemonSets:
             "z1: a | z2: b",
             waiting("new", cpu="9"),
             [
-                "cause: capacity (no node that it may use has so much, even empty)",
-                "in the way: needs 9 cpu, and none has more than 4 cpu",
-                "  a larger node than a, b (needs 9 cpu, and none has more than 4 cpu)",
+                "cause: capacity (no node it may use is large enough, even when empty)",
+                "in the way: needs 9 cpu, but no node has more than 4 cpu",
+                "  a larger node than a, b (needs 9 cpu, but no node has more than 4 cpu)",
             ],
             id="room in numbers",
         ),

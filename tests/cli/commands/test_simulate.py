@@ -23,7 +23,7 @@ SIX = "a: a0 a1 | b: b0 b1 | c: c0 c1"
 
 PAGE = """\
 Deployment shop/web does not fit: 6 of 9 pods get a node in any order
-note: 6 pods run already and stay; with --rollout they are replaced
+note: 6 pods keep running; use --rollout to simulate their replacement
 web #7 waits, cause: spread (without its DoNotSchedule constraints 3 nodes would
   admit it)
 zone[0]: zone c (1 node, tainted dedicated:NoSchedule) stays at 0 pods, and
@@ -183,7 +183,7 @@ class TestJson:
         assert (code, found["verdict"], found["fits"]) == (1, "does-not-fit", {"min": 1, "max": 1})
         assert found["witness"] == [{"pod": "web #1", "node": "a0"}]
         assert found["rollout"] == {"worstFinalSkew": None, "newRunning": {"min": 1, "max": 1}}
-        assert "all old pods are gone before a new one is made" in found["notes"][0]
+        assert "the strategy Recreate deletes all old pods before it creates new pods" in found["notes"][0]
         assert answer("a: a0=2 | b: b0=1", "--rollout", manifests=manifests)[0]["rollout"]["worstFinalSkew"] == 1
         assert ask("a: a0=2 | b: ~b0=1", "--rollout", manifests=manifests)[0] == 1
 
@@ -192,7 +192,7 @@ class TestJson:
         manifests = [web(ZONE, replicas=2, spec={"paused": paused})]
         found, _ = answer("a: a0=1 | b: b0=1", "--rollout", manifests=manifests)
         assert [each for each in found["notes"] if "is paused" in each] == [
-            "Deployment shop/web is paused: its controller makes no pod of a new template before you resume it"
+            "Deployment shop/web is paused: its controller creates no pods from a new template until you resume it"
         ] * notes
 
     def test_a_rollout_of_ordinals(self, answer):
@@ -214,7 +214,7 @@ class TestWhatHappensToTheCluster:
         found, code = answer("a: a0=1 | b: b0=1 | c: c0=1", "--drain", "c0", manifests=[web(ZONE, replicas=6)])
         assert (code, found["verdict"], found["fits"]) == (1, "does-not-fit", {"min": 2, "max": 2})
         assert (found["event"], found["blocking"]["domain"]) == ("node c0 is drained", "c")
-        assert found["notes"][0] == "1 pod has no controller and is gone for good: shop/c0-0"
+        assert found["notes"][0] == "1 pod without a controller is lost: shop/c0-0"
 
     def test_a_deleted_node_is_none(self, answer):
         found, _ = answer("a: a0=1 | b: b0=1 | c: c0=1", "--delete-node", "c0", manifests=[web(ZONE, replicas=6)])
@@ -270,7 +270,7 @@ class TestWhatHappensToTheCluster:
             each["metadata"]["ownerReferences"] = [owner]
         manifests = [web(ZONE, replicas=2, kind="StatefulSet")]
         _, out, _ = ask("a: a0 | b: b0 b1", "--lose", "zone=b", objects=objects, manifests=manifests)
-        assert "StatefulSet shop/web: 1 pod stays on nodes that cannot be reached" in out
+        assert "StatefulSet shop/web: 1 pod stays on unreachable nodes" in out
         assert "StatefulSet shop/web fits: both pods get a node in any order" in out
 
     @pytest.mark.parametrize(
@@ -278,8 +278,8 @@ class TestWhatHappensToTheCluster:
         [
             pytest.param(["--drain", "a1"], 2, "the cluster has no node a1", id="no such node"),
             pytest.param(["--lose", "zone=z"], 2, "the cluster has no zone z: it has a, b", id="no such zone"),
-            pytest.param(["--lose", "rack=z"], 2, "no node has that label", id="no such key"),
-            pytest.param(["--lose", "zone"], 2, "'zone' is not KEY=VALUE, as zone=b", id="no value"),
+            pytest.param(["--lose", "rack=z"], 2, "no node has this label", id="no such key"),
+            pytest.param(["--lose", "zone"], 2, "'zone' is not KEY=VALUE, for example zone=b", id="no value"),
             pytest.param(["--taint", "a0=x"], 2, "'a0=x' is not NODE=KEY=VALUE:EFFECT", id="no effect"),
             pytest.param(["--add-nodes", "zone=a"], 2, "'zone=a' is not KEY=VALUE:NUMBER", id="no number"),
             pytest.param([], 2, "give one of them: FILE, KIND/NAME, --all, or what happens", id="nothing"),
@@ -411,7 +411,7 @@ class TestPodsThatTerminate:
         objects = [made, terminating("web-0", "b0"), running("web-1", "a0"), running("web-2", "b0")]
         found, code = answer("a: a0 | b: b0", *arguments, objects=objects)
         assert (code, found["verdict"], found["fits"]["max"]) == (0, "fits", 3)
-        assert found["notes"][0] == "1 terminating pod counts as gone: shop/web-0"
+        assert found["notes"][0] == "1 terminating pod counts as deleted: shop/web-0"
         # The only zone that may take it takes no pod.
         found, code = answer("a: -a0 | b: b0", *arguments, objects=[made, *objects[1:2], running("web-1", "b0")])
         assert (code, found["verdict"]) == (1, "does-not-fit")
@@ -424,7 +424,7 @@ class TestPodsThatTerminate:
         objects = [made, lost, terminating("web-0", "a0"), running("web-1", "b0")]
         found, exit_code = answer("b: b0", "sts/web", "-n", "shop", objects=objects)
         assert exit_code == code
-        assert any("on nodes that cannot be reached" in each for each in found["notes"]) is not bool(code)
+        assert any("on unreachable nodes" in each for each in found["notes"]) is not bool(code)
 
     @pytest.mark.parametrize("kind", ["StatefulSet", "ReplicaSet", "Job", "DaemonSet", None])
     def test_what_they_hold_is_free_once_they_are_gone(self, answer, kind):
@@ -467,9 +467,7 @@ class TestPodsThatTerminate:
         made = web(name="api", pods=pods, selector=pods, replicas=1, affinity=near)
         found, _ = answer("a: a0 | b: b0", manifests=[made], objects=objects)
         assert found["verdict"] == verdict
-        assert ("whether terminating pods, which its affinity asks for, are gone" in found["doubt"]) is (
-            verdict == "unknown"
-        )
+        assert ("its required affinity needs pods that are terminating" in found["doubt"]) is (verdict == "unknown")
 
 
 class TestLongSearches:

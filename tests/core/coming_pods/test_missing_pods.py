@@ -15,8 +15,9 @@ from webhook.core.coming_pods.missing_pods import in_a_rollout, to_come
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.index.lost_nodes import UNREACHABLE
-from webhook.core.placement.game import Rollout
-from webhook.core.placement.simulation import Outcome, simulate
+from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.rolling_update import RollingUpdate
+from webhook.core.placement.simulation import simulate
 from webhook.core.workloads.reading import read_workload
 
 OWN = selector_from_labels({"app": "web"})
@@ -189,7 +190,7 @@ class TestARollout:
     def test_makes_all_pods_anew_as_the_strategy_says(self):
         found = rolling(setting(self.FULL), ZONES, surge=1, unavailable="50%")
         assert [(each.pods, sum(each.leaving.values())) for each in found.batches] == [(0, 6), (6, 0)]
-        assert found.rollout == Rollout(0, 1, 6, 1, 3)
+        assert found.rollout == RollingUpdate(0, 1, 6, 1, 3)
 
     @pytest.mark.parametrize(
         ("constraints", "strategy", "expected"),
@@ -212,8 +213,8 @@ class TestARollout:
         for number, name in enumerate(("a0", "b0")):
             index.apply("ADDED", running(f"web-{number}", name, containers=held))
         for strategy, expected in (
-            ({"surge": 1, "unavailable": 0}, (Outcome.NO_FIT, 0, 0)),
-            ({"surge": 0, "unavailable": 1}, (Outcome.FITS, 2, 2)),
+            ({"surge": 1, "unavailable": 0}, (PlacementOutcome.NO_FIT, 0, 0)),
+            ({"surge": 0, "unavailable": 1}, (PlacementOutcome.FITS, 2, 2)),
         ):
             assert verdict(rolling(setting(index), ZONES, replicas=2, **strategy, **ports)) == expected
 

@@ -11,7 +11,7 @@ from webhook.core.api.types import LabelSelector, OwnerReference
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.changes.candidates import PodFix
 from webhook.core.changes.change import Change
-from webhook.core.explain.edit_target import command, patch, target
+from webhook.core.explain.edit_target import edit_target, json_patch, patch_command
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.scheduler.problem import take
 
@@ -86,8 +86,8 @@ WAY = "/spec/template/spec/topologySpreadConstraints"
 )
 def test_the_patch_does_to_the_template_what_the_fix_says(changes, expected):
     incoming = owned("ReplicaSet/web-1", ZONES, HOSTS)  # in another order than the template has them
-    where = target(incoming, DEPLOYED)
-    operations = patch(PodFix(tuple(changes), 1), where, incoming)
+    where = edit_target(incoming, DEPLOYED)
+    operations = json_patch(PodFix(tuple(changes), 1), where, incoming)
     found = applied(TEMPLATE, operations)["spec"]["template"]["spec"]["topologySpreadConstraints"]
     before = TEMPLATE["spec"]["template"]["spec"]["topologySpreadConstraints"]
     wanted = [
@@ -96,7 +96,7 @@ def test_the_patch_does_to_the_template_what_the_fix_says(changes, expected):
         if new is not None
     ]
     assert found == wanted
-    words = shlex.split(command(operations, where, " --context prod"))
+    words = shlex.split(patch_command(operations, where, " --context prod"))
     assert words[:-1] == [
         "kubectl",
         "patch",
@@ -113,9 +113,9 @@ def test_the_patch_does_to_the_template_what_the_fix_says(changes, expected):
 
 
 DELETE = "kubectl delete pod web-0 -n shop"
-MAY_STAY = f"if the pod stays as it is, delete it, for another to be made: {DELETE}"
-IMMUTABLE = "the template of a Job cannot be changed: delete it, and create it anew with the change"
-UNKNOWN = "where it has the constraints is not known here"
+MAY_STAY = f"if the pod does not change, delete it, so that its controller creates another: {DELETE}"
+IMMUTABLE = "the template of a Job is immutable: delete the Job, then create it with the change"
+UNKNOWN = "evenspread does not know its field for the constraints"
 
 
 @pytest.mark.parametrize(
@@ -129,21 +129,25 @@ UNKNOWN = "where it has the constraints is not known here"
             MAY_STAY,
         ),
         ("DaemonSet/web", "spec.template.", MAY_STAY),
-        ("ReplicaSet/web", "spec.template.", f"then delete the pod, for another to be made: {DELETE}"),
-        ("ReplicationController/web", "spec.template.", f"then delete the pod, for another to be made: {DELETE}"),
+        ("ReplicaSet/web", "spec.template.", f"then delete the pod, so that its controller creates another: {DELETE}"),
+        (
+            "ReplicationController/web",
+            "spec.template.",
+            f"then delete the pod, so that its controller creates another: {DELETE}",
+        ),
         ("Job/web", None, IMMUTABLE),
         ("Redis/web", None, UNKNOWN),
         ("ReplicaSet/web-1 Deployment/web", "spec.template.", ""),
-        ("StatefulSet/web-1 Redis/web", None, f"it makes StatefulSet web-1: {UNKNOWN}"),
+        ("StatefulSet/web-1 Redis/web", None, f"it creates StatefulSet web-1: {UNKNOWN}"),
     ],
 )
 def test_what_to_edit(chain, path, note):
     first, *above = chain.split()
     incoming = owned(first)
-    found = target(incoming, index(*(owner(first, "app=web", above=each) for each in above)))
+    found = edit_target(incoming, index(*(owner(first, "app=web", above=each) for each in above)))
     assert (found.title, found.path, found.note) == (f"{chain.split()[-1].split('/')[0]} shop/web", path, note)
-    assert (patch(WIDER, found, incoming) is None) == (path is None)
-    assert target(owned(first, uid=""), index()).note.find("kubectl") < 0  # a pod that is yet to be made
+    assert (json_patch(WIDER, found, incoming) is None) == (path is None)
+    assert edit_target(owned(first, uid=""), index()).note.find("kubectl") < 0  # a pod that is yet to be made
 
 
 def test_a_cron_job_has_its_template_deeper():
@@ -151,44 +155,46 @@ def test_a_cron_job_has_its_template_deeper():
     incoming = owned("Job/web-1")
     job = owner("Job/web-1")
     known = index(replace(job, meta=replace(job.meta, owner_references=(reference,))))
-    where = target(incoming, known)
-    assert where.note == "this changes its next Job; the one that waits stays as it is"
-    assert [each["path"] for each in patch(WIDER, where, incoming)] == [
+    where = edit_target(incoming, known)
+    assert where.note == "this changes its next Job; the waiting Job does not change"
+    assert [each["path"] for each in json_patch(WIDER, where, incoming)] == [
         "/spec/jobTemplate/spec/template/spec/topologySpreadConstraints/0/topologyKey",
         "/spec/jobTemplate/spec/template/spec/topologySpreadConstraints/0/maxSkew",
     ]
-    assert command([], where).startswith("kubectl patch cronjob web -n shop --type=json -p ")
+    assert patch_command([], where).startswith("kubectl patch cronjob web -n shop --type=json -p ")
 
 
 def test_custom_resources_are_named_with_their_group():
-    assert command([], target(owned("Rollout/web"), index())).startswith("kubectl patch rollout.argoproj.io web ")
+    assert patch_command([], edit_target(owned("Rollout/web"), index())).startswith(
+        "kubectl patch rollout.argoproj.io web "
+    )
 
 
 def test_a_pod_that_nobody_controls():
-    found = target(pod("app=web", constraints=(ZONES,)), index())
+    found = edit_target(pod("app=web", constraints=(ZONES,)), index())
     assert (found.title, found.path) == ("Pod shop/web-0", None)
-    assert found.note == "the constraints of a Pod cannot be changed: delete it, and create it anew with the change"
+    assert found.note == "the constraints of a Pod are immutable: delete it, then create it with the change"
 
 
 def test_constraints_that_the_template_does_not_have():
     known = index(owner("StatefulSet/web", "app=web", declared("app=web")))
-    found = target(owned("StatefulSet/web"), known)
+    found = edit_target(owned("StatefulSet/web"), known)
     assert (found.path, found.note) == (
         None,
-        "its template has no such constraints: something else puts them into the pods",
+        "its template lacks these constraints: something else adds them to the pods",
     )
     partly = index(owner("StatefulSet/web", "app=web", declared("app=web", HOSTS)))
     incoming = owned("StatefulSet/web", ZONES, HOSTS)
-    where = target(incoming, partly)
-    assert patch(WIDER, where, incoming) is None
-    assert patch(PodFix((Change(1, "maxSkew", 2),), 1), where, incoming)[1]["path"] == f"{WAY}/0/maxSkew"
+    where = edit_target(incoming, partly)
+    assert json_patch(WIDER, where, incoming) is None
+    assert json_patch(PodFix((Change(1, "maxSkew", 2),), 1), where, incoming)[1]["path"] == f"{WAY}/0/maxSkew"
 
 
 def test_fixes_as_they_are_found():
     state = cluster("z1: a=1 | z2: ~b=0")
     incoming = owned("StatefulSet/web")
     [first, *_] = explain_pod(take(state, incoming)).fixes
-    assert patch(first, target(incoming, state), incoming) == [
+    assert json_patch(first, edit_target(incoming, state), incoming) == [
         {"op": "test", "path": f"{WAY}/0/topologyKey", "value": "topology.kubernetes.io/zone"},
         {"op": "add", "path": f"{WAY}/0/nodeTaintsPolicy", "value": "Honor"},
     ]

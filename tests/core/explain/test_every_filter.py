@@ -4,7 +4,7 @@ import pytest
 from build import ZONE, cluster, constraint, pod
 
 from webhook.core.explain import obstacles
-from webhook.core.explain.obstacles import FILTER_WORDS, PART_WORDS, PARTS
+from webhook.core.explain.filter_words import FILTER_WORDS, PART_WORDS, PARTS
 from webhook.core.scheduler import cycle
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION

@@ -14,7 +14,7 @@ from webhook.core.api.types import (
     ResourceRequirements,
 )
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.explain.explanation import _in_short, explain_pod, rejections, standstill
+from webhook.core.explain.explanation import _in_short, explain_pod, rejections, why_minimum_stays
 from webhook.core.index import node_sets
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL, TOO_SKEWED, SpreadDefaults
 from webhook.core.scheduler.plugins.status import Status
@@ -181,7 +181,7 @@ def test_what_a_constraint_waits_for(state, constraints, names, expected):
             "MODIFIED", replace(index.nodes.get("full"), status=NodeStatus(allocatable={**ROOMY, "pods": count}))
         )
     found = explained(index, *constraints)
-    assert standstill(found.blocking, found.verdict, names=names) == expected
+    assert why_minimum_stays(found.blocking, found.verdict, names=names) == expected
 
 
 def test_a_full_node_and_one_that_is_too_small():
@@ -285,7 +285,7 @@ def test_rejections_count_each_reason_once():
 
 def test_reasons_can_be_left_out():
     found = explained(cluster("z1: a=1 | z2: ~b=0 ~c=0"), ZONES)
-    assert standstill(found.blocking, found.verdict, reasons=False) == "zone z2 (2 nodes) stays at 0"
+    assert why_minimum_stays(found.blocking, found.verdict, reasons=False) == "zone z2 (2 nodes) stays at 0"
     assert found.blocking.name == "zone[0]"
 
 

@@ -163,7 +163,7 @@ def named(name, operator="In"):
         pytest.param({"affinity": requiring(named("a", "NotIn"))}, {"wants a node other than a": "a"}, id="not a name"),
         pytest.param({"node_name": "a"}, {"wants node a": "b c"}, id="a node that the pod names"),
         pytest.param(
-            {"affinity": requiring()}, {"its node affinity has no term that selects": "a b c"}, id="no term at all"
+            {"affinity": requiring()}, {"its node affinity has only empty terms": "a b c"}, id="no term at all"
         ),
         pytest.param(
             {"affinity": requiring(expressions("disk Near x"))},
@@ -254,9 +254,9 @@ def test_the_anti_affinity_of_others_names_them():
     index = cluster("z1: a | z2: b")
     index.apply("ADDED", running("db-0", "a", "app=db", affinity=near({"app": "web"}, which=ALONE)))
     index.apply("ADDED", running("free", "b", "app=db"))
-    assert told(index, pod("app=web")) == {"kept free of this pod by the anti-affinity of another: shop/db-0": "a"}
+    assert told(index, pod("app=web")) == {"excluded by the anti-affinity of another pod: shop/db-0": "a"}
     [one] = obstacles(Cycle(take(index, pod("app=web"))))
-    assert one.text == "kept free of this pod by the anti-affinity of another"
+    assert one.text == "excluded by the anti-affinity of another pod"
 
 
 MOUNTS = (Volume(name="d", persistent_volume_claim=ClaimSource(claim_name="data")),)
@@ -292,7 +292,7 @@ NO_CLAIM = 'persistentvolumeclaim "data" not found'
         pytest.param([claim(bound="pv-1"), volume()], {}, id="a volume that every node reaches"),
         pytest.param(
             [claim(bound="pv-1"), volume(zone="z1")],
-            {f"out of reach of volume pv-1 (claim data), which is for {ZONE}=z1": "b"},
+            {f"out of reach of volume pv-1 (claim data), usable from {ZONE}=z1": "b"},
             id="a volume's node affinity",
         ),
         pytest.param(
@@ -308,7 +308,7 @@ NO_CLAIM = 'persistentvolumeclaim "data" not found'
         pytest.param([claim()], {"waiting for claim data (no class), which has no volume yet": "a b"}, id="no class"),
         pytest.param(
             [claim(of="fast"), storage_class("WaitForFirstConsumer", "kubernetes.io/no-provisioner")],
-            {"without a volume for claim data (class fast): none is free there, and none can be made": "a b"},
+            {"without a volume for claim data (class fast): none is free there, and none can be provisioned": "a b"},
             id="none to bind",
         ),
     ],
@@ -354,7 +354,7 @@ def test_volumes_that_cannot_be_attached():
     index.apply("ADDED", volume(driver="csi"))
     drivers = (CsiDriverOnNode(name="csi", allocatable=DriverAllocatable(count=0)),)
     index.apply("ADDED", CsiNode(metadata=ObjectMeta(name="a"), spec=CsiNodeSpec(drivers=drivers)))
-    assert told(index, pod("app=web", volumes=MOUNTS)) == {"with as many volumes as it can attach": "a"}
+    assert told(index, pod("app=web", volumes=MOUNTS)) == {"at its limit of attached volumes": "a"}
 
 
 def test_what_storage_drivers_say():
@@ -366,7 +366,7 @@ def test_what_storage_drivers_say():
     index.apply(
         "ADDED", CsiNode(metadata=ObjectMeta(name="a"), spec=CsiNodeSpec(drivers=(CsiDriverOnNode(name="csi"),)))
     )
-    assert told(index, pod("app=web", volumes=MOUNTS)) == {"without csi, the storage driver of a volume": "b"}
+    assert told(index, pod("app=web", volumes=MOUNTS)) == {"without the storage driver csi of a volume": "b"}
     index = cluster("z1: a | z2: b")
     size = ResourceRequirements(requests={"storage": "1Gi"})
     waits = Claim(metadata=meta("data"), spec=ClaimSpec(storage_class_name="later", resources=size))
@@ -376,7 +376,7 @@ def test_what_storage_drivers_say():
     publishes = CsiDriver(metadata=ObjectMeta(name="csi"), spec=CsiDriverSpec(storage_capacity=True))
     for each in (waits, later, publishes):
         index.apply("ADDED", each)
-    text = "without the space for a volume for claim data (class later), as its driver says"
+    text = "without space for a volume for claim data (class later), according to its driver"
     assert told(index, pod("app=web", volumes=MOUNTS)) == {text: "a b"}
 
 

@@ -27,7 +27,8 @@ from webhook.core.groups.group import Stored
 from webhook.core.groups.outlook import EFFORT, outlook
 from webhook.core.groups.plan import Keeping, Proof, Way, batches
 from webhook.core.placement.game_from_cluster import game_of
-from webhook.core.placement.simulation import Outcome, one_order, simulate
+from webhook.core.placement.outcome import PlacementOutcome
+from webhook.core.placement.simulation import one_order, simulate
 from webhook.core.policy.defaults import DefaultConstraint, Defaults, DefaultsOverride
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.profile import SchedulerProfile
@@ -67,7 +68,7 @@ def ways(plan):
 )
 def test_the_way_that_is_taken(group, nodes, proof, hosts, in_zones):
     found = derived(group, nodes)
-    assert (found.plan.verdict, found.plan.proof) == (Outcome.FITS, proof)
+    assert (found.plan.verdict, found.plan.proof) == (PlacementOutcome.FITS, proof)
     assert ways(found.plan) == {"hostname": hosts, "zone": in_zones}
     assert (found.reasons, found.nearest) == ((), ())
 
@@ -84,7 +85,7 @@ def test_a_group_that_names_no_zone_needs_no_label_of_zones():
 
 def test_two_zones_hold_a_half_each():
     found = derived(redis(9, caps=(cap(ZONE, "<=1/2"),)), zones(3, 3)).plan
-    assert (found.verdict, ways(found)) == (Outcome.FITS, {"zone": (Way.NOTHING, 9)})
+    assert (found.verdict, ways(found)) == (PlacementOutcome.FITS, {"zone": (Way.NOTHING, 9)})
 
 
 # Small enough for every order, without a word of the engine.
@@ -107,7 +108,7 @@ def test_no_order_gets_stuck_or_breaks_a_cap(group, nodes):
     if found.plan is None:
         assert found.reasons
         return
-    assert found.plan.verdict is Outcome.FITS
+    assert found.plan.verdict is PlacementOutcome.FITS
     brute = Orders(hosts_of(nodes), group.pods_per_shard, [*found.plan.fields.values()])
     for state in brute.ends():
         assert sum(map(len, state)) == group.pods
@@ -246,7 +247,7 @@ def test_where_nothing_is_proven_the_least_bad_plan_is_shown():
     """Four nodes for nine shards: five pods a node leave too little room for a shard's second pod."""
     found = derived(redis(9, caps=HOSTS, apart=(HOSTNAME,)), zones(4))
     assert found.plan.proof is Proof.NONE
-    assert found.plan.verdict in {Outcome.UNKNOWN, Outcome.STUCK}
+    assert found.plan.verdict in {PlacementOutcome.UNKNOWN, PlacementOutcome.STUCK}
     assert found.nearest == ("at most 6 of 18 pods on a node",)
 
 
@@ -310,13 +311,13 @@ def test_what_a_template_keeps_is_no_room(group, nodes, template):
     found = derived(group, nodes, with_spec(group, affinity=template))
     placed = one_order(game_of(batches(found.of, found.plan.fields, found.capacity), found.of.index))
     assert (len(placed) < group.pods, found.plan.proof) == (True, Proof.NONE)
-    assert found.plan.verdict is not Outcome.FITS
+    assert found.plan.verdict is not PlacementOutcome.FITS
 
 
 def test_a_constraint_over_a_third_key_is_no_room():
     racks = (constraint("rack", select="app=redis"),)
     found = derived(ON_NODES, zones(4), with_spec(ON_NODES, topology_spread_constraints=lambda _: racks))
-    assert (found.plan.proof, found.plan.verdict) == (Proof.NONE, Outcome.NO_FIT)
+    assert (found.plan.proof, found.plan.verdict) == (Proof.NONE, PlacementOutcome.NO_FIT)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +331,7 @@ def test_a_constraint_over_a_third_key_is_no_room():
 def test_what_keeps_the_pods_of_one_shard_apart_leaves_a_proof(terms):
     group = redis(9)
     found = derived(group, zones(3, 3, 3), with_spec(group, affinity=keeping_apart(*terms))).plan
-    assert (found.verdict, found.proof) == (Outcome.FITS, Proof.ZONE_BY_ZONE)
+    assert (found.verdict, found.proof) == (PlacementOutcome.FITS, Proof.ZONE_BY_ZONE)
 
 
 @pytest.mark.parametrize(
@@ -354,7 +355,7 @@ def test_pins_that_are_found_by_a_search_are_not_said_to_reach_further():
     group = redis(3, plan_for=6)
     template = with_spec(group, topology_spread_constraints=lambda _: (constraint("pool", select="app=redis"),))
     found = derived(group, zones(3, 3, 3), template, labelled="pool=x").plan
-    assert (found.loads is None, found.verdict, found.proof) == (False, Outcome.FITS, Proof.SEARCH)
+    assert (found.loads is None, found.verdict, found.proof) == (False, PlacementOutcome.FITS, Proof.SEARCH)
     assert found.same_up_to == 3
 
 
@@ -370,7 +371,7 @@ def test_volumes_that_break_a_cap_leave_no_pins():
     group = redis(3)
     settled = [replace(each, zones=("a", "b")) for each in shards_of(group)]
     found = derived(group, zones(2, 2, 2), settled).plan
-    assert (found.loads, found.verdict) == (None, Outcome.STUCK)
+    assert (found.loads, found.verdict) == (None, PlacementOutcome.STUCK)
 
 
 @pytest.mark.parametrize("zones_of_pods", [(), ("a",), ("a", "b")])
@@ -384,7 +385,7 @@ def test_only_required_domains_are_used():
     group = redis(4, caps=(cap(ZONE, "<=1/2"),), domains=("a", "b"))
     found = derived(group, zones(2, 2, 2))
     assert [*found.capacity.of_zones] == ["a", "b"]
-    assert found.plan.verdict is Outcome.FITS
+    assert found.plan.verdict is PlacementOutcome.FITS
 
 
 def test_observed_caps_change_no_plan():
@@ -420,7 +421,7 @@ def test_karpenter_is_given_pins():
 )
 def test_up_to_how_many_shards_the_fields_stay(group, nodes, last):
     found = derived(group, nodes).plan
-    assert (found.verdict, found.same_up_to) == (Outcome.FITS, last)
+    assert (found.verdict, found.same_up_to) == (PlacementOutcome.FITS, last)
 
 
 @pytest.mark.parametrize("path", [(3, 5), (6, 10, 5)])
@@ -475,10 +476,10 @@ def played(group, text, policy, fields=None):
 def test_default_constraints_of_the_scheduler_are_not_in_the_way(group, nodes, constraints, most):
     """Without a constraint in their fields the pods would get the scheduler's, and get stuck."""
     plain, outcome = played(group, nodes, scheduled(SOFT))
-    assert ([*plain.constraints], outcome) == (constraints, Outcome.FITS)
-    assert played(group, nodes, scheduled(HARD), plain.fields)[1] in {Outcome.NO_FIT, Outcome.STUCK}
+    assert ([*plain.constraints], outcome) == (constraints, PlacementOutcome.FITS)
+    assert played(group, nodes, scheduled(HARD), plain.fields)[1] in {PlacementOutcome.NO_FIT, PlacementOutcome.STUCK}
     found, outcome = played(group, nodes, scheduled(HARD))
-    assert (found.verdict, outcome) == (Outcome.FITS, Outcome.FITS)
+    assert (found.verdict, outcome) == (PlacementOutcome.FITS, PlacementOutcome.FITS)
     assert found.constraints == (exact_cap(group, HOSTNAME, most),)
     assert (found.keeping, found.loads, found.same_up_to) == (plain.keeping, plain.loads, plain.same_up_to)
 
@@ -526,9 +527,9 @@ def test_a_plan_that_stands_is_judged_with_the_defaults_that_it_gets_now():
         found = kept_plan(planned_for(of, shards, index, scheduled(HARD)), Stored(constraints)).plan
         return None if found is None else (found.verdict, found.constraints == constraints)
 
-    assert stands(()) == (Outcome.NO_FIT, True)
+    assert stands(()) == (PlacementOutcome.NO_FIT, True)
     kept = (exact_cap(group, HOSTNAME, 6),)
-    assert stands(kept) == (Outcome.FITS, True)
+    assert stands(kept) == (PlacementOutcome.FITS, True)
     # Of more pods it is a cap, which nobody asked for.
     assert stands(kept, redis(4, caps=())) is None
 
@@ -536,9 +537,11 @@ def test_a_plan_that_stands_is_judged_with_the_defaults_that_it_gets_now():
 @pytest.mark.parametrize(
     ("more", "verdict"),
     [
-        pytest.param({}, Outcome.FITS, id="neither"),
-        pytest.param({"resource_claims": (ResourceClaim(name="gpu"),)}, Outcome.UNKNOWN, id="devices"),
-        pytest.param({"scheduling_group": PodSchedulingGroup(pod_group_name="all")}, Outcome.UNKNOWN, id="a PodGroup"),
+        pytest.param({}, PlacementOutcome.FITS, id="neither"),
+        pytest.param({"resource_claims": (ResourceClaim(name="gpu"),)}, PlacementOutcome.UNKNOWN, id="devices"),
+        pytest.param(
+            {"scheduling_group": PodSchedulingGroup(pod_group_name="all")}, PlacementOutcome.UNKNOWN, id="a PodGroup"
+        ),
     ],
 )
 def test_nothing_is_proven_where_devices_or_a_pod_group_decide(more, verdict):

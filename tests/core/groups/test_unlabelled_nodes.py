@@ -12,7 +12,7 @@ from webhook.core.groups.derive import kept_plan
 from webhook.core.groups.fields import exact_cap, only_labelled
 from webhook.core.groups.group import Stored
 from webhook.core.groups.plan import Way
-from webhook.core.placement.simulation import Outcome
+from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.policy.policy import Policy
 
 WHOLE = (cap(ZONE, "<=3"), cap(HOSTNAME, "<=3"))
@@ -76,7 +76,7 @@ def test_no_order_of_a_proven_plan_evades_a_cap(group, more):
         assert found.reasons
         return
     hosts = hosts_of(text)
-    proven = found.plan.verdict is Outcome.FITS
+    proven = found.plan.verdict is PlacementOutcome.FITS
     for state in ends_of(found.plan, group, text):
         pods = [host for each in state for host in each]
         assert not proven or len(pods) == group.pods

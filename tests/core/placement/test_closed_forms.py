@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from conformance.placing import worlds
 from conformance.placing.ours import game_in
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.placement.classes import NodeClass, PodClass
 from webhook.core.placement.closed_forms import possible_ends, same_in_every_order
-from webhook.core.placement.game import DomainSpread, Game, Gate, Limit, NodeClass, NodeSpread, PodClass
+from webhook.core.placement.game import Game
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
-from webhook.core.placement.proofs.bounds import Ends
+from webhook.core.placement.pod_limits import DomainSpread, NodeLimit, NodeSpread, SpreadLimit
+from webhook.core.placement.proofs.host_bounds import PossibleEnds
 from webhook.core.placement.search import search
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT as FIT
 from webhook.core.scheduler.problem import take
@@ -116,8 +118,10 @@ def test_with_too_few_zones_their_maxskew_is_a_cap():
 
 def by_hand(**changed):
     """Two classes, one of them closed to the pod class; the other in no domain that counts."""
-    closed = NodeClass(size=1, open=(False,), gates=((),), start=(0,), domains=(0,), held=(0,))
-    open_ = NodeClass(size=1, open=(True,), gates=((Gate((1,), 4),),), start=(0,), domains=(1,), held=(None,))
+    closed = NodeClass(size=1, open=(False,), node_limits=((),), start=(0,), domains=(0,), held=(0,))
+    open_ = NodeClass(
+        size=1, open=(True,), node_limits=((NodeLimit((1,), 4),),), start=(0,), domains=(1,), held=(None,)
+    )
     pod_class = PodClass(pods=9, **changed)
     zones = DomainSpread(key=0, weights=(1,), base=(0, 0), eligible=(0,), counting=(True, False), enough=True)
     return Game([closed, open_], [pod_class], node_spreads=[NodeSpread((1,), None)], domain_spreads=[zones], keys=1)
@@ -127,9 +131,13 @@ def by_hand(**changed):
     ("limits", "expected"),
     [
         pytest.param({}, 5, id="the open node has room for five"),
-        pytest.param({"on_nodes": (Limit(0, 0),)}, 0, id="only the closed node counts"),
-        pytest.param({"on_nodes": (Limit(0, 0),), "on_domains": (Limit(0, 0),)}, None, id="a node that does not count"),
-        pytest.param({"on_domains": (Limit(0, 0), Limit(0, 1))}, None, id="two constraints on domains"),
+        pytest.param({"on_nodes": (SpreadLimit(0, 0),)}, 0, id="only the closed node counts"),
+        pytest.param(
+            {"on_nodes": (SpreadLimit(0, 0),), "on_domains": (SpreadLimit(0, 0),)},
+            None,
+            id="a node that does not count",
+        ),
+        pytest.param({"on_domains": (SpreadLimit(0, 0), SpreadLimit(0, 1))}, None, id="two constraints on domains"),
     ],
 )
 def test_games_by_hand(limits, expected):
@@ -144,9 +152,11 @@ def ends(text, pods, *constraints, **more):
 @pytest.mark.parametrize(
     ("text", "pods", "expected"),
     [
-        pytest.param(THREE_IN_B, 6, Ends((5,), fits=True), id="with a host left empty its zone stops at 3"),
-        pytest.param(THREE_IN_B, 9, Ends((5, 7), fits=False), id="its hosts never get two each"),
-        pytest.param("a: a0=0 a1=0 | b: b0=0 ~b1=1", 9, Ends((8,), fits=False), id="a host without room stays at 1"),
+        pytest.param(THREE_IN_B, 6, PossibleEnds((5,), fits=True), id="with a host left empty its zone stops at 3"),
+        pytest.param(THREE_IN_B, 9, PossibleEnds((5, 7), fits=False), id="its hosts never get two each"),
+        pytest.param(
+            "a: a0=0 a1=0 | b: b0=0 ~b1=1", 9, PossibleEnds((8,), fits=False), id="a host without room stays at 1"
+        ),
     ],
 )
 def test_how_orders_can_end(text, pods, expected):
@@ -162,7 +172,7 @@ def test_how_orders_can_end(text, pods, expected):
 )
 def test_of_other_games_ends_are_not_known(constraints):
     assert ends(f"{UNEQUAL} | c: c0=3", 9, *constraints) is None
-    assert possible_ends(by_hand(on_nodes=(Limit(0, 0),), on_domains=(Limit(0, 0),))) is None
+    assert possible_ends(by_hand(on_nodes=(SpreadLimit(0, 0),), on_domains=(SpreadLimit(0, 0),))) is None
 
 
 EQUAL = "a: a0=0 a1=0 | b: b0=0 b1=0"

@@ -10,11 +10,13 @@ from msgspec.structs import replace
 from conformance.placing.ours import batches_of, game_in, index_of
 from conformance.placing.worlds import RACK, crossing_at_scale, world
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.placement.crossing_keys import board_of, reached_levels
+from webhook.core.placement.crossing_keys import reachable_levels
 from webhook.core.placement.crossing_orders import CrossingEnds, crossing_ends, never_stuck
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
+from webhook.core.placement.grid import grid_of
+from webhook.core.placement.outcome import Effort, PlacementOutcome
 from webhook.core.placement.search import search
-from webhook.core.placement.simulation import Effort, Outcome, always_fits, simulate
+from webhook.core.placement.simulation import always_fits, simulate
 from webhook.core.scheduler.problem import take
 
 WORK = {"work": 2_000_000, "moves": 20_000}
@@ -87,10 +89,10 @@ def test_workloads_at_scale_are_decided():
         outcomes[found.outcome] += 1
         assert found.fewest is not None
         assert found.most is not None
-        if found.outcome is Outcome.STUCK:
+        if found.outcome is PlacementOutcome.STUCK:
             assert found.fewest <= len(found.witness) < found.most == of["replicas"]
-        assert always_fits(game) is (found.outcome is Outcome.FITS)
-    assert not outcomes[Outcome.UNKNOWN]
+        assert always_fits(game) is (found.outcome is PlacementOutcome.FITS)
+    assert not outcomes[PlacementOutcome.UNKNOWN]
     assert len(outcomes) == 3
 
 
@@ -107,7 +109,7 @@ def test_other_games_are_left_to_the_search(constraints):
 
 def test_without_work_nothing_is_said():
     game = racks("a-x b-x b-y", 4).game
-    assert reached_levels(board_of(game, 0)) is None
+    assert reachable_levels(grid_of(game, 0)) is None
     assert crossing_ends(game, work=0, moves=0) is None
     assert not never_stuck(game, 0)
 
@@ -120,7 +122,7 @@ def test_bounds_are_told_where_no_order_was_found():
     assert not always_fits(racks("a-x b-y b-z", 9))
     many = racks("a-x b-x b-y", 30)
     found = simulate(many, Effort(states=30, orders=0, moves=1))
-    assert (found.outcome, found.fewest, found.most) == (Outcome.UNKNOWN, 1, 30)
+    assert (found.outcome, found.fewest, found.most) == (PlacementOutcome.UNKNOWN, 1, 30)
 
 
 def test_hosts_are_a_third_key():

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from webhook.core.api.types import Container, NodeStatus, ResourceRequirements
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
-from webhook.core.placement.making_room import Added, nodes_to_add
-from webhook.core.placement.simulation import Effort, Outcome, simulate
+from webhook.core.placement.making_room import NodesToAdd, nodes_to_add
+from webhook.core.placement.outcome import Effort, PlacementOutcome
+from webhook.core.placement.simulation import simulate
 from webhook.core.scheduler.problem import take
 
 EFFORT = Effort(states=2000)
@@ -20,7 +21,7 @@ def batches(there, made, replicas):
 
 def added(there, made, replicas):
     def fits(other):
-        return simulate(game_of(batches(other, made, replicas), other), EFFORT).outcome is Outcome.FITS
+        return simulate(game_of(batches(other, made, replicas), other), EFFORT).outcome is PlacementOutcome.FITS
 
     assert not fits(there)
     found = nodes_to_add(batches(there, made, replicas), there, fits)
@@ -79,7 +80,7 @@ def test_large_numbers_are_not_all_tried():
         tried.append(len(other.nodes.view()))
         return len(other.nodes.view()) > 40
 
-    assert nodes_to_add(batches(there, with_cpu("1"), 60), there, fits) == (Added("s0", {}, 40),)
+    assert nodes_to_add(batches(there, with_cpu("1"), 60), there, fits) == (NodesToAdd("s0", {}, 40),)
     assert len(tried) < 25
 
 
@@ -92,4 +93,4 @@ def test_what_is_said_of_them():
     there = cluster("a: a0 | b: ~b0")
     made = spread(ZONE)
     told = nodes_to_add(batches(there, made, 4), there, lambda _: True)
-    assert told == (Added("a0", {ZONE: "a"}, 1),)
+    assert told == (NodesToAdd("a0", {ZONE: "a"}, 1),)

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from webhook.core.api.types import Container, NodeStatus, ResourceRequirements
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
-from webhook.core.placement.making_room import preempted
-from webhook.core.placement.simulation import Effort, Outcome, simulate
+from webhook.core.placement.making_room import pods_to_preempt
+from webhook.core.placement.outcome import Effort, PlacementOutcome
+from webhook.core.placement.simulation import simulate
 from webhook.core.scheduler.problem import take
 
 EFFORT = Effort(states=1000)
@@ -32,8 +33,8 @@ def asked(there, replicas, *, cpu="2", priority=10, constraints=(), **spec):
     problem = take(there, pod(constraints=constraints, priority=priority, **spec, **cpus(cpu)))
     batches = [PodBatch(problem=problem, pods=replicas)]
     found = simulate(game_of(batches, there), EFFORT)
-    assert found.outcome is not Outcome.FITS
-    return preempted(batches, there, found, EFFORT)
+    assert found.outcome is not PlacementOutcome.FITS
+    return pods_to_preempt(batches, there, found, EFFORT)
 
 
 TWO = [*nodes(a="a", b="b"), holding("x", "a", "2"), holding("y", "a", "1", 5), holding("z", "b", "3")]

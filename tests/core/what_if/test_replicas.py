@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.core.what_if.suggestions import Replicas
+from webhook.core.what_if.suggestions import PlacedReplicas
 
 
 @pytest.mark.parametrize(
@@ -15,4 +15,4 @@ from webhook.core.what_if.suggestions import Replicas
     ],
 )
 def test_what_all_orders_come_to(fewest, most, expected):
-    assert Replicas(6, fewest, most).text == expected
+    assert PlacedReplicas(6, fewest, most).text == expected

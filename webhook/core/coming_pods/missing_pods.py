@@ -20,10 +20,11 @@ from webhook.core.context import Context
 from webhook.core.index.lost_nodes import terminated, unreachable_nodes
 from webhook.core.index.overlay import with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.game import Rollout, Turn
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
+from webhook.core.placement.outcome import Effort, Simulation
 from webhook.core.placement.proofs.pinned_claims import ordinals
-from webhook.core.placement.simulation import Effort, Simulation, outcome
+from webhook.core.placement.rolling_update import RollingUpdate, Turn
+from webhook.core.placement.simulation import simulate_batches
 from webhook.core.workloads.rollouts import surge_of, unavailable_of, unavailable_ordinals
 from webhook.core.workloads.workload import ClaimTemplates, Strategy
 
@@ -48,7 +49,7 @@ class ToCome(Struct, frozen=True, kw_only=True):
     batches: tuple[PodBatch, ...] = ()
     staying: int = 0
     names: tuple[tuple[str, ...], ...] = ()
-    rollout: Rollout | None = None
+    rollout: RollingUpdate | None = None
     unknown: str = ""
 
     def game(self) -> ClusterGame:
@@ -57,7 +58,7 @@ class ToCome(Struct, frozen=True, kw_only=True):
 
     def outcome(self, effort: Effort) -> Simulation:
         """What becomes of these pods alone."""
-        return outcome(self.batches, self.index, effort, self.rollout)
+        return simulate_batches(self.batches, self.index, effort, self.rollout)
 
 
 def to_come(source: PodSource, replicas: int, within: Context, following: ComingPod | None = None) -> ToCome:
@@ -108,7 +109,7 @@ def in_a_rollout(source: PodSource, replicas: int, within: Context) -> ToCome:
         PodBatch(problem=problem_of(old, below), pods=0, leaving={} if workload.recreates else running),
         PodBatch(problem=problem_of(new, below), pods=replicas),
     )
-    allowed = Rollout(
+    allowed = RollingUpdate(
         0, 1, replicas, surge_of(workload.strategy, replicas), unavailable_of(workload.strategy, replicas)
     )
     return ToCome(index=below.cluster, batches=batches, rollout=allowed)
@@ -205,7 +206,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
         batches=(PodBatch(problem=problems[True], pods=0, leaving=leaving), *news),
         staying=len(kept),
         names=((), *(tuple(f"{name}-{number}" for number in group) for group in groups.values())),
-        rollout=Rollout(
+        rollout=RollingUpdate(
             0,
             1,
             replicas,

@@ -1,1 +1,1 @@
-"""Why no node admits a pod, and the smallest change after which one does."""
+"""Explanations: why no node admits a pod, and the smallest change to help it."""

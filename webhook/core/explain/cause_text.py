@@ -1,4 +1,4 @@
-"""The one-line texts of an explanation: the cause, what a constraint waits for, what would help."""
+"""The short texts of an explanation: cause, waiting constraint, helpful changes."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,15 +6,9 @@ import msgspec
 
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 from webhook.core.api.well_known import NODE_STATES
-from webhook.core.explain.explanation import Balance, Explanation, standstill
-from webhook.core.explain.obstacles import CAPACITY_FILTERS, PART_WORDS, PARTS
-from webhook.core.explain.reliefs import (
-    Relief,
-    Shortage,
-    Way,
-    shortages,
-    too_small,
-)
+from webhook.core.explain.explanation import Balance, Explanation, why_minimum_stays
+from webhook.core.explain.filter_words import CAPACITY_FILTERS, PART_WORDS, PARTS
+from webhook.core.explain.reliefs import BlockingParts, Relief, Shortage, shortages, too_small
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
@@ -25,30 +19,32 @@ from webhook.core.yaml_text import flow
 _CAUSES: Mapping[Cause | None, str] = {
     Cause.SPREAD: "without its DoNotSchedule constraints {} would admit it",
     Cause.CAPACITY: "with room {} would admit it",
-    Cause.OTHER: "no node would admit it, whatever is left out",
+    Cause.OTHER: "no change of its requirements would make a node admit it",
 }
 _BYTES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_MAX_WAYS = 3  # told of those that would lift the cause: each is enough, and the smallest come first
-_MAX_NAMES = 3  # of nodes in a line, and of workloads
+_MAX_WAYS = 3  # The most alternatives in a line. Each is enough alone, and the smallest come first.
+_MAX_NAME = 64  # The most characters of a name.
+_MAX_LINE = 300  # The most characters of a line, for terminals and logs.
+_MAX_NAMES = 3  # The most nodes or workloads named in a line.
 
 
 def not_evaluated_lines(keys: Iterable[str], admission: Iterable[str] = ()) -> list[str]:
-    """A line for each key of ``NOT_EVALUATED``, and for each of ``NOT_ADMITTED`` (``admission``)."""
+    """A line for each key of ``NOT_EVALUATED``, and of ``NOT_ADMITTED``."""
     return [*(f"{key}: {NOT_EVALUATED[key]}" for key in keys), *(f"{key}: {NOT_ADMITTED[key]}" for key in admission)]
 
 
 def cause_summary(explanation: Explanation) -> str:
-    """The cause in one line, for a pod that no node admits: ``cause: spread (…)``."""
+    """The cause in a line, for a pod without an admitting node."""
     cause, nodes = explanation.cause, explanation.otherwise.bit_count()
     if explanation.ways:
         return f"cause: {cause} ({'; '.join(_way(way, explanation) for way in explanation.ways[:_MAX_WAYS])})"
     if cause is Cause.CAPACITY and not explanation.otherwise & ~too_small(explanation.verdict):
-        return f"cause: {cause} (no node that it may use has so much, even empty)"
+        return f"cause: {cause} (no node it may use is large enough, even when empty)"
     return f"cause: {cause} ({_CAUSES[cause].format(plural(nodes, 'node') if nodes else 'no node')})"
 
 
-def _way(way: Way, explanation: Explanation) -> str:
-    """``without taints and with room 2 nodes would admit it``."""
+def _way(way: BlockingParts, explanation: Explanation) -> str:
+    """For example ``without taints and with room 2 nodes would admit it``."""
     states = _states(way.nodes, explanation)
     left_out = [PART_WORDS[part] for part in way.parts if part != "room" and not (part == "taints" and states)]
     parts = [f"without {together(left_out)}"] if left_out else []
@@ -58,37 +54,39 @@ def _way(way: Way, explanation: Explanation) -> str:
 
 
 def _states(nodes: int, explanation: Explanation) -> str:
-    """The states that the taints of these nodes stand for; empty if one of them is an ordinary taint."""
+    """The states behind the nodes' taints. Empty if a taint is not about a state."""
     names, tainted = (
         {*NODE_STATES.values()},
-        [each for each in explanation.obstacles if each.plugin == TAINT_TOLERATION],
+        [obstacle for obstacle in explanation.obstacles if obstacle.plugin == TAINT_TOLERATION],
     )
-    told = [each.text for each in tainted if each.nodes & nodes]
-    return " or ".join(told) if told and all(part in names for text in told for part in text.split(", ")) else ""
+    texts = [obstacle.text for obstacle in tainted if obstacle.nodes & nodes]
+    return " or ".join(texts) if texts and all(part in names for text in texts for part in text.split(", ")) else ""
 
 
-def in_the_way(explanation: Explanation) -> str:
-    """What has to change, in one line: the constraint that waits, the missing resource or label."""
+def obstacle_text(explanation: Explanation) -> str:
+    """The obstacle in a line: the waiting constraint, missing resource or label."""
     if explanation.blocking is not None:
         return _waits(explanation.blocking, explanation)
     texts: list[str] = []
     if explanation.cause is Cause.CAPACITY:
-        texts = [shortage_text(each) for each in shortages(explanation.problem, explanation.otherwise)]
+        texts = [shortage_text(shortage) for shortage in shortages(explanation.problem, explanation.otherwise)]
         plugins = CAPACITY_FILTERS - {NODE_RESOURCES_FIT}
     else:
         plugins = frozenset().union(*(PARTS[part] for way in explanation.ways[:1] for part in way.parts))
     nodes = explanation.ways[0].nodes if explanation.ways else explanation.otherwise
-    texts += [each.text for each in explanation.obstacles if each.plugin in plugins and each.nodes & nodes]
-    return one_line(f"in the way: {listed(texts, _MAX_NAMES)}", 300) if texts else ""
+    texts += [
+        obstacle.text for obstacle in explanation.obstacles if obstacle.plugin in plugins and obstacle.nodes & nodes
+    ]
+    return one_line(f"in the way: {listed(texts, _MAX_NAMES)}", _MAX_LINE) if texts else ""
 
 
 def _waits(balance: Balance, explanation: Explanation) -> str:
-    """What a hard constraint waits for: ``zone[0]: zone c (1 node, cordoned) stays at 0 pods, and …``."""
-    waits = standstill(balance, explanation.verdict, every=explanation.obstacles)
-    if waits.endswith(f" at {balance.domains.global_minimum}"):  # and not what keeps the minimum at 0
+    """Why a hard constraint waits: ``zone[0]: zone c (1 node) stays at 0 pods``."""
+    waits = why_minimum_stays(balance, explanation.verdict, every=explanation.obstacles)
+    if waits.endswith(f" at {balance.domains.global_minimum}"):  # The reason is a count, and not a lack of domains.
         waits += f" pod{'' if balance.domains.global_minimum == 1 else 's'}{_ceiling(balance)}"
     others = f"; {foreign}" if (foreign := counted_pods_text(balance, names=False)) else ""
-    return one_line(f"{balance.name}: {waits}{instead(balance)}{others}", 300)
+    return one_line(f"{balance.name}: {waits}{meant_key_text(balance)}{others}", _MAX_LINE)
 
 
 def _ceiling(balance: Balance) -> str:
@@ -99,26 +97,27 @@ def _ceiling(balance: Balance) -> str:
     return f", and maxSkew {each.constraint.max_skew} lets no other {segment} have more than {most}"
 
 
-def instead(balance: Balance) -> str:
-    """The key that was probably meant, if no node has the constraint's key."""
-    return f"; nodes have {one_line(balance.meant, 64)}" if balance.meant else ""
+def meant_key_text(balance: Balance) -> str:
+    """The key probably meant, if no node has the constraint's key."""
+    return f"; nodes have {one_line(balance.meant, _MAX_NAME)}" if balance.meant else ""
 
 
 def counted_pods_text(balance: Balance, *, names: bool = True) -> str:
-    """Whose pods a constraint counts; empty if only the workload's own, or if unknown."""
+    """How many counted pods are foreign. Empty for none, and if unknown."""
     who = balance.counted
     if who is None or not who.foreign:
         return ""
     counted = f"{who.foreign:,} of {who.counted:,} counted pods" if who.counted > 1 else "the 1 counted pod"
-    text = f"{counted} {'are' if who.counted > 1 else 'is'} not this workload's"
-    return f"{text}: {listed([one_line(name, 64) for name in who.names], _MAX_NAMES)}" if names and who.names else text
+    text = f"{counted} {'are' if who.counted > 1 else 'is'} not from this workload"
+    named = [one_line(name, _MAX_NAME) for name in who.names] if names else []
+    return f"{text}: {listed(named, _MAX_NAMES)}" if named else text
 
 
 def relief_text(relief: Relief, explanation: Explanation) -> str:
-    """One relief: ``room on b (needs 2 cpu, 1 cpu is free)``."""
-    names = [one_line(name, 64) for name in explanation.verdict.nodes.names_of(relief.nodes)]
+    """One relief: ``room on b (needs 2 cpu: 1 cpu free on b)``."""
+    names = [one_line(name, _MAX_NAME) for name in explanation.verdict.nodes.names_of(relief.nodes)]
     if relief.what == "toleration":
-        tolerations = ", ".join(flow(msgspec.to_builtins(each)) for each in relief.tolerations)
+        tolerations = ", ".join(flow(msgspec.to_builtins(toleration)) for toleration in relief.tolerations)
         return f"add toleration{'' if len(relief.tolerations) == 1 else 's'} {tolerations}"
     if relief.what == "uncordon":
         return f"kubectl uncordon {names[0]}" if len(names) == 1 else f"uncordon one of {listed(names, _MAX_NAMES)}"
@@ -129,16 +128,17 @@ def relief_text(relief: Relief, explanation: Explanation) -> str:
 
 
 def shortage_text(shortage: Shortage) -> str:
-    """``needs 2 cpu: 1 cpu is free on b``, with the most of all; or what the largest node has."""
+    """A missing amount: ``needs 2 cpu: 1 cpu free on b``."""
     needs = f"needs {_amount_text(shortage.resource, shortage.needed, up=True)}"
     if shortage.has is not None:
-        return f"{needs}, and none has more than {_amount_text(shortage.resource, shortage.has)}"
-    free, most = _amount_text(shortage.resource, shortage.free), ", the most of them" if shortage.nodes > 1 else ""
-    return f"{needs}: {free} free on {one_line(shortage.node, 64)}{most}"
+        return f"{needs}, but no node has more than {_amount_text(shortage.resource, shortage.has)}"
+    most = "at most " if shortage.nodes > 1 else ""
+    free = _amount_text(shortage.resource, shortage.free)
+    return f"{needs}: {most}{free} free on {one_line(shortage.node, _MAX_NAME)}"
 
 
 def _amount_text(resource: str, amount: int, *, up: bool = False) -> str:
-    """An amount of a resource as text: ``500m cpu``, ``1.5Gi memory``; rounded down to two decimals, or ``up``."""
+    """An amount as text: ``500m cpu``, ``1.5Gi memory``, rounded down or ``up``."""
     if resource == CPU:
         return f"{amount // 1000 if amount % 1000 == 0 else f'{amount}m'} cpu"
     if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith(HUGE_PAGES_PREFIX):

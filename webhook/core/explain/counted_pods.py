@@ -1,4 +1,4 @@
-"""Whose pods a constraint counts: those of the pod's own workload, and those of others.
+"""Whose pods a constraint counts: pods of the own workload, and others.
 
 The workload is the topmost controller with a known selector, in all of its revisions.
 """
@@ -17,17 +17,18 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.pod_topology_spread import DomainCounts
 from webhook.core.workloads.kinds import REPLICA_SET, REVISIONED, group_kind
 
-_MAX_COMPARED_WORKLOADS = 16  # how many workloads are compared in search of those that are counted
+_MAX_COMPARED_WORKLOADS = 16  # The most workloads to compare with the constraint's selector.
 
 
 class CountedPods(Struct, frozen=True):
-    """The pods that a constraint counts.
+    """The pods counted by a constraint.
 
-    Args:
-        foreign: Those that the workload's own selector does not match.
+    Attributes:
+        counted: Their number.
+        foreign: The number outside the workload's own selector.
         names: The other workloads with such pods, as far as known.
-        narrower: A selector of the workload's own pods only. None if no template can declare one.
-        agreed: Whether each of the other workloads spreads over the same key: then they are meant to spread together.
+        narrower: A selector of the workload's own pods only. None if no template can declare it.
+        agreed: Whether all other workloads spread over the same key, as if meant to spread together.
     """
 
     counted: int
@@ -40,7 +41,7 @@ class CountedPods(Struct, frozen=True):
 def counted_pods(
     pod: Pod, written: SpreadConstraint, domains: DomainCounts, index: ReadOnlyIndex
 ) -> CountedPods | None:
-    """Whose pods are counted; None if the workload's own pods cannot be told from others."""
+    """Count the pods of a constraint by owner. None if the own pods are unknown."""
     own, can_say = _workload_selector(pod, index)
     if own is None or written.selector is None:
         return None
@@ -58,14 +59,17 @@ def counted_pods(
     return CountedPods(
         counted=counted,
         foreign=foreign,
-        names=tuple(dict.fromkeys(f"{each.kind} {each.meta.name}" for each in others)),
+        names=tuple(dict.fromkeys(f"{owner.kind} {owner.meta.name}" for owner in others)),
         narrower=_narrower(written, own) if can_say else None,
-        agreed=bool(others) and all(_declares(each, domains.constraint.topology_key) for each in others),
+        agreed=bool(others) and all(_declares(owner, domains.constraint.topology_key) for owner in others),
     )
 
 
 def _workload_selector(pod: Pod, index: ReadOnlyIndex) -> tuple[LabelSelector | None, bool]:
-    """The selector of the workload's pods, and whether a template can declare it: none can name a Job's uid."""
+    """The selector of the workload's pods, and whether a template can declare it.
+
+    No template can name a Job's uid.
+    """
     for reference in reversed(controllers(pod, index)):
         owner = index.owners.get(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
         selector = None if owner is None else _of_all_revisions(owner)
@@ -85,11 +89,18 @@ def _of_all_revisions(owner: Owner) -> LabelSelector | None:
 
 
 def _narrower(written: SpreadConstraint, own: LabelSelector) -> LabelSelector:
-    """The constraint's selector with the workload's requirements, without those that kube-apiserver merges again."""
+    """The constraint's selector restricted to the workload.
+
+    Requirements merged again by kube-apiserver are left out.
+    """
     selector = written.selector or LabelSelector()
     merged = {*(written.match_label_keys or ())}
-    expressions = [each for each in selector.match_expressions or () if each.key not in merged or not _is_merged(each)]
-    expressions += [each for each in own.match_expressions or () if each not in expressions]
+    expressions = [
+        requirement
+        for requirement in selector.match_expressions or ()
+        if requirement.key not in merged or not _is_merged(requirement)
+    ]
+    expressions += [requirement for requirement in own.match_expressions or () if requirement not in expressions]
     labels = {**(selector.match_labels or {}), **(own.match_labels or {})}
     return LabelSelector(match_labels=labels or None, match_expressions=tuple(expressions) or None)
 
@@ -99,11 +110,13 @@ def _is_merged(requirement: LabelSelectorRequirement) -> bool:
 
 
 def _others(pod: Pod, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:
-    mine = {(each.kind, each.name) for each in controllers(pod, index)}
+    mine = {(owner.kind, owner.name) for owner in controllers(pod, index)}
     for owner in index.owners.matching(pod.meta.namespace, selector, _MAX_COMPARED_WORKLOADS):
         if (owner.kind, owner.meta.name) not in mine:
             yield owner
 
 
 def _declares(owner: Owner, key: str) -> bool:
-    return any(each.topology_key == key for template in owner.templates or () for each in template.constraints)
+    return any(
+        constraint.topology_key == key for template in owner.templates or () for constraint in template.constraints
+    )

@@ -1,6 +1,6 @@
-"""The object in which to write a pod's fix, and the JSON patch on its template.
+"""Find the object to edit for a pod's fix, and make its JSON patch.
 
-A pod's constraints are immutable; its controller makes the next pod from the template.
+A pod's constraints are immutable. Its controller creates the next pod from the template.
 """
 
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ from webhook.core.workloads.kinds import BUILT_IN_KINDS, CRON_JOB, JOB, KINDS, T
 class EditTarget(Struct, frozen=True, kw_only=True):
     """The object to edit.
 
-    Args:
-        path: What precedes the pod's ``spec`` in it. None if it is unknown or immutable.
-        note: A sentence about it, without full stop.
-        places: The index of each of the pod's constraints in the template, for those that it has.
+    Attributes:
+        path: The path before the pod's ``spec``. None if unknown or immutable.
+        note: A sentence about it, without a full stop.
+        places: The template's index of each of the pod's constraints.
     """
 
     api_version: str
@@ -42,15 +42,15 @@ class EditTarget(Struct, frozen=True, kw_only=True):
 
     @property
     def resource(self) -> str:
-        """Its kind as an argument of kubectl: ``deployment``, ``rollout.argoproj.io``."""
+        """Its kind as a kubectl argument: ``deployment``, ``rollout.argoproj.io``."""
         group, kind = group_kind(self.api_version, self.kind)
         return self.kind.lower() if (group, kind) in BUILT_IN_KINDS else f"{self.kind.lower()}.{group}"
 
     def placed(self, changes: Changes) -> Changes | None:
-        """The changes of a pod's constraints as changes of the object's; None if they cannot be written there."""
-        if self.path is None or any(each.index not in self.places for each in changes):
+        """Convert changes of the pod into changes of the object. None if impossible."""
+        if self.path is None or any(change.index not in self.places for change in changes):
             return None
-        return tuple(replace(each, index=self.places[each.index]) for each in changes)
+        return tuple(replace(change, index=self.places[change.index]) for change in changes)
 
 
 def object_title(kind: str, namespace: str, name: str) -> str:
@@ -58,11 +58,11 @@ def object_title(kind: str, namespace: str, name: str) -> str:
     return f"{kind} {namespace}/{name}"
 
 
-def target(pod: Pod, index: ReadOnlyIndex) -> EditTarget:
-    """The object to edit to change the next pod: the topmost controller, or the pod itself if it has none."""
+def edit_target(pod: Pod, index: ReadOnlyIndex) -> EditTarget:
+    """Find the object to edit: the topmost controller, or the pod itself without any."""
     chain, namespace = controllers(pod, index), pod.meta.namespace
     if not chain:
-        note = "the constraints of a Pod cannot be changed: delete it, and create it anew with the change"
+        note = "the constraints of a Pod are immutable: delete it, then create it with the change"
         return EditTarget(api_version="v1", kind="Pod", namespace=namespace, name=pod.meta.name, note=note)
     top = chain[-1]
     kind = group_kind(top.api_version, top.kind)
@@ -72,13 +72,13 @@ def target(pod: Pod, index: ReadOnlyIndex) -> EditTarget:
         path = None
     elif path is None and len(chain) > 1:
         below = chain[-2]
-        note = f"it makes {below.kind} {below.name}: where it has the constraints is not known here"
+        note = f"it creates {below.kind} {below.name}: evenspread does not know its field for the constraints"
     elif path is None:
-        note = "where it has the constraints is not known here"
+        note = "evenspread does not know its field for the constraints"
     places = _places(pod, top, index)
-    # Injected, or added by another webhook: a change of the template would not take them away.
+    # The constraints were injected. A change of the template would not remove them.
     if path is not None and not places:
-        path, note = None, "its template has no such constraints: something else puts them into the pods"
+        path, note = None, "its template lacks these constraints: something else adds them to the pods"
     return EditTarget(
         api_version=top.api_version,
         kind=top.kind,
@@ -98,44 +98,45 @@ def _path_of(kind: GroupKind) -> str | None:
 def _note(kind: GroupKind, pod: Pod) -> str:
     delete = f"kubectl delete pod {quote(pod.meta.name)} -n {quote(pod.meta.namespace)}"
     if kind == JOB:
-        return "the template of a Job cannot be changed: delete it, and create it anew with the change"
+        return "the template of a Job is immutable: delete the Job, then create it with the change"
     if kind == CRON_JOB:
-        return "this changes its next Job; the one that waits stays as it is"
+        return "this changes its next Job; the waiting Job does not change"
     if not pod.meta.uid:
         return ""
     keeps = traits(kind).keeps_pods
+    another = f"so that its controller creates another: {delete}"
     if keeps:
-        return f"then delete the pod, for another to be made: {delete}"
-    return f"if the pod stays as it is, delete it, for another to be made: {delete}" if keeps is None else ""
+        return f"then delete the pod, {another}"
+    return f"if the pod does not change, delete it, {another}" if keeps is None else ""
 
 
 def _places(pod: Pod, top: OwnerReference, index: ReadOnlyIndex) -> dict[int, int]:
-    """The index of each of the pod's constraints in the template, found by key and whenUnsatisfiable."""
+    """Match the pod's constraints with the template's by key and whenUnsatisfiable."""
     own = pod.pod_spec.constraints
     owner = index.owners.get(top.api_version, top.kind, pod.meta.namespace, top.name)
     if owner is None or not owner.templates:
         return {place: place for place in range(len(own))}
-    by_identity = {each.identity: place for place, each in enumerate(owner.templates[0].constraints)}
+    by_identity = {constraint.identity: place for place, constraint in enumerate(owner.templates[0].constraints)}
     return {place: by_identity[each.identity] for place, each in enumerate(own) if each.identity in by_identity}
 
 
-def patch(fix: PodFix, where: EditTarget, pod: Pod) -> list[dict[str, object]] | None:
-    """The fix as a JSON patch (RFC 6902) of the object; None if it cannot be expressed.
+def json_patch(fix: PodFix, where: EditTarget, pod: Pod) -> list[dict[str, object]] | None:
+    """Return the fix as a JSON patch (RFC 6902). None if it cannot be expressed.
 
-    It tests the keys of the constraints first, so that it fails on a changed template.
+    The patch tests the keys of the constraints first, so it fails on a changed template.
     """
     changes = where.placed(fix.changes)
     if changes is None:
         return None
     root = f"/{(where.path or '').replace('.', '/')}spec/topologySpreadConstraints"
-    keys = {each.index: pod.pod_spec.constraints[each.index].topology_key for each in fix.changes}
+    keys = {change.index: pod.pod_spec.constraints[change.index].topology_key for change in fix.changes}
     operations = [_operation("test", f"{root}/{where.places[index]}/topologyKey", key) for index, key in keys.items()]
-    for each in changes:
-        if each.field:
-            verb = "remove" if each.value is None else "add"
-            operations.append(_operation(verb, f"{root}/{each.index}/{each.field}", each.value))
-    # From the last to the first: a removal moves those behind it.
-    removed = sorted((each.index for each in changes if not each.field), reverse=True)
+    for change in changes:
+        if change.field:
+            verb = "remove" if change.value is None else "add"
+            operations.append(_operation(verb, f"{root}/{change.index}/{change.field}", change.value))
+    # Remove the last first, so that earlier indexes stay valid.
+    removed = sorted((change.index for change in changes if not change.field), reverse=True)
     return operations + [_operation("remove", f"{root}/{index}") for index in removed]
 
 
@@ -144,8 +145,8 @@ def _operation(verb: str, path: str, value: object = None) -> dict[str, object]:
     return made if verb == "remove" else made | {"value": msgspec.to_builtins(value)}
 
 
-def command(operations: list[dict[str, object]], where: EditTarget, options: str = "") -> str:
-    """A ``kubectl patch`` command, quoted for a shell; ``options`` select the cluster as the command line did."""
+def patch_command(operations: list[dict[str, object]], where: EditTarget, options: str = "") -> str:
+    """A ``kubectl patch`` command, quoted for a shell. ``options`` select the cluster."""
     text = msgspec.json.encode(operations).decode()
     named = f"{quote(where.resource)} {quote(where.name)} -n {quote(where.namespace)}"
     return f"kubectl patch {named}{options} --type=json -p {quote(text)}"

@@ -1,6 +1,6 @@
-"""Why no node admits a pod: the same filters run again with one thing changed.
+"""Explain why no node admits a pod: run the filters again with a single change.
 
-A review needs only the brief form; names of nodes, taints and other pods are for people who ask.
+A review uses the brief form. Names of nodes, taints and other pods are for the command line.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +13,9 @@ from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConst
 from webhook.core.changes.candidates import Narrowing, PodFix, changed, meant_on, pod_fixes
 from webhook.core.changes.change import in_words
 from webhook.core.explain.counted_pods import CountedPods, counted_pods
-from webhook.core.explain.obstacles import CAPACITY_FILTERS, FILTER_WORDS, Obstacle, grouped, obstacles
-from webhook.core.explain.reliefs import Relief, Way, reliefs, ways, without_limits
+from webhook.core.explain.filter_words import CAPACITY_FILTERS, FILTER_WORDS
+from webhook.core.explain.obstacles import Obstacle, grouped, obstacles
+from webhook.core.explain.reliefs import BlockingParts, Relief, blocking_parts, reliefs, without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins import pod_topology_spread
@@ -26,36 +27,38 @@ from webhook.core.scheduler.verdict import Cause, Verdict
 from webhook.core.text import constraint_name, segment_of
 
 
-def _why(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
-    """The cause, and the nodes that would admit the pod without it. The cause is None if a node admits the pod.
+def _cause_of(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
+    """The cause, and the nodes admitting the pod without it. None for an admitted pod.
 
-    SPREAD if some node admits it without its hard constraints; else CAPACITY if one does without regard to resources,
-    host ports and volume limits; else OTHER.
+    SPREAD if a node admits it without hard constraints. Else CAPACITY if a node admits it without limits of resources,
+    host ports and volumes. Else OTHER.
     """
     if verdict.feasible:
         return None, verdict.feasible
-    # A node that only one filter rejects is counted for that filter, so a filter that rejects none is no cause alone.
+    # A filter that rejects no node is no cause.
     rejecting = {status.plugin for status, members in verdict.failed if members}
     spread_alone = (
         decide(without_spread(problem)).feasible if pod_topology_spread.POD_TOPOLOGY_SPREAD in rejecting else 0
     )
     if spread_alone:
         return Cause.SPREAD, spread_alone
-    # Spread comes first: its cure is in the workload's own hands, and costs nothing.
+    # Spread comes first, since its fix costs nothing and is under the workload's control.
     capacity_alone = decide(without_limits(problem)).feasible if CAPACITY_FILTERS & rejecting else 0
     return (Cause.CAPACITY if capacity_alone else Cause.OTHER), capacity_alone
 
 
 def without_spread(problem: Problem) -> Problem:
-    """The same problem for the pod without its hard constraints; soft ones never reject a node."""
+    """The problem without hard constraints. Soft constraints never reject a node."""
     return changed(problem, lambda each: replace(each, hard=CountedConstraints()))
 
 
 class Balance(Struct, frozen=True):
-    """One constraint of a pod with its domains; a soft one has those that it would have if it were hard.
+    """One constraint of a pod with its domains. Soft constraints count as if hard.
 
-    ``index`` is its index in the pod, None for a default of the cluster. ``meant`` is a label key of nodes that was
-    probably meant, if no node has the constraint's.
+    Attributes:
+        index: Its index in the pod. None for a default of the cluster.
+        meant: The label key probably meant, if no node has the constraint's key.
+        counted: Whose pods it counts. None if unknown.
     """
 
     index: int | None
@@ -76,27 +79,27 @@ class Balance(Struct, frozen=True):
 
     @property
     def too_few(self) -> bool:
-        """Whether the minimum is 0 because there are fewer eligible domains than minDomains."""
+        """Whether the minimum is 0 for lack of minDomains eligible domains."""
         domains = self.domains
         return domains.column.domain_count(domains.counting) < domains.constraint.min_domains
 
     @property
     def lowest(self) -> tuple[str, ...]:
-        """The eligible domains with the fewest matching pods, which hold the global minimum, sorted."""
+        """The eligible domains with the fewest matching pods (the global minimum), sorted."""
         counts = self.domains.counts
         fewest = min(counts.values(), default=0)
         return tuple(sorted(value for value, pods in counts.items() if pods == fewest))
 
 
 class Explanation(Struct, frozen=True):
-    """The verdict on one pod, with its reasons and what would help.
+    """The verdict on a pod, with reasons and helpful changes.
 
-    Args:
+    Attributes:
         cause: None if a node admits the pod.
-        otherwise: The nodes that would admit it without the cause; for OTHER, without spread constraints and limits.
-        fixes: For SPREAD.
-        ways: For OTHER.
-        obstacles: Everything that keeps the pod off nodes, by name.
+        otherwise: The nodes admitting it without the cause. For OTHER, without spread constraints and limits.
+        fixes: Changes of constraints. For SPREAD only.
+        ways: The requirements to drop. For OTHER only.
+        obstacles: Everything against nodes, by name.
         not_evaluated: Keys of `scheduler.problem.NOT_EVALUATED`.
     """
 
@@ -108,12 +111,15 @@ class Explanation(Struct, frozen=True):
     fixes: tuple[PodFix, ...]
     reliefs: tuple[Relief, ...]
     not_evaluated: tuple[str, ...]
-    ways: tuple[Way, ...] = ()
+    ways: tuple[BlockingParts, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
 
     @property
     def blocking(self) -> Balance | None:
-        """The constraint to blame: that of the smallest fix, else the first hard one; None for other causes."""
+        """The blocking constraint: from the smallest fix, else the first hard constraint.
+
+        None unless the cause is SPREAD.
+        """
         if self.cause is not Cause.SPREAD:
             return None
         index = self.fixes[0].changes[0].index if self.fixes else None
@@ -128,27 +134,31 @@ class Explanation(Struct, frozen=True):
 def explain_pod(
     problem: Problem, index: ReadOnlyIndex | None = None, *, brief: bool = False, well_known: bool = False
 ) -> Explanation:
-    """The verdict on one pod, and why. ``balances`` leaves out constraints with invalid selectors.
+    """Explain the verdict on a pod. Constraints with invalid selectors are left out.
 
     Args:
-        problem: What its scheduler faces.
-        index: Where the problem is from. Without it, nothing is said about other pods.
-        brief: Only the smallest fix, and neither reliefs nor names.
-        well_known: Use only those label keys of nodes in fixes that every cluster may have.
+        problem: The scheduling problem of the pod.
+        index: The cluster of the problem. Without it, other pods are not named.
+        brief: Return only the smallest fix, without changes of the cluster and names.
+        well_known: Only use label keys in fixes that every cluster may have.
+
+    Example:
+        explanation = explain_pod(take(index, pod), index)
+        explanation.cause, [explanation.in_words(fix) for fix in explanation.fixes]
     """
     cycle = Cycle(problem)
     verdict = cycle.verdict()
-    why, otherwise = _why(problem, verdict)
+    why, otherwise = _cause_of(problem, verdict)
     balances = tuple(balances_of(cycle))
     if brief:
-        # Fixes are tried one by one as they are taken, so a review pays for the first alone.
+        # Fixes are tested lazily, so a review pays only for the first.
         smallest = islice(pod_fixes(problem, well_known=well_known), 1) if why is Cause.SPREAD else ()
         left_out = not_evaluated(problem)
         return Explanation(problem, verdict, why, otherwise, balances, tuple(smallest), (), left_out)
     if why is Cause.OTHER:
-        # Neither alone is enough: then what both together would open.
+        # Neither is enough alone, so drop both.
         otherwise = decide(without_limits(without_spread(problem))).feasible
-    balances = tuple(_with_counted_pods(each, problem, index) for each in balances)
+    balances = tuple(_with_counted_pods(balance, problem, index) for balance in balances)
     return Explanation(
         problem=problem,
         verdict=verdict,
@@ -160,13 +170,13 @@ def explain_pod(
         else (),
         reliefs=() if why is None else tuple(reliefs(problem, verdict)),
         not_evaluated=not_evaluated(problem),
-        ways=tuple(ways(cycle)) if why is Cause.OTHER else (),
+        ways=tuple(blocking_parts(cycle)) if why is Cause.OTHER else (),
         obstacles=obstacles(cycle, index),
     )
 
 
 def _with_counted_pods(balance: Balance, problem: Problem, index: ReadOnlyIndex | None) -> Balance:
-    """The constraint with the key that was probably meant, and with whose pods it counts."""
+    """Add the probably meant key and the owners of counted pods to a constraint."""
     meant = meant_on(balance.domains.constraint.topology_key, problem.nodes)
     who = None if index is None or meant else counted_pods(problem.pod, balance.written, balance.domains, index)
     return replace(balance, meant=meant, counted=who)
@@ -174,9 +184,9 @@ def _with_counted_pods(balance: Balance, problem: Problem, index: ReadOnlyIndex 
 
 def _narrowing(problem: Problem, balances: Sequence[Balance], index: ReadOnlyIndex | None) -> Narrowing | None:
     counting_others = {
-        each.index: each.counted
-        for each in balances
-        if each.hard and each.index is not None and each.counted is not None and each.counted.narrower is not None
+        balance.index: who
+        for balance in balances
+        if balance.hard and balance.index is not None and (who := balance.counted) and who.narrower is not None
     }
     if index is None or not counting_others:
         return None
@@ -188,18 +198,23 @@ def _narrowing(problem: Problem, balances: Sequence[Balance], index: ReadOnlyInd
 
 
 def balances_of(cycle: Cycle, *, soft_defaults: bool = False) -> Iterator[Balance]:
-    """The pod's own constraints in their order; if it has none, the cluster's defaults, soft ones only on demand."""
+    """Yield the pod's constraints in order, or the cluster's defaults.
+
+    Soft defaults are included only with ``soft_defaults``.
+    """
     problem = cycle.problem
     declared = problem.pod.pod_spec.constraints
     hard = iter(cycle.domains)
     if not declared and not soft_defaults:
-        yield from (Balance(None, _written(each, DO_NOT_SCHEDULE), each) for each in hard)
+        yield from (Balance(None, _written(domains, DO_NOT_SCHEDULE), domains) for domains in hard)
         return
-    # Soft constraints reject nothing; their domains are counted as if they did, to be shown beside the hard ones.
+    # Soft constraints reject nothing. Their domains are counted as if hard, for display.
     soft = iter(count_domains(problem.soft, problem.pod.labels, cycle.eligible))
     counted = {DO_NOT_SCHEDULE: hard, SCHEDULE_ANYWAY: soft}
     if not declared:
-        yield from (Balance(None, _written(each, action), each) for action, all_ in counted.items() for each in all_)
+        yield from (
+            Balance(None, _written(domains, action), domains) for action, all_ in counted.items() for domains in all_
+        )
         return
     for index, written in enumerate(declared):
         domains = next(counted.get(written.when_unsatisfiable or "", iter(())), None)
@@ -213,7 +228,7 @@ def _written(domains: DomainCounts, action: str) -> SpreadConstraint:
 
 
 def rejections(verdict: Verdict, nodes: int) -> Mapping[Status, int]:
-    """How many of these nodes each status rejects, by the first filter that fails; the most frequent first."""
+    """Count the nodes rejected by each status, the most frequent first."""
     counts: dict[Status, int] = {}
     for status, members in verdict.failed:
         if members & nodes:
@@ -221,24 +236,25 @@ def rejections(verdict: Verdict, nodes: int) -> Mapping[Status, int]:
     return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0].plugin, entry[0].reasons)))
 
 
-def standstill(
+def why_minimum_stays(
     balance: Balance, verdict: Verdict, *, names: bool = True, reasons: bool = True, every: Sequence[Obstacle] = ()
 ) -> str:
-    """Why the global minimum of a hard constraint does not rise: ``zone c (1 node, cordoned) stays at 0``.
+    """Why a hard constraint's minimum does not rise: ``zone c (1 node) stays at 0``.
 
-    ``names`` and ``reasons`` can be left out. With obstacles (``every``), the reasons are their texts.
+    Without ``names`` the domain is not named, without ``reasons`` no reason is given. The texts of obstacles
+    (``every``) replace the scheduler's reasons.
     """
     column, segment = balance.domains.column, segment_of(balance.domains.constraint.topology_key)
     domains = column.domain_count(balance.domains.counting)
     if not domains:
-        return f"no node {'that counts ' if column.present else ''}has the label {segment}"
+        return f"no {'counted ' if column.present else ''}node has the label {segment}"
     if balance.too_few:
         there = f"{domains} {segment}{'' if domains == 1 else 's'}"
         return f"{there}, fewer than minDomains {balance.domains.constraint.min_domains}: the minimum is 0"
     lowest = balance.lowest
     nodes = column.nodes_of([column.numbers[value] for value in lowest])
     why = f"{nodes.bit_count():,} node{'' if nodes.bit_count() == 1 else 's'}"
-    out = _told(verdict, nodes, every) if reasons else []
+    out = _reasons(verdict, nodes, every) if reasons else []
     if len(out) == 1 and out[0][0]:
         why = f"{why}, {out[0][0]}"
     elif len(out) > 1:
@@ -249,19 +265,21 @@ def standstill(
     return f"{who} ({why}) {stays} at {balance.domains.global_minimum}"
 
 
-def _told(verdict: Verdict, nodes: int, every: Sequence[Obstacle]) -> list[tuple[str, int]]:
+def _reasons(verdict: Verdict, nodes: int, every: Sequence[Obstacle]) -> list[tuple[str, int]]:
     if every:
-        return [(out_text(texts), part.bit_count()) for texts, part in grouped(every, nodes & ~verdict.feasible)]
+        return [
+            (closed_node_text(texts), part.bit_count()) for texts, part in grouped(every, nodes & ~verdict.feasible)
+        ]
     return [(_in_short(status, within=True), count) for status, count in rejections(verdict, nodes).items()]
 
 
-def out_text(texts: Sequence[str]) -> str:
-    """Why a node is closed to the pod: ``tainted a:NoSchedule and short of cpu``."""
-    return " and ".join(texts) or "kept for a pod that preemption made room for"
+def closed_node_text(texts: Sequence[str]) -> str:
+    """Why a node is closed: ``tainted a:NoSchedule and short of cpu``."""
+    return " and ".join(texts) or "reserved for a pod after preemption"
 
 
 def _in_short(status: Status, *, within: bool) -> str:
-    """A status in a word or two; ``within`` says that the constraint in question admits the domain."""
+    """A status in short. With ``within``, the current constraint admits the domain."""
     if status.reasons == pod_topology_spread.MISSING_LABEL.reasons:
         return "without another key"
     if within and status.plugin == pod_topology_spread.POD_TOPOLOGY_SPREAD:

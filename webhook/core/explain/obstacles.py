@@ -1,6 +1,6 @@
-"""What keeps a pod off nodes, by name: the taint, the missing label, the other pod, the volume, the scarce resource.
+"""Name the obstacles on nodes: a taint, a missing label, another pod, a volume.
 
-The scheduler names only the first filter that rejects a node. Here every filter runs alone.
+The scheduler only names the first filter rejecting a node. Here every filter runs alone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +20,7 @@ from webhook.core.api.storage import PersistentVolume
 from webhook.core.api.types import Taint, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.api.written_selector import requirement_in_words
+from webhook.core.explain.filter_words import PARTS
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeView
 from webhook.core.index.pods import Term
@@ -48,13 +49,13 @@ from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
 from webhook.core.text import constraint_name, listed, segment_of
 
-_NAMES = 2  # how many pods or claims a text names
+_NAMES = 2  # The most pods or claims named in a text.
 
 
 class Obstacle(Struct, frozen=True):
-    """One thing that keeps the pod off nodes, perhaps beside others.
+    """One reason against some nodes, perhaps among others.
 
-    ``text`` completes "the node is", as in ``tainted a=b:NoSchedule``; names are not shortened.
+    ``text`` completes "the node is", as in ``tainted a=b:NoSchedule``. Names are not shortened.
     """
 
     plugin: str
@@ -63,9 +64,9 @@ class Obstacle(Struct, frozen=True):
 
 
 def obstacles(cycle: Cycle, index: ReadOnlyIndex | None = None) -> tuple[Obstacle, ...]:
-    """All obstacles, in the order of the filters. With an index, other pods are named."""
+    """List all obstacles in the order of the filters. With an index, name other pods."""
     by_text: dict[str, Obstacle] = {}
-    by_volumes = 0  # four plugins reject nodes for the same claim, in different words: the first is enough
+    by_volumes = 0  # Four plugins reject nodes for the same claim. The first text is enough.
     for plugin in cycle.problem.filters:
         alone = cycle.verdict_of(plugin)
         failing = alone.nodes.live & ~alone.feasible
@@ -84,13 +85,19 @@ def obstacles(cycle: Cycle, index: ReadOnlyIndex | None = None) -> tuple[Obstacl
 
 
 def grouped(every: Sequence[Obstacle], nodes: int) -> list[tuple[tuple[str, ...], int]]:
-    """The nodes by their obstacles, the largest group first. Without any, a node is reserved after preemption."""
+    """Group the nodes by their obstacles, the largest group first.
+
+    A node without obstacles is reserved after preemption.
+    """
     parts: list[tuple[tuple[str, ...], int]] = [((), nodes)] if nodes else []
-    for each in every:
+    for obstacle in every:
         parts = [
-            (told, part)
+            (texts_of_part, part)
             for texts, members in parts
-            for told, part in (((*texts, each.text), members & each.nodes), (texts, members & ~each.nodes))
+            for texts_of_part, part in (
+                ((*texts, obstacle.text), members & obstacle.nodes),
+                (texts, members & ~obstacle.nodes),
+            )
             if part
         ]
     return sorted(parts, key=lambda part: (-part[1].bit_count(), part[0]))
@@ -100,17 +107,17 @@ _Named = Iterator[tuple[str, int]]
 
 
 def untolerated(problem: Problem) -> Iterator[tuple[tuple[Taint, ...], int]]:
-    """Each set of taints that the pod does not tolerate, with the nodes that have exactly this set."""
+    """Yield each exact set of untolerated taints, with its nodes."""
     tolerations = problem.pod.pod_spec.tolerations
     for taints, nodes in problem.nodes.taint_classes:
-        # All that are not tolerated, where the scheduler stops at the first: one toleration may not be enough.
-        lacking = tuple(each for each in taints if first_untolerated((each,), tolerations, FILTERING_EFFECTS))
+        # Collect all untolerated taints. The scheduler stops at the first, but a pod needs a toleration for each.
+        lacking = tuple(taint for taint in taints if first_untolerated((taint,), tolerations, FILTERING_EFFECTS))
         if lacking:
             yield lacking, nodes
 
 
 def toleration_for(taint: Taint) -> Toleration:
-    """The narrowest toleration that tolerates a taint."""
+    """The narrowest toleration for a taint."""
     if taint.value:
         return Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
     return Toleration(key=taint.key, operator="Exists", effect=taint.effect)
@@ -118,8 +125,8 @@ def toleration_for(taint: Taint) -> Toleration:
 
 def _taints(cycle: Cycle, _: Verdict, __: ReadOnlyIndex | None) -> _Named:
     for taints, nodes in untolerated(cycle.problem):
-        states = dict.fromkeys(NODE_STATES[each.key] for each in taints if each.key in NODE_STATES)
-        others = [each.text for each in taints if each.key not in NODE_STATES]
+        states = dict.fromkeys(NODE_STATES[taint.key] for taint in taints if taint.key in NODE_STATES)
+        others = [taint.text for taint in taints if taint.key not in NODE_STATES]
         yield ", ".join((*states, *([f"tainted {', '.join(others)}"] if others else []))), nodes
 
 
@@ -131,16 +138,16 @@ def _selected(cycle: Cycle, _: Verdict, __: ReadOnlyIndex | None) -> _Named:
         return
     unmatched = nodes.live & ~nodes_of_terms(nodes, required.terms)
     if not required.terms:
-        yield "not selected (its node affinity has no term that selects)", unmatched
+        yield "not selected (its node affinity has only empty terms)", unmatched
     yield from _nearest(required.terms, unmatched, nodes)
 
 
 def _nearest(terms: Sequence[NodeTerm], unmatched: int, nodes: NodeView) -> _Named:
-    """What each node lacks of the term of which it meets most conditions."""
+    """The unmet conditions of the best matching term, by node."""
     lacking = [[*_lacks(term, nodes)] for term in terms]
     chosen: dict[int, int] = {}
     for slot in node_sets.to_slots(unmatched if terms else 0):
-        # Terms are alternatives: what is missing of the nearest one is what somebody could mend.
+        # Terms are alternatives. The nearest term is the easiest to satisfy.
         number = min(range(len(terms)), key=lambda n: (sum(part >> slot & 1 for _, part in lacking[n]), n))
         chosen[number] = chosen.get(number, 0) | 1 << slot
     for number, members in chosen.items():
@@ -164,14 +171,14 @@ def _wanted(requirement: Requirement, nodes: NodeView) -> str:
     return f"not selected (wants {requirement_in_words(requirement)}{', which no node has' if nowhere else ''})"
 
 
-def _all_said(selector: Selector) -> str:
+def _selector_text(selector: Selector) -> str:
     return " and ".join(dict.fromkeys(map(requirement_in_words, selector.requirements))) or "of any kind"
 
 
 def _ports(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
     taken = cycle.problem.taken_ports
     for wanted in cycle.problem.ports:
-        slots = [slot for slot, ports in taken.items() if any(ports_conflict(wanted, each) for each in ports)]
+        slots = [slot for slot, ports in taken.items() if any(ports_conflict(wanted, port) for port in ports)]
         yield f"with port {wanted[2]}/{wanted[1]} taken", node_sets.from_slots(slots, alone.nodes.size)
 
 
@@ -182,7 +189,7 @@ def _resources(_: Cycle, alone: Verdict, __: ReadOnlyIndex | None) -> _Named:
 
 
 def short_of(reason: str) -> str:
-    """The resource that a reason of NodeResourcesFit is about."""
+    """The resource named by a reason of NodeResourcesFit."""
     return PODS if reason == TOO_MANY_PODS else reason.removeprefix("Insufficient ")
 
 
@@ -199,28 +206,31 @@ def _restrictions(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Nam
 def _limits(_: Cycle, alone: Verdict, __: ReadOnlyIndex | None) -> _Named:
     for status, nodes in alone.failed:
         if status.reasons == TOO_MANY_VOLUMES.reasons:
-            yield "with as many volumes as it can attach", nodes
+            yield "at its limit of attached volumes", nodes
         elif status.reasons[0].endswith(NO_DRIVER):
-            yield f"without {status.reasons[0].removesuffix(f' {NO_DRIVER}')}, the storage driver of a volume", nodes
+            yield f"without the storage driver {status.reasons[0].removesuffix(f' {NO_DRIVER}')} of a volume", nodes
 
 
 def _binding(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
     storage, nodes = cycle.problem.storage, alone.nodes
-    told = {reason: members for status, members in alone.failed for reason in status.reasons}
+    rejected = {reason: members for status, members in alone.failed for reason in status.reasons}
     for name in _claims(cycle.problem):
         claim = storage.claims.get(name)
         if claim is None:
             continue
         volume = storage.volumes.get(claim.spec.volume_name or "")
-        of = f"claim {name} ({f'class {claim.storage_class}' if claim.storage_class else 'no class'})"
+        claim_text = f"claim {name} ({f'class {claim.storage_class}' if claim.storage_class else 'no class'})"
         if not claim.bound:
-            yield f"waiting for {of}, which has no volume yet", told.get(UNBOUND_IMMEDIATE, 0)
-            yield f"without a volume for {of}: none is free there, and none can be made", told.get(NONE_TO_BIND, 0)
-            yield f"without the space for a volume for {of}, as its driver says", told.get(NO_SPACE, 0)
+            yield f"waiting for {claim_text}, which has no volume yet", rejected.get(UNBOUND_IMMEDIATE, 0)
+            yield (
+                f"without a volume for {claim_text}: none is free there, and none can be provisioned",
+                rejected.get(NONE_TO_BIND, 0),
+            )
+            yield f"without space for a volume for {claim_text}, according to its driver", rejected.get(NO_SPACE, 0)
         elif volume is None:
             yield f"waiting for volume {claim.spec.volume_name} of claim {name}, which does not exist", nodes.live
         elif not alone.pre_filter.rejected:
-            text = f"out of reach of volume {volume.meta.name} (claim {name}), which is for {_reach(volume)}"
+            text = f"out of reach of volume {volume.meta.name} (claim {name}), usable from {_reach(volume)}"
             yield text, ~reachable_from(volume, nodes)
 
 
@@ -244,8 +254,8 @@ def _zone(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
         for key, values in () if volume is None else zone_labels(volume):
             column = alone.nodes.column(key)
             there = column.nodes_of([column.numbers[value] for value in values if value in column.numbers])
-            of = f"volume {volume.meta.name if volume else ''} (claim {name})"
-            yield f"out of reach of {of}, which is in {key}={' or '.join(sorted(values))}", ~there
+            volume_text = f"volume {volume.meta.name if volume else ''} (claim {name})"
+            yield f"out of reach of {volume_text}, which is in {key}={' or '.join(sorted(values))}", ~there
 
 
 def _spread(cycle: Cycle, _: Verdict, __: ReadOnlyIndex | None) -> _Named:
@@ -256,13 +266,13 @@ def _spread(cycle: Cycle, _: Verdict, __: ReadOnlyIndex | None) -> _Named:
 
 
 def _hard_names(problem: Problem) -> list[str]:
-    """The names of the hard constraints in messages: ``zone[0]``; without index for the cluster's defaults."""
     constraints = problem.hard.constraints
-    places = [n for n, each in enumerate(problem.pod.pod_spec.constraints) if each.hard]
-    # Defaults of the cluster have no place in the pod.
+    places = [n for n, constraint in enumerate(problem.pod.pod_spec.constraints) if constraint.hard]
+    # Cluster defaults have no index in the pod.
     own = len(places) == len(constraints)
     return [
-        constraint_name(each.topology_key, places[number] if own else None) for number, each in enumerate(constraints)
+        constraint_name(constraint.topology_key, places[number] if own else None)
+        for number, constraint in enumerate(constraints)
     ]
 
 
@@ -273,40 +283,40 @@ def _neighbours(cycle: Cycle, alone: Verdict, index: ReadOnlyIndex | None) -> _N
     for term in neighbours.affinity_terms if lonely else ():
         column = nodes.column(term.topology_key)
         there = column.nodes_of(sorted({column.of[slot] for slot in neighbours.affinity_pods} - {-1}))
-        # A pod that waits for its first neighbour waits for ever: that is worth saying.
+        # Without a neighbour anywhere, the pod waits forever.
         nowhere = "" if there else "; no node has one"
         yield f"without {term.topology_key}", lonely & ~column.present
-        text = f"without a pod {_all_said(term.selector)} in its {segment_of(term.topology_key)}"
+        text = f"without a pod {_selector_text(term.selector)} in its {segment_of(term.topology_key)}"
         yield f"{text} (pod affinity{nowhere})", lonely & column.present & ~there
     own = rejected.get(REJECTED_BY_OWN.reasons[0], 0)
     for term, counts in zip(neighbours.anti_affinity_terms, neighbours.anti_affinity_pods, strict=True):
         column = nodes.column(term.topology_key)
         members = own & column.nodes_of(sorted({column.of[slot] for slot in counts} - {-1}))
         names = [] if index is None else [*_matching(term, index, column.of, members)]
-        text = f"with a pod {_all_said(term.selector)} in its {segment_of(term.topology_key)} (pod anti-affinity)"
+        text = f"with a pod {_selector_text(term.selector)} in its {segment_of(term.topology_key)} (pod anti-affinity)"
         yield _with_names(text, names), members
     existing = rejected.get(REJECTED_BY_EXISTING.reasons[0], 0)
     if existing:
         objecting = [] if index is None else index.pods.objecting(pod.meta.namespace, pod.labels)
         names = sorted(f"{namespace}/{key}" for namespace, key, _ in objecting)
-        yield _with_names("kept free of this pod by the anti-affinity of another", names), existing
+        yield _with_names("excluded by the anti-affinity of another pod", names), existing
 
 
 def _with_names(text: str, names: Sequence[str]) -> str:
     return f"{text}: {listed(names, _NAMES)}" if names else text
 
 
-def _matching(term: Term, index: ReadOnlyIndex, of: Sequence[int], nodes: int) -> Iterator[str]:
-    domains = {of[slot] for slot in node_sets.to_slots(nodes)}
+def _matching(term: Term, index: ReadOnlyIndex, domain_of: Sequence[int], nodes: int) -> Iterator[str]:
+    domains = {domain_of[slot] for slot in node_sets.to_slots(nodes)}
     namespaces = index.namespaces.all_labels()
     for namespace in index.pods.namespaces():
         if term.in_namespace(namespace, namespaces.get(namespace)):
             for key, slot in index.pods.matching(namespace, term.selector):
-                if slot < len(of) and of[slot] in domains:
+                if slot < len(domain_of) and domain_of[slot] in domains:
                     yield f"{namespace}/{key}"
 
 
-# A filter without a row is told with the scheduler's reasons.
+# Filters without a row use the scheduler's reasons.
 _NAMED: Mapping[str, Callable[[Cycle, Verdict, ReadOnlyIndex | None], Iterable[tuple[str, int]]]] = {
     NODE_NAME: lambda cycle, alone, _: [
         (f"not selected (wants node {cycle.problem.pod.pod_spec.node_name})", ~alone.feasible)
@@ -323,42 +333,3 @@ _NAMED: Mapping[str, Callable[[Cycle, Verdict, ReadOnlyIndex | None], Iterable[t
     pod_topology_spread.POD_TOPOLOGY_SPREAD: _spread,
     INTER_POD_AFFINITY: _neighbours,
 }
-
-
-class FilterWords(Struct, frozen=True):
-    """``closed`` completes "a node is" (empty: the status names what is short), ``parts`` are of ``PART_WORDS``."""
-
-    closed: str
-    parts: tuple[str, ...]
-
-
-# What people would change in one go, and what stands after "without"; the order is that of the trials.
-PART_WORDS: Mapping[str, str] = {
-    "spread": "its DoNotSchedule constraints",
-    "room": "",  # told as "with room"
-    "cordons": "cordons",
-    "taints": "taints",
-    "selection": "its node selector and affinity",
-    "volumes": "its volumes",
-    "pods": "affinity between pods",
-}
-FILTER_WORDS: Mapping[str, FilterWords] = {
-    NODE_NAME: FilterWords("of another name", ("selection",)),
-    NODE_UNSCHEDULABLE: FilterWords("cordoned", ("cordons",)),
-    TAINT_TOLERATION: FilterWords("tainted", ("taints",)),
-    NODE_AFFINITY: FilterWords("not selected", ("selection",)),
-    NODE_PORTS: FilterWords("with the port taken", ("room",)),
-    NODE_RESOURCES_FIT: FilterWords("", ("room",)),
-    VOLUME_RESTRICTIONS: FilterWords("by its volumes", ("volumes",)),
-    NODE_VOLUME_LIMITS: FilterWords("by its volumes", ("room", "volumes")),
-    VOLUME_BINDING: FilterWords("by its volumes", ("volumes",)),
-    VOLUME_ZONE: FilterWords("by its volumes", ("volumes",)),
-    pod_topology_spread.POD_TOPOLOGY_SPREAD: FilterWords("over the limit", ("spread",)),
-    INTER_POD_AFFINITY: FilterWords("by pod affinity", ("pods",)),
-}
-# The filters of each part.
-PARTS: Mapping[str, frozenset[str]] = {
-    part: frozenset(plugin for plugin, words in FILTER_WORDS.items() if part in words.parts) for part in PART_WORDS
-}
-# Filters for what a node can run out of, and what a larger, an emptier or one more node would have.
-CAPACITY_FILTERS = PARTS["room"]

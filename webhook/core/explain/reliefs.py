@@ -1,4 +1,4 @@
-"""Changes of the cluster, or of the pod's tolerations, after which some node admits the pod. Each was tried."""
+"""Find tested changes of the cluster, and tolerations, to get a pod admitted."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -11,7 +11,8 @@ from webhook.core.api.resources import PODS
 from webhook.core.api.types import HONOR, Toleration
 from webhook.core.api.well_known import NODE_STATES, TAINT_UNSCHEDULABLE
 from webhook.core.changes.candidates import changed
-from webhook.core.explain.obstacles import CAPACITY_FILTERS, PARTS, toleration_for, untolerated
+from webhook.core.explain.filter_words import CAPACITY_FILTERS, PARTS
+from webhook.core.explain.obstacles import toleration_for, untolerated
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NO_NODE
 from webhook.core.scheduler.cycle import Cycle, decide
@@ -24,9 +25,11 @@ _ANY_CORDON = Toleration(key=TAINT_UNSCHEDULABLE, operator="Exists")
 
 
 class Relief(Struct, frozen=True):
-    """A change that helps, and the nodes on which it would be enough.
+    """A helpful change, and the nodes where it is enough.
 
-    ``room`` on nodes, or ``size`` if they have too little even when empty; ``uncordon``; ``toleration`` with new ones.
+    Attributes:
+        what: ``room`` on nodes, ``size`` for nodes too small even when empty, ``uncordon``, or ``toleration``.
+        tolerations: The new tolerations.
     """
 
     what: Literal["room", "size", "uncordon", "toleration"]
@@ -34,19 +37,19 @@ class Relief(Struct, frozen=True):
     tolerations: tuple[Toleration, ...] = ()
 
 
-class Way(Struct, frozen=True):
-    """The smallest set of ``PARTS`` whose filters alone reject some nodes, and those nodes."""
+class BlockingParts(Struct, frozen=True):
+    """A smallest set of ``PARTS`` to drop, and the nodes admitting the pod then."""
 
     parts: tuple[str, ...]
     nodes: int
 
 
 class Shortage(Struct, frozen=True):
-    """A resource of which all of some nodes have too little.
+    """A resource too scarce on all of some nodes.
 
-    Args:
-        free: The most that is free, on ``node``. cpu in milli-CPU, everything else in whole units.
-        has: The allocatable amount of the largest node. None if a node would have enough if it were empty.
+    Attributes:
+        free: The highest free amount, on ``node``. CPU in milli-CPU, all others in whole units.
+        has: The allocatable amount of the largest node. None if a node would suffice when empty.
     """
 
     resource: str
@@ -63,12 +66,12 @@ def _without(problem: Problem, plugins: frozenset[str]) -> Problem:
 
 
 def without_limits(problem: Problem) -> Problem:
-    """The same problem without the filters of limited resources."""
+    """The problem without the filters of limited resources."""
     return _without(problem, CAPACITY_FILTERS)
 
 
 def too_small(verdict: Verdict) -> int:
-    """The nodes that have less than the pod requests even when they are empty.
+    """The nodes with less than the pod's request even when empty.
 
     Source: noderesources/fit.go ``InsufficientResource``, Unresolvable.
     """
@@ -79,25 +82,25 @@ def too_small(verdict: Verdict) -> int:
 
 
 def reliefs(problem: Problem, verdict: Verdict) -> Iterator[Relief]:
-    """The changes that would help a pod that no node admits."""
+    """Yield the helpful changes for a pod without an admitting node."""
     roomy, small = decide(without_limits(problem)).feasible, too_small(verdict)
-    # Emptying helps on nodes that are large enough; where they are not, only larger ones do.
+    # Emptying helps on nodes of sufficient size. Otherwise only larger nodes do.
     if roomy & ~small:
         yield Relief("room", roomy & ~small)
     if roomy & small:
         yield Relief("size", roomy & small)
     cordoned = problem.nodes.unschedulable
-    honored = any(each.node_taints_policy == HONOR for each in problem.hard.constraints)
-    # A toleration stands for lifting all cordons at once. With nodeTaintsPolicy Honor the domains would then be others
-    # than after lifting one, unless there is only one.
+    honored = any(constraint.node_taints_policy == HONOR for constraint in problem.hard.constraints)
+    # A toleration for the cordon replaces the lifting of all cordons at once. With nodeTaintsPolicy Honor this gives
+    # other domains than lifting a single cordon.
     if cordoned and (not honored or cordoned.bit_count() == 1):
-        # Uncordoning a node has the same effect for this pod as tolerating the cordon.
+        # Uncordoning a node has the same effect on this pod as tolerating the cordon.
         open_ = decide(_tolerating(problem, (_ANY_CORDON,))).feasible & cordoned
         if open_:
             yield Relief("uncordon", open_)
-    # Taints about a node's state are not to be tolerated, but waited for or repaired.
+    # Taints about a node's state need a repair or time, not a toleration.
     wanted = dict.fromkeys(
-        taints for taints, _ in untolerated(problem) if not any(each.key in NODE_STATES for each in taints)
+        taints for taints, _ in untolerated(problem) if not any(taint.key in NODE_STATES for taint in taints)
     )
     for taints in wanted:
         tolerations = tuple(map(toleration_for, taints))
@@ -112,28 +115,28 @@ def _tolerating(problem: Problem, tolerations: tuple[Toleration, ...]) -> Proble
     return changed(problem, lambda each: replace(each, pod=pod))
 
 
-def ways(cycle: Cycle) -> Iterator[Way]:
-    """The smallest sets of ``PARTS`` without which some node admits the pod; all have the same size."""
+def blocking_parts(cycle: Cycle) -> Iterator[BlockingParts]:
+    """Yield the smallest sets of ``PARTS`` to drop. All have the same size."""
     problem = cycle.problem
     asked = [
         part
         for part, plugins in PARTS.items()
         if any(cycle.verdict_of(plugin).feasible != problem.nodes.live for plugin in plugins & {*problem.filters})
     ]
-    # The fewest parts first, and no more once some help: a larger set holds a smaller one that is enough.
+    # The fewest parts first. Larger sets would include these.
     for size in range(1, len(asked) + 1):
         helped = False
         for parts in combinations(asked, size):
             nodes = decide(_without(problem, frozenset().union(*(PARTS[part] for part in parts)))).feasible
             if nodes:
                 helped = True
-                yield Way(parts, nodes)
+                yield BlockingParts(parts, nodes)
         if helped:
             return
 
 
 def shortages(problem: Problem, nodes: int) -> Iterator[Shortage]:
-    """The requested resources of which every one of these nodes has too little free."""
+    """Yield the requested resources too scarce on all of these nodes."""
     for name, amount in ((PODS, 1), *problem.request.amounts):
         free, has = problem.resources.free.get(name), problem.resources.allocatable.get(name)
         slots = node_sets.to_slots(nodes)

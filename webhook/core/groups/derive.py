@@ -14,7 +14,7 @@ from webhook.core.groups.fields import only_labelled, ours, unpinned
 from webhook.core.groups.group import Group, PlannedFor, Stored
 from webhook.core.groups.plan import Plan, plan, plan_with_fields_of
 from webhook.core.groups.zone_capacity import Capacity, capacity_of
-from webhook.core.placement.simulation import Outcome
+from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.text import listed, plural, segment_of, together
 
 _NAMES = 6
@@ -40,7 +40,7 @@ class Derived(Struct, frozen=True, kw_only=True):
     @property
     def fits(self) -> bool:
         """Whether the plan is proven to place all pods."""
-        return self.plan is not None and self.plan.verdict is Outcome.FITS
+        return self.plan is not None and self.plan.verdict is PlacementOutcome.FITS
 
 
 def derive(of: PlannedFor) -> Derived:

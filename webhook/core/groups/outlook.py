@@ -15,8 +15,9 @@ from webhook.core.index.label_column import Column
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game import Move, State
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
+from webhook.core.placement.outcome import Effort, PlacementOutcome, Simulation, Step
 from webhook.core.placement.search import search
-from webhook.core.placement.simulation import Effort, Outcome, Simulation, Step, searched, simulate, steps
+from webhook.core.placement.simulation import named_steps, simulate, simulation_of_search
 
 # Some seconds; a group of four shards has fewer states, one of nine more than could ever be met.
 EFFORT = Effort(states=4_000)
@@ -40,7 +41,7 @@ class Outlook(Simulation, frozen=True, kw_only=True):
     @property
     def gets_stuck(self) -> bool:
         """Whether an order is known that leaves a pod without a node; of an unknown outcome it may be all of them."""
-        return bool(self.witness) or self.outcome in {Outcome.STUCK, Outcome.NO_FIT}
+        return bool(self.witness) or self.outcome in {PlacementOutcome.STUCK, PlacementOutcome.NO_FIT}
 
 
 def outlook(batches: Sequence[PodBatch], index: ReadOnlyIndex, keys: Iterable[str], effort: Effort = EFFORT) -> Outlook:
@@ -49,7 +50,7 @@ def outlook(batches: Sequence[PodBatch], index: ReadOnlyIndex, keys: Iterable[st
     found = search(of.game, effort.states)
     columns = {key: of.nodes.view.column(key) for key in keys}
     if found.exact:
-        simulated = replace(searched(of, found), stuck=found.stuck)
+        simulated = replace(simulation_of_search(of, found), stuck=found.stuck)
         orders: Iterable[Sequence[Move]] = (end.moves for end in found.ends)
     else:
         simulated = simulate(of, Effort(states=1, orders=effort.orders, moves=effort.moves))
@@ -63,7 +64,7 @@ def _worst(of: ClusterGame, orders: Iterable[Sequence[Move]], columns: Mapping[s
     worst = dict.fromkeys(columns, Worst("", 0))
     slots = of.nodes.view.slots
     for moves in orders:
-        named = steps(of, moves)
+        named = named_steps(of, moves)
         for key, column in columns.items():
             held: Counter[int] = Counter()
             for number, step in enumerate(named, start=1):

@@ -27,7 +27,7 @@ from webhook.core.groups.outlook import EFFORT, Outlook, outlook
 from webhook.core.groups.pins import pin, staying
 from webhook.core.groups.zone_capacity import Capacity
 from webhook.core.placement.game_from_cluster import PodBatch
-from webhook.core.placement.simulation import Outcome
+from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.defaults import Defaults
 from webhook.core.policy.lookup import profile_for
@@ -83,7 +83,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     constraints: tuple[SpreadConstraint, ...]
     fields: Mapping[str, Fields]
     keeping: Mapping[str, Keeping]
-    verdict: Outcome
+    verdict: PlacementOutcome
     proof: Proof
     loads: Loads | None = None
     outlook: Outlook | None = None
@@ -120,7 +120,7 @@ def plan(of: PlannedFor, capacity: Capacity) -> Plan:
     unproven = list[Plan]()
     for each in _candidates(of, capacity):
         judged = _judged(of, each, capacity)
-        if judged.verdict is Outcome.FITS:
+        if judged.verdict is PlacementOutcome.FITS:
             return replace(judged, same_up_to=_same_up_to(of.group, each, capacity))
         unproven.append(judged)
     return min((_played(of, each, capacity) for each in unproven), key=_rank)
@@ -135,7 +135,7 @@ def plan_with_fields_of(of: PlannedFor, before: Stored, capacity: Capacity) -> P
     if found is None:
         return None
     judged = _judged(of, found, capacity)
-    if judged.verdict is Outcome.FITS:
+    if judged.verdict is PlacementOutcome.FITS:
         return replace(judged, same_up_to=_same_up_to(of.group, found, capacity))
     return _played(of, judged, capacity)
 
@@ -162,9 +162,9 @@ def batches(of: PlannedFor, fields: Mapping[str, Fields], capacity: Capacity) ->
 
 def _rank(of: Plan) -> tuple[int, float]:
     """Unknown before stuck, and rarely stuck before often stuck."""
-    order = (Outcome.FITS, Outcome.UNKNOWN, Outcome.STUCK, Outcome.NO_FIT)
-    never = of.verdict is Outcome.UNKNOWN and of.outlook is not None and of.outlook.gets_stuck
-    verdict = Outcome.NO_FIT if never else of.verdict
+    order = (PlacementOutcome.FITS, PlacementOutcome.UNKNOWN, PlacementOutcome.STUCK, PlacementOutcome.NO_FIT)
+    never = of.verdict is PlacementOutcome.UNKNOWN and of.outlook is not None and of.outlook.gets_stuck
+    verdict = PlacementOutcome.NO_FIT if never else of.verdict
     return order.index(verdict), 0.0 if of.outlook is None else of.outlook.stuck or 0.0
 
 
@@ -354,12 +354,12 @@ def _judged(of: PlannedFor, candidate: _Candidate, capacity: Capacity) -> Plan:
         constraints=candidate.constraints,
         fields=fields,
         keeping=candidate.keeping,
-        verdict=Outcome.UNKNOWN,
+        verdict=PlacementOutcome.UNKNOWN,
         proof=Proof.NONE if defaulted or _is_unseen(shards) else _proof(group, candidate, capacity),
         loads=candidate.loads,
     )
     if found.proof is not Proof.NONE:
-        return replace(found, verdict=Outcome.FITS)
+        return replace(found, verdict=PlacementOutcome.FITS)
     return _played(of, found, capacity) if _are_few(of) else found
 
 
@@ -368,8 +368,10 @@ def _played(of: PlannedFor, plan: Plan, capacity: Capacity) -> Plan:
     if plan.outlook is not None or not of.searches:
         return plan
     seen = outlook_of(of, plan.fields, capacity, plan.keeping)
-    verdict = Outcome.UNKNOWN if seen.outcome is Outcome.FITS and _is_unseen(plan.shards) else seen.outcome
-    proof = Proof.SEARCH if verdict is Outcome.FITS else Proof.NONE
+    verdict = (
+        PlacementOutcome.UNKNOWN if seen.outcome is PlacementOutcome.FITS and _is_unseen(plan.shards) else seen.outcome
+    )
+    proof = Proof.SEARCH if verdict is PlacementOutcome.FITS else Proof.NONE
     return replace(plan, verdict=verdict, proof=proof, outlook=seen)
 
 

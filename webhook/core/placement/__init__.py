@@ -1,1 +1,1 @@
-"""How the pods of whole workloads fill the cluster."""
+"""Placement of the pods of whole workloads in a cluster."""

@@ -1,20 +1,23 @@
-"""How many pods of a game are placed, if every order ends with the same number.
+"""Closed forms for games in which every order places the same number of pods.
 
-Equal pods under one constraint that counts them always end with the same number (`bounds.addable`). So do equal pods
-under a constraint on zones and one on hosts with maxSkew 1. With a larger maxSkew on hosts orders may differ. A few
-numbers then describe all ends (`possible_ends`).
+This holds for equal pods under one constraint that counts them (`bounds.addable`). It also holds under a constraint on
+zones together with one on hosts with maxSkew 1. With a larger maxSkew on hosts, a few numbers describe all ends
+(`possible_ends`).
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from webhook.core.placement.game import Game, Limit, NodeClass
-from webhook.core.placement.proofs.bounds import Cell, Ends, Zone, addable, ends_on_hosts
-from webhook.core.placement.proofs.bounds import Limit as Bound
+from webhook.core.placement.classes import NodeClass
+from webhook.core.placement.game import Game
+from webhook.core.placement.pod_limits import SpreadLimit
+from webhook.core.placement.proofs.bounds import DomainState, addable
+from webhook.core.placement.proofs.bounds import SkewLimit as Bound
+from webhook.core.placement.proofs.host_bounds import PossibleEnds, Zone, ends_on_hosts
 
 
 def same_in_every_order(game: Game) -> int | None:
-    """How many pods every order places; None where it is not known that they all place as many."""
+    """The number of pods placed in every order. None if unknown or different."""
     if len(game.pod_classes) != 1 or game.rollout is not None:
         return None
     (pod_class,) = game.pod_classes
@@ -39,87 +42,94 @@ def same_in_every_order(game: Game) -> int | None:
 
 
 def takes_every_pod(game: Game) -> bool:
-    """Whether the new pods of a rollout always have a node: then no order gets stuck. False also if not known.
+    """Whether each new pod of a rolling update is known to find a node in any order.
 
-    So it is if only one constraint is in their way and each domain that counts has room for all pods, old and new. The
-    domain with the fewest pods is open, and has room.
+    This holds under a single constraint, if each eligible domain has room for all pods, old and new. The domain with
+    the fewest pods is then open.
     """
     if game.rollout is None or (game.rollout.turns and len(game.pod_classes) > 2):
         return False
     new = 1 - game.rollout.old
-    pod_class, every = game.pod_classes[new], sum(of.size * sum(of.start) for of in game.classes)
+    pod_class = game.pod_classes[new]
+    every = sum(node_class.size * sum(node_class.start) for node_class in game.classes)
     limits = (*pod_class.on_nodes, *pod_class.on_domains)
-    if pod_class.apart or pod_class.near is not None or len(limits) > 1 or any(each.over < 0 for each in limits):
+    if pod_class.apart or pod_class.near is not None or len(limits) > 1 or any(limit.over < 0 for limit in limits):
         return False
-    every += sum(each.pods for each in game.pod_classes)
+    every += sum(pod_class.pods for pod_class in game.pod_classes)
     if pod_class.on_nodes:
         hosts = game.node_spreads[limits[0].spread]
-        counting = [of for of in game.classes if of.held[limits[0].spread] is not None]
-        return hosts.floor is None and all(_takes(of, new, every) >= every for of in counting)
+        counting = [node_class for node_class in game.classes if node_class.held[limits[0].spread] is not None]
+        return hosts.floor is None and all(_takes(node_class, new, every) >= every for node_class in counting)
     if pod_class.on_domains:
         over = game.domain_spreads[limits[0].spread]
-        inside = [[of for of in game.classes if of.domains[over.key] == each] for each in over.eligible]
+        inside = [
+            [node_class for node_class in game.classes if node_class.domains[over.key] == domain]
+            for domain in over.eligible
+        ]
         return over.enough and all(_take(classes, new, every) for classes in inside)
     return _take(game.classes, new, every)
 
 
 def _take(classes: Sequence[NodeClass], pod_class: int, pods: int) -> bool:
-    return sum(of.size * _takes(of, pod_class, pods) for of in classes) >= pods
+    return sum(node_class.size * _takes(node_class, pod_class, pods) for node_class in classes) >= pods
 
 
-def _takes(of: NodeClass, pod_class: int, most: int) -> int:
-    """The number of pods of any class, at most ``most``, below which a node takes another of this class."""
-    if not of.open[pod_class]:
+def _takes(node_class: NodeClass, pod_class: int, most: int) -> int:
+    """The node takes another pod while any class has fewer pods than this."""
+    if not node_class.open[pod_class]:
         return 0
-    rooms = [each.bound // max(1, *each.weights) + 1 for each in of.gates[pod_class]]
+    rooms = [limit.bound // max(1, *limit.weights) + 1 for limit in node_class.node_limits[pod_class]]
     return max(0, min([most, *rooms]))
 
 
-def room_of(of: NodeClass) -> int | None:
-    """How many pods one node of the class takes, or the pool; None for any number."""
-    if not of.open[0]:
+def room_of(node_class: NodeClass) -> int | None:
+    """The number of pods for a node of the class or a pool. None if unlimited."""
+    if not node_class.open[0]:
         return 0
-    # What no pod of the pod class changes either lets all in or none.
+    # A limit unaffected by pods of this class admits all of them or none.
     places = [
-        gate.bound // gate.weights[0] + 1 if gate.weights[0] else (0, None)[gate.bound >= 0] for gate in of.gates[0]
+        limit.bound // limit.weights[0] + 1 if limit.weights[0] else (0, None)[limit.bound >= 0]
+        for limit in node_class.node_limits[0]
     ]
-    return min((max(0, each) for each in places if each is not None), default=None)
+    return min((max(0, room) for room in places if room is not None), default=None)
 
 
 def _room(classes: Iterable[NodeClass]) -> int | None:
-    """How many pods all of these nodes take; None for any number."""
-    rooms = [(of.size, room_of(of)) for of in classes]
+    rooms = [(node_class.size, room_of(node_class)) for node_class in classes]
     return None if (None in [room for _, room in rooms]) else sum(size * (room or 0) for size, room in rooms)
 
 
-def _over_domains(game: Game, limit: Limit) -> int | None:
+def _over_domains(game: Game, limit: SpreadLimit) -> int | None:
     spread = game.domain_spreads[limit.spread]
-    inside: dict[int, list[NodeClass]] = {each: [] for each in spread.eligible}
-    for of in game.classes:
-        if of.domains[spread.key] >= 0:
-            inside.setdefault(of.domains[spread.key], []).append(of)
+    inside: dict[int, list[NodeClass]] = {domain: [] for domain in spread.eligible}
+    for node_class in game.classes:
+        if node_class.domains[spread.key] >= 0:
+            inside.setdefault(node_class.domains[spread.key], []).append(node_class)
     if not spread.weights[0]:
-        # No pod of the class counts: open domains stay open.
-        lowest = min((spread.base[each] for each in spread.eligible), default=0) if spread.enough else 0
+        # No pod of the class counts, so open domains stay open.
+        lowest = min((spread.base[domain] for domain in spread.eligible), default=0) if spread.enough else 0
         open_ = [nodes for domain, nodes in inside.items() if spread.base[domain] <= lowest + limit.over]
-        return _room(of for nodes in open_ for of in nodes)
-    cells = Counter(Cell(spread.base[domain], _room(nodes)) for domain, nodes in inside.items())
+        return _room(node_class for nodes in open_ for node_class in nodes)
+    cells = Counter(DomainState(spread.base[domain], _room(nodes)) for domain, nodes in inside.items())
     return addable(cells, Bound(limit.over + 1, spread.enough))
 
 
-def _over_nodes(game: Game, limit: Limit) -> int | None:
-    floor, cells = game.node_spreads[limit.spread].floor, Counter[Cell]()
-    for of in game.classes:
-        held = of.held[limit.spread]
+def _over_nodes(game: Game, limit: SpreadLimit) -> int | None:
+    floor, cells = game.node_spreads[limit.spread].floor, Counter[DomainState]()
+    for node_class in game.classes:
+        held = node_class.held[limit.spread]
         if held is not None:
-            cells[Cell(held, room_of(of))] += of.size
+            cells[DomainState(held, room_of(node_class))] += node_class.size
     if floor is not None:
-        cells[Cell(floor, 0)] += 1
+        cells[DomainState(floor, 0)] += 1
     return addable(cells, Bound(limit.over + 1))
 
 
-def possible_ends(game: Game) -> Ends | None:
-    """How orders may end under one constraint over zones and one over hosts. None for any other game, or if unknown."""
+def possible_ends(game: Game) -> PossibleEnds | None:
+    """The possible ends under constraints on zones and on hosts.
+
+    None for other games, and if unknown.
+    """
     if len(game.pod_classes) != 1 or game.rollout is not None:
         return None
     (pod_class,) = game.pod_classes
@@ -127,13 +137,13 @@ def possible_ends(game: Game) -> Ends | None:
         return None
     zone, host = pod_class.on_domains[0], pod_class.on_nodes[0]
     spread = game.domain_spreads[zone.spread]
-    hosts: dict[int, Counter[Cell]] = {each: Counter() for each in spread.eligible}
-    for of in game.classes:
-        held = of.held[host.spread]
-        # A node that counts for one constraint only.
-        if held is None or of.domains[0] not in hosts:
+    hosts: dict[int, Counter[DomainState]] = {domain: Counter() for domain in spread.eligible}
+    for node_class in game.classes:
+        held = node_class.held[host.spread]
+        # The node counts for one of the constraints only.
+        if held is None or node_class.domains[0] not in hosts:
             return None
-        hosts[of.domains[0]][Cell(held, room_of(of))] += of.size
+        hosts[node_class.domains[0]][DomainState(held, room_of(node_class))] += node_class.size
     if not spread.weights[0]:
         return None
     zones = [Zone(spread.base[domain], cells) for domain, cells in hosts.items()]

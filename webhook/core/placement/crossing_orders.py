@@ -1,6 +1,6 @@
-"""The ends of all orders under two crossing keys: bounds (`stuck_states`), and orders that prove what can happen.
+"""The ends of all orders under two crossing keys: bounds, and orders as proofs.
 
-The game itself says which moves are allowed (`Game.moves`), so every order found here is possible.
+Bounds come from `stuck_states`. The game itself allows each move (`Game.moves`), so every order found here is possible.
 """
 
 from collections import deque
@@ -8,20 +8,12 @@ from collections.abc import Callable, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from webhook.core.placement.crossing_keys import (
-    At,
-    Board,
-    Demand,
-    Levels,
-    Reached,
-    board_of,
-    reached_levels,
-    stuck_states,
-)
+from webhook.core.placement.crossing_keys import ReachableLevels, reachable_levels, stuck_states
 from webhook.core.placement.game import Game, Move, State
+from webhook.core.placement.grid import Demand, Grid, Levels, Position, grid_of
 
-Target = dict[At, int]  # the pods that each cell got
-# Which move comes first, by the pods in its row, those in its column, and how many cells the column has.
+Target = dict[Position, int]  # The new pods of each cell.
+# The sort keys of moves: the pods in its row, the pods in its column, the cells of the column.
 _RANKS: tuple[Callable[[int, int, int], tuple[int, ...]], ...] = (
     lambda row, column, cells: (column, cells, row),
     lambda row, column, cells: (row, column, cells),
@@ -30,15 +22,16 @@ _RANKS: tuple[Callable[[int, int, int], tuple[int, ...]], ...] = (
 )
 
 
-_STUCK_STATES = 6  # toward which orders are looked for
-_GOALS = 4  # levels at which all pods may have a node, the highest first
+_STUCK_STATES = 6  # Look for an order to this number of stuck states.
+_GOALS = 4  # Look for an order placing all pods at this number of levels, the highest first.
 
 
 class CrossingEnds(NamedTuple):
-    """The bounds of all orders: each places at least ``fewest`` and at most ``most`` pods.
+    """Bounds on all orders: each places at least ``fewest`` and at most ``most`` pods.
 
-    Shape: ``stuck`` is an order with a pod left over, None if none was found. ``fits`` is true if an order was found
-    with all pods placed.
+    Attributes:
+        stuck: An order that leaves a pod over. None if not found.
+        fits: Whether an order placing all pods was found.
     """
 
     fewest: int
@@ -48,19 +41,19 @@ class CrossingEnds(NamedTuple):
 
 
 def crossing_ends(game: Game, *, work: int, moves: int) -> CrossingEnds | None:
-    """The ends of a game with two crossing keys; None for any other game, and where bounds take too much work.
+    """Bound the ends of a game with two crossing keys. None for other games.
 
-    Shape: ``work`` limits the columns checked, ``moves`` the moves of all orders.
+    ``work`` limits the columns to check, and ``moves`` the moves in all orders together. None also after too much work.
     """
-    board = board_of(game, work)
-    reached = None if board is None else reached_levels(board)
-    if board is None or reached is None:
+    grid = grid_of(game, work)
+    reached = None if grid is None else reachable_levels(grid)
+    if grid is None or reached is None:
         return None
     wanted = game.pod_classes[0].pods
-    most, orders = min(wanted, reached.most), Orders(board, moves)
+    most, orders = min(wanted, reached.most), Orders(grid, moves)
     fewest, stuck = wanted, None
-    for pods, demand in islice(stuck_states(board, reached), _STUCK_STATES):
-        fewest = min(fewest, pods)  # the first has the fewest
+    for pods, demand in islice(stuck_states(grid, reached), _STUCK_STATES):
+        fewest = min(fewest, pods)  # The first one has the fewest.
         order = demand and orders.toward(reached.way(demand.levels), pods, demand)
         if order and not game.moves(order.state):
             stuck = order
@@ -70,14 +63,14 @@ def crossing_ends(game: Game, *, work: int, moves: int) -> CrossingEnds | None:
 
 
 def never_stuck(game: Game, work: int) -> bool:
-    """Whether every order places all pods of a game with two crossing keys; False also where that is not known."""
-    board = board_of(game, work)
-    reached = None if board is None else reached_levels(board)
-    return board is not None and reached is not None and next(stuck_states(board, reached), None) is None
+    """Whether every order is known to place all pods of a game with two crossing keys."""
+    grid = grid_of(game, work)
+    reached = None if grid is None else reachable_levels(grid)
+    return grid is not None and reached is not None and next(stuck_states(grid, reached), None) is None
 
 
-def _fits(orders: "Orders", reached: Reached) -> bool:
-    wanted = orders.board.game.pod_classes[0].pods
+def _fits(orders: "Orders", reached: ReachableLevels) -> bool:
+    wanted = orders.grid.game.pod_classes[0].pods
     level = orders.level()
     if level is not None and len(level.moves) == wanted:
         return True
@@ -86,7 +79,7 @@ def _fits(orders: "Orders", reached: Reached) -> bool:
 
 
 class Order(NamedTuple):
-    """Moves from the start, and where they lead."""
+    """Moves from the start, and the resulting state."""
 
     state: State
     moves: tuple[Move, ...]
@@ -94,24 +87,20 @@ class Order(NamedTuple):
 
 
 class Orders:
-    """Orders on a board.
+    """Find orders on a grid. ``moves`` is the number of moves left to try."""
 
-    Shape: ``moves`` may still be tried; a move counts once per 20 classes.
-    """
-
-    def __init__(self, board: Board, moves: int) -> None:
-        self.board, self.moves = board, moves
-        self._cost = 1 + len(board.game.classes) // 20
-        self._begin = Order(board.game.start, (), {})
+    def __init__(self, grid: Grid, moves: int) -> None:
+        self.grid, self.moves = grid, moves
+        self._begin = Order(grid.game.start, (), {})
 
     def level(self) -> Order | None:
-        """Try orders that fill the emptiest lines first, and return the one with the most pods placed."""
-        host = max(self.board.cells)
-        found = [order for rank in _RANKS if (order := self._follow(self._begin, rank, host)) is not None]
-        return max(found, key=lambda each: len(each.moves), default=None)
+        """Try orders filling the emptiest lines first. Return the longest."""
+        host = max(self.grid.cells)
+        orders = [order for rank in _RANKS if (order := self._follow(self._begin, rank, host)) is not None]
+        return max(orders, key=lambda each: len(each.moves), default=None)
 
     def toward(self, way: Sequence[Levels], pods: int, end: Demand | None = None) -> Order | None:
-        """An order to a state with so many pods at the last of these levels, or to one that meets the demand."""
+        """Find an order to this number of pods at the last levels, or to a demand."""
         target = None if end is None else filled(end, pods)
         if end is not None and target is None:
             return None
@@ -119,82 +108,83 @@ class Orders:
             return order
         at = self._begin
         for before, after in pairwise(way):
-            between = self._within(self.board.between(before, after), at.target, target)
-            totals = between and self.board.totals(between)
+            between = self._within(self.grid.between(before, after), at.target, target)
+            totals = between and self.grid.totals(between)
             step = filled(between, totals[0]) if between and totals else None
             at = (step and self._hop(at, step, after[0])) or at
         if target is None:
-            last = self._within(self.board.between(way[-1], way[-1]), at.target, None)
-            totals = last and self.board.totals(last)
+            last = self._within(self.grid.between(way[-1], way[-1]), at.target, None)
+            totals = last and self.grid.totals(last)
             target = filled(last, pods) if last and totals and totals[0] <= pods <= totals[1] else None
         return None if target is None else self._hop(at, target, way[-1][0])
 
-    def _within(self, of: Demand, least: Target, most: Target | None) -> Demand | None:
-        """The demand with at least and at most these pods in each cell; None where both cannot be."""
-        rows, columns = range(len(of.rows_low)), range(len(of.cols_low))
-        low = [[max(least.get((row, each), 0), of.cells.least[each][1 << row]) for row in rows] for each in columns]
-        high = [[of.cells.most[each][1 << row] for row in rows] for each in columns]
+    def _within(self, demand: Demand, least: Target, most: Target | None) -> Demand | None:
+        """Add bounds on the pods of each cell. None if they contradict."""
+        rows, columns = range(len(demand.rows_low)), range(len(demand.cols_low))
+        low = [
+            [max(least.get((row, column), 0), demand.cells.least[column][1 << row]) for row in rows]
+            for column in columns
+        ]
+        high = [[demand.cells.most[column][1 << row] for row in rows] for column in columns]
         if most is not None:
-            high = [[min(high[each][row], most.get((row, each), 0)) for row in rows] for each in columns]
-        if any(low[each][row] > high[each][row] for row in rows for each in columns):
+            high = [[min(high[column][row], most.get((row, column), 0)) for row in rows] for column in columns]
+        if any(low[column][row] > high[column][row] for row in rows for column in columns):
             return None
-        return of._replace(cells=of.cells.with_bounds(high, low))
+        return demand._replace(cells=demand.cells.with_bounds(high, low))
 
     def _hop(self, at: Order, target: Target, host: int) -> Order | None:
         for rank in _RANKS:
-            found = self._follow(at, rank, host, target)
-            if found is not None and found.target == target:
-                return found
+            order = self._follow(at, rank, host, target)
+            if order is not None and order.target == target:
+                return order
         return None
 
     def _follow(
         self, at: Order, rank: Callable[[int, int, int], tuple[int, ...]], host: int, target: Target | None = None
     ) -> Order | None:
-        """Move until no move, or none toward the target, is left. None if that takes too many moves.
+        """Move until no move is left (toward the target). None after too many moves.
 
-        Hosts below the level ``host`` are filled up to it, the emptiest first. Above it the fullest come first, so that
-        another one stays there.
+        Hosts below the level ``host`` are filled first, the emptiest first. Above it the fullest come first, so that
+        another host stays at the level.
         """
-        board, state, moves, there = self.board, at.state, [*at.moves], dict(at.target)
-        rows, cols = [*board.rows.base], [*board.cols.base]
+        grid, state, moves, there = self.grid, at.state, [*at.moves], dict(at.target)
+        rows, cols = [*grid.rows.base], [*grid.cols.base]
         for (row, column), pods in there.items():
             rows[row] += pods
             cols[column] += pods
 
         def key(move: Move) -> tuple[int, ...]:
-            row, column = board.at[move.number]
-            held = board.held(move.number) + move.before[0]
-            return (*rank(rows[row], cols[column], board.crossed[column]), held if held < host else -held, move.number)
+            row, column = grid.at[move.number]
+            held = grid.held(move.number) + move.before[0]
+            return (*rank(rows[row], cols[column], grid.crossed[column]), held if held < host else -held, move.number)
 
         while self.moves > 0:
-            self.moves -= self._cost
-            allowed = board.game.moves(state)
+            self.moves -= grid.game.cost
+            allowed = grid.game.moves(state)
             if target is not None:
                 allowed = [
-                    each
-                    for each in allowed
-                    if there.get(board.at[each.number], 0) < target.get(board.at[each.number], 0)
+                    move for move in allowed if there.get(grid.at[move.number], 0) < target.get(grid.at[move.number], 0)
                 ]
             if not allowed:
                 return Order(state, tuple(moves), there)
             move = min(allowed, key=key)
-            row, column = board.at[move.number]
+            row, column = grid.at[move.number]
             rows[row], cols[column] = rows[row] + 1, cols[column] + 1
             there[row, column] = there.get((row, column), 0) + 1
-            state = board.game.after(state, move)
+            state = grid.game.after(state, move)
             moves.append(move)
         return None
 
 
-def filled(of: Demand, pods: int) -> Target | None:
-    """The pods of each cell in a state that meets the demand; None where there is none.
+def filled(demand: Demand, pods: int) -> Target | None:
+    """The pods of each cell in a state meeting the demand. None if there is none.
 
-    Shape: a flow from a source through rows and columns to a sink, with the lower bounds met first.
+    The solution is a flow from a source through rows and columns to a sink. Lower bounds are met first.
     """
-    rows, columns = len(of.rows_low), len(of.cols_low)
+    rows, columns = len(demand.rows_low), len(demand.cols_low)
     source, sink, supply, need = range(rows + columns, rows + columns + 4)
     left: list[dict[int, int]] = [{} for _ in range(rows + columns + 4)]
-    least: dict[At, int] = {}
+    least: dict[Position, int] = {}
 
     def arc(tail: int, head: int, low: int, high: int) -> None:
         left[tail][head] = high - low
@@ -204,13 +194,13 @@ def filled(of: Demand, pods: int) -> Target | None:
             left[into].setdefault(at, 0)
 
     for row in range(rows):
-        arc(source, row, of.rows_low[row], of.rows_high[row])
+        arc(source, row, demand.rows_low[row], demand.rows_high[row])
     for column in range(columns):
-        arc(rows + column, sink, of.cols_low[column], min(pods, of.cols_high[column]))
+        arc(rows + column, sink, demand.cols_low[column], min(pods, demand.cols_high[column]))
         for row in range(rows):
-            most, low = of.cells.most[column][1 << row], of.cells.least[column][1 << row]
+            most, low = demand.cells.most[column][1 << row], demand.cells.least[column][1 << row]
             if most:
-                is_full = of.full >> column & of.open >> row & 1
+                is_full = demand.full >> column & demand.open >> row & 1
                 least[row, column] = most if is_full else low
                 arc(row, rows + column, least[row, column], most)
     arc(sink, source, pods, pods)
@@ -223,7 +213,7 @@ def filled(of: Demand, pods: int) -> Target | None:
 
 
 def _augment(left: Sequence[dict[int, int]], start: int, end: int) -> bool:
-    """Send more along a shortest path with room left; False where there is none."""
+    """Send more along a shortest path with room left. False without such a path."""
     came, queue = {start: start}, deque([start])
     while queue and end not in came:
         at = queue.popleft()

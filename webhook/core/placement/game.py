@@ -1,171 +1,46 @@
-"""Pods that look for nodes one after the other, as a game of small numbers: which moves a state allows.
+"""The game: all the ways to place pods on nodes, one after the other.
 
-A move places a pod on a node that admits it, whatever its score, or deletes a pod that a rolling update may delete. A
-terminal state allows no move. Equal nodes are one class. A state counts the nodes of each class by their pods, so
-thousands of equal nodes cost as much as one.
+A state holds the pods on every node. A move places a pod on an admitting node, whatever its score, or deletes a pod
+during a rolling update. A terminal state allows no move. Equal nodes form a class, and a state only counts the nodes
+of each class by their pods. Thousands of equal nodes therefore cost as much as a single node.
 
-    Game.moves    state -> moves
-    Game.after    state, move -> state
+    game = game_of(batches, index).game
+    state = game.start
+    while moves := game.moves(state):
+        state = game.after(state, moves[0])
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from operator import le, mul
 from typing import NamedTuple
 
-from msgspec import Struct
+from webhook.core.placement.classes import NodeClass, PodClass
+from webhook.core.placement.pod_limits import AffinityLimit, DomainSpread, NodeSpread, Pods, weighted_sum
+from webhook.core.placement.rolling_update import RollingUpdate
 
-Pods = tuple[int, ...]  # a number for each pod class
-# A class's nodes that are not as at the start: the pods on a node, and how many nodes hold exactly those. Sorted.
+# The nodes of a class that differ from the start: the pods on a node, and the number of nodes with these pods. Sorted.
 ClassState = tuple[tuple[Pods, int], ...]
 State = tuple[ClassState, ...]
 
-# The minimum over no domain at all (MaxInt32). Source: podtopologyspread/filtering.go ``newCriticalPaths``.
+# A step with 20 classes of nodes takes about twice as long as with a few.
+_CLASSES_PER_COST = 20
+# The minimum over no domain (MaxInt32). Source: podtopologyspread/filtering.go ``newCriticalPaths``.
 _NO_DOMAIN = 2**31 - 1
 
 
-class Gate(NamedTuple):
-    """A node admits one more of the pod class while ``sum(weight * pods on the node) <= bound``."""
-
-    weights: Pods
-    bound: int
-
-
-class NodeSpread(Struct, frozen=True):
-    """A spread constraint over nodes, each of which is a domain, with at least minDomains of them.
-
-    ``weights`` is 1 for the pod classes that it counts. ``floor`` is the lowest count on closed nodes, None without
-    any.
-    """
-
-    weights: Pods
-    floor: int | None
-
-
-class DomainSpread(Struct, frozen=True):
-    """A spread constraint over domains of several nodes.
-
-    ``base`` has the pods in each domain at the start, without those that can be deleted. ``eligible`` are the domains
-    that count for the minimum, ``counting`` says for each node class whether its pods count.
-    """
-
-    key: int
-    weights: Pods
-    base: tuple[int, ...]
-    eligible: tuple[int, ...]
-    counting: tuple[bool, ...]
-    enough: bool
-
-
-class Limit(NamedTuple):
-    """A constraint of a pod class: the number of the spread in the game. A domain may hold minimum + ``over`` pods."""
-
-    spread: int
-    over: int
-
-
-class AntiAffinity(NamedTuple):
-    """Pods of the class go to no domain of the key that holds a pod with a weight."""
-
-    key: int
-    weights: Pods
-
-
-class Affinity(Struct, frozen=True):
-    """Pods of the class go only to domains that hold a pod with a weight, in each of the keys.
-
-    ``base`` are the domains of each key with such a pod at the start. The first pod of those that match themselves may
-    go anywhere.
-    """
-
-    keys: tuple[int, ...]
-    weights: Pods
-    base: tuple[frozenset[int], ...]
-    matches_itself: bool
-
-
-class PodClass(Struct, frozen=True):
-    """Equal pods that look for a node, with ``in_turn`` one after the other, and after all of the class ``behind``."""
-
-    pods: int
-    in_turn: bool = False
-    behind: int | None = None
-    on_nodes: tuple[Limit, ...] = ()
-    on_domains: tuple[Limit, ...] = ()
-    apart: tuple[AntiAffinity, ...] = ()
-    near: Affinity | None = None
-
-
-class NodeClass(Struct, frozen=True):
-    """Equal nodes; or, if pooled, nodes whose pods only matter in sum, as one node.
-
-    Args:
-        size: The number of nodes.
-        open: By pod class: whether the nodes admit it, apart from spread and neighbours.
-        gates: By pod class: the limits on a node.
-        start: By pod class: the pods on a node that can be deleted.
-        domains: The domain of each key, -1 without the key.
-        held: The other pods on a node by `NodeSpread`, None if the node does not count.
-        nodes: The nodes themselves.
-        packs: Whether some nodes of a pool take several pods, so that nobody knows how many still take one.
-    """
-
-    size: int
-    open: tuple[bool, ...]
-    gates: tuple[tuple[Gate, ...], ...]
-    start: Pods
-    domains: tuple[int, ...]
-    held: tuple[int | None, ...]
-    nodes: int = 0
-    pooled: bool = False
-    packs: bool = False
-
-    def ways(self, pod_class: int, pods: Pods, nodes: int) -> int:
-        """How many nodes take one more of the pod class, among those with these pods."""
-        if not self.pooled:
-            return nodes
-        left = [gate.bound + 1 - _weighed(gate.weights, pods) for gate in self.gates[pod_class]]
-        return min((self.nodes.bit_count(), *left))
-
-
-class Turn(NamedTuple):
-    """A pod that is replaced under its name: the class of the new one, and the class of the old one's node.
-
-    ``place`` is None for a pod that is missing from the start. For `game_of` it is a slot.
-    """
-
-    pod_class: int
-    place: int | None
-
-
-class Rollout(NamedTuple):
-    """A rolling update: the class that is replaced, the class that replaces it, and what the strategy allows.
-
-    With ``turns``, pods are replaced in this order, missing ones first, and ``new`` is unused. Each of their nodes is a
-    class of its own. With ``in_turn``, no pod is made before the pods of earlier turns have a node.
-    Source: deployment/rolling.go ``reconcileNewReplicaSet``, ``reconcileOldReplicaSets``;
-    statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``.
-    """
-
-    old: int
-    new: int
-    replicas: int
-    surge: int
-    unavailable: int
-    turns: tuple[Turn, ...] = ()
-    in_turn: bool = False
-
-    def is_due(self, placed: Pods) -> Counter[int]:
-        """By class: the pods whose turn has come, including those that are placed."""
-        gone, made = len(self.turns) - placed[self.old], sum(placed) - placed[self.old]
-        return Counter(turn.pod_class for turn in self.turns[: min(gone, made + 1) if self.in_turn else gone])
-
-
 class Move(NamedTuple):
-    """One pod more, or with ``gone`` one less, on a node of a class that holds ``before``; ``ways`` nodes are alike."""
+    """Place a pod on a node of a class, or delete it there.
+
+    Attributes:
+        pod_class: The class of the pod.
+        before: The pods on the node before the move.
+        after: The pods on the node after it.
+        ways: The number of equal nodes for this move.
+        gone: Whether the pod is deleted.
+    """
 
     pod_class: int
-    number: int  # of the class
+    number: int  # The node class.
     before: Pods
     after: Pods
     ways: int
@@ -173,10 +48,10 @@ class Move(NamedTuple):
 
 
 class _ClassFacts(NamedTuple):
-    """What follows from the state of one node class.
+    """The facts about the nodes of a class in a state.
 
-    ``minima`` has the lowest count of each `NodeSpread`, None if no node counts. ``places`` has for each pod class the
-    nodes within its gates: their pods, their number, and the counts of its ``on_nodes``.
+    ``sums`` has the pods by class. ``minima`` has the lowest count of each `NodeSpread`, or None. ``places`` has for
+    each pod class the nodes within its limits: their pods, their number, and the counts of its ``on_nodes``.
     """
 
     sums: Pods
@@ -185,7 +60,7 @@ class _ClassFacts(NamedTuple):
 
 
 class Game:
-    """Classes of nodes, pod classes of pods, and what keeps one from the other."""
+    """A game of pod classes on node classes."""
 
     def __init__(  # noqa: PLR0913 each a fact of its own
         self,
@@ -195,7 +70,7 @@ class Game:
         node_spreads: Sequence[NodeSpread] = (),
         domain_spreads: Sequence[DomainSpread] = (),
         keys: int = 0,
-        rollout: Rollout | None = None,
+        rollout: RollingUpdate | None = None,
     ) -> None:
         self.classes, self.pod_classes = tuple(classes), tuple(pod_classes)
         self.node_spreads, self.domain_spreads = tuple(node_spreads), tuple(domain_spreads)
@@ -203,18 +78,23 @@ class Game:
         self._facts: list[dict[ClassState, _ClassFacts]] = [{} for _ in classes]
 
     @property
+    def cost(self) -> int:
+        """How many times longer a move takes than with few node classes."""
+        return 1 + len(self.classes) // _CLASSES_PER_COST
+
+    @property
     def start(self) -> State:
         """The state before the first move."""
         return ((),) * len(self.classes)
 
     def placed(self, state: State) -> Pods:
-        """How many pods of each pod class have a node."""
-        sums = [self._class_facts(number, each).sums for number, each in enumerate(state)]
+        """Count the pods of each class with a node."""
+        sums = [self._class_facts(number, class_state).sums for number, class_state in enumerate(state)]
         return tuple(map(sum, zip(*sums, strict=True))) if sums else (0,) * len(self.pod_classes)
 
     def waiting(self, placed: Pods) -> Pods:
-        """How many pods of each pod class the controllers let look for a node."""
-        left = [each.pods - done for each, done in zip(self.pod_classes, placed, strict=True)]
+        """Count the pods of each class that the controllers have created without a node."""
+        left = [pod_class.pods - done for pod_class, done in zip(self.pod_classes, placed, strict=True)]
         if self.rollout is not None and self.rollout.turns:
             due = self.rollout.is_due(placed)
             left = [due[number] - done for number, done in enumerate(placed)]
@@ -231,7 +111,7 @@ class Game:
         return tuple(left)
 
     def is_done(self, placed: Pods) -> bool:
-        """Whether every pod has its node, and every pod that is replaced is gone."""
+        """Whether every pod has a node, and every replaced pod is gone."""
         old = None if self.rollout is None else self.rollout.old
         return all(
             not placed[number] if number == old else placed[number] >= pod_class.pods
@@ -239,27 +119,27 @@ class Game:
         )
 
     def moves(self, state: State, placed: Pods | None = None) -> list[Move]:
-        """The moves that are allowed, none in a terminal state. ``placed`` is as from `Game.placed`."""
-        facts = [self._class_facts(number, each) for number, each in enumerate(state)]
+        """List the possible moves. ``placed`` is the result of `Game.placed`, if known."""
+        facts = [self._class_facts(number, class_state) for number, class_state in enumerate(state)]
         placed = self.placed(state) if placed is None else placed
-        found = self._deletions(state, placed)
+        moves = self._deletions(state, placed)
         lowest = [self._lowest(number, facts) for number in range(len(self.node_spreads))]
-        spread = [_counted(each, facts, self.classes) for each in self.domain_spreads]
+        domain_counts = [_counted(spread, facts, self.classes) for spread in self.domain_spreads]
         for pod_class, left in enumerate(self.waiting(placed)):
             if left:
-                closed = self._closed(pod_class, facts, spread)
-                tops = [lowest[each.spread] + each.over for each in self.pod_classes[pod_class].on_nodes]
+                closed = self._closed(pod_class, facts, domain_counts)
+                tops = [lowest[limit.spread] + limit.over for limit in self.pod_classes[pod_class].on_nodes]
                 for number, of_class in enumerate(facts):
                     if not closed[number]:
-                        found += [
-                            Move(pod_class, number, pods, more(pods, pod_class, 1), nodes)
+                        moves += [
+                            Move(pod_class, number, pods, add_pods(pods, pod_class, 1), nodes)
                             for pods, nodes, counts in of_class.places[pod_class]
                             if all(map(le, counts, tops))
                         ]
-        return found
+        return moves
 
     def after(self, state: State, move: Move) -> State:
-        """The state that a move leads to; no moves bring a node back to what it held at the start."""
+        """Return the state after a move. No later move brings a node back to its start."""
         number, start = move.number, self.classes[move.number].start
         nodes = dict(state[number])
         if move.before != start:
@@ -278,47 +158,55 @@ class Game:
         if not placed[old] or placed[old] + placed[new] - 1 < replicas - unavailable:
             return []
         return [
-            Move(old, number, pods, more(pods, old, -1), nodes, gone=True)
+            Move(old, number, pods, add_pods(pods, old, -1), nodes, gone=True)
             for number, of_class in enumerate(state)
             for pods, nodes in _nodes(self.classes[number], of_class)
             if pods[old] and nodes
         ]
 
-    def _next_turn(self, rollout: Rollout, state: State, placed: Pods) -> list[Move]:
+    def _next_turn(self, rollout: RollingUpdate, state: State, placed: Pods) -> list[Move]:
         old = rollout.old
         gone, made = len(rollout.turns) - placed[old], sum(placed) - placed[old]
         number = rollout.turns[gone].place if placed[old] else None
         if number is None or gone - made >= rollout.unavailable:
             return []
         (pods,) = (pods for pods, nodes in _nodes(self.classes[number], state[number]) if nodes)
-        return [Move(old, number, pods, more(pods, old, -1), 1, gone=True)]
+        return [Move(old, number, pods, add_pods(pods, old, -1), 1, gone=True)]
 
     def _class_facts(self, number: int, state: ClassState) -> _ClassFacts:
         facts = self._facts[number].get(state)
         if facts is None:
-            facts = self._facts[number][state] = self._look(self.classes[number], state)
+            facts = self._facts[number][state] = self._derived_facts(self.classes[number], state)
         return facts
 
-    def _look(self, of: NodeClass, state: ClassState) -> _ClassFacts:
-        nodes = [each for each in _nodes(of, state) if each[1]]
+    def _derived_facts(self, node_class: NodeClass, state: ClassState) -> _ClassFacts:
+        nodes = [node for node in _nodes(node_class, state) if node[1]]
         sums = tuple(sum(pods[pod_class] * many for pods, many in nodes) for pod_class in range(len(self.pod_classes)))
         counts = [
             [
-                None if held is None else held + _weighed(spread.weights, pods)
-                for held, spread in zip(of.held, self.node_spreads, strict=True)
+                None if held is None else held + weighted_sum(spread.weights, pods)
+                for held, spread in zip(node_class.held, self.node_spreads, strict=True)
             ]
             for pods, _ in nodes
         ]
         minima = tuple(
-            None if held is None else min(count[index] or 0 for count in counts) for index, held in enumerate(of.held)
+            None if held is None else min(count[index] or 0 for count in counts)
+            for index, held in enumerate(node_class.held)
         )
         places = tuple(
             tuple(
-                (pods, of.ways(pod_class, pods, many), tuple(count[limit.spread] or 0 for limit in each.on_nodes))
+                (
+                    pods,
+                    node_class.ways(pod_class, pods, many),
+                    tuple(count[limit.spread] or 0 for limit in each.on_nodes),
+                )
                 for (pods, many), count in zip(nodes, counts, strict=True)
-                if all(_weighed(gate.weights, pods) <= gate.bound for gate in of.gates[pod_class])
+                if all(
+                    weighted_sum(node_limit.weights, pods) <= node_limit.bound
+                    for node_limit in node_class.node_limits[pod_class]
+                )
             )
-            if of.open[pod_class]
+            if node_class.open[pod_class]
             else ()
             for pod_class, each in enumerate(self.pod_classes)
         )
@@ -326,65 +214,66 @@ class Game:
 
     def _lowest(self, number: int, facts: Sequence[_ClassFacts]) -> int:
         floor = self.node_spreads[number].floor
-        found = [low for each in facts if (low := each.minima[number]) is not None]
-        return min(found if floor is None else [*found, floor], default=_NO_DOMAIN)
+        counts = [low for class_facts in facts if (low := class_facts.minima[number]) is not None]
+        return min(counts if floor is None else [*counts, floor], default=_NO_DOMAIN)
 
     def _closed(
         self, number: int, facts: Sequence[_ClassFacts], spread: Sequence[tuple[Sequence[int], int]]
     ) -> list[bool]:
-        """For each node class, whether one of its domains keeps the pod class off."""
+        """For each node class, whether any of its domains rejects the pod class."""
         pod_class = self.pod_classes[number]
         closed = [False] * len(facts)
-        for each in pod_class.on_domains:
-            (counts, lowest), key = spread[each.spread], self.domain_spreads[each.spread].key
-            for index, of in enumerate(self.classes):
-                domain = of.domains[key]
-                closed[index] |= domain < 0 or counts[domain] > lowest + each.over
+        for limit in pod_class.on_domains:
+            (counts, lowest), key = spread[limit.spread], self.domain_spreads[limit.spread].key
+            for index, node_class in enumerate(self.classes):
+                domain = node_class.domains[key]
+                closed[index] |= domain < 0 or counts[domain] > lowest + limit.over
         for key, weights in pod_class.apart:
             taken = self._holding(key, weights, facts)
-            for index, of in enumerate(self.classes):
-                closed[index] |= of.domains[key] in taken
+            for index, node_class in enumerate(self.classes):
+                closed[index] |= node_class.domains[key] in taken
         if pod_class.near is not None:
             self._close_far(pod_class.near, facts, closed)
         return closed
 
     def _holding(self, key: int, weights: Pods, facts: Sequence[_ClassFacts]) -> set[int]:
         holding = {
-            of.domains[key] for of, each in zip(self.classes, facts, strict=True) if any(map(mul, weights, each.sums))
+            node_class.domains[key]
+            for node_class, class_facts in zip(self.classes, facts, strict=True)
+            if any(map(mul, weights, class_facts.sums))
         }
         return holding - {-1}
 
-    def _close_far(self, near: Affinity, facts: Sequence[_ClassFacts], closed: list[bool]) -> None:
+    def _close_far(self, near: AffinityLimit, facts: Sequence[_ClassFacts], closed: list[bool]) -> None:
         """Source: interpodaffinity/filtering.go ``satisfyPodAffinity``."""
         homes = [base | self._holding(key, near.weights, facts) for key, base in zip(near.keys, near.base, strict=True)]
         first = near.matches_itself and not any(homes)
-        for index, of in enumerate(self.classes):
-            domains = [of.domains[key] for key in near.keys]
+        for index, node_class in enumerate(self.classes):
+            domains = [node_class.domains[key] for key in near.keys]
             inside = first or all(domain in home for domain, home in zip(domains, homes, strict=True))
             closed[index] |= not inside or min(domains) < 0
 
 
-def _nodes(of: NodeClass, state: ClassState) -> Iterator[tuple[Pods, int]]:
-    """The pods on a node and the number of nodes that hold them, untouched nodes included."""
-    yield of.start, of.size - sum(many for _, many in state)
+def _nodes(node_class: NodeClass, state: ClassState) -> Iterator[tuple[Pods, int]]:
+    """Yield the pods on a node and the number of such nodes, unchanged nodes first."""
+    yield node_class.start, node_class.size - sum(many for _, many in state)
     yield from state
 
 
-def more(pods: Pods, pod_class: int, many: int) -> Pods:
-    """The pods with so many more of one pod class."""
+def add_pods(pods: Pods, pod_class: int, many: int) -> Pods:
+    """Return the pods with a number added to a class."""
     return (*pods[:pod_class], pods[pod_class] + many, *pods[pod_class + 1 :])
-
-
-def _weighed(weights: Pods, pods: Pods) -> int:
-    return sum(map(mul, weights, pods))
 
 
 def _counted(
     spread: DomainSpread, facts: Sequence[_ClassFacts], classes: Sequence[NodeClass]
 ) -> tuple[Sequence[int], int]:
-    """A constraint's pods by domain, and the global minimum. Source: podtopologyspread/filtering.go ``minMatchNum``."""
+    """Count a constraint's pods by domain, and find the global minimum.
+
+    Source: podtopologyspread/filtering.go ``minMatchNum``.
+    """
     counts = list(spread.base)
-    for of, each, counting in zip(classes, facts, spread.counting, strict=True):
+    for node_class, class_facts, counting in zip(classes, facts, spread.counting, strict=True):
         if counting:
-            counts[of.domains[spread.key]] += _weighed(spread.weights, each.sums)
-    return counts, min((counts[each] for each in spread.eligible), default=_NO_DOMAIN) if spread.enough else 0
+            counts[node_class.domains[spread.key]] += weighted_sum(spread.weights, class_facts.sums)
+    return counts, min((counts[domain] for domain in spread.eligible), default=_NO_DOMAIN) if spread.enough else 0

@@ -1,6 +1,6 @@
-"""Why some order leaves pods without a node, and what makes room: nodes to add, or pods of lower priority to evict.
+"""Find the cause of pods without a node, and make room for them.
 
-Each answer is tried by `always_fits`.
+Room comes from added nodes, or from preempting pods of lower priority. `always_fits` tests each answer.
 """
 
 from collections import Counter
@@ -17,9 +17,12 @@ from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index import node_sets
 from webhook.core.index.overlay import AddedNodes, with_nodes, with_room
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.game import Move, Pods, Rollout, State, more
+from webhook.core.placement.game import Move, State, add_pods
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
-from webhook.core.placement.simulation import Effort, Simulation, always_fits, one_order
+from webhook.core.placement.outcome import Effort, Simulation
+from webhook.core.placement.pod_limits import Pods
+from webhook.core.placement.rolling_update import RollingUpdate
+from webhook.core.placement.simulation import always_fits, one_order
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, free_resources
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
 from webhook.core.scheduler.plugins.pod_topology_spread import CountedConstraints
@@ -27,49 +30,54 @@ from webhook.core.scheduler.problem import Problem, may_preempt
 from webhook.core.scheduler.verdict import Cause
 
 
-def cause(batches: Sequence[PodBatch], index: ReadOnlyIndex, rollout: Rollout | None, effort: Effort) -> Cause:
-    """What is in the way of pods that do not fit in every order (arguments as for `game_of`).
+def cause_of_misfit(
+    batches: Sequence[PodBatch], index: ReadOnlyIndex, rollout: RollingUpdate | None, effort: Effort
+) -> Cause:
+    """Return the cause if some order leaves a pod without a node.
 
-    Returns:
-        SPREAD if all fit without hard constraints; else CAPACITY if all fit without limits of resources; else OTHER.
+    SPREAD if all pods fit without hard constraints. Else CAPACITY if all fit without resource limits. Else OTHER. For
+    the arguments, see `game_of`.
     """
-    free = [replace(each, problem=replace(each.problem, hard=CountedConstraints())) for each in batches]
+    free = [replace(batch, problem=replace(batch.problem, hard=CountedConstraints())) for batch in batches]
     if always_fits(game_of(free, index, rollout=rollout), effort):
         return Cause.SPREAD
-    roomy = [replace(each, problem=_without_limits(each.problem)) for each in batches]
+    roomy = [replace(batch, problem=_without_limits(batch.problem)) for batch in batches]
     return Cause.CAPACITY if always_fits(game_of(roomy, index, rollout=rollout), effort) else Cause.OTHER
 
 
 def _without_limits(problem: Problem) -> Problem:
-    return replace(problem, filters=tuple(each for each in problem.filters if each != NODE_RESOURCES_FIT))
+    return replace(problem, filters=tuple(plugin for plugin in problem.filters if plugin != NODE_RESOURCES_FIT))
 
 
 _Lower = Mapping[int, Sequence[tuple[int, PodRequest]]]
 
 
-def preempted(batches: Sequence[PodBatch], index: ReadOnlyIndex, found: Simulation, effort: Effort) -> int | None:
-    """How many pods of lower priority to evict for all of these pods; None if that does not help.
+def pods_to_preempt(
+    batches: Sequence[PodBatch], index: ReadOnlyIndex, simulation: Simulation, effort: Effort
+) -> int | None:
+    """Count the pods to preempt until all pods fit. None if preemption cannot help.
 
-    All fit in every order then. The number is that of one order: as in ``found`` until no node admits a pod, then to
-    where the fewest have to go. Only what lower pods request counts as free. Constraints count them still, and host
-    ports and volumes stay taken: a yes is one of upstream's too, and a no may be too strict.
+    The number belongs to one order: the simulation's witness, then always the node with the fewest victims. Afterwards
+    all pods fit in every order. Only the requests of lower pods count as free. Constraints still count these pods, and
+    their host ports and volumes stay in use. A positive answer agrees with upstream, and a negative answer may be too
+    strict.
     Source: defaultpreemption/default_preemption.go ``PodEligibleToPreemptOthers``, ``SelectVictimsOnNode``.
     """
-    if not all(may_preempt(each.problem.pod) for each in batches):
+    if not all(may_preempt(batch.problem.pod) for batch in batches):
         return None
-    lower = index.pods.lower(min(each.problem.pod.pod_spec.priority or 0 for each in batches))
+    lower = index.pods.lower(min(batch.problem.pod.pod_spec.priority or 0 for batch in batches))
     if not lower:
         return None
     roomy = with_room(index, {slot: _held(*(request for _, request in pods)) for slot, pods in lower.items()})
     able = [
-        replace(each, problem=replace(each.problem, resources=free_resources(each.problem.request, roomy)))
-        for each in batches
+        replace(batch, problem=replace(batch.problem, resources=free_resources(batch.problem.request, roomy)))
+        for batch in batches
     ]
     game = game_of(able, roomy)
     if not always_fits(game, effort):
         return None
-    steps = found.witness or one_order(game_of(batches, index))
-    placed = _Placed(game, [_held(each.problem.request) for each in batches], index, lower)
+    steps = simulation.witness or one_order(game_of(batches, index))
+    placed = _Placed(game, [_held(batch.problem.request) for batch in batches], index, lower)
     slots = index.nodes.view().slots
     for step in steps:
         placed.put(step.batch, slots[step.node])
@@ -78,7 +86,6 @@ def preempted(batches: Sequence[PodBatch], index: ReadOnlyIndex, found: Simulati
 
 
 def _held(*requests: PodRequest) -> Counter[str]:
-    """What these pods take of each resource."""
     total = Counter({PODS: len(requests)})
     for request in requests:
         total.update(dict(request.amounts))
@@ -86,36 +93,37 @@ def _held(*requests: PodRequest) -> Counter[str]:
 
 
 class _Placed:
-    """Pods on nodes, one move after the other; ``pods`` by slot."""
+    """Place pods on nodes, one after the other. ``pods`` has them by slot."""
 
     def __init__(
-        self, of: ClusterGame, requests: Sequence[Mapping[str, int]], index: ReadOnlyIndex, lower: _Lower
+        self, game: ClusterGame, requests: Sequence[Mapping[str, int]], index: ReadOnlyIndex, lower: _Lower
     ) -> None:
-        self._of, self._requests, self._lower = of, requests, lower
-        self._state: State = of.game.start
+        self._of, self._requests, self._lower = game, requests, lower
+        self._state: State = game.game.start
         self.pods: dict[int, Pods] = {}
-        self._free = {name: index.nodes.amounts(name)[0] for each in requests for name in each}
+        self._free = {name: index.nodes.amounts(name)[0] for request in requests for name in request}
         self.victims = cache(self._count_victims)
 
     def put(self, pod_class: int, slot: int) -> None:
-        """Place one pod of the class there."""
+        """Place a pod of the class on the node."""
         classes = self._of.game.classes
-        number = next(number for number, of in enumerate(classes) if of.nodes >> slot & 1)
+        number = next(number for number, node_class in enumerate(classes) if node_class.nodes >> slot & 1)
         held = self._at(slot)
         before = held
         if classes[number].pooled:
             (before,) = [pods for pods, _ in self._state[number]] or [classes[number].start]
-        after = more(before, pod_class, 1)
+        after = add_pods(before, pod_class, 1)
         self._state = self._of.game.after(self._state, Move(pod_class, number, before, after, 1))
-        self.pods[slot] = more(held, pod_class, 1)
+        self.pods[slot] = add_pods(held, pod_class, 1)
 
     def rest(self) -> None:
-        """Place all that are left, each where the fewest have to go for it."""
+        """Place the remaining pods, each on the node with the fewest new victims."""
         while moves := self._of.game.moves(self._state):
             names = self._of.nodes.view.names
             choices = [
                 (
-                    self.victims(slot, more(self._at(slot), move.pod_class, 1)) - self.victims(slot, self._at(slot)),
+                    self.victims(slot, add_pods(self._at(slot), move.pod_class, 1))
+                    - self.victims(slot, self._at(slot)),
                     names[slot],
                     slot,
                     move,
@@ -131,7 +139,7 @@ class _Placed:
         return self.pods.get(slot) or (0,) * len(self._requests)
 
     def _count_victims(self, slot: int, pods: Pods) -> int:
-        """How many lower pods have to leave the node for these: all but those that can stay, beginning at the top."""
+        """Count the lower pods to evict from the node, keeping the highest priorities."""
         needed = Counter[str]()
         for many, request in zip(pods, self._requests, strict=True):
             needed.update({name: many * amount for name, amount in request.items()})
@@ -146,17 +154,17 @@ class _Placed:
         return victims
 
 
-Fits = Callable[[ReadOnlyIndex], bool]
+FitsInCluster = Callable[[ReadOnlyIndex], bool]
 
-_MIXED = 2  # nodes that are tried in every mixture of domains
-_ONE_BY_ONE = 12
-_MOST_DOMAINS = 4
-_MOST_CLASSES = 2
-_Where = Mapping[str, str]  # the labels of a domain of each constraint
+_MIXED = 2  # The most nodes to try in every mix of domains.
+_ONE_BY_ONE = 12  # Up to this number of nodes, every number is tried.
+_MOST_DOMAINS = 4  # The domains to try, those with the fewest nodes first.
+_MOST_CLASSES = 2  # The kinds of nodes to try, the most common first.
+_Where = Mapping[str, str]  # The labels of one domain per constraint.
 
 
-class Added(Struct, frozen=True):
-    """So many nodes, like one that is there, with these labels."""
+class NodesToAdd(Struct, frozen=True):
+    """Nodes to add: their number, their labels, and an existing node like them."""
 
     like: str
     labels: Mapping[str, str]
@@ -164,42 +172,45 @@ class Added(Struct, frozen=True):
 
 
 def nodes_to_add(
-    batches: Sequence[PodBatch], index: ReadOnlyIndex, fits: Fits, others: Mapping[str, Sequence[str]] | None = None
-) -> tuple[Added, ...]:
-    """The fewest nodes with which all pods fit in every order; none if that is not found.
+    batches: Sequence[PodBatch],
+    index: ReadOnlyIndex,
+    fits: FitsInCluster,
+    others: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[NodesToAdd, ...]:
+    """The fewest added nodes for all pods to fit in every order. Empty if none found.
 
-    It tries nodes like those that the pods can use in each domain of their constraints, and nodes of one domain's kind
-    with the labels of another: few in every mixture of domains; more in one domain, or equally many in each.
+    The candidates resemble usable nodes of each domain, or have the labels of another domain. A few nodes are tried in
+    every mix of domains. More nodes go into a single domain, or equally into all.
 
     Args:
         batches: The pods.
         index: The cluster.
-        fits: Whether they fit in another cluster.
-        others: Domains by key that may have no node yet.
+        fits: Whether the pods fit in a changed cluster.
+        others: By key, domains that may be without nodes.
     """
-    problem, found = batches[0].problem, list[AddedNodes]()
+    problem, to_add = batches[0].problem, list[AddedNodes]()
     domains, classes = _domains(problem, others or {}), _classes(problem, index)
 
     def helps(shape: Sequence[int], models: int) -> bool:
-        found[:] = [_more(problem, models, domains[each], nodes) for each, nodes in Counter(shape).items()]
-        return fits(with_nodes(index, found))
+        to_add[:] = [_more(problem, models, domains[each], nodes) for each, nodes in Counter(shape).items()]
+        return fits(with_nodes(index, to_add))
 
-    most = 2 * sum(each.pods for each in batches)
+    most = 2 * sum(batch.pods for batch in batches)
     for (family, nodes, fewer), models in product(_sizes(len(domains), most), classes):
         if helps(family * nodes, models):
             _fewest(lambda many: helps(family * many, models), fewer, nodes)  # noqa: B023 called at once
-            return tuple(Added(problem.nodes.names[each.like], each.labels, each.nodes) for each in found)
+            return tuple(NodesToAdd(problem.nodes.names[added.like], added.labels, added.nodes) for added in to_add)
     return ()
 
 
 def _sizes(domains: int, most: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
-    """Domains that get equally many nodes, how many, and the number before it: the fewest first.
+    """Yield some domains, a number of nodes for each, and the previous number.
 
-    Up to some every number is tried, since more may be worse, and then ever larger ones.
+    Small numbers are all tried, since more nodes can be worse. Larger numbers grow by half.
     """
     for nodes in range(1, _MIXED + 1):
-        yield from ((each, 1, 0) for each in combinations_with_replacement(range(domains), nodes))
-    families = [(each,) for each in range(domains)] + [tuple(range(domains))] * (domains > 1)
+        yield from ((family, 1, 0) for family in combinations_with_replacement(range(domains), nodes))
+    families = [(domain,) for domain in range(domains)] + [tuple(range(domains))] * (domains > 1)
     before, nodes = _MIXED, _MIXED + 1
     while nodes <= most:
         yield from (
@@ -211,7 +222,7 @@ def _sizes(domains: int, most: int) -> Iterator[tuple[tuple[int, ...], int, int]
 
 
 def _fewest(helps: Callable[[int], bool], fewer: int, enough: int) -> None:
-    """Search between a number that does not help and one that does; the last that is tried is the smallest found."""
+    """Bisect between a failing and a working number. The last test leaves the result."""
     last = enough
     while enough - fewer > 1:
         last = (fewer + enough) // 2
@@ -221,23 +232,28 @@ def _fewest(helps: Callable[[int], bool], fewer: int, enough: int) -> None:
 
 
 def _domains(problem: Problem, others: Mapping[str, Sequence[str]]) -> list[_Where]:
-    """The domains of the nodes, those with the fewest first; ``others`` count if one key alone matters."""
+    """The domains of the nodes, the smallest first.
+
+    ``others`` are added if there is a single key.
+    """
     view = problem.nodes
-    keys = dict.fromkeys(each.topology_key for each in problem.hard.constraints if each.topology_key != HOSTNAME)
+    keys = dict.fromkeys(
+        constraint.topology_key for constraint in problem.hard.constraints if constraint.topology_key != HOSTNAME
+    )
     numbers = [view.column(key) for key in keys]
-    found = Counter(
+    sizes = Counter(
         tuple(column.values[column.of[slot]] for column in numbers)
         for slot in node_sets.to_slots(view.live)
         if all(column.of[slot] >= 0 for column in numbers)
     )
     if len(keys) == 1:
-        found.update({(value,): 0 for key in keys for value in others.get(key, ())})
-    several = sorted(found, key=lambda each: (found[each], each))[:_MOST_DOMAINS]
-    return [dict(zip(keys, each, strict=True)) for each in several]
+        sizes.update({(value,): 0 for key in keys for value in others.get(key, ())})
+    several = sorted(sizes, key=lambda each: (sizes[each], each))[:_MOST_DOMAINS]
+    return [dict(zip(keys, values, strict=True)) for values in several]
 
 
 def _classes(problem: Problem, index: ReadOnlyIndex) -> list[int]:
-    """Sets of nodes that the pods can use and that offer the same: the most common first."""
+    """Sets of usable nodes with equal resources, the most common first."""
     view, spec = problem.nodes, problem.pod.pod_spec
     usable = usable_nodes(view, compile_required_nodes(spec.node_selector, spec.affinity))
     usable &= tolerated_nodes(view, spec.tolerations) & ~view.unschedulable
@@ -251,7 +267,7 @@ def _classes(problem: Problem, index: ReadOnlyIndex) -> list[int]:
 
 
 def _more(problem: Problem, models: int, where: _Where, nodes: int) -> AddedNodes:
-    """So many nodes of a class in a domain: like one that is there, if any is."""
+    """Nodes of a class in a domain, if possible like an existing node there."""
     inside = models
     for key, value in where.items():
         inside &= problem.nodes.column(key).with_value(value)

@@ -1,7 +1,7 @@
-"""Every order in which the pods of a game can be placed, up to a number of states.
+"""Search every order of placing the pods of a game, up to a number of states.
 
-The search goes layer by layer, one move after the other. Every move brings the end closer, so no layer comes again.
-States that differ only in names of domains, or of equal pod classes, count as one.
+The search goes layer by layer, one move at a time. Every move leads closer to an end, so no layer repeats. States that
+differ only by the names of domains or of equal pod classes count as the same state.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from webhook.core.placement.game import Game, Move, Pods, State
+from webhook.core.placement.game import Game, Move, State
+from webhook.core.placement.pod_limits import Pods
 
 
 class End(Struct, frozen=True):
-    """A terminal state: the placed pods by class, whether nothing is missing, and the moves that lead there."""
+    """A terminal state, and the moves to it. ``done`` means nothing is missing."""
 
     placed: Pods
     done: bool
@@ -23,12 +24,15 @@ class End(Struct, frozen=True):
     state: State
 
 
-class Found(Struct, frozen=True):
-    """What the orders come to.
+class SearchResult(Struct, frozen=True):
+    """The possible ends of all orders.
 
-    ``ends`` are all terminal states, those with the fewest moves first, equal ones once; none unless ``exact``.
-    ``chances`` has the probability of each if every step takes a waiting pod that has a node, then one of its nodes,
-    all equally.
+    Attributes:
+        ends: All terminal states without duplicates, those with the fewest moves first. Empty unless ``exact``.
+        chances: The probability of each end. Each step takes a random waiting pod with an admitting node, then one of
+            its nodes.
+        exact: Whether every order was searched.
+        states: The number of states met.
     """
 
     ends: tuple[End, ...]
@@ -38,18 +42,21 @@ class Found(Struct, frozen=True):
 
     @property
     def stuck(self) -> float:
-        """The probability of an end in which something is missing."""
+        """The probability that an order ends with a pod missing."""
         return sum(chance for end, chance in zip(self.ends, self.chances, strict=True) if not end.done)
 
 
 class _Reached(NamedTuple):
     state: State
-    before: object  # the key of the state that it was first reached from
+    before: object  # The key of the state before it, on the first path found.
     move: Move | None
 
 
-def search(game: Game, most: int, *, tick: Callable[[int], None] = lambda _: None) -> Found:
-    """Follow every order until more than ``most`` states were met; ``tick`` is told how many, layer by layer."""
+def search(game: Game, most: int, *, tick: Callable[[int], None] = lambda _: None) -> SearchResult:
+    """Follow every order until more than ``most`` states are met.
+
+    ``tick`` receives the number of states after each layer.
+    """
     canonical = canonical_form(game)
     start = game.start
     key = canonical(start)
@@ -69,17 +76,17 @@ def search(game: Game, most: int, *, tick: Callable[[int], None] = lambda _: Non
                 name = canonical(after)
                 if name not in reached:
                     if len(reached) > most:
-                        return Found((), (), exact=False, states=len(reached))
+                        return SearchResult((), (), exact=False, states=len(reached))
                     reached[name] = _Reached(after, key, move)
                 following[name] = following.get(name, 0.0) + chance * share
         layer = following
         tick(len(reached))
-    found = tuple(_end(game, key, reached) for key, _ in ends)
-    return Found(found, tuple(chance for _, chance in ends), exact=True, states=len(reached))
+    ends_found = tuple(_end(game, key, reached) for key, _ in ends)
+    return SearchResult(ends_found, tuple(chance for _, chance in ends), exact=True, states=len(reached))
 
 
 def _shares(waiting: Pods, moves: list[Move]) -> Mapping[Move, float]:
-    """How probable each move is: of all waiting pods that have a node, and all pods that may go, one; then a node."""
+    """The probability of each move: a random pod to place or delete, a random node."""
     nodes: dict[tuple[int, bool], int] = {}
     for move in moves:
         chosen = move.pod_class, move.gone
@@ -101,41 +108,44 @@ def _end(game: Game, key: object, reached: Mapping[object, _Reached]) -> End:
 
 
 def worst_skew(game: Game, pod_class: int, ends: Iterable[End]) -> int | None:
-    """The worst skew of a pod class over the ends where nothing is missing; None if no order gets there.
+    """The worst skew of a pod class over complete ends. None if no order completes.
 
-    Where a constraint counts both revisions, new pods avoid the domains of old ones, and nobody moves them later.
+    New pods avoid the domains of old pods if a constraint counts both revisions. Nothing moves them later.
     """
     done = [end for end in ends if end.done]
-    counts = [each for end in done for each in _counts(game, pod_class, end.state)]
-    return max((max(each) - min(each) for each in counts if each), default=0) if done else None
+    every = [counts for end in done for counts in _counts(game, pod_class, end.state)]
+    return max((max(counts) - min(counts) for counts in every if counts), default=0) if done else None
 
 
 def _counts(game: Game, pod_class: int, state: State) -> Iterator[list[int]]:
-    """The pods of the class in each domain that counts for the minimum, constraint by constraint."""
+    """Yield the pods of the class in each eligible domain, constraint by constraint."""
     for limit in game.pod_classes[pod_class].on_domains:
         spread = game.domain_spreads[limit.spread]
-        found = dict.fromkeys(spread.eligible, 0)
-        for of, nodes in zip(game.classes, state, strict=True):
-            if (domain := of.domains[spread.key]) in found:
-                found[domain] += sum(pods[pod_class] * many for pods, many in nodes)
-        yield [*found.values()]
+        counts = dict.fromkeys(spread.eligible, 0)
+        for node_class, nodes in zip(game.classes, state, strict=True):
+            if (domain := node_class.domains[spread.key]) in counts:
+                counts[domain] += sum(pods[pod_class] * many for pods, many in nodes)
+        yield [*counts.values()]
     for limit in game.pod_classes[pod_class].on_nodes:
         on_nodes = [0] if game.node_spreads[limit.spread].floor is not None else []
-        for of, nodes in zip(game.classes, state, strict=True):
-            if of.held[limit.spread] is not None:
-                untouched = of.size - sum(many for _, many in nodes)
+        for node_class, nodes in zip(game.classes, state, strict=True):
+            if node_class.held[limit.spread] is not None:
+                untouched = node_class.size - sum(many for _, many in nodes)
                 on_nodes += [0] * (untouched > 0) + [pods[pod_class] for pods, _ in nodes]
         yield on_nodes
 
 
-# Pod classes that may change places are tried in every order, up to this many orders.
+# Swap equal pod classes in every order, up to this number of orders.
 _MAX_ORDERS = 24
 
-_Domains = Sequence[tuple[int, tuple[int, ...]]]  # a number that equal domains share, and the classes of each
+_Domains = Sequence[tuple[int, tuple[int, ...]]]  # Equal domains share a number. Each has its node classes.
 
 
 def canonical_form(game: Game) -> Callable[[State], object]:
-    """A function that gives two states the same key only if their futures differ in nothing but names."""
+    """Return a function from states to keys.
+
+    States get the same key only if their futures differ by nothing but names.
+    """
     orders = tuple(orders_of_pod_classes(game))
     domains = _domains(game) if game.keys == 1 else None
 
@@ -152,44 +162,51 @@ def canonical_form(game: Game) -> Callable[[State], object]:
 def _reordered(state: State, order: Sequence[int]) -> State:
     return tuple(
         [
-            tuple(sorted((tuple([pods[each] for each in order]), many) for pods, many in of)) if of else of
-            for of in state
+            tuple(sorted((tuple([pods[number] for number in order]), many) for pods, many in class_state))
+            if class_state
+            else class_state
+            for class_state in state
         ]
     )
 
 
 def _domains(game: Game) -> _Domains:
     members: dict[int, list[int]] = {}
-    for number, of in enumerate(game.classes):
-        members.setdefault(of.domains[0], []).append(number)
+    for number, node_class in enumerate(game.classes):
+        members.setdefault(node_class.domains[0], []).append(number)
     signatures = [repr(_signature(game, number)) for number in range(len(game.classes))]
     kinds: dict[object, int] = {}
-    found = []
+    domains = []
     for domain, classes in members.items():
         ordered = sorted(classes, key=signatures.__getitem__)
         alike = (_signature_of_domain(game, domain), *(signatures[number] for number in ordered))
-        found.append((kinds.setdefault(alike, len(kinds)), tuple(ordered)))
-    return found
+        domains.append((kinds.setdefault(alike, len(kinds)), tuple(ordered)))
+    return domains
 
 
 def _signature(game: Game, number: int) -> object:
-    of = game.classes[number]
-    counting = tuple(each.counting[number] for each in game.domain_spreads)
+    node_class = game.classes[number]
+    counting = tuple(spread.counting[number] for spread in game.domain_spreads)
     turns = () if game.rollout is None else game.rollout.turns
     own = tuple(turn for turn, each in enumerate(turns) if each.place == number)
-    return of.size, of.open, of.gates, of.start, of.held, counting, own
+    return node_class.size, node_class.open, node_class.node_limits, node_class.start, node_class.held, counting, own
 
 
 def _signature_of_domain(game: Game, domain: int) -> object:
     if domain < 0:
         return None
-    spread = tuple((each.base[domain], domain in each.eligible) for each in game.domain_spreads)
-    near = tuple(domain in base for each in game.pod_classes if each.near is not None for base in each.near.base)
+    spread = tuple((spread.base[domain], domain in spread.eligible) for spread in game.domain_spreads)
+    near = tuple(
+        domain in base for pod_class in game.pod_classes if pod_class.near is not None for base in pod_class.near.base
+    )
     return spread, near
 
 
 def orders_of_pod_classes(game: Game) -> Iterator[tuple[int, ...]]:
-    """The orders of pod classes that leave the game as it is, if these are few."""
+    """Yield the reorderings of pod classes that leave the game unchanged.
+
+    With too many of them, yield only the present order.
+    """
     everyone = range(len(game.pod_classes))
     groups: list[list[int]] = []
     for number in everyone:
@@ -209,7 +226,7 @@ def orders_of_pod_classes(game: Game) -> Iterator[tuple[int, ...]]:
 
 
 def _are_alike(game: Game, one: int, other: int) -> bool:
-    if game.rollout is not None or any(each.behind is not None for each in game.pod_classes):
+    if game.rollout is not None or any(pod_class.behind is not None for pod_class in game.pod_classes):
         return False
     order = [*range(len(game.pod_classes))]
     order[one], order[other] = other, one
@@ -217,23 +234,28 @@ def _are_alike(game: Game, one: int, other: int) -> bool:
 
 
 def _described(game: Game, order: Sequence[int]) -> object:
-    """All that keeps each pod class from a node, in this order of classes."""
 
     def turned(pods: Pods) -> Pods:
-        return tuple(pods[each] for each in order)
+        return tuple(pods[number] for number in order)
 
     nodes = [
-        (turned(each.weights), each.floor, [of.held[number] for of in game.classes])
-        for number, each in enumerate(game.node_spreads)
+        (turned(spread.weights), spread.floor, [node_class.held[number] for node_class in game.classes])
+        for number, spread in enumerate(game.node_spreads)
     ]
     domains = [
-        (each.key, turned(each.weights), each.base, each.eligible, each.counting, each.enough)
-        for each in game.domain_spreads
+        (spread.key, turned(spread.weights), spread.base, spread.eligible, spread.counting, spread.enough)
+        for spread in game.domain_spreads
     ]
 
     def on_nodes(number: int) -> list[object]:
-        gates = [sorted((turned(gate.weights), gate.bound) for gate in of.gates[number]) for of in game.classes]
-        return [(of.open[number], gate, of.start[number]) for of, gate in zip(game.classes, gates, strict=True)]
+        limits = [
+            sorted((turned(limit.weights), limit.bound) for limit in node_class.node_limits[number])
+            for node_class in game.classes
+        ]
+        return [
+            (node_class.open[number], limit, node_class.start[number])
+            for node_class, limit in zip(game.classes, limits, strict=True)
+        ]
 
     return [
         (
@@ -251,5 +273,5 @@ def _described(game: Game, order: Sequence[int]) -> object:
                 pod_class.near.matches_itself,
             ),
         )
-        for number, pod_class in ((each, game.pod_classes[each]) for each in order)
+        for number, pod_class in ((number, game.pod_classes[number]) for number in order)
     ]

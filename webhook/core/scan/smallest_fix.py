@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from webhook.core.defaulting.injection import Injection
-from webhook.core.explain.edit_target import target
+from webhook.core.explain.edit_target import edit_target
 from webhook.core.explain.explanation import Explanation
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.json_edits import Edit, applied, value_at
@@ -30,7 +30,7 @@ def fix_for_pending(explanation: Explanation, key: ObjectKey, raw: object, index
     fix = next(iter(explanation.fixes), None)
     if fix is None:
         return None
-    edited = target(explanation.problem.pod, index)
+    edited = edit_target(explanation.problem.pod, index)
     mine = key == key_of(edited.namespace, edited.api_version, edited.kind, edited.name)
     placed = (edited.placed(fix.changes) if mine else None) or ()
     root = f"{edited.path}spec.topologySpreadConstraints"

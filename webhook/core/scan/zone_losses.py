@@ -17,11 +17,11 @@ from webhook.core.coming_pods.next_pod import ComingPod
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.simulation import Effort
+from webhook.core.placement.outcome import Effort
 from webhook.core.scan.scan_context import FailingZone, ScanContext
 from webhook.core.scan.scanned import Stranded, ZoneLoss
 from webhook.core.scheduler.cycle import decide
-from webhook.core.what_if.events import is_evicted
+from webhook.core.what_if.evictions import is_evicted
 from webhook.core.workloads.workload import Template, Workload, selector_of
 
 _EFFORT = Effort(states=2_000, orders=0)  # for each workload, zone, and kind of failure (unreachable or gone)

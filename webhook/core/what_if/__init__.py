@@ -1,1 +1,1 @@
-"""What becomes of whole workloads, also if the cluster were another: a drain, a lost zone, more nodes, a rollout."""
+"""Simulation of workloads in a changed cluster: a drain, a lost zone, more nodes."""

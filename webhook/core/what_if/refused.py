@@ -1,4 +1,7 @@
-"""Errors with which kube-apiserver refuses the next pod of an object, so that the scheduler never sees it."""
+"""kube-apiserver's errors for the next pod of an object.
+
+The scheduler never sees such a pod.
+"""
 
 from collections.abc import Mapping
 
@@ -19,7 +22,12 @@ from webhook.core.workloads.workload import Template, Workload
 
 
 class Refused(Struct, frozen=True, kw_only=True):
-    """An error of kube-apiserver about the pod: the path of its cause in the object, and a fix if known."""
+    """An error of kube-apiserver about a pod.
+
+    Attributes:
+        path: The path of its cause in the object.
+        fix: A fix. Empty if unknown.
+    """
 
     title: str
     message: str
@@ -40,15 +48,16 @@ def refused(coming: ComingPod) -> tuple[Refused, ...]:
 
 
 def refused_as_written(workload: Workload, template: Template, within: Context) -> tuple[Refused, ...]:
-    """The errors about the next pod of a template that no cluster needs to be asked for."""
-    found = refusals(workload, template, within.version)
-    if not found:
+    """The errors for the next pod of a template, without those from the cluster."""
+    errors = refusals(workload, template, within.version)
+    if not errors:
         return ()
     subject = Subject(workload=workload, placed=place(workload), context=within)
-    fixes = {each.path: each.fix for each in evaluate(subject) if isinstance(each, Finding)}
+    fixes = {finding.path: finding.fix for finding in evaluate(subject) if isinstance(finding, Finding)}
     title = _title(workload, template)
     return tuple(
-        Refused(title=title, message=each.error.text, path=each.path, fix=fixes.get(each.path, "")) for each in found
+        Refused(title=title, message=refusal.error.text, path=refusal.path, fix=fixes.get(refusal.path, ""))
+        for refusal in errors
     )
 
 
@@ -61,7 +70,7 @@ def _title(workload: Workload, template: Template) -> str:
 
 
 def refused_of(raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, within: Context) -> tuple[Refused, ...]:
-    """As `refused`, for all templates of an object; none for an object that cannot be decoded."""
+    """As `refused`, for all templates of an object. Empty if it cannot be decoded."""
     try:
         value, _ = read_exactly(raw, stated, within.version)
         workload = read_workload(value, within.policy.workloads, api_version=stated.api_version, kind=stated.kind)
@@ -69,4 +78,4 @@ def refused_of(raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, within
         return ()
     if workload is None:
         return ()
-    return tuple(each for template in workload.templates for each in refused_as_written(workload, template, within))
+    return tuple(error for template in workload.templates for error in refused_as_written(workload, template, within))

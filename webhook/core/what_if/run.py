@@ -1,4 +1,4 @@
-"""Simulate: workloads, and events of the cluster -> one answer for each event."""
+"""Run a simulation: workloads and what-if events in, an answer per event out."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -14,108 +14,114 @@ from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import are_attracted
-from webhook.core.placement.making_room import Added, nodes_to_add, preempted
-from webhook.core.placement.simulation import Effort, Outcome, Verdict
+from webhook.core.placement.making_room import NodesToAdd, nodes_to_add, pods_to_preempt
+from webhook.core.placement.outcome import Effort, PlacementOutcome, PlacementVerdict
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, plural
-from webhook.core.what_if.events import Event, WhatIf, apply_events, is_made_anew, settle
+from webhook.core.what_if.ending import Ending, describe_ending
+from webhook.core.what_if.events import Event, WhatIf, apply_events
+from webhook.core.what_if.evictions import delete_terminating_pods, is_replaced
 from webhook.core.what_if.forecast import Forecast, forecast
-from webhook.core.what_if.play import (
-    Ending,
-    Outcomes,
+from webhook.core.what_if.joint_simulation import (
+    JointOutcome,
     all_fit,
-    alone,
     batches_of,
-    ending,
-    play,
+    simulate_separately,
+    simulate_together,
     trials_in,
     undecided,
 )
+from webhook.core.what_if.sources import ReplicatedSource
 from webhook.core.what_if.suggestions import SuggestedChange, suggested_changes
 from webhook.core.what_if.workloads import (
-    ReplicatedSource,
+    OtherPods,
     SimulatedWorkload,
-    UnownedPods,
+    other_pods,
     rebuilt,
     simulated_workload,
-    unowned_pods,
-    unowned_workload,
+    workload_of_other_pods,
 )
 
-_TOGETHER = 12  # batches of pods that are looked at together: the states of more are as good as endless
-_HELPING = Effort(states=5_000, orders=0)  # for each change that is tried
-_ROOM, _ROOM_TRIALS = Effort(states=2_000), 200  # for each number of nodes that is tried
-_NAMES = 3
-_TIMING = "whether terminating pods, which its affinity asks for, are gone before its pods look for a node"
-_MOST_ENDS = 12  # workloads that are explained; each means to play all moves once more
+_TOGETHER = 12  # Simulate up to this number of batches together. More have too many states.
+_HELPING = Effort(states=5_000, orders=0)  # For each change to try.
+_ROOM, _ROOM_TRIALS = Effort(states=2_000), 200  # For each number of nodes to try.
+_NAMES = 3  # The most pods named in a note.
+_TIMING = "its required affinity needs pods that are terminating, so the answer depends on timing"
+_MOST_ENDS = 12  # Explain up to this number of workloads. Each repeats all moves.
 
 
-class Answer(Struct, frozen=True, kw_only=True):
-    """What becomes of the pods of some workloads.
+class SimulationAnswer(Struct, frozen=True, kw_only=True):
+    """The answer about the pods of some workloads after an event.
 
-    Args:
-        ends: How it ends for each workload that may not fit, with what would help; if all fit, for the last one.
-        event: What has happened to the cluster, empty for nothing.
+    Attributes:
+        outcomes: The simulation.
+        ends: The end for each workload that may not fit, with helpful changes. If all fit, the end for the last one.
+        event: The event in words. Empty for none.
         notes: Sentences about the pods.
-        unseen: Sentences about what was not simulated.
+        unseen: Sentences about skipped objects.
         added: The nodes to add so that all pods fit.
-        preempts: The number of pods of lower priority to evict for that. None if not known.
-        likely: Where the scheduler would most likely put them.
-        scaled: The verdict at the autoscalers' maximum. None if none exceeds the replicas.
-        grows: Whether nodes can be added.
+        preempts: The number of pods of lower priority to preempt. None if unknown.
+        likely: The most likely nodes.
+        scaled: The verdict at the autoscalers' maximum. None without a higher maximum.
+        grows: Whether the cluster can add nodes.
     """
 
-    outcomes: Outcomes
+    outcomes: JointOutcome
     ends: tuple[tuple[Ending, tuple[SuggestedChange, ...]], ...] = ()
     event: str = ""
     notes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
-    added: tuple[Added, ...] = ()
+    added: tuple[NodesToAdd, ...] = ()
     preempts: int | None = None
     likely: Forecast | None = None
-    scaled: Verdict | None = None
+    scaled: PlacementVerdict | None = None
     grows: bool = False
 
     @property
     def fits(self) -> bool:
         """Whether every pod gets a node in every order."""
-        return self.outcomes.whole.outcome is Outcome.FITS
+        return self.outcomes.whole.outcome is PlacementOutcome.FITS
 
     @property
     def end(self) -> Ending | None:
-        """The first of the ends; None where no pod looks for a node, or nothing is known."""
+        """The first end. None without pods to place, and if unknown."""
         return self.ends[0][0] if self.ends else None
 
     @property
     def grown(self) -> bool:
-        """Whether nodes can be added with which all pods fit."""
+        """Whether the cluster can add nodes until all pods fit."""
         return self.grows and bool(self.added)
 
     @property
     def cause(self) -> Cause | None:
-        """What is in the way of the first pod that waits: capacity if added nodes help. None if none waits."""
+        """The cause for the first waiting pod. None if no pod waits.
+
+        CAPACITY if added nodes help.
+        """
         if self.end is None or not self.end.waiting:
             return None
         if self.grown:
             return Cause.CAPACITY
-        # A node that admits it is one that its volumes cannot be used from.
+        # An admitting node is out of reach of the pod's volumes.
         return self.end.after.cause or Cause.OTHER
 
 
 class _Moment(NamedTuple):
-    """The pods to place after an event. ``others`` have no source; ``gone`` have terminated."""
+    """The state after an event. ``others`` have no source, ``gone`` have terminated."""
 
     workloads: Sequence[SimulatedWorkload]
-    others: Sequence[UnownedPods]
+    others: Sequence[OtherPods]
     gone: Sequence[Pod]
 
 
 class Targets(Struct, frozen=True, kw_only=True):
-    """The workloads of a simulation; with ``everything`` all of the cluster, or of one namespace.
+    """The workloads to simulate.
 
-    ``pods`` has, by node, the pods on affected nodes and all terminating pods. ``unseen`` has a line for each skipped
-    object.
+    Attributes:
+        pods: By node, the pods on affected nodes and all terminating pods.
+        everything: Whether to simulate the whole cluster or namespace.
+        unseen: A line for each skipped object.
     """
 
     sources: tuple[ReplicatedSource, ...]
@@ -126,7 +132,18 @@ class Targets(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """One simulation, with its effort per answer. Events change ``index``, the cluster of ``within``."""
+    """A simulation of workloads under events. Events change ``index``.
+
+    Attributes:
+        within: The context. Its cluster is ``index``.
+        effort: The effort per answer.
+        rollout: Whether to simulate rolling updates.
+        tick: Called with the number of states.
+
+    Example:
+        run = Run(index=index, targets=targets, within=within, effort=Effort())
+        answers = list(run.answers(WhatIf(drain=("node-1",))))
+    """
 
     index: ClusterIndex
     targets: Targets
@@ -135,17 +152,17 @@ class Run(Struct, frozen=True, kw_only=True):
     rollout: bool = False
     tick: Callable[[int], None] = lambda _: None
 
-    def answers(self, what_if: WhatIf) -> Iterator[Answer]:
-        """The answer after each event. Raises NotInClusterError for an event that cannot happen in this cluster."""
+    def answers(self, what_if: WhatIf) -> Iterator[SimulationAnswer]:
+        """Yield the answer after each event. Raises NotInClusterError."""
         origin = {
-            each.title: explain_pod(coming_pod(each, self.within).problem, brief=True)
-            for each in (() if self.targets.everything else self.targets.sources)
+            source.title: explain_pod(coming_pod(source, self.within).problem, brief=True)
+            for source in (() if self.targets.everything else self.targets.sources)
         }
         for event, (workloads, others, gone) in self._moments(what_if):
             outcomes = self._played(workloads)
             stopped = outcomes.interrupted
             added, preempts = ((), None) if stopped else self._room(outcomes)
-            yield Answer(
+            yield SimulationAnswer(
                 outcomes=outcomes,
                 likely=None if stopped else forecast(outcomes, self.index, self.within),
                 ends=() if stopped else tuple(self._ends(outcomes, origin)),
@@ -158,81 +175,93 @@ class Run(Struct, frozen=True, kw_only=True):
                 grows=can_add_nodes(self.within.policy, self.index.nodes.view()),
             )
 
-    def outcomes(self, what_if: WhatIf) -> Iterator[Outcomes]:
-        """The verdict alone after each event. Raises as `answers`."""
+    def outcomes(self, what_if: WhatIf) -> Iterator[JointOutcome]:
+        """Yield only the verdict after each event. Raises NotInClusterError."""
         for _, moment in self._moments(what_if):
             yield self._played(moment.workloads)
 
     def _moments(self, what_if: WhatIf) -> Iterator[tuple[Event, _Moment]]:
-        """The pods to place after each event, once terminating pods are gone."""
         named = self.targets.namespace if self.targets.everything else ""
         namespaces = (named,) if named else self.index.known_namespaces()
         waiting = [pod for namespace in namespaces for pod in self.index.pods.waiting(namespace)]
-        waiting = [pod for pod in waiting if pod.meta.deletion_timestamp is None]  # such a pod looks for no node
+        waiting = [pod for pod in waiting if pod.meta.deletion_timestamp is None]  # A terminating pod needs no node.
         gone = list[Pod]()
         for event in apply_events(what_if, self.index, self.targets.pods):
-            gone += settle(self.index, [pod for pods in self.targets.pods.values() for pod in pods])
-            controlled = [pod for pod in (*event.evicted, *filter(is_made_anew, gone)) if pod.meta.controller]
-            others = unowned_pods([*waiting, *controlled], self.targets.sources, self.index)
+            gone += delete_terminating_pods(self.index, [pod for pods in self.targets.pods.values() for pod in pods])
+            controlled = [pod for pod in (*event.evicted, *filter(is_replaced, gone)) if pod.meta.controller]
+            others = other_pods([*waiting, *controlled], self.targets.sources, self.index)
             yield event, _Moment(self._simulated(others, gone), others, tuple(gone))
 
-    def _simulated(self, others: Sequence[UnownedPods], gone: Sequence[Pod]) -> list[SimulatedWorkload]:
-        sources = [each for each in self.targets.sources if not self._is_complete(each)]
-        found = [simulated_workload(each, self.within, rollout=self.rollout) for each in sources]
+    def _simulated(self, others: Sequence[OtherPods], gone: Sequence[Pod]) -> list[SimulatedWorkload]:
+        sources = [source for source in self.targets.sources if not self._is_complete(source)]
+        workloads = [simulated_workload(source, self.within, rollout=self.rollout) for source in sources]
         if self.targets.everything:
-            found += [unowned_workload(each, self.within) for each in others]
-            found = [each for each in found if each.batches or each.unknown]
-        return [replace(each, unknown=_TIMING) if are_attracted(each.batches, gone) else each for each in found]
+            workloads += [workload_of_other_pods(pods, self.within) for pods in others]
+            workloads = [workload for workload in workloads if workload.batches or workload.unknown]
+        return [
+            replace(workload, unknown=_TIMING) if are_attracted(workload.batches, gone) else workload
+            for workload in workloads
+        ]
 
-    def _room(self, of: Outcomes) -> tuple[tuple[Added, ...], int | None]:
-        """The nodes to add for all workloads together, and the number of pods to preempt."""
+    def _room(self, outcome: JointOutcome) -> tuple[tuple[NodesToAdd, ...], int | None]:
         within, cluster = self.within, self.within.cluster
-        if of.alone or of.simulation is None or of.whole.outcome not in (Outcome.NO_FIT, Outcome.STUCK):
+        if (
+            outcome.alone
+            or outcome.simulation is None
+            or outcome.whole.outcome not in (PlacementOutcome.NO_FIT, PlacementOutcome.STUCK)
+        ):
             return (), None
 
         def fits(other: ReadOnlyIndex) -> bool:
-            return all_fit([rebuilt(each, within.with_index(other)) for each in of.workloads], other, _ROOM)
+            return all_fit(
+                [rebuilt(workload, within.with_index(other)) for workload in outcome.workloads], other, _ROOM
+            )
 
-        batches, tried = batches_of(of.workloads), at_most(trials_in(_ROOM_TRIALS, cluster), fits)
-        rolling = any(each.rollout is not None for each in of.workloads)
-        preempts = None if rolling else preempted(batches, cluster, of.simulation, _ROOM)
+        batches, tried = batches_of(outcome.workloads), at_most(trials_in(_ROOM_TRIALS, cluster), fits)
+        rolling = any(workload.rollout is not None for workload in outcome.workloads)
+        preempts = None if rolling else pods_to_preempt(batches, cluster, outcome.simulation, _ROOM)
         return nodes_to_add(batches, cluster, tried, within.policy.domains), preempts
 
-    def _scaled(self, workloads: Sequence[SimulatedWorkload]) -> Verdict | None:
-        """The verdict with each workload at its autoscaler's maximum; None where none may ask for more."""
-        sources = [each.source for each in workloads if each.source is not None]
-        if self.targets.everything or self.rollout or all(each.most <= each.replicas for each in sources):
+    def _scaled(self, workloads: Sequence[SimulatedWorkload]) -> PlacementVerdict | None:
+        """The verdict at each autoscaler's maximum. None without a higher maximum."""
+        sources = [workload.source for workload in workloads if workload.source is not None]
+        if self.targets.everything or self.rollout or all(source.most <= source.replicas for source in sources):
             return None
-        most = [replace(each, replicas=max(each.most, each.replicas)) for each in sources]
-        scaled = [simulated_workload(each, self.within) for each in most]
-        return play(scaled, self.index, self.effort, self.tick).whole
+        most = [replace(source, replicas=max(source.most, source.replicas)) for source in sources]
+        scaled = [simulated_workload(source, self.within) for source in most]
+        return simulate_together(scaled, self.index, self.effort, self.tick).whole
 
-    def _played(self, workloads: Sequence[SimulatedWorkload]) -> Outcomes:
-        """All together; of many, or where that is not decided, each alone too."""
-        batches = sum(len(each.batches) for each in workloads)
+    def _played(self, workloads: Sequence[SimulatedWorkload]) -> JointOutcome:
+        """Simulate all workloads together. If too many or undecided, also each alone."""
+        batches = sum(len(workload.batches) for workload in workloads)
         if batches > _TOGETHER and self.targets.everything:
-            return alone(undecided(workloads), self.index, self.effort, self.tick)
-        found = play(workloads, self.index, self.effort, self.tick)
-        if found.whole.outcome is not Outcome.UNKNOWN or len(workloads) < 2 or found.interrupted or found.unknown:
-            return found
-        return alone(found, self.index, self.effort, self.tick)
+            return simulate_separately(undecided(workloads), self.index, self.effort, self.tick)
+        outcome = simulate_together(workloads, self.index, self.effort, self.tick)
+        if (
+            outcome.whole.outcome is not PlacementOutcome.UNKNOWN
+            or len(workloads) < 2
+            or outcome.interrupted
+            or outcome.unknown
+        ):
+            return outcome
+        return simulate_separately(outcome, self.index, self.effort, self.tick)
 
     def _ends(
-        self, of: Outcomes, origin: Mapping[str, Explanation]
+        self, outcome: JointOutcome, origin: Mapping[str, Explanation]
     ) -> Iterator[tuple[Ending, tuple[SuggestedChange, ...]]]:
-        """The end of each workload that may not fit, and what would help; if all fit, the end of the last one."""
-        bad = [number for number, each in enumerate(of.each) if each.outcome is not Outcome.FITS]
-        for number in bad[:_MOST_ENDS] if len(of.workloads) > 1 and bad else [*range(len(of.workloads))][-1:]:
-            about = of.about(number)
-            known = origin.get(of.workloads[number].title)
-            end = ending(about, 0 if of.alone else number, self.index, self.within, known)
+        """The end for each workload that may not fit, or for the last one, with changes."""
+        bad = [number for number, verdict in enumerate(outcome.each) if verdict.outcome is not PlacementOutcome.FITS]
+        for number in bad[:_MOST_ENDS] if len(outcome.workloads) > 1 and bad else [*range(len(outcome.workloads))][-1:]:
+            about = outcome.about(number)
+            known = origin.get(outcome.workloads[number].title)
+            end = describe_ending(about, 0 if outcome.alone else number, self.index, self.within, known)
             if end is None or (bad and not end.waiting and len(bad) > 1):
                 continue
-            found = tuple(suggested_changes(about, end, self.within, _HELPING)) if end.waiting else ()
-            yield end, found
+            changes = tuple(suggested_changes(about, end, self.within, _HELPING)) if end.waiting else ()
+            yield end, changes
 
     def _is_complete(self, source: ReplicatedSource) -> bool:
-        """Whether all pods of it run; a quick look, since a cluster has thousands of workloads."""
+        """Whether all its pods run. A quick test for clusters with thousands of workloads."""
         if not self.targets.everything or source.own is None or source.workload.traits.ordered:
             return False
         return sum(self.index.pods.count(source.namespace, source.own).values()) >= source.replicas
@@ -240,29 +269,29 @@ class Run(Struct, frozen=True, kw_only=True):
     def _notes(self, event: Event, workloads: Sequence[SimulatedWorkload], gone: Sequence[Pod]) -> Iterator[str]:
         if gone:
             named = listed([f"{pod.meta.namespace}/{pod.meta.name}" for pod in gone], _NAMES)
-            yield f"{plural(len(gone), 'terminating pod')} count{'s' * (len(gone) == 1)} as gone: {named}"
+            yield f"{plural(len(gone), 'terminating pod')} count{'s' * (len(gone) == 1)} as deleted: {named}"
         bare = [f"{pod.meta.namespace}/{pod.meta.name}" for pod in event.evicted if pod.meta.controller is None]
         if bare:
-            are = "has no controller and is" if len(bare) == 1 else "have no controller and are"
-            yield f"{plural(len(bare), 'pod')} {are} gone for good: {listed(bare, _NAMES)}"
-        for each in workloads:
-            source = each.source
+            are = "is" if len(bare) == 1 else "are"
+            yield f"{plural(len(bare), 'pod')} without a controller {are} lost: {listed(bare, _NAMES)}"
+        for workload in workloads:
+            source = workload.source
             if source is None:
                 continue
             if source.workload.suspended:
-                yield f"{each.title} is suspended: its controller makes no pod now"
+                yield f"{workload.title} is suspended: its controller creates no pods"
             if source.workload.paused and (self.rollout or not source.applied):
-                yield f"{each.title} is paused: its controller makes no pod of a new template before you resume it"
-            if each.rollout is not None and source.workload.recreates:
-                yield f"{each.title}: all old pods are gone before a new one is made (Recreate)"
-            if not source.applied and each.staying and not self.rollout:
-                run, they = ("pod runs", "it is") if each.staying == 1 else ("pods run", "they are")
-                stay = "stays" if each.staying == 1 else "stay"
-                yield f"{each.staying:,} {run} already and {stay}; with --rollout {they} replaced"
+                paused = "its controller creates no pods from a new template until you resume it"
+                yield f"{workload.title} is paused: {paused}"
+            if workload.rollout is not None and source.workload.recreates:
+                yield f"{workload.title}: the strategy Recreate deletes all old pods before it creates new pods"
+            if not source.applied and workload.staying and not self.rollout:
+                run, they = ("pod keeps", "its") if workload.staying == 1 else ("pods keep", "their")
+                yield f"{workload.staying:,} {run} running; use --rollout to simulate {they} replacement"
             leaving = self._leaving(source) if source.workload.traits.ordered else 0
             if leaving:
-                lost = f"{plural(leaving, 'pod')} stay{'s' * (leaving == 1)} on nodes that cannot be reached"
-                yield f"{each.title}: {lost}; no other is made before somebody deletes it by force, or the node"
+                lost = f"{plural(leaving, 'pod')} stay{'s' * (leaving == 1)} on unreachable nodes"
+                yield f"{workload.title}: {lost} until you force-delete the pod{'s' * (leaving != 1)}, or the nodes"
 
     def _leaving(self, source: ReplicatedSource) -> int:
         if source.own is None:
@@ -270,8 +299,8 @@ class Run(Struct, frozen=True, kw_only=True):
         every = self.index.pods.count(source.namespace, source.own, leaving=True)
         return sum(every.values()) - sum(self.index.pods.count(source.namespace, source.own).values())
 
-    def _unseen(self, others: Sequence[UnownedPods]) -> Iterator[str]:
-        pods = sum(len(each.names) for each in others)
+    def _unseen(self, others: Sequence[OtherPods]) -> Iterator[str]:
+        pods = sum(len(group.names) for group in others)
         if pods and not self.targets.everything:
-            yield f"OtherPods: {plural(pods, 'pod')} of other workloads that look{'s' * (pods == 1)} for a node too"
+            yield f"OtherPods: {plural(pods, 'pending pod')} of other workloads"
         yield from self.targets.unseen

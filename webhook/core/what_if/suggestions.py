@@ -1,7 +1,7 @@
-"""Changes after which all pods of a workload fit in every order, and what a fix of one pod does to them.
+"""Suggest changes to make all pods of a workload fit in every order.
 
-Each change is tried with all pods. A fix of one pod is tried beside those that run, and with all made anew, since a
-change of the template replaces them.
+Each change is tested with all pods. A fix of a single pod is tested with its running siblings, and with all pods
+created anew, since a new template replaces them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,25 +21,31 @@ from webhook.core.context import Context
 from webhook.core.index import node_sets
 from webhook.core.index.nodes import NodeRow
 from webhook.core.index.overlay import with_nodes
-from webhook.core.placement.simulation import Effort, Outcome, Verdict
+from webhook.core.placement.outcome import Effort, PlacementOutcome, PlacementVerdict
 from webhook.core.text import one_line, plural, together
-from webhook.core.what_if.play import Ending, Outcomes, all_fit, play, trials_in
-from webhook.core.what_if.workloads import ReplicatedSource, rebuilt, simulated_workload
+from webhook.core.what_if.ending import Ending
+from webhook.core.what_if.joint_simulation import JointOutcome, all_fit, simulate_together, trials_in
+from webhook.core.what_if.sources import ReplicatedSource
+from webhook.core.what_if.workloads import rebuilt, simulated_workload
 from webhook.core.workloads.rollouts import unavailable_of
 from webhook.core.workloads.workload import Strategy, Workload, selector_of
 
-_FURTHER = 5  # values of maxSkew that are tried, from the one that the first pod that waits needs
-_MOST = 4  # changes of constraints that are offered
-_MOST_TRIED = 40
-_MOST_NODES = 8  # that are tried
-_NAME = 40
-_OF_A_FIX = Effort(states=5_000)  # some tenths of a second
+_FURTHER = 5  # The most maxSkew values to try, from the one needed by the first waiting pod.
+_MOST = 4  # The most changes of constraints to offer.
+_MOST_TRIED = 40  # The most changes to try in a small cluster.
+_MOST_NODES = 8  # The most nodes to try.
+_NAME = 40  # The most characters of a node name.
+_OF_A_FIX = Effort(states=5_000)  # Some tenths of a second.
 
 
 class SuggestedChange(Struct, frozen=True, kw_only=True):
-    """A change of a field, or of a whole constraint, with which all pods fit in every order.
+    """A change of a field or a whole constraint after which all pods fit.
 
-    ``before`` and ``after`` are its values, None if absent. ``harms`` are its trade-offs in words.
+    Attributes:
+        before: The old value. None if absent.
+        after: The new value. None if absent.
+        wanted: The number of pods with the change.
+        harms: The trade-offs, in words.
     """
 
     text: str
@@ -52,67 +58,67 @@ class SuggestedChange(Struct, frozen=True, kw_only=True):
 
 
 class _Trials:
-    """Simulations of one workload beside the others, with something changed."""
+    """Simulations of a changed workload together with the other workloads."""
 
-    def __init__(self, of: Outcomes, end: Ending, within: Context, effort: Effort) -> None:
-        self._of, self._within, self._effort = of, within, effort
-        self._number = of.workloads.index(end.workload)
+    def __init__(self, outcome: JointOutcome, end: Ending, within: Context, effort: Effort) -> None:
+        self._of, self._within, self._effort = outcome, within, effort
+        self._number = outcome.workloads.index(end.workload)
         self._left = trials_in(_MOST_TRIED, within.cluster)
 
     def fit(self, source: ReplicatedSource | None = None, node: tuple[int, NodeRow] | None = None) -> bool:
-        """Whether all pods fit with another source, or another node in a slot. False after too many trials."""
+        """Whether all pods fit with another source or node. False after too many trials."""
         self._left -= 1
         if self._left < 0:
             return False
         there, workloads = self._within, [*self._of.workloads]
         if node is not None:
             there = there.with_index(with_nodes(there.cluster, changed=dict([node])))
-            workloads = [rebuilt(each, there) for each in workloads]
+            workloads = [rebuilt(workload, there) for workload in workloads]
         if source is not None:
             rolling = workloads[self._number].rollout is not None
             workloads[self._number] = simulated_workload(source, there, rollout=rolling)
         try:
             if len(workloads) == 1:
                 return all_fit(workloads, there.cluster, self._effort)
-            played = play(workloads, there.cluster, self._effort, lambda _: None)
+            played = simulate_together(workloads, there.cluster, self._effort, lambda _: None)
         except KeyboardInterrupt:
             self._left = 0
             return False
         self._left = 0 if played.interrupted else self._left
-        return played.each[self._number].outcome is Outcome.FITS
+        return played.each[self._number].outcome is PlacementOutcome.FITS
 
 
-def suggested_changes(of: Outcomes, end: Ending, within: Context, effort: Effort) -> Iterator[SuggestedChange]:
-    """The changes with which all pods of a workload fit, smallest first."""
-    trials, source = _Trials(of, end, within, effort), end.workload.source
+def suggested_changes(outcome: JointOutcome, end: Ending, within: Context, effort: Effort) -> Iterator[SuggestedChange]:
+    """Yield the changes that make all pods of a workload fit, smallest first."""
+    trials, source = _Trials(outcome, end, within, effort), end.workload.source
     if source is not None:
         yield from islice(_of_constraints(trials, source, end), _MOST)
         yield from _of_the_strategy(trials, source, end)
-        yield from _of_replicas(trials, source, of.each[of.workloads.index(end.workload)], end)
+        yield from _of_replicas(trials, source, outcome.each[outcome.workloads.index(end.workload)], end)
     yield from _of_nodes(trials, end)
 
 
 def _of_constraints(trials: _Trials, source: ReplicatedSource, end: Ending) -> Iterator[SuggestedChange]:
     written = source.template.template.pod_spec.constraints
     if len(written) != len(end.after.problem.pod.pod_spec.constraints):
-        return  # those of the pod were injected
-    found = [each.changes for each in end.after.fixes]
+        return  # The pod's constraints were injected.
+    fixes = [fix.changes for fix in end.after.fixes]
     choices = Candidates(
         constraints=written,
         domains={
-            each.index: each.domains.column.domain_count(each.domains.counting)
-            for each in end.after.balances
-            if each.hard and each.index is not None
+            balance.index: balance.domains.column.domain_count(balance.domains.counting)
+            for balance in end.after.balances
+            if balance.hard and balance.index is not None
         },
         skews={
-            each.index: each.value
-            for changes in found
-            for each in changes
-            if each.field == "maxSkew" and isinstance(each.value, int)
+            change.index: change.value
+            for changes in fixes
+            for change in changes
+            if change.field == "maxSkew" and isinstance(change.value, int)
         },
         revision=source.workload.traits.revision or "" if end.workload.rollout is not None else "",
         further=_FURTHER,
-        first=[each for each in found if each[0].field in ("topologyKey", "labelSelector")],
+        first=[candidate for candidate in fixes if candidate[0].field in ("topologyKey", "labelSelector")],
     )
     for changes in choices.that_help(
         lambda each: trials.fit(replace(source, template=template_with(source.template, each)))
@@ -121,7 +127,7 @@ def _of_constraints(trials: _Trials, source: ReplicatedSource, end: Ending) -> I
 
 
 def _of_the_strategy(trials: _Trials, source: ReplicatedSource, end: Ending) -> Iterator[SuggestedChange]:
-    """Let one pod be missing during a rolling update: then an old one can go before a new one comes."""
+    """Allow a missing pod during a rolling update, to delete an old pod first."""
     strategy = source.workload.strategy or Strategy()
     if end.workload.rollout is None or unavailable_of(source.workload.strategy, source.replicas) or not source.replicas:
         return
@@ -138,7 +144,9 @@ def _of_the_strategy(trials: _Trials, source: ReplicatedSource, end: Ending) -> 
         )
 
 
-def _of_replicas(trials: _Trials, source: ReplicatedSource, verdict: Verdict, end: Ending) -> Iterator[SuggestedChange]:
+def _of_replicas(
+    trials: _Trials, source: ReplicatedSource, verdict: PlacementVerdict, end: Ending
+) -> Iterator[SuggestedChange]:
     fewer = verdict.fewest or 0
     field = "parallelism" if source.workload.traits.completes else "replicas"
     single = source.workload.built_in and source.template.path == "spec.template." and end.workload.rollout is None
@@ -157,7 +165,7 @@ def _of_replicas(trials: _Trials, source: ReplicatedSource, verdict: Verdict, en
 
 
 def _of_nodes(trials: _Trials, end: Ending) -> Iterator[SuggestedChange]:
-    """Lift a cordon, or remove the taints of a node, where that of one node is enough; of each the first that is."""
+    """Uncordon a node or remove its taints, if a single node is enough."""
     problem, blocking = end.after.problem, end.after.blocking
     view, tolerations = problem.nodes, problem.pod.pod_spec.tolerations
     lowest = 0
@@ -167,31 +175,31 @@ def _of_nodes(trials: _Trials, end: Ending) -> Iterator[SuggestedChange]:
     slots = sorted(node_sets.to_slots(view.live), key=lambda slot: (not lowest >> slot & 1, view.names[slot]))
     rows = [row for slot in slots for row in view.rows(slot, slot + 1) if row is not None]
     opened = ((row, other) for row in rows if (other := _opened(row, tolerations)) is not None)
-    told: set[str] = set()
+    paths: set[str] = set()
     for row, other in islice(opened, _MOST_NODES):
         each = _of_node(row, other, end.workload.wanted)
-        if each.path not in told and trials.fit(node=(view.slots[row.name], other)):
-            told.add(each.path)
+        if each.path not in paths and trials.fit(node=(view.slots[row.name], other)):
+            paths.add(each.path)
             yield each
 
 
 def _opened(row: NodeRow, tolerations: Sequence[Toleration] | None) -> NodeRow | None:
-    """The node without its cordon, or without the taints that keep the pod away; None if that is not one change.
+    """The node without its cordon or its taints. None if this takes several changes.
 
-    Taints about a node's state go away by themselves or need a repair.
+    Taints about a node's state disappear by themselves or after a repair.
     """
-    closing = [each for each in row.taints if first_untolerated((each,), tolerations, FILTERING_EFFECTS)]
-    others = [each for each in closing if each.key != TAINT_UNSCHEDULABLE]
+    closing = [taint for taint in row.taints if first_untolerated((taint,), tolerations, FILTERING_EFFECTS)]
+    others = [taint for taint in closing if taint.key != TAINT_UNSCHEDULABLE]
     cordoned = row.unschedulable or len(others) < len(closing)
-    if bool(others) == cordoned or any(each.key in NODE_STATES for each in others):
+    if bool(others) == cordoned or any(taint.key in NODE_STATES for taint in others):
         return None
-    return row._replace(taints=tuple(each for each in row.taints if each not in closing), unschedulable=False)
+    return row._replace(taints=tuple(taint for taint in row.taints if taint not in closing), unschedulable=False)
 
 
 def _of_node(row: NodeRow, other: NodeRow, wanted: int) -> SuggestedChange:
     name = one_line(row.name, _NAME)
-    gone = [f"taint {each.key}:{each.effect}" for each in row.taints if each not in other.taints]
-    cordoned = row.unschedulable or any(each.key == TAINT_UNSCHEDULABLE for each in row.taints)
+    gone = [f"taint {taint.key}:{taint.effect}" for taint in row.taints if taint not in other.taints]
+    cordoned = row.unschedulable or any(taint.key == TAINT_UNSCHEDULABLE for taint in row.taints)
     return SuggestedChange(
         text=f"uncordon {name}" if cordoned else f"remove {together(gone)} from {name}",
         target=f"Node {row.name}",
@@ -206,7 +214,7 @@ def _loosened(changes: Changes, source: ReplicatedSource, end: Ending) -> Sugges
     first, *more = changes
     constraints, path = source.template.template.pod_spec.constraints, source.template.constraints_path
     whole = bool(more) or not first.field
-    harms = (trade_off(each, constraints) for each in changes)
+    harms = (trade_off(change, constraints) for change in changes)
     return SuggestedChange(
         text=in_words(changes, end.after.problem.pod.pod_spec.constraints),
         target=source.title,
@@ -218,8 +226,8 @@ def _loosened(changes: Changes, source: ReplicatedSource, end: Ending) -> Sugges
     )
 
 
-class Replicas(Struct, frozen=True):
-    """How many pods of a workload have a node in the end: the fewest and the most over all orders."""
+class PlacedReplicas(Struct, frozen=True):
+    """The fewest and the most placed pods of a workload over all orders."""
 
     wanted: int
     fewest: int
@@ -227,7 +235,7 @@ class Replicas(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """``all 6 replicas then fit in every order``."""
+        """For example ``all 6 replicas then fit in every order``."""
         if self.fewest == self.wanted:
             return f"all {plural(self.wanted, 'replica')} then fit in every order"
         if self.most == self.wanted:
@@ -238,25 +246,25 @@ class Replicas(Struct, frozen=True):
 
 def replicas_after(
     fixes: Sequence[PodFix], pod: Pod, maker: Workload | None, within: Context
-) -> tuple[Replicas | None, ...]:
-    """What each fix of a pod does to its workload; None where that is not known, and for a single pod."""
+) -> tuple[PlacedReplicas | None, ...]:
+    """The effect of each fix of a pod on its workload. None if unknown."""
     own = None if maker is None else selector_of(maker)
     if maker is None or own is None or len(maker.templates) != 1 or (maker.replicas or 0) < 2:
         return (None,) * len(fixes)
     source = PodSource(workload=maker, template=maker.templates[0], namespace=pod.meta.namespace, own=own)
     if len(source.template.template.pod_spec.constraints) != len(pod.pod_spec.constraints):
-        return (None,) * len(fixes)  # those of the pod were injected
+        return (None,) * len(fixes)  # The pod's constraints were injected.
     return tuple(_after(replace(source, template=template_with(source.template, fix.changes)), within) for fix in fixes)
 
 
-def _after(source: PodSource, within: Context) -> Replicas | None:
-    """The worse of two cases: pods that are missing, and all of them made anew where some run."""
-    wanted, found = source.workload.replicas or 0, list[Replicas]()
+def _after(source: PodSource, within: Context) -> PlacedReplicas | None:
+    """The worse of two cases: only missing pods are created, or all pods anew."""
+    wanted, results = source.workload.replicas or 0, list[PlacedReplicas]()
     for pods in (to_come, all_anew):
         coming = pods(source, wanted, within)
         if coming.batches or coming.unknown:
             end = None if coming.unknown else coming.outcome(_OF_A_FIX)
-            if end is None or end.outcome is Outcome.UNKNOWN or end.fewest is None or end.most is None:
+            if end is None or end.outcome is PlacementOutcome.UNKNOWN or end.fewest is None or end.most is None:
                 return None
-            found.append(Replicas(wanted, coming.staying + end.fewest, coming.staying + end.most))
-    return min(found, key=lambda each: (each.most, each.fewest), default=None)
+            results.append(PlacedReplicas(wanted, coming.staying + end.fewest, coming.staying + end.most))
+    return min(results, key=lambda each: (each.most, each.fewest), default=None)

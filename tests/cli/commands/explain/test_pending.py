@@ -56,8 +56,8 @@ and maxSkew 1 lets no other zone have more than 1
 1 pod waits for room: Pod shop/big
   oldest: shop/big
   0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s).
-  cause: capacity (no node that it may use has so much, even empty)
-  in the way: needs 99 cpu, and none has more than 4 cpu
+  cause: capacity (no node it may use is large enough, even when empty)
+  in the way: needs 99 cpu, but no node has more than 4 cpu
 
 1 pod is kept out by something else: Pod other/bare
   oldest: other/bare
@@ -71,11 +71,11 @@ and maxSkew 1 lets no other zone have more than 1
 
 1 pod is held back by scheduling gates: Pod shop/gated
   oldest: shop/gated
-  scheduling gates (example.com/wait): the scheduler does not try it until they are gone
+  scheduling gates (example.com/wait): the scheduler ignores the pod until they are removed
 
 1 pod waits for another scheduler: Pod shop/foreign
   oldest: shop/foreign
-  volcano schedules it, which may decide otherwise (schedulerNames)
+  volcano schedules it and may decide differently (see schedulerNames)
 
 all there is to say of one pod: evenspread explain pod/web-a -n shop --snapshot snapshot.jsonl
 """

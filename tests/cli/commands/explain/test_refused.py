@@ -53,7 +53,7 @@ def test_explain_a_refused_workload_whose_older_pods_wait(ask):
     code, out, _ = ask("deployment/web", "-n", "shop", objects=objects)
     assert code == 1
     assert out.startswith(
-        f"{BLOCK}\nPod shop/web-1-x (1 of 1 Pending of Deployment shop/web): 1 of 2 nodes admits it\n"
+        f"{BLOCK}\nPod shop/web-1-x (1 of 1 pending pods of Deployment shop/web): 1 of 2 nodes admits it\n"
     )
     for other in (
         [],
@@ -78,7 +78,7 @@ def test_that_the_workload_may_not_be_read_is_no_reason_to_say_nothing(run, tmp_
         api.forbidden.add("deployments")
         code, out, _ = run("explain", "--kubeconfig", api.kubeconfig(tmp_path), "deployment/web", "-n", "shop")
     assert code == 0
-    assert out.startswith("Pod shop/web-x (1 of 1 Pending of Deployment shop/web): 1 of 1 node admits it\n")
+    assert out.startswith("Pod shop/web-x (1 of 1 pending pods of Deployment shop/web): 1 of 1 node admits it\n")
 
 
 def test_a_pod_that_is_yet_to_be_created(ask):

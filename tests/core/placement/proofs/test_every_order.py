@@ -10,9 +10,9 @@ from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.types import ObjectMeta, Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.admission_plugins import as_created
-from webhook.core.placement.proofs.every_order import fits, starts
-from webhook.core.placement.proofs.pinned_claims import Missing
-from webhook.core.placement.proofs.workload_problem import candidate_nodes, survey
+from webhook.core.placement.proofs.every_order import fits, start_states
+from webhook.core.placement.proofs.pinned_claims import PodsToPlace
+from webhook.core.placement.proofs.workload_problem import candidate_nodes, take_workload_problem
 
 ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
 SMALL = {"cpu": "2", "pods": "110"}
@@ -30,13 +30,15 @@ def places(nodes, *constraints, own="app=web", resources=None, **spec):
     pod = convert(template("app=web", *constraints, **spec), Pod)
     pod = replace(pod, metadata=ObjectMeta(name="web", namespace="shop", labels=labels("app=web")))
     index = cluster(nodes, resources=resources)
-    return survey(index, as_created(pod, RECORDED), selector_from_labels(labels(own)), 99, now="", late={})
+    return take_workload_problem(
+        index, as_created(pod, RECORDED), selector_from_labels(labels(own)), 99, now="", late={}
+    )
 
 
 def most(found, **lost):
     """The most pods, up to 20, that all fit if they are made anew."""
-    *_, start = starts(found, candidate_nodes(found))
-    fitting = [number for number in range(1, 21) if fits(start, found.hard, Missing({}, number), **lost)]
+    *_, start = start_states(found, candidate_nodes(found))
+    fitting = [number for number in range(1, 21) if fits(start, found.hard, PodsToPlace({}, number), **lost)]
     assert fitting == list(range(1, len(fitting) + 1))
     return len(fitting)
 
@@ -122,7 +124,9 @@ def test_a_node_where_a_pod_of_others_keeps_away_too():
     pod = replace(pod, metadata=ObjectMeta(name="web", namespace="shop", labels=labels("app=web team=new")))
     index = cluster("a: n1=1 n2 | b: n3")
     index.apply("ADDED", running("mine", "n1", "app=web team=new"))
-    found = survey(index, as_created(pod, RECORDED), selector_from_labels(labels("team=new")), 99, now="", late={})
+    found = take_workload_problem(
+        index, as_created(pod, RECORDED), selector_from_labels(labels("team=new")), 99, now="", late={}
+    )
     assert most(found) == 2
 
 
@@ -136,7 +140,7 @@ def held(text, found):
         else:
             key = "kubernetes.io/hostname" if where.startswith("n") else "topology.kubernetes.io/zone"
             pinned[view.column(key).with_value(where)] = int(pods)
-    return Missing(pinned, free)
+    return PodsToPlace(pinned, free)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +171,7 @@ def held(text, found):
 )
 def test_pods_that_volumes_hold(nodes, constraints, pods, fields, expected):
     found = places(nodes, *constraints, **fields)
-    (start,) = starts(found, candidate_nodes(found))
+    (start,) = start_states(found, candidate_nodes(found))
     assert fits(start, found.hard, held(pods, found)) is expected
 
 
@@ -184,22 +188,22 @@ FULL = " ".join(f"full{n}=2" for n in range(60))  # of nodes that take two pods
 )
 def test_full_nodes(nodes, own, joining, anew):
     found = places(nodes, own=own, resources={"cpu": "9", "pods": "2"})
-    now = next(starts(found, candidate_nodes(found)))
-    assert [number for number in range(1, 21) if fits(now, (), Missing({}, number))] == [*range(1, joining + 1)]
+    now = next(start_states(found, candidate_nodes(found)))
+    assert [number for number in range(1, 21) if fits(now, (), PodsToPlace({}, number))] == [*range(1, joining + 1)]
     assert most(found) == anew
 
 
 def test_full_nodes_that_its_own_pods_leave():
     found = places(f"a: {FULL} | b: n1 n2=1", resources={"cpu": "9", "pods": "2"})
-    *_, anew = starts(found, candidate_nodes(found))
-    assert [fits(anew, (), Missing({}, pods)) for pods in (124, 125)] == [True, False]
+    *_, anew = start_states(found, candidate_nodes(found))
+    assert [fits(anew, (), PodsToPlace({}, pods)) for pods in (124, 125)] == [True, False]
 
 
 def test_room_for_volumes():
     found = places("a: n1 | b: n2")
-    (start,) = starts(found, candidate_nodes(found))
+    (start,) = start_states(found, candidate_nodes(found))
     for limit, expected in ((2, True), (1, False)):
-        assert fits(start, (), Missing({}, 4), room={0: 2, 1: limit}) is expected
+        assert fits(start, (), PodsToPlace({}, 4), room={0: 2, 1: limit}) is expected
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from webhook.core.api.storage import Claim, CsiDriver, CsiNode, PersistentVolume, StorageCapacity, StorageClass
 from webhook.core.api.types import NodeSpec, ResourceRequirements
 from webhook.core.index.lost_nodes import UNREACHABLE
-from webhook.core.placement.proofs.pinned_claims import Missing, ordinals
+from webhook.core.placement.proofs.pinned_claims import PodsToPlace, ordinals
 from webhook.core.workloads.workload import ClaimTemplates
 
 ZONE = "topology.kubernetes.io/zone"
@@ -173,8 +173,8 @@ def test_where_volumes_are_made(values, requests, nodes):
 def test_pods_to_be_placed():
     made = index(PINNED, volume(nodeAffinity=IN_A), made_late())
     found = ordinals(made, "shop", "web", ClaimTemplates(("data",), ("late",)), range(3))
-    assert found.to_place(3) == Missing({0b011: 1}, 2)
-    assert found.to_place(1) == Missing({0b011: 1}, 0)
+    assert found.to_place(3) == PodsToPlace({0b011: 1}, 2)
+    assert found.to_place(1) == PodsToPlace({0b011: 1}, 0)
     assert found.are_certain(3)
     assert not found.are_certain(4)
     assert not found.are_likely(4)
@@ -196,7 +196,7 @@ def test_an_ordinal_that_terminates_is_to_be_placed_again(pods, missing):
     made = index(made_late(), *pods)
     made.apply("MODIFIED", replace(made.nodes.get("n3"), spec=NodeSpec(taints=UNREACHABLE)))
     found = ordinals(made, "shop", "web", ClaimTemplates(("data",), ("late",)), range(3))
-    assert found.to_place(3) == Missing({}, missing)
+    assert found.to_place(3) == PodsToPlace({}, missing)
 
 
 def test_room_for_two_volumes_each():

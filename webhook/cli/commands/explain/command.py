@@ -31,7 +31,14 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.coming_pods.next_pod import problem_of
 from webhook.core.context import Context
 from webhook.core.explain.explanation import explain_pod
-from webhook.core.what_if.questions import Question, of_object, of_pod, waiting, waiting_of, with_siblings
+from webhook.core.what_if.pods_to_explain import (
+    PodToExplain,
+    pod_to_explain,
+    pods_of_object,
+    waiting_pods,
+    waiting_pods_of,
+    with_siblings,
+)
 from webhook.core.what_if.refused import refused_of
 from webhook.core.what_if.suggestions import replicas_after
 from webhook.core.workloads.reading import stated_type
@@ -99,18 +106,18 @@ def explain(  # noqa: PLR0913 one parameter an option
     context.exit(Exit.FINDINGS if nowhere else Exit.FINE)
 
 
-def _answer(question: Question, known: ClusterSource, within: Context, options: str) -> AnsweredQuestion:
+def _answer(question: PodToExplain, known: ClusterSource, within: Context, options: str) -> AnsweredQuestion:
     explanation = explain_pod(problem_of(question.pod, within), within.cluster)
     replicas = replicas_after(explanation.fixes, question.pod, question.maker, within)
     return AnsweredQuestion(question, explanation, known.missing, options, replicas)
 
 
-def _in_files(files: Sequence[str], known: ClusterSource, within: Context) -> tuple[list[Question], bool]:
+def _in_files(files: Sequence[str], known: ClusterSource, within: Context) -> tuple[list[PodToExplain], bool]:
     """The questions, and whether a part of the input could not be read."""
-    seen, questions = CheckRun(), list[Question]()
+    seen, questions = CheckRun(), list[PodToExplain]()
     for manifest in seen.manifests(read_files(files, unpack=True), duplicates=False):
         try:
-            questions += of_object(manifest.value, stated_type(manifest.value), within, known.index, applied=False)
+            questions += pods_of_object(manifest.value, stated_type(manifest.value), within, known.index, applied=False)
         except DecodeError as error:
             seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
     print_faults(seen.faults)
@@ -120,7 +127,7 @@ def _in_files(files: Sequence[str], known: ClusterSource, within: Context) -> tu
     return questions, holes
 
 
-def _of_cluster(named: NamedObject, known: ClusterSource, within: Context, *, guessed: bool) -> Iterator[Question]:
+def _of_cluster(named: NamedObject, known: ClusterSource, within: Context, *, guessed: bool) -> Iterator[PodToExplain]:
     """The pod; of a workload its oldest Pending pod, and if none waits the next one.
 
     Errors: CommandError if the object does not exist.
@@ -129,9 +136,9 @@ def _of_cluster(named: NamedObject, known: ClusterSource, within: Context, *, gu
     if named.kind == "Pod":
         mine = [pod for pod in index.pods.waiting(named.namespace) if pod.meta.name == named.name]
     else:
-        mine = [*waiting_of(named.kind, named.name, named.namespace, index)]
+        mine = [*waiting_pods_of(named.kind, named.name, named.namespace, index)]
     if mine and named.kind == "Pod":
-        yield of_pod(mine[0], within, index)
+        yield pod_to_explain(mine[0], within, index)
         return
     found = None
     try:
@@ -141,13 +148,13 @@ def _of_cluster(named: NamedObject, known: ClusterSource, within: Context, *, gu
             raise
     # A DaemonSet is asked for its nodes, if it can be read.
     if mine and (found is None or named.kind != "DaemonSet"):
-        question = with_siblings(of_pod(mine[0], within, index), len(mine), named.title)
+        question = with_siblings(pod_to_explain(mine[0], within, index), len(mine), named.title)
         yield replace(question, refused=() if found is None else refused_of(*found, within))
         return
     if found is None:
         return
     try:
-        yield from of_object(*found, within, index, applied=True)
+        yield from pods_of_object(*found, within, index, applied=True)
     except DecodeError as error:
         raise CommandError(f"{known.source}: {named.title}: {error.message}", Exit.UNREADABLE) from error
 
@@ -157,7 +164,7 @@ def _pending(known: ClusterSource, given: Given, within: Context, output: str, *
     namespaces = (within.namespace,) if within.namespace and not everywhere else index.known_namespaces()
     where = "" if everywhere or not within.namespace else f"namespace {within.namespace}"
     options = given.words if known.server else ""
-    groups = pending.group(waiting(index, namespaces), within, known.missing, options)
+    groups = pending.group(waiting_pods(index, namespaces), within, known.missing, options)
     if output == "text":
         print_results(pending.render(groups, index, where, color=colored(sys.stdout), options=given.words))
     else:

@@ -14,19 +14,19 @@ from webhook.core.api.written_selector import requirement_in_words
 from webhook.core.explain.cause_text import (
     cause_summary,
     counted_pods_text,
-    in_the_way,
-    instead,
+    meant_key_text,
+    obstacle_text,
     relief_text,
     shortage_text,
 )
-from webhook.core.explain.explanation import Balance, Explanation, out_text, rejections
+from webhook.core.explain.explanation import Balance, Explanation, closed_node_text, rejections
 from webhook.core.explain.obstacles import grouped
 from webhook.core.explain.reliefs import shortages
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import UNSCHEDULABLE, Status
 from webhook.core.scheduler.problem import may_preempt
 from webhook.core.text import one_line, plural
-from webhook.core.what_if.questions import Question
+from webhook.core.what_if.pods_to_explain import PodToExplain
 from webhook.core.what_if.refused import Refused
 
 PREEMPTION = "preemption is not tried: the pod has a priority, and pods of a lower one may make room for it"
@@ -93,11 +93,11 @@ def _headline(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     if explanation.verdict.sentence:
         yield one_line(explanation.verdict.sentence, 4096) + "\n"
     yield paint(cause_summary(explanation), RED) + "\n"
-    if line := in_the_way(explanation):
+    if line := obstacle_text(explanation):
         yield from wrapped(line, paint)
 
 
-def _constraint(balance: Balance, explanation: Explanation, question: Question, paint: Paint) -> Iterator[str]:
+def _constraint(balance: Balance, explanation: Explanation, question: PodToExplain, paint: Paint) -> Iterator[str]:
     parsed = balance.domains.constraint
     kind = "DoNotSchedule" if balance.hard else "ScheduleAnyway"
     where = "one of the cluster's defaults"
@@ -113,7 +113,9 @@ def _constraint(balance: Balance, explanation: Explanation, question: Question, 
     counts = balance.domains.counts
     if not counts:
         missing = not balance.domains.column.present
-        told = f"has the key {one_line(parsed.topology_key, 64)}{instead(balance)}" if missing else "counts for it"
+        told = (
+            f"has the key {one_line(parsed.topology_key, 64)}{meant_key_text(balance)}" if missing else "counts for it"
+        )
         yield f"  no node {told}\n"
         return
     yield from _rule(balance, len(counts))
@@ -182,8 +184,9 @@ def _why(balance: Balance, value: str, explanation: Explanation) -> str:
     nodes = balance.domains.column.with_value(value)
     admitting = (nodes & explanation.verdict.feasible).bit_count()
     own = f"over the limit of {balance.name}"
+    shorter = {own: "over the limit"}
     parts = [
-        f"{part.bit_count():,} {one_line(out_text([text if text != own else 'over the limit' for text in texts]), 96)}"
+        f"{part.bit_count():,} {one_line(closed_node_text([shorter.get(text, text) for text in texts]), 96)}"
         for texts, part in grouped(explanation.obstacles, nodes & ~explanation.verdict.feasible)
     ]
     return ", ".join([f"{admitting:,} {_admit(admitting)} it"] * bool(admitting) + parts)
@@ -219,7 +222,7 @@ def _alike(first: Status | None, members: int, explanation: Explanation) -> Iter
         return
     parts = grouped(explanation.obstacles, members)
     for texts, part in parts[:_MAX_PARTS_TOLD]:
-        text = one_line(out_text(texts), _TEXT)
+        text = one_line(closed_node_text(texts), _TEXT)
         if text in first.reasons:  # there is no better name
             yield _some(explanation, part)
         else:

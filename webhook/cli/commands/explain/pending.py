@@ -10,7 +10,7 @@ from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
 from webhook.core.coming_pods.next_pod import problem_of
 from webhook.core.context import Context
-from webhook.core.explain.cause_text import cause_summary, in_the_way
+from webhook.core.explain.cause_text import cause_summary, obstacle_text
 from webhook.core.explain.edit_target import object_title
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
@@ -18,7 +18,7 @@ from webhook.core.index.owners import controllers
 from webhook.core.scan.scanned import PendingCause
 from webhook.core.scan.waiting_pods import pending_cause
 from webhook.core.text import one_line, plural
-from webhook.core.what_if.questions import of_pod
+from webhook.core.what_if.pods_to_explain import pod_to_explain
 
 _ORDER = tuple(PendingCause)
 # What a group waits for, for one pod and for several.
@@ -61,7 +61,7 @@ def group(pods: Iterable[Pod], within: Context, missing: tuple[str, ...] = (), o
         WaitingPods(
             kind=kind,
             answer=AnsweredQuestion(
-                question=of_pod(alike[0], within, within.cluster),
+                question=pod_to_explain(alike[0], within, within.cluster),
                 explanation=explain_pod(problem_of(alike[0], within), within.cluster),
                 missing=missing,
                 options=options,
@@ -115,7 +115,7 @@ def _block(each: WaitingPods, index: ClusterIndex, paint: Paint) -> Iterator[str
     yield f"  {one_line(explanation.verdict.sentence, 4096)}\n"
     if explanation.blocking is None:
         yield f"  {cause_summary(explanation)}\n"
-    if line := in_the_way(explanation):
+    if line := obstacle_text(explanation):
         yield f"  {line}\n"
     for fix in explanation.fixes[:1]:
         text = one_line(explanation.in_words(fix), 200)

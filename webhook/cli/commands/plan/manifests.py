@@ -14,7 +14,7 @@ from webhook.core.api.well_known import INJECTED_ANNOTATION, LAST_APPLIED_ANNOTA
 from webhook.core.groups.fields import with_value
 from webhook.core.groups.group import Fields, Group, Shard
 from webhook.core.json_edits import Edit, applied, value_at
-from webhook.core.what_if.workloads import ReplicatedSource
+from webhook.core.what_if.sources import ReplicatedSource
 from webhook.core.workloads.reading import parse_object
 from webhook.core.yaml_text import block
 

@@ -11,9 +11,9 @@ from webhook.core.api.types import SpreadConstraint
 from webhook.core.groups.derive import on, place
 from webhook.core.groups.group import Group, Loads
 from webhook.core.groups.plan import Keeping, Plan, Proof, Way
-from webhook.core.placement.simulation import Outcome, Step
+from webhook.core.placement.outcome import PlacementOutcome, Step
 from webhook.core.text import listed, one_line, plural, together
-from webhook.core.what_if.play import Moved
+from webhook.core.what_if.ending import PodMove
 from webhook.core.yaml_text import block
 
 _MOST_ROWS = 12
@@ -117,7 +117,7 @@ def _left(of: PlanAnswer, witness: Sequence[Step]) -> list[str]:
     return left or [plural(of.group.pods - len(witness), "pod")]
 
 
-def _steps(of: PlanAnswer, steps: Sequence[Moved]) -> Iterator[str]:
+def _steps(of: PlanAnswer, steps: Sequence[PodMove]) -> Iterator[str]:
     column, slots = of.known.index.nodes.view().column(of.group.zone_key), of.known.index.nodes.view().slots
     told = []
     for each in steps[:_MOST_STEPS]:
@@ -128,12 +128,12 @@ def _steps(of: PlanAnswer, steps: Sequence[Moved]) -> Iterator[str]:
     yield from wrapped(f"{', '.join(told)}{rest}", indent="    ")
 
 
-_COLORS = {Outcome.FITS: GREEN, Outcome.NO_FIT: RED}
+_COLORS = {PlacementOutcome.FITS: GREEN, PlacementOutcome.NO_FIT: RED}
 _VERDICTS = {
-    Outcome.FITS: "fits: every order places all pods, and no cap can be broken",
-    Outcome.STUCK: "can get stuck, though no cap can be broken",
-    Outcome.NO_FIT: "does not fit",
-    Outcome.UNKNOWN: "is not proven to fit; no cap can be broken",
+    PlacementOutcome.FITS: "fits: every order places all pods, and no cap can be broken",
+    PlacementOutcome.STUCK: "can get stuck, though no cap can be broken",
+    PlacementOutcome.NO_FIT: "does not fit",
+    PlacementOutcome.UNKNOWN: "is not proven to fit; no cap can be broken",
 }
 _PROOFS = {
     Proof.SEARCH: "proof: every order was looked at",
@@ -147,12 +147,12 @@ def _after(of: PlanAnswer, plan: Plan, paint: Paint) -> Iterator[str]:
     for key, each in plan.keeping.items():
         yield from wrapped(f"{place(key)}: {_way(of.group, plan, key, each)}", indent="  ")
     stuck = plan.outlook.stuck if plan.outlook is not None and plan.outlook.gets_stuck else None
-    verdict = Outcome.STUCK if stuck and plan.verdict is Outcome.UNKNOWN else plan.verdict
+    verdict = PlacementOutcome.STUCK if stuck and plan.verdict is PlacementOutcome.UNKNOWN else plan.verdict
     yield from wrapped(_VERDICTS[verdict], paint, _COLORS.get(verdict, YELLOW), indent="  ")
     yield from wrapped(_proof(of, plan), indent="  ")
-    if stuck and verdict is Outcome.STUCK:
+    if stuck and verdict is PlacementOutcome.STUCK:
         yield from wrapped(f"{_share(stuck)} of the orders that were tried get stuck", indent="  ")
-    if plan.verdict is Outcome.FITS and of.group.plan_for > of.group.shards:
+    if plan.verdict is PlacementOutcome.FITS and of.group.plan_for > of.group.shards:
         yield from wrapped(f"these fields keep the caps of up to {plan.same_up_to} shards", indent="  ")
     if plan.loads is not None:
         yield "\n"

@@ -33,7 +33,7 @@ from webhook.core.groups.status.members import Member, duplicate_shards, shards_
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import one_line
-from webhook.core.what_if.workloads import ReplicatedSource, sources
+from webhook.core.what_if.sources import ReplicatedSource, sources_of
 from webhook.core.workloads.kinds import DEPLOYMENT, REPLICA_SET, STATEFUL_SET, group_kind
 from webhook.manifests.reading.files import read_files
 from webhook.snapshot.load import Item
@@ -130,7 +130,7 @@ def _take(read: _Read, each: Object, within: Context) -> None:
             read.configured += [value] if is_cluster(value) else []
         else:
             known = {one.source.title for one in read.workloads}
-            found = sources(each.value, of, within, applied=each.applied)
+            found = sources_of(each.value, of, within, applied=each.applied)
             read.workloads += [
                 Written(source, of, each.value)
                 for source in found

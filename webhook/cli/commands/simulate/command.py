@@ -21,9 +21,16 @@ from webhook.cli.target import read_target
 from webhook.cli.terminal import Progress, collect_rarely, colored, pages, print_results, print_values
 from webhook.core.api.types import Taint
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
-from webhook.core.placement.simulation import Effort
-from webhook.core.what_if.events import NotInClusterError, Part, WhatIf, added, part, taint
-from webhook.core.what_if.run import Answer, Run
+from webhook.core.placement.outcome import Effort
+from webhook.core.what_if.events import (
+    LabelledNodes,
+    NotInClusterError,
+    WhatIf,
+    parse_added_nodes,
+    parse_labelled_nodes,
+    parse_taint,
+)
+from webhook.core.what_if.run import Run, SimulationAnswer
 
 _STATES = 50_000  # some seconds
 _LOST = "no verdict without them"
@@ -56,7 +63,7 @@ class Question(Struct, frozen=True, kw_only=True):
 @click.option(
     "--lose",
     multiple=True,
-    type=Parsed("part", part),
+    type=Parsed("part", parse_labelled_nodes),
     metavar="KEY=VALUE",
     help="After all nodes with this label failed, as zone=b: first out of reach, then gone.",
 )
@@ -64,7 +71,7 @@ class Question(Struct, frozen=True, kw_only=True):
     "--taint",
     "taints",
     multiple=True,
-    type=Parsed("taint", taint),
+    type=Parsed("taint", parse_taint),
     metavar="NODE=KEY=VALUE:EFFECT",
     help="After this node was tainted.",
 )
@@ -72,7 +79,7 @@ class Question(Struct, frozen=True, kw_only=True):
     "--add-nodes",
     "more",
     multiple=True,
-    type=Parsed("nodes", added),
+    type=Parsed("nodes", parse_added_nodes),
     metavar="KEY=VALUE:N",
     help="After so many nodes were added, like one with this label: zone=b:3.",
 )
@@ -88,9 +95,9 @@ def simulate(  # noqa: PLR0913 one parameter an option
     rollout: bool,
     drain: tuple[str, ...],
     delete: tuple[str, ...],
-    lose: tuple[Part, ...],
+    lose: tuple[LabelledNodes, ...],
     taints: tuple[tuple[str, Taint], ...],
-    more: tuple[tuple[Part, int], ...],
+    more: tuple[tuple[LabelledNodes, int], ...],
     states: int,
     output: str,
     given: Given,
@@ -122,7 +129,7 @@ def simulate(  # noqa: PLR0913 one parameter an option
     click.get_current_context().exit(_code(answers, holes=holes))
 
 
-def answered(question: Question, given: Given, frame: Frame) -> tuple[Sequence[Answer], bool]:
+def answered(question: Question, given: Given, frame: Frame) -> tuple[Sequence[SimulationAnswer], bool]:
     """The answers about a cluster, one for each event, and whether a part of the input could not be read.
 
     Raises:
@@ -162,7 +169,7 @@ def _refuse(of: Question) -> None:
         raise click.UsageError("--rollout does not go with --lose: ask about one after the other")
 
 
-def _code(answers: Sequence[Answer], *, holes: bool) -> Exit:
+def _code(answers: Sequence[SimulationAnswer], *, holes: bool) -> Exit:
     if any(each.outcomes.interrupted for each in answers):
         return Exit.INTERRUPTED
     if holes:

@@ -9,12 +9,13 @@ from fractions import Fraction
 
 from webhook.answers.simulated import doubt, not_evaluated, outcome_text, verdict_text
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
-from webhook.core.explain.cause_text import cause_summary, in_the_way
+from webhook.core.explain.cause_text import cause_summary, obstacle_text
 from webhook.core.explain.explanation import Balance, Explanation
-from webhook.core.placement.simulation import Outcome
+from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.text import listed, one_line, plural, segment_of, together
-from webhook.core.what_if.play import Ending, Moved, Outcomes
-from webhook.core.what_if.run import Answer
+from webhook.core.what_if.ending import Ending, PodMove
+from webhook.core.what_if.joint_simulation import JointOutcome
+from webhook.core.what_if.run import SimulationAnswer
 from webhook.core.what_if.suggestions import SuggestedChange
 from webhook.core.what_if.workloads import SimulatedWorkload
 
@@ -25,10 +26,15 @@ _WIDEST_BAR = 24
 _MOST_NODES = 6
 _SMALL = 20  # a probability with a denominator up to here is printed as a fraction
 _NAME = 40  # characters of a name in a table
-_COLORS = {Outcome.FITS: GREEN, Outcome.STUCK: YELLOW, Outcome.NO_FIT: RED, Outcome.UNKNOWN: YELLOW}
+_COLORS = {
+    PlacementOutcome.FITS: GREEN,
+    PlacementOutcome.STUCK: YELLOW,
+    PlacementOutcome.NO_FIT: RED,
+    PlacementOutcome.UNKNOWN: YELLOW,
+}
 
 
-def render(answer: Answer, *, color: bool) -> Iterator[str]:
+def render(answer: SimulationAnswer, *, color: bool) -> Iterator[str]:
     """The page, piece by piece."""
     paint, of = Paint(color=color), answer.outcomes
     if answer.event:
@@ -53,7 +59,7 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
         yield from wrapped(f"not evaluated: {'; '.join(lines)}", paint, DIM)
 
 
-def _room(answer: Answer) -> Iterator[str]:
+def _room(answer: SimulationAnswer) -> Iterator[str]:
     """``add 2 empty nodes like worker-a1 in zone a``, and how many pods to preempt."""
     found = []
     for each in answer.added:
@@ -67,14 +73,14 @@ def _room(answer: Answer) -> Iterator[str]:
         yield f"preempt {plural(answer.preempts, 'pod')} of lower priority, which the scheduler does by itself"
 
 
-def _each(answer: Answer, paint: Paint) -> Iterator[str]:
+def _each(answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
     """The workloads that may not fit, each with its obstacle and first fix."""
     of = answer.outcomes
     ends = {end.workload.title: (end, found) for end, found in answer.ends}
     bad = [
         (workload, each)
         for workload, each in zip(of.workloads, of.each, strict=True)
-        if each.outcome is not Outcome.FITS
+        if each.outcome is not PlacementOutcome.FITS
     ]
     for workload, each in bad[:_MAX_WORKLOADS]:
         end, found = ends.get(workload.title, (None, ()))
@@ -93,7 +99,7 @@ def _each(answer: Answer, paint: Paint) -> Iterator[str]:
         yield f"\nthe other {who}{' alone' * bool(of.alone)}\n"
 
 
-def _ending(end: Ending, found: Sequence[SuggestedChange], answer: Answer, paint: Paint) -> Iterator[str]:
+def _ending(end: Ending, found: Sequence[SuggestedChange], answer: SimulationAnswer, paint: Paint) -> Iterator[str]:
     """What waits, the way there, the domains, and the fixes."""
     yield from _waits(end, paint, grown=answer.grown)
     yield from _way(end, answer.outcomes, paint)
@@ -115,14 +121,14 @@ def _waits(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
     summary = cause_summary(after)
     waits = summary.replace("cause: ", "cause today: ", 1) if grown else summary
     yield from wrapped(f"{end.waiting} waits, {waits}", paint, RED)
-    if line := in_the_way(after):
+    if line := obstacle_text(after):
         yield from wrapped(line, paint)
 
 
-def _way(end: Ending, of: Outcomes, paint: Paint) -> Iterator[str]:
+def _way(end: Ending, of: JointOutcome, paint: Paint) -> Iterator[str]:
     """The moves to the end, unless every way is the same."""
     moves = end.moves
-    if of.whole.outcome is Outcome.FITS or not moves or not end.waiting:
+    if of.whole.outcome is PlacementOutcome.FITS or not moves or not end.waiting:
         return
     found = of.simulation
     shortest = found is not None and bool(found.witness) and not found.sampled
@@ -138,7 +144,7 @@ def _way(end: Ending, of: Outcomes, paint: Paint) -> Iterator[str]:
         yield f"  {_move(move, width, end.after)}\n"
 
 
-def _move(move: Moved, width: int, after: Explanation) -> str:
+def _move(move: PodMove, width: int, after: Explanation) -> str:
     where = one_line(move.node, _NAME)
     slot = after.problem.nodes.slots.get(move.node)
     labels = (after.problem.nodes.labels[slot] or {}) if slot is not None else {}
@@ -197,10 +203,10 @@ def _help(found: Sequence[SuggestedChange], workload: SimulatedWorkload, paint: 
         yield from wrapped(f"{each.text}{harms}", paint, indent="  ")
 
 
-def _odds(of: Outcomes) -> str:
+def _odds(of: JointOutcome) -> str:
     """How often an order gets stuck. Empty if unknown or plain."""
     found = of.simulation
-    if found is None or found.outcome is not Outcome.STUCK or found.stuck is None:
+    if found is None or found.outcome is not PlacementOutcome.STUCK or found.stuck is None:
         return ""
     if found.sampled:
         return f"{round(found.stuck * found.sampled):,} of {found.sampled:,} single orders tried get stuck"
@@ -210,7 +216,7 @@ def _odds(of: Outcomes) -> str:
     return f"{share} of these orders get stuck, if every pod and every node is as likely as any other"
 
 
-def _scaled(answer: Answer) -> str:
+def _scaled(answer: SimulationAnswer) -> str:
     """What becomes of the autoscalers' maximum. Empty if none asks for more."""
     of, scaled = answer.outcomes, answer.scaled
     if scaled is None:
@@ -221,10 +227,10 @@ def _scaled(answer: Answer) -> str:
     return f"at {whose} maximum ({plural(scaled.wanted, 'pod')}) {subject} {outcome_text(scaled, several=several)}"
 
 
-def _likely(answer: Answer) -> str:
+def _likely(answer: SimulationAnswer) -> str:
     """The most likely nodes by the scheduler's scores. Empty if no pod fits."""
     of, likely = answer.outcomes, answer.likely
-    if likely is None or not likely.placed or of.whole.outcome is Outcome.NO_FIT:
+    if likely is None or not likely.placed or of.whole.outcome is PlacementOutcome.NO_FIT:
         return ""
     nodes = Counter(each.node for each in likely.placed)
     shown = listed([f"{pods:,} on {one_line(node, 40)}" for node, pods in sorted(nodes.items())], _MOST_NODES)

@@ -23,7 +23,7 @@ from webhook.core.index.owners import keeps_revision
 from webhook.core.index.readers import readable
 from webhook.core.what_if.events import WhatIf
 from webhook.core.what_if.run import Targets
-from webhook.core.what_if.workloads import ReplicatedSource, introduce, of_cluster, sources
+from webhook.core.what_if.sources import ReplicatedSource, add_owners, sources_in_cluster, sources_of
 from webhook.core.workloads.controller_labels import NOT_YET_KNOWN
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import POD, group_kind
@@ -97,7 +97,7 @@ def targets(
     elif of.named is not None:
         raw, stated = find(of.named, known, guessed=everywhere)
         try:
-            found = [*sources(raw, stated, within, applied=True, replicas=replicas)]
+            found = [*sources_of(raw, stated, within, applied=True, replicas=replicas)]
         except DecodeError as error:
             raise CommandError(f"{known.source}: {of.named.title}: {error.message}", Exit.UNREADABLE) from error
     else:
@@ -107,7 +107,7 @@ def targets(
         what = ", ".join(of.files) or (of.named.title if of.named else "")
         raise CommandError(f"{what}: nothing in it makes pods that look for a node", Exit.UNREADABLE)
     for each in found:
-        introduce(each, known.index)
+        add_owners(each, known.index)
     if replicas is None:
         found = [replace(each, most=_most(each, known.index)) for each in found]
     found_targets = Targets(
@@ -125,7 +125,7 @@ def _of_all(objects: Iterable[Item], known: ClusterSource, within: Context) -> t
     found, unreadable = list[ReplicatedSource](), list[str]()
     for item in objects:
         try:
-            found += of_cluster(item.of, item.raw, within)
+            found += sources_in_cluster(item.of, item.raw, within)
         except DecodeError as error:
             unreadable.append(unread(item.of.kind, item.raw, error.message))
     for line in unreadable:
@@ -147,7 +147,7 @@ def _of_files(
         put(known.index, scaler, "autoscaler")
     for manifest in seen.manifests(read, duplicates=False):
         try:
-            mine = [*sources(manifest.value, manifest.type_meta, within, applied=False, replicas=replicas)]
+            mine = [*sources_of(manifest.value, manifest.type_meta, within, applied=False, replicas=replicas)]
         except DecodeError as error:
             seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
             continue

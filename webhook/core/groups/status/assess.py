@@ -32,7 +32,7 @@ from webhook.core.groups.plan import Plan, Proof, Way
 from webhook.core.groups.status.distribution import Spread, moves, spreads
 from webhook.core.groups.status.forms import Dated, Status, Unguarded, dated
 from webhook.core.groups.status.members import Member, duplicate_shards, shards_in_cluster
-from webhook.core.placement.simulation import Outcome
+from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.text import one_line, plural, together
 
 # Whoever may create a group has its plan made: of more pods, in none of the groups that we know, it would take minutes.
@@ -169,12 +169,12 @@ def _stays(seen: ObservedGroup, stored: Stored, standing: Derived, fresh: Derive
     pods = [*(each.pod for each in seen.members), *seen.pods]
     if not any(_is_guarded(seen.group, each, stored) and not _is_guarded(seen.group, each, new) for each in pods):
         return False
-    possible = standing.plan is not None and standing.plan.verdict is not Outcome.NO_FIT
+    possible = standing.plan is not None and standing.plan.verdict is not PlacementOutcome.NO_FIT
     return possible or not keeps_pins(fresh.plan, stored)
 
 
 def _taken(seen: ObservedGroup, before: Status, found: Derived) -> _Planned:
-    if found.plan is None or found.plan.verdict is Outcome.NO_FIT:
+    if found.plan is None or found.plan.verdict is PlacementOutcome.NO_FIT:
         return _Planned((), "", found)
     workloads = tuple(_workloads(seen, found.plan))
     return _Planned(workloads, _revision(seen.group, workloads, before), found)
@@ -183,7 +183,7 @@ def _taken(seen: ObservedGroup, before: Status, found: Derived) -> _Planned:
 def _held(seen: ObservedGroup, before: Status, standing: Derived, fresh: Derived) -> _Planned:
     """The stored plan, beside a fresh one that any change of the spec takes."""
     group, plan = seen.group, fresh.plan
-    if plan is None or plan.verdict is not Outcome.FITS:
+    if plan is None or plan.verdict is not PlacementOutcome.FITS:
         return _Planned(before.workloads, before.revision, standing)
     workloads = tuple(_workloads(seen, plan))
     new = stored_of(group, workloads)
@@ -254,7 +254,7 @@ def _refused(reason: str, message: str) -> list[Dated]:
 
 def _said(of: _Planned, seen: ObservedGroup) -> list[Dated]:
     group, plan = seen.group, of.derived.plan
-    if not of.workloads or plan is None or plan.verdict is Outcome.NO_FIT:
+    if not of.workloads or plan is None or plan.verdict is PlacementOutcome.NO_FIT:
         why = "; ".join(of.derived.reasons) or (
             "no order places all pods" if plan else "its fields do not keep the caps"
         )
@@ -301,11 +301,11 @@ def _way(way: Way, worst: int) -> str:
 
 def _verdicts(plan: Plan) -> Iterator[Dated]:
     """Whether all pods fit, and whether that depends on the order."""
-    if plan.verdict is Outcome.FITS:
+    if plan.verdict is PlacementOutcome.FITS:
         reason, text = _PROOFS[plan.proof]
         yield _condition(FITS, _YES, "EveryOrder", "every order places all pods")
         yield _condition(CANNOT_GET_STUCK, _YES, reason, text)
-    elif plan.verdict is Outcome.STUCK:
+    elif plan.verdict is PlacementOutcome.STUCK:
         yield _condition(FITS, _YES, "SomeOrders", "some orders place all pods")
         yield _condition(CANNOT_GET_STUCK, _NO, "CanGetStuck", "some orders leave a pod without a node")
     elif plan.outlook is not None and plan.outlook.gets_stuck:

@@ -1,1 +1,1 @@
-"""How many equal pods of one workload fit, in closed form: bounds, and proofs that hold for every order."""
+"""Closed forms for equal pods of a workload: bounds and proofs for every order."""

@@ -1,4 +1,4 @@
-"""How many more pods each hard constraint admits: its domains, their counts, and which of them can take pods."""
+"""The room of each hard constraint: its domains, their counts and open nodes."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,8 @@ from webhook.core.budget import check_time
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
 from webhook.core.index.label_column import Column
-from webhook.core.placement.proofs.bounds import Cell, Limit, Zone, addable, addable_on_hosts, reachable_minimum
+from webhook.core.placement.proofs.bounds import DomainState, SkewLimit, addable, reachable_minimum
+from webhook.core.placement.proofs.host_bounds import Zone, addable_on_hosts
 from webhook.core.placement.proofs.workload_problem import MAX_HOME_DOMAINS, CandidateNodes, CountedConstraint
 from webhook.core.scheduler.plugins.pod_topology_spread import CountedConstraints, DomainCounts, count_domains
 from webhook.core.scheduler.problem import Problem
@@ -20,8 +21,12 @@ from webhook.core.scheduler.problem import Problem
 class ConstraintRoom(Struct, frozen=True, dict=True):
     """One hard constraint over the candidate nodes.
 
-    ``open`` are the candidates with the keys of all constraints; no two pods may share a domain of a column in
-    ``apart``. ``unsteady``: some nodes count only once they are back, so no number holds meanwhile.
+    Attributes:
+        hard: The constraint with its counted pods.
+        domains: Its domains.
+        open: The candidate nodes with the keys of all constraints.
+        apart: Keys of anti-affinity. No two pods may share a domain.
+        unsteady: Whether some nodes only count once they are back. No number is exact until then.
     """
 
     hard: CountedConstraint
@@ -31,10 +36,10 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
     unsteady: bool = False
 
     @cached_property
-    def limit(self) -> Limit:
+    def limit(self) -> SkewLimit:
         """The constraint's numbers."""
         constraint = self.domains.constraint
-        return Limit(constraint.max_skew, self.column.domain_count(self.domains.counting) >= constraint.min_domains)
+        return SkewLimit(constraint.max_skew, self.column.domain_count(self.domains.counting) >= constraint.min_domains)
 
     @property
     def column(self) -> Column:
@@ -43,33 +48,33 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
 
     @property
     def placed(self) -> int:
-        """The workload's own pods that the constraint counts, on whatever nodes."""
+        """The workload's own counted pods, on any node."""
         return sum(self.hard.own.values())
 
     @cached_property
-    def cells(self) -> Mapping[Cell, int]:
-        """The eligible domains, grouped by what they have and can take."""
+    def cells(self) -> Mapping[DomainState, int]:
+        """The number of eligible domains in each state."""
         if self.column.one_each:
             return self._cells_of_hosts()
-        cells: Counter[Cell] = Counter()
+        cells: Counter[DomainState] = Counter()
         for number in self.column.domains(self.domains.counting):
             check_time()
-            cells[Cell(self.count(number), self.room(number))] += 1
+            cells[DomainState(self.count(number), self.room(number))] += 1
         return cells
 
-    def _cells_of_hosts(self) -> Mapping[Cell, int]:
-        """As `cells`, if each domain is one node: only hosts with pods are looked at one by one."""
-        pods, counting, of = self.domains.match_num, self.domains.counting, self.column.of
+    def _cells_of_hosts(self) -> Mapping[DomainState, int]:
+        """As `cells`, for domains of a single node. Only hosts with pods are visited."""
+        pods, counting, domain_of = self.domains.match_num, self.domains.counting, self.column.of
         single = 0
         for column in self.apart:
             single |= column.present
         used = self.column.nodes_of(tuple(pods)) & counting
-        cells: Counter[Cell] = Counter()
-        # Thousands of hosts without pods differ in nothing but this, and are counted without being looked at.
+        cells: Counter[DomainState] = Counter()
+        # Thousands of hosts without pods differ only by this, and are counted as sets.
         for room, hosts in ((0, counting & ~self.open), (1, self.open & single), (None, self.open & ~single)):
-            cells[Cell(0, room)] = (hosts & ~used).bit_count()
-            for number, alike in Counter(pods[of[slot]] for slot in node_sets.to_slots(hosts & used)).items():
-                cells[Cell(number, room)] += alike
+            cells[DomainState(0, room)] = (hosts & ~used).bit_count()
+            for number, alike in Counter(pods[domain_of[slot]] for slot in node_sets.to_slots(hosts & used)).items():
+                cells[DomainState(number, room)] += alike
         return {cell: hosts for cell, hosts in cells.items() if hosts}
 
     def count(self, number: int) -> int:
@@ -77,17 +82,17 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         return self.domains.match_num.get(number, 0)
 
     def room(self, number: int) -> int | None:
-        """How many more pods a domain can take before this constraint is considered; None for any number."""
+        """How many more pods a domain can take without this constraint. None if unlimited."""
         inside = self.open & self.column.nodes(number)
         if not inside:
             return 0
-        # Pods that keep each other away fill each domain of that key once; a node without the key limits nothing.
+        # Pods with anti-affinity to each other fill each domain of the key once. A node without the key limits nothing.
         limits = [column.domain_count(inside) for column in self.apart if not inside & ~column.present]
         return min(limits, default=None)
 
     @property
     def open_domains(self) -> frozenset[int]:
-        """The domains that have an open node."""
+        """The domains with an open node."""
         return self.column.domains(self.open)
 
     @property
@@ -97,68 +102,76 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
 
     @property
     def minimum(self) -> int | None:
-        """The highest global minimum that can be reached; None if nothing bounds it."""
+        """The highest reachable global minimum. None if unlimited."""
         return reachable_minimum(self.cells, self.limit)
 
     @cached_property
     def addable(self) -> int | None:
-        """How many more pods the constraint alone admits; None for any number, and if it is not known."""
+        """How many more pods the constraint alone admits. None if unlimited or unknown."""
         return addable(self.cells, self.limit) if self.hard.certain and not self.unsteady else None
 
     @property
     def most(self) -> int | None:
-        """The most pods of the workload that the constraint admits, including those that run; None for any number."""
+        """The most pods of the workload, running pods included. None if unlimited."""
         return None if self.addable is None else self.placed + self.addable
 
     def most_in_one(self, column: Column) -> int | None:
-        """As `most` if all pods must be in one domain of another key; None also if that has too many domains."""
+        """As `most`, with all pods in a domain of another key.
+
+        None also for too many domains.
+        """
         homes = column.domains(self.open)
         if len(homes) > MAX_HOME_DOMAINS:
             return None
-        # Whichever domain the first pod chooses, all others follow it: the best one is the bound.
+        # All other pods follow the first one, so the best domain gives the bound.
         by_home = [replace(self, open=self.open & column.nodes(home)).most for home in homes]
         return None if None in by_home else max((most for most in by_home if most is not None), default=self.placed)
 
 
 def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) -> int | None:
-    """How many more pods both constraints admit together; None for so many as are wanted, and where it is not known."""
+    """How many more pods two constraints admit together.
+
+    None for all ``wanted`` pods, and if unknown.
+    """
     if not (zones.hard.certain and hosts.hard.certain and hosts.column.one_each) or zones.column.sets is None:
         return None
     if wanted <= 0 or zones.unsteady or hosts.unsteady:
         return None
-    of = hosts.column.of
+    domain_of = hosts.column.of
     pods = hosts.domains.match_num
     taken = hosts.column.nodes_of(tuple(pods))
-    found = []
+    zones_of_hosts = []
     for number in zones.column.domains(zones.domains.counting):
         check_time()
         inside = zones.open & zones.column.nodes(number)
-        counts = Counter(Cell(pods[of[slot]]) for slot in node_sets.to_slots(inside & taken))
+        counts = Counter(DomainState(pods[domain_of[slot]]) for slot in node_sets.to_slots(inside & taken))
         if empty := (inside & ~taken).bit_count():
-            counts[Cell(0)] = empty
-        found.append(Zone(zones.count(number), counts))
+            counts[DomainState(0)] = empty
+        zones_of_hosts.append(Zone(zones.count(number), counts))
     held = min((cell.pods for cell in hosts.cells if cell.room == 0), default=None)
-    return addable_on_hosts(found, held, zones.limit, hosts.limit, wanted)
+    return addable_on_hosts(zones_of_hosts, held, zones.limit, hosts.limit, wanted)
 
 
 def constraint_rooms(
-    hard: Sequence[CountedConstraint], of: CandidateNodes, problem: Problem
+    hard: Sequence[CountedConstraint], candidates: CandidateNodes, problem: Problem
 ) -> tuple[ConstraintRoom, ...]:
-    """The room of each constraint, of the pod or of a change, on the candidates with the keys of all."""
-    counted = CountedConstraints(tuple(each.constraint for each in hard), tuple(each.counts for each in hard))
-    nodes = of.eligible.nodes
-    within = of.open
-    for each in hard:
-        within &= nodes.column(each.constraint.topology_key).present
-    apart = tuple(nodes.column(key) for key in of.apart)
-    counted_domains = count_domains(counted, problem.pod.labels, of.eligible)
+    """The room of each constraint on the candidates with the keys of all constraints."""
+    counted = CountedConstraints(
+        tuple(constraint.constraint for constraint in hard), tuple(constraint.counts for constraint in hard)
+    )
+    nodes = candidates.eligible.nodes
+    within = candidates.open
+    for constraint in hard:
+        within &= nodes.column(constraint.constraint.topology_key).present
+    apart = tuple(nodes.column(key) for key in candidates.apart)
+    counted_domains = count_domains(counted, problem.pod.labels, candidates.eligible)
     return tuple(
         ConstraintRoom(
-            each,
+            constraint,
             domains,
             within,
             apart,
-            unsteady=domains.constraint.node_taints_policy == HONOR and bool(domains.counting & of.away),
+            unsteady=domains.constraint.node_taints_policy == HONOR and bool(domains.counting & candidates.away),
         )
-        for each, domains in zip(hard, counted_domains, strict=True)
+        for constraint, domains in zip(hard, counted_domains, strict=True)
     )

@@ -1,11 +1,11 @@
-"""Whether so many equal pods of one template find a node in any order: what a fix has to prove.
+"""Prove that equal pods of a template find a node in any order, as a fix requires.
 
-    node                limited by resources, host ports, anti-affinity and volumes, and by constraints on hosts whose
-                        global minimum is fixed: a cap for each host
+    node                limited by resources, host ports, anti-affinity, volumes, and by constraints on hosts
+                        with a fixed global minimum: a cap for each host
     other constraint    the closed form of `bounds`, which holds in every order
-    pinned pods         need room for all pods that may come to their nodes first, within maxSkew
+    pinned pods         need room even if all possible pods get to their nodes first, within maxSkew
 
-Two other constraints are not decided: the answer is no, and the fix is not offered.
+Two other constraints together are not decided. The answer is then no, and the fix is not offered.
 """
 
 from collections import Counter
@@ -19,9 +19,9 @@ from webhook.core.api.storage import READ_WRITE_ONCE_POD
 from webhook.core.budget import check_time
 from webhook.core.cached_property import cached_property
 from webhook.core.index import node_sets
-from webhook.core.placement.proofs.bounds import Cell, addable
+from webhook.core.placement.proofs.bounds import DomainState, addable
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
-from webhook.core.placement.proofs.pinned_claims import Missing
+from webhook.core.placement.proofs.pinned_claims import PodsToPlace
 from webhook.core.placement.proofs.workload_problem import (
     MAX_HOME_DOMAINS,
     CandidateNodes,
@@ -38,16 +38,19 @@ from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volume_restrictions import VOLUME_RESTRICTIONS
 from webhook.core.scheduler.plugins.volumes import is_disk
 
-_Homes = Mapping[int, frozenset[int]]  # set of nodes that pinned pods can use -> the domains of those nodes
-# So many nodes are looked at one by one; comparing all of 5,000 nodes at once takes as long as looking at some fifty.
+_Homes = Mapping[int, frozenset[int]]  # The domains of each set of nodes for pinned pods.
+# Check this number of nodes one by one. Comparing all of 5,000 nodes at once takes as long as some fifty of them.
 _A_FEW = 50
 
 
-class Start(Struct, frozen=True):
+class StartState(Struct, frozen=True):
     """A state of the cluster from which pods are placed.
 
-    ``here`` are the nodes, None if nothing can be proven. With ``anew`` all pods of the workload are placed, else they
-    join those that run. ``rooms`` are those of the pod's own constraints on these nodes, empty if not known.
+    Attributes:
+        places: The facts about the workload.
+        here: The nodes. None if no proof is possible.
+        anew: Whether all pods are placed. If false, new pods join the running pods.
+        rooms: The room of the pod's own constraints on these nodes. Empty if unknown.
     """
 
     places: WorkloadProblem
@@ -56,33 +59,39 @@ class Start(Struct, frozen=True):
     rooms: tuple[ConstraintRoom, ...] = ()
 
 
-def starts(places: WorkloadProblem, nodes: CandidateNodes, rooms: tuple[ConstraintRoom, ...] = ()) -> Iterator[Start]:
-    """Every state that a fix has to work from, the present one first: pods made anew or not, nodes away or back.
+def start_states(
+    places: WorkloadProblem, nodes: CandidateNodes, rooms: tuple[ConstraintRoom, ...] = ()
+) -> Iterator[StartState]:
+    """Yield every state from which a fix must work, the present state first.
 
-    ``nodes`` are the candidates without a change, ``rooms`` those of the constraints on them.
+    In some of them all pods are created anew, or nodes that are away are back. ``rooms`` are those of the constraints
+    on the candidates.
     """
-    # Nobody knows whether nodes that are away come back, so a fix has to work with them and without.
+    # Nodes that are away may or may not return, so a fix must work with them and without.
     for present in (True, False) if places.away else (False,):
         here = candidate_nodes(places, present=True) if present else nodes
         open_now = _start_nodes(places, here, anew=False, present=present)
-        yield Start(places, open_now, anew=False, rooms=rooms if open_now is nodes else ())
-        if places.running or any(each.own for each in places.hard):
-            yield Start(places, _start_nodes(places, here, anew=True, present=present), anew=True)
+        yield StartState(places, open_now, anew=False, rooms=rooms if open_now is nodes else ())
+        if places.running or any(constraint.own for constraint in places.hard):
+            yield StartState(places, _start_nodes(places, here, anew=True, present=present), anew=True)
 
 
 def _start_nodes(places: WorkloadProblem, here: CandidateNodes, *, anew: bool, present: bool) -> CandidateNodes | None:
-    """The nodes for the pods; with ``anew``, including nodes that are closed only by the workload's own pods."""
+    """The nodes for the pods. None if no proof is possible.
+
+    With ``anew``, nodes closed only by the workload's own pods count.
+    """
     problem = places.problem
     cycle, volumes = Cycle(problem), problem.pod.pod_spec.volumes or ()
-    # What one pod alone can mount keeps the others away, and which one gets it depends on the order.
+    # A volume for a single pod keeps all others away, and the order decides which pod gets it.
     alone = any(READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) for claim in problem.storage.claims.values())
     if alone or any(map(is_disk, volumes)) or (volumes and cycle.result(VOLUME_BINDING).pre_filter.rejected):
         return None
     if anew and places.running and problem.neighbours.affinity_terms and problem.neighbours.matches_itself:
-        return None  # the pods want to be near each other, and made anew they may choose another domain
+        return None  # With affinity to each other, new pods may choose another domain.
     nodes = problem.nodes
     if len(here.apart) < _terms_on_itself(places) or not all(nodes.column(key).one_each for key in here.apart):
-        return None  # some term may not match the pods themselves, or keeps them apart over more than one node
+        return None  # Some term may not match the pods themselves, or may cover more than one node.
     left = here.open
     if anew and here.apart:
         left |= candidate_nodes(places, present=present, without=(Restriction.APART,)).open & _only_its_own(places)
@@ -98,16 +107,16 @@ def _start_nodes(places: WorkloadProblem, here: CandidateNodes, *, anew: bool, p
 
 
 def _terms_on_itself(places: WorkloadProblem) -> int:
-    """How many of the pod's anti-affinity terms match the pod itself, as its labels are now."""
+    """Count the pod's anti-affinity terms that match the pod itself."""
     meta, near = places.problem.pod.meta, places.problem.neighbours
     return sum(
-        each.in_namespace(meta.namespace, {}) and each.selector.matches(meta.labels or {})
-        for each in near.anti_affinity_terms
+        term.in_namespace(meta.namespace, {}) and term.selector.matches(meta.labels or {})
+        for term in near.anti_affinity_terms
     )
 
 
 def _only_its_own(places: WorkloadProblem) -> int:
-    """The nodes where anti-affinity, in either direction, concerns only the workload's own pods."""
+    """The nodes where anti-affinity only concerns the workload's own pods."""
     near = places.problem.neighbours
     slots = []
     for slot, pods in places.running.items():
@@ -122,54 +131,54 @@ def _only_its_own(places: WorkloadProblem) -> int:
 
 
 def fits(
-    start: Start,
+    start: StartState,
     hard: Sequence[CountedConstraint],
-    to_place: Missing,
+    to_place: PodsToPlace,
     *,
     lost: int = 0,
     room: Mapping[int, int] | None = None,
 ) -> bool:
-    """Whether all pods find a node in every order under these constraints; False also if nothing is proven.
+    """Whether all pods are proven to find a node in every order.
 
     Args:
-        start: From where.
-        hard: The constraints, instead of the pod's own.
+        start: The state before.
+        hard: The constraints to use instead of the pod's own.
         to_place: The pods.
-        lost: Nodes that are lost with their pods, and have a taint that the pod does not tolerate.
+        lost: Nodes lost with their pods. They have a taint not tolerated by the pod.
         room: The most pods by slot, for nodes with such a limit.
     """
     here, places = start.here, start.places
     if not to_place.pods:
         return True
-    if here is None or not all(each.certain for each in hard):
+    if here is None or not all(constraint.certain for constraint in hard):
         return False
     if lost and places.problem.neighbours.affinity_terms:
-        return False  # the pods that it wants to be near may be lost too
-    counted = [_counted(each, lost, anew=start.anew) for each in hard]
+        return False  # The pods of its affinity may be lost too.
+    counted = [_counted(constraint, lost, anew=start.anew) for constraint in hard]
     left = _without(here, lost) if lost else here
     if here.together is None:
         known = start.rooms if hard is places.hard and not lost else ()
         return _fits(start, known or constraint_rooms(counted, left, places.problem), left, to_place, room or {})
-    # All pods follow the first one, which may go to any domain: each has to work.
+    # All pods follow the first pod into any domain, so each domain has to work.
     homes = here.eligible.nodes.column(here.together)
     chosen = homes.domains(left.open)
     if to_place.pinned or not 0 < len(chosen) <= MAX_HOME_DOMAINS:
         return False
     inside = (replace(left, open=left.open & homes.nodes(home)) for home in chosen)
     return all(
-        _fits(start, constraint_rooms(counted, each, places.problem), each, to_place, room or {}) for each in inside
+        _fits(start, constraint_rooms(counted, candidates, places.problem), candidates, to_place, room or {})
+        for candidates in inside
     )
 
 
 def _without(here: CandidateNodes, lost: int) -> CandidateNodes:
-    """The nodes without lost ones, which have a taint that the pods do not tolerate."""
     eligible = here.eligible
     tolerated = EligibleNodes(eligible.nodes, eligible.usable, eligible.tolerated & ~lost)
     return replace(here, eligible=tolerated, open=here.open & ~lost)
 
 
 def _counted(hard: CountedConstraint, lost: int, *, anew: bool) -> CountedConstraint:
-    """The constraint without pods on lost nodes, and with ``anew`` without the workload's own pods."""
+    """The constraint without pods on lost nodes, and with ``anew`` without own pods."""
     if not lost and not anew:
         return hard
     gone, own = node_sets.flags(lost, lost.bit_length()), hard.own if anew else {}
@@ -182,9 +191,13 @@ def _counted(hard: CountedConstraint, lost: int, *, anew: bool) -> CountedConstr
 
 
 def _fits(
-    start: Start, rooms: Sequence[ConstraintRoom], here: CandidateNodes, to_place: Missing, limits: Mapping[int, int]
+    start: StartState,
+    rooms: Sequence[ConstraintRoom],
+    here: CandidateNodes,
+    to_place: PodsToPlace,
+    limits: Mapping[int, int],
 ) -> bool:
-    """As `fits`, where every open node is open to all of the pods; ``rooms`` are of all constraints."""
+    """As `fits`, with every open node open to all of the pods."""
     open_, replicas = here.open, to_place.pods
     moving: list[ConstraintRoom] = []
     caps: list[tuple[ConstraintRoom, int]] = []
@@ -194,16 +207,16 @@ def _fits(
         top = _fixed_top(constraint, replicas)
         most, domains = max((cell.pods for cell in constraint.cells), default=0), sum(constraint.cells.values())
         if most + replicas <= constraint.limit.max_skew or (domains == 1 and constraint.limit.enough):
-            continue  # no domain can reach maxSkew pods, or there is only one domain: the constraint rejects nothing
+            continue  # No domain can reach maxSkew, or there is a single domain. The constraint rejects nothing.
         if top is None:
             moving.append(constraint)
         else:
             (on_hosts if constraint.column.one_each else caps).append((constraint, top))
-    # What one constraint lets in decides what the other still can, so the order matters: not decided here.
+    # The pods admitted by one constraint limit the other, so the order matters. This case is not decided.
     if len(moving) + len(caps) > 1:
         return False
     places = start.places
-    # Equal pods would want the same host port, or keep each other away.
+    # Equal pods would need the same host port, or avoid each other.
     is_alone = bool(places.problem.ports or here.apart)
     room = _Room(
         places=places,
@@ -215,7 +228,7 @@ def _fits(
         tops=on_hosts,
         freed=places.freed if start.anew else {},
     )
-    for constraint, top in [*((each, None) for each in moving), *caps]:
+    for constraint, top in [*((constraint, None) for constraint in moving), *caps]:
         return room.admitted_by(constraint, top)
     if any(room.together(nodes & open_, rivals) < rivals for nodes, rivals in room.rivals()):
         return False
@@ -223,18 +236,18 @@ def _fits(
 
 
 class _Room(Struct, frozen=True, kw_only=True, dict=True):
-    """The pods to place, and how many of them each open node takes under constraints whose minimum is fixed.
+    """The pods to place, and the room of each open node under the fixed limits.
 
-    Args:
+    Attributes:
         everywhere: Whether each open node has room for all pods.
         most: The most pods on one node.
         limits: The most pods by slot, for nodes with such a limit.
         tops: The constraints on hosts, with the most pods of each host.
-        freed: As in the problem. Empty if the pods join those that run.
+        freed: As in the problem. Empty if the pods join running pods.
     """
 
     places: WorkloadProblem
-    to_place: Missing
+    to_place: PodsToPlace
     open: int
     everywhere: bool
     most: int
@@ -243,25 +256,25 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
     freed: Mapping[int, tuple[int, ...]]
 
     def on(self, slot: int) -> int:
-        """How many the node takes."""
+        """How many pods the node takes."""
         most = min(self.most, self.limits.get(slot, self.most))
         for constraint, top in self.tops:
             most = min(most, top - constraint.count(constraint.column.of[slot]))
-        # Free as if the workload's own pods were gone, if they are made anew.
+        # If the own pods are created anew, their resources count as free.
         own = self.freed.get(slot)
         for number, (column, amount) in enumerate(self.places.free):
             most = min(most, (column[slot] if own is None else own[number]) // amount)
         return max(0, most)
 
     def some(self, nodes: int) -> int:
-        """The nodes without those that certainly take none."""
+        """The nodes, except those certain to take no pod."""
         full = self.places.full
         if full and self.freed:
             full &= ~node_sets.from_slots([*self.freed], self.places.problem.nodes.size)
         return nodes & ~full
 
     def together(self, nodes: int, enough: int) -> int:
-        """The room of these nodes, counted up to ``enough``: most often a few nodes have that much."""
+        """The room of these nodes, counted up to ``enough``. A few nodes usually suffice."""
         total, scarce = 0, bool(self.places.free)
         if enough > _A_FEW and (self._most <= 1 or not scarce):
             alike = nodes & ~(self._special | (self.places.full if scarce else 0))
@@ -276,19 +289,18 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _most(self) -> int:
-        """The most pods on a node without limits or pods that count."""
         return max(0, min([self.most, *(top for _, top in self.tops)]))
 
     @cached_property
     def _special(self) -> int:
-        """The nodes with limits, or with pods that count. All others take `_most` pods if nothing is scarce there."""
+        """The nodes with limits or counted pods. All others take `_most`, or too little."""
         special = node_sets.from_slots([*self.limits, *self.freed], self.places.problem.nodes.size)
         for constraint, _ in self.tops:
             special |= constraint.column.nodes_of(tuple(constraint.domains.match_num))
         return special
 
     def _in_turn(self, nodes: int) -> Iterator[int]:
-        """The slots of the nodes; after a few of them without the full nodes, which may be most of the cluster."""
+        """The slots of the nodes, skipping full nodes after the first few."""
         last = -1
         for last in islice(node_sets.one_by_one(nodes), _A_FEW):
             yield last
@@ -297,14 +309,17 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
             yield from node_sets.one_by_one(self.some(rest))
 
     def rivals(self) -> Iterator[tuple[int, int]]:
-        """For each set of nodes that pinned pods need: the set, and the most pods that can compete for it."""
+        """Yield each set of nodes of pinned pods, with the most pods competing for it."""
         pinned = self.to_place.pinned
         for nodes in pinned:
             others = sum(pods for each, pods in pinned.items() if each & nodes & self.open)
             yield nodes, self.to_place.free + max(others, 1)
 
     def admitted_by(self, constraint: ConstraintRoom, top: int | None) -> bool:
-        """Whether one constraint admits all pods; ``top`` is the most pods of a domain if the minimum is fixed."""
+        """Whether a constraint admits all pods.
+
+        ``top`` is the most pods of a domain if the minimum is fixed.
+        """
         column, replicas = constraint.column, self.to_place.pods
         if self.to_place.free and top is None and self.everywhere:
             most = addable(constraint.cells, constraint.limit)
@@ -313,7 +328,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
         elif self.to_place.free:
             rooms = self._rooms(constraint, replicas)
             if top is None:
-                cells = Counter(Cell(constraint.count(number), room_in) for number, room_in in rooms)
+                cells = Counter(DomainState(constraint.count(number), room_in) for number, room_in in rooms)
                 if (addable(cells, constraint.limit) or 0) < replicas:
                     return False
             elif sum(min(room_in, max(0, top - constraint.count(number))) for number, room_in in rooms) < replicas:
@@ -325,22 +340,24 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def _is_safe(self, constraint: ConstraintRoom, top: int | None, homes: _Homes, inside: int) -> bool:
-        """Whether pods pinned to these nodes of one domain always find a place there."""
+        """Whether pods pinned to these nodes of a domain always find a place there."""
         pinned, free = self.to_place.pinned, self.to_place.free
         (home,) = constraint.column.domains(inside)
-        # In the worst order, everything that can come here comes first.
-        rivals = free + sum(pods for each, pods in pinned.items() if each & inside)
+        # In the worst order, all pods able to come here come first.
+        rivals = free + sum(pods for nodes, pods in pinned.items() if nodes & inside)
         if self.together(inside, rivals) < rivals:
             return False
         if top is None:
-            # The minimum ends at least as high as with only those pods that can go to one domain alone.
+            # The minimum ends at least as high as with only the pods pinned to a single domain.
             sure: Counter[int] = Counter()
-            for each, domains in homes.items():
+            for nodes, domains in homes.items():
                 if len(domains) == 1:
-                    sure[next(iter(domains))] += pinned[each]
+                    sure[next(iter(domains))] += pinned[nodes]
             others = constraint.column.domains(constraint.domains.counting) - {home}
             top = min(constraint.count(number) + sure[number] for number in others) + constraint.limit.max_skew
-        return constraint.count(home) + free + sum(pods for each, pods in pinned.items() if home in homes[each]) <= top
+        return (
+            constraint.count(home) + free + sum(pods for nodes, pods in pinned.items() if home in homes[nodes]) <= top
+        )
 
     def _rooms(self, constraint: ConstraintRoom, enough: int) -> Iterator[tuple[int, int]]:
         column, counting = constraint.column, constraint.domains.counting
@@ -358,7 +375,7 @@ class _Room(Struct, frozen=True, kw_only=True, dict=True):
 def _fixed_top(constraint: ConstraintRoom, replicas: int) -> int | None:
     """The most pods of a domain if the global minimum is fixed, else None.
 
-    It is while an emptiest domain takes none, or while there are more of these than pods to place.
+    It is fixed while an emptiest domain takes none, or while there are more of them than pods to place.
     """
     if not constraint.limit.enough:
         return constraint.limit.max_skew

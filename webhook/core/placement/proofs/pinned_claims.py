@@ -1,4 +1,4 @@
-"""The nodes that the pods of a StatefulSet can go to, given the volumes that exist already."""
+"""The nodes for the pods of a StatefulSet, given its existing volumes."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,16 +15,18 @@ from webhook.core.scheduler.plugins.volume_binding import nodes_with_space, prov
 from webhook.core.scheduler.plugins.volume_zone import usable_from
 from webhook.core.workloads.workload import ClaimTemplates
 
-# Skip larger StatefulSets; each pod's claims are looked up.
+# The pods of a larger StatefulSet are not looked up one by one.
 _MOST = 256
 
 
 class Ordinal(Struct, frozen=True):
     """One pod of a StatefulSet.
 
-    ``nodes`` are those where all of its volumes can be used, None for every node. ``certain``: its claims are known to
-    be usable there. ``likely``: nothing is known against it. ``runs`` is false for a terminating pod, which is
-    replaced, unless its node is unreachable.
+    Attributes:
+        nodes: The nodes where all of its volumes are usable. None for every node.
+        runs: False for a terminating pod, unless its node is unreachable. Its controller replaces it.
+        likely: Whether nothing is known against its claims.
+        certain: Whether its claims are known to be usable there.
     """
 
     nodes: int | None
@@ -33,42 +35,50 @@ class Ordinal(Struct, frozen=True):
     certain: bool
 
 
-class Missing(Struct, frozen=True):
-    """Pods to place: pinned ones by the only nodes where their volumes are usable, and those that are free."""
+class PodsToPlace(Struct, frozen=True):
+    """The pods to place, pinned by their volumes or free.
+
+    Attributes:
+        pinned: The number of pods by set of nodes where their volumes are usable.
+        free: The number of all other pods.
+    """
 
     pinned: Mapping[int, int]
     free: int
 
     @property
     def pods(self) -> int:
-        """The number of all pods to be placed."""
+        """The number of all pods."""
         return sum(self.pinned.values()) + self.free
 
 
 class Ordinals(Struct, frozen=True):
-    """The pods of a StatefulSet, the lowest ordinal first. ``room`` has the pods that fit attach limits, by slot."""
+    """The pods of a StatefulSet, the lowest ordinal first.
+
+    ``room`` has the most pods by slot under the attach limits of volumes.
+    """
 
     pods: tuple[Ordinal, ...]
     room: Mapping[int, int]
 
-    def to_place(self, replicas: int, *, anew: bool = False) -> Missing:
-        """Of the first ``replicas`` pods, those that do not run; all of them with ``anew``."""
-        reachable = [each.nodes for each in self.pods[:replicas] if anew or not each.runs]
-        return Missing(Counter(nodes for nodes in reachable if nodes is not None), reachable.count(None))
+    def to_place(self, replicas: int, *, anew: bool = False) -> PodsToPlace:
+        """The missing pods of the first ``replicas``, or all of them with ``anew``."""
+        reachable = [pod.nodes for pod in self.pods[:replicas] if anew or not pod.runs]
+        return PodsToPlace(Counter(nodes for nodes in reachable if nodes is not None), reachable.count(None))
 
     def are_certain(self, replicas: int) -> bool:
         """Whether the claims of the first ``replicas`` pods are known to be usable."""
-        return replicas <= len(self.pods) and all(each.certain for each in self.pods[:replicas])
+        return replicas <= len(self.pods) and all(pod.certain for pod in self.pods[:replicas])
 
     def are_likely(self, replicas: int) -> bool:
         """Whether nothing is known against the claims of the first ``replicas`` pods."""
-        return replicas <= len(self.pods) and all(each.likely for each in self.pods[:replicas])
+        return replicas <= len(self.pods) and all(pod.likely for pod in self.pods[:replicas])
 
 
 def ordinals(
     index: ReadOnlyIndex, namespace: str, name: str, claims: ClaimTemplates, numbers: range
 ) -> Ordinals | None:
-    """The pods of a StatefulSet with these ordinals; None if they are too many to look up."""
+    """Look up the pods of a StatefulSet with these ordinals. None if too many."""
     if len(numbers) > _MOST:
         return None
     view = index.nodes.view()
@@ -77,7 +87,7 @@ def ordinals(
     for node, limits in index.volumes.attach_limits().items():
         if limits and claims.names and node in slots:
             slot = slots[node]
-            # As if all claims were of the driver with the lowest limit: at worst a fix is not offered.
+            # Assume all claims use the driver with the lowest limit. In the worst case a fix is missing.
             room[slot] = max(0, min(limits.values()) - mounts.get(slot, 0)) // len(claims.names)
     return Ordinals(tuple(pods), room)
 
@@ -107,7 +117,7 @@ def _is_sound(claim: Claim) -> bool:
 
 
 def _nodes_for_new_volume(index: ReadOnlyIndex, claim: Claim, named_class: str, *, exists: bool) -> int | None:
-    """The nodes on which the volume of an unbound claim can be provisioned. None if unknown.
+    """The nodes able to provision the volume of an unbound claim. None if unknown.
 
     Source: volumebinding/binder.go ``FindPodVolumes``, ``checkVolumeProvisions``.
     """
@@ -126,6 +136,6 @@ def _nodes_for_new_volume(index: ReadOnlyIndex, claim: Claim, named_class: str, 
     if driver is not None and driver.spec.storage_capacity:
         requests = claim.spec.resources.requests if claim.spec.resources else None
         nodes &= nodes_with_space(requests, index.volumes.capacities(class_name), view)
-    # A free volume may serve other nodes too, and which pod takes it depends on the order.
+    # A free volume may serve other nodes too, and the order decides which pod takes it.
     free = index.volumes.candidates(replace(claim, spec=replace(claim.spec, storage_class_name=class_name)))
-    return None if any(usable_from(each, view) & ~nodes for each in free) else nodes
+    return None if any(usable_from(volume, view) & ~nodes for volume in free) else nodes

@@ -1,15 +1,15 @@
-"""The nodes to which the pods of a workload can go, and the pods that each of its hard constraints counts.
+"""The candidate nodes of a workload's pods, and the pods its constraints count.
 
-    index, pod      -> survey(...) -> WorkloadProblem             copies all that answers depend on
-    WorkloadProblem -> candidate_nodes(...) -> CandidateNodes     with changes to try
-    CandidateNodes  -> constraint_room.constraint_rooms(...)
+    places = take_workload_problem(index, pod, own, most, now=now, late={})   copies every fact
+    nodes = candidate_nodes(places)                                          or with a change to try
+    rooms = constraint_rooms(places.hard, nodes, places.problem)
 
 Only lasting facts exclude a node: its name, cordon and taints, the pod's node affinity, its volumes, and pods of other
-workloads. Nodes that are away for a short time (cordoned recently, not ready, about to be replaced) count as back, so
-that an upgrade causes no findings. Nothing is known meanwhile for a constraint with nodeTaintsPolicy Honor.
+workloads. Nodes that are away for a short time (recently cordoned, not ready, about to be replaced) count as present,
+so an upgrade causes no findings. Meanwhile, a constraint with nodeTaintsPolicy Honor is not decided.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import reduce
@@ -39,14 +39,14 @@ from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volume_zone import VOLUME_ZONE
 from webhook.core.scheduler.problem import Problem, take_lasting
 
-# A passing taint that is older than this is taken to stay.
+# After an hour, a taint about a node's state counts as permanent.
 _A_WHILE = timedelta(hours=1)
-# A workload whose pods must all be in one domain is tried in each; with more domains than this, nothing is said.
+# Pods that must share a domain are tried in each. With more domains the answer is unknown.
 MAX_HOME_DOMAINS = 64
 
 
 class Restriction(StrEnum):
-    """What keeps a pod off nodes besides taints and cordons; `candidate_nodes` can leave each out, to try a change."""
+    """A reason against nodes other than taints. `candidate_nodes` can ignore each."""
 
     AFFINITY = "affinity"
     VOLUMES = "volumes"
@@ -55,9 +55,13 @@ class Restriction(StrEnum):
 
 
 class CountedConstraint(Struct, frozen=True):
-    """One hard constraint with the pods that it counts; ``own`` are the workload's.
+    """One hard constraint with its counted pods.
 
-    ``index`` is its place among the hard constraints. ``certain``: the workload's pods are known to match its selector.
+    Attributes:
+        index: Its position among the hard constraints.
+        counts: All counted pods by slot.
+        own: The counted pods of the workload itself.
+        certain: Whether the workload's pods are known to match the selector.
     """
 
     index: int
@@ -68,15 +72,17 @@ class CountedConstraint(Struct, frozen=True):
 
 
 class WorkloadProblem(Struct, frozen=True, dict=True):
-    """Everything that decides where the pods of one template can go, at one moment.
+    """All facts about the possible nodes of a template's pods at a moment.
 
-    Args:
+    Attributes:
+        problem: The scheduling problem of one pod.
+        hard: Its hard constraints.
         running: The workload's own pods by slot.
-        away: Nodes that are assumed to be back soon.
-        most: The most pods on one node for which answers are exact.
-        free: Of each resource that is short for so many: what is free by slot, and what one pod takes.
-        freed: The same as if the workload's own pods were gone, by their slots. Never more than the node has.
-        apart: Its own pods that match each of its anti-affinity terms.
+        away: The nodes expected back soon.
+        most: The most pods on one node for exact answers.
+        free: By scarce resource, the free amount by slot and the amount per pod.
+        freed: By slot of the own pods, the same amounts without these pods, up to the node's total.
+        apart: By anti-affinity term, the own pods matching it.
     """
 
     problem: Problem
@@ -90,16 +96,20 @@ class WorkloadProblem(Struct, frozen=True, dict=True):
 
     @cached_property
     def full(self) -> int:
-        """The nodes that have too little free for even one of the pods, before anything is freed."""
+        """The nodes with too little room for a single pod."""
         return reduce(or_, (node_sets.below(free, amount) for free, amount in self.free), 0)
 
 
 class CandidateNodes(Struct, frozen=True):
-    """The nodes for the pods, as things are or with a change.
+    """The nodes for the pods, at present or with a change.
 
-    ``open`` admit the pod if spread constraints do; ``barred`` would without a taint or cordon. No two pods may share a
-    domain of a key in ``apart``; all have to share one of ``together``. ``away`` are assumed to be back although they
-    are not yet.
+    Attributes:
+        eligible: The nodes that count for spread constraints.
+        open: The nodes that admit the pod, apart from spread constraints.
+        barred: The nodes that would, without a taint or cordon.
+        away: The nodes treated as present although they are away.
+        apart: Topology keys. No two pods may share a domain.
+        together: A topology key. All pods must share a domain.
     """
 
     eligible: EligibleNodes
@@ -110,51 +120,28 @@ class CandidateNodes(Struct, frozen=True):
     together: str | None = None
 
 
-def survey(  # noqa: PLR0913 each a fact of its own
+def take_workload_problem(  # noqa: PLR0913 each a fact of its own
     index: ReadOnlyIndex, pod: Pod, own: Selector | None, most: int, *, now: str, late: Mapping[str, bool]
 ) -> WorkloadProblem:
-    """Copy everything that the answers depend on. They are exact for at most ``most`` pods on one node.
+    """Copy all facts for answers about up to ``most`` pods on one node.
 
     Args:
         index: The cluster.
-        pod: As the scheduler gets it.
-        own: Selects the workload's pods. With None, any counted pod may be its own.
-        most: See above.
+        pod: A pod as its scheduler receives it.
+        own: A selector of the workload's pods. With None, any counted pod may belong to the workload.
+        most: The most pods on one node for exact answers.
         now: An ISO time. Empty if unknown.
-        late: Keys of labels that pods get later or with other values, and whether they differ by revision.
+        late: Label keys that pods get later or with other values. The value is whether they differ by revision.
     """
     problem, namespace = take_lasting(index, pod), pod.meta.namespace
-    merged = [set(each.match_label_keys or ()) & set(late) for each in pod.pod_spec.constraints if each.hard]
-    mine: dict[Selector, Counts] = {}
-    hard = []
-    for number, (constraint, counts) in enumerate(zip(problem.hard.constraints, problem.hard.counts, strict=True)):
-        selector = constraint.selector
-        if selector not in mine:
-            narrow = counts and own is not None
-            mine[selector] = (
-                index.pods.count(namespace, selector.joined(own.requirements)) if narrow and own else counts
-            )
-        # matchLabelKeys with a revision label: only pods of one revision count, so none of other workloads.
-        apart = merged[number] - set(pod.labels)
-        counts_none = selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(index.version)
-        certain = selector.matches(pod.labels) and not any(each.key in late for each in selector.requirements)
-        hard.append(
-            CountedConstraint(
-                index=number,
-                constraint=constraint,
-                counts=mine[selector] if apart else counts,
-                own=mine[selector],
-                certain=certain and not counts_none and all(late[key] for key in apart),
-            )
-        )
     running = {} if own is None else index.pods.count(namespace, own)
     amounts = ((PODS, 1), *problem.request.amounts)
-    # Most often every node has room for all of the pods, and nothing is copied.
+    # Usually every node has room for all pods, and nothing is copied.
     short = scarce_amounts([(name, amount * most) for name, amount in amounts], index)
     columns = [(name, short[name], amount) for name, amount in amounts if name in short]
     return WorkloadProblem(
         problem=problem,
-        hard=tuple(hard),
+        hard=tuple(_counted_constraints(problem, own, index, late)),
         running=running,
         away=_away(problem, index, now),
         most=most,
@@ -166,11 +153,41 @@ def survey(  # noqa: PLR0913 each a fact of its own
     )
 
 
+def _counted_constraints(
+    problem: Problem, own: Selector | None, index: ReadOnlyIndex, late: Mapping[str, bool]
+) -> Iterator[CountedConstraint]:
+    pod, namespace = problem.pod, problem.pod.meta.namespace
+    merged = [
+        set(constraint.match_label_keys or ()) & set(late) for constraint in pod.pod_spec.constraints if constraint.hard
+    ]
+    mine: dict[Selector, Counts] = {}
+    for number, (constraint, counts) in enumerate(zip(problem.hard.constraints, problem.hard.counts, strict=True)):
+        selector = constraint.selector
+        if selector not in mine:
+            narrow = counts and own is not None
+            mine[selector] = (
+                index.pods.count(namespace, selector.joined(own.requirements)) if narrow and own else counts
+            )
+        # With a revision label in matchLabelKeys, only pods of one revision count, and none of other workloads.
+        apart = merged[number] - set(pod.labels)
+        counts_none = selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(index.version)
+        certain = selector.matches(pod.labels) and not any(
+            requirement.key in late for requirement in selector.requirements
+        )
+        yield CountedConstraint(
+            index=number,
+            constraint=constraint,
+            counts=mine[selector] if apart else counts,
+            own=mine[selector],
+            certain=certain and not counts_none and all(late[key] for key in apart),
+        )
+
+
 def _freed(
     running: Counts, columns: Iterable[tuple[str, Sequence[int], int]], index: ReadOnlyIndex
 ) -> Mapping[int, tuple[int, ...]]:
-    """What is free where the workload runs, as if its pods were gone: at most what the node has."""
-    # Resource by resource: a workload may run on thousands of nodes.
+    """The free amounts where the workload runs, as if its pods were gone."""
+    # Loop over resources, since a workload may run on thousands of nodes.
     freed = []
     for name, free, amount in columns:
         has = index.nodes.amounts(name)[1]
@@ -186,34 +203,37 @@ def _own_in(term: Term, own: Selector | None, index: ReadOnlyIndex, namespace: s
 
 
 def _away(problem: Problem, index: ReadOnlyIndex, now: str) -> int:
-    """The nodes that only a cordon or a recent passing taint closes to the pod."""
+    """The nodes closed only by a cordon or a recent taint about their state."""
     nodes, tolerations = problem.nodes, problem.pod.pod_spec.tolerations
-    # Cordons without any taint beside them; those with taints are looked at below.
+    # Cordons without a taint. Cordons with taints follow.
     asked = nodes.unschedulable & ~sum(members for _, members in nodes.taint_classes)
     for taints, members in nodes.taint_classes:
         check_time()
-        untolerated = [each for each in taints if first_untolerated((each,), tolerations, FILTERING_EFFECTS)]
-        if all(each.key in NODE_STATES for each in untolerated):
+        untolerated = [taint for taint in taints if first_untolerated((taint,), tolerations, FILTERING_EFFECTS)]
+        if all(taint.key in NODE_STATES for taint in untolerated):
             asked |= members if untolerated else members & nodes.unschedulable
     return sum(1 << slot for slot in node_sets.to_slots(asked) if _is_young(index, nodes.names[slot], now))
 
 
 def _is_young(index: ReadOnlyIndex, name: str, now: str) -> bool:
     node = index.nodes.get(name)
-    return node is None or not any(_is_old(each, now) for each in node.taints if each.key in NODE_STATES)
+    return node is None or not any(_is_old(taint, now) for taint in node.taints if taint.key in NODE_STATES)
 
 
 def _is_old(taint: Taint, now: str) -> bool:
     try:
         return datetime.fromisoformat(now) - datetime.fromisoformat(taint.time_added or "") >= _A_WHILE
-    except (ValueError, TypeError):  # one of the times is missing, or no time
+    except (ValueError, TypeError):  # A time is missing or invalid.
         return False
 
 
 def candidate_nodes(
     places: WorkloadProblem, *, without: Collection[Restriction] = (), present: bool = False
 ) -> CandidateNodes:
-    """The nodes for the pods, ``without`` some restrictions; with ``present``, away nodes are as they are now."""
+    """Find the nodes for the pods, ``without`` some restrictions.
+
+    With ``present``, nodes that are away stay excluded.
+    """
     cycle, nodes = Cycle(places.problem), places.problem.nodes
     away = 0 if present else places.away
     usable = nodes.live if Restriction.AFFINITY in without else cycle.eligible.usable
@@ -244,24 +264,24 @@ def _rejected(result: PluginResult, asked: int) -> int:
 
 
 def _outcomes(result: PluginResult, asked: int) -> Iterable[StatusOfNodes]:
-    """The nodes that a plugin rejects; none if its PreFilter already failed, as for unknown claims."""
+    """The nodes rejected by a plugin. None if PreFilter failed, as for unknown claims."""
     return () if result.filter is None else result.filter(asked)
 
 
 def _together(problem: Problem, nodes: NodeView) -> str | None:
-    """A topology key in one domain of which all pods will be: they want to be near each other, and none runs yet."""
+    """The topology key of a common domain, for pods attracted by each other only."""
     near = problem.neighbours
     if not near.affinity_terms or not near.matches_itself:
         return None
     for term in near.affinity_terms:
-        of = nodes.column(term.topology_key).of
-        if any(of[slot] >= 0 for slot in near.affinity_pods):
+        domain_of = nodes.column(term.topology_key).of
+        if any(domain_of[slot] >= 0 for slot in near.affinity_pods):
             return None
     return near.affinity_terms[0].topology_key
 
 
 def _apart(problem: Problem) -> tuple[str, ...]:
-    """The topology keys of the pod's anti-affinity terms that are certain to match the pod itself."""
+    """The topology keys of anti-affinity terms certain to match the pod itself."""
     pod, written = problem.pod, problem.pod.pod_spec.affinity
     terms = (written.pod_anti_affinity.required if written and written.pod_anti_affinity else None) or ()
     return tuple(
@@ -272,9 +292,13 @@ def _apart(problem: Problem) -> tuple[str, ...]:
 
 
 def _is_positive(term: PodAffinityTerm) -> bool:
-    """Whether the term still matches the pod after it gets more labels."""
+    """Whether the term still matches the pod after more labels are added."""
     selector = term.label_selector
-    denied = [each for each in (selector and selector.match_expressions) or () if each.operator in _NEGATIVE]
+    denied = [
+        requirement
+        for requirement in (selector and selector.match_expressions) or ()
+        if requirement.operator in _NEGATIVE
+    ]
     return not denied and not term.mismatch_label_keys
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from webhook.core.api.types import PodSpec, named_claims
 from webhook.core.budget import Reason
 from webhook.core.changes.change import NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY, WHEN_UNSATISFIABLE
-from webhook.core.placement.proofs.bounds import Home, addable_pinned
+from webhook.core.placement.proofs.bounds import PinnedDomain, addable_pinned
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
-from webhook.core.placement.proofs.pinned_claims import Missing
+from webhook.core.placement.proofs.pinned_claims import PodsToPlace
 from webhook.core.placement.proofs.workload_problem import (
     CandidateNodes,
     Restriction,
@@ -195,7 +195,7 @@ def _held_by_volumes(case: TemplateUnderRule) -> Iterator[Finding]:
             yield _finding_about_volumes(case, tally, homes, admitted)
 
 
-def _homes(tally: ConstraintRoom, missing: Missing) -> tuple[dict[int, Home], int]:
+def _homes(tally: ConstraintRoom, missing: PodsToPlace) -> tuple[dict[int, PinnedDomain], int]:
     """The domains with the pods that can be in no other, and how many pods may choose; those without a node are out."""
     column, free = tally.column, missing.free
     pinned: dict[int, int] = {}
@@ -207,11 +207,13 @@ def _homes(tally: ConstraintRoom, missing: Missing) -> tuple[dict[int, Home], in
             pinned[number] = pinned.get(number, 0) + many
     opened = tally.open_domains
     counting = column.domains(tally.domains.counting)
-    return {number: Home(tally.count(number), pinned.get(number, 0), number in opened) for number in counting}, free
+    return {
+        number: PinnedDomain(tally.count(number), pinned.get(number, 0), number in opened) for number in counting
+    }, free
 
 
 def _finding_about_volumes(
-    case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, Home], admitted: int
+    case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, PinnedDomain], admitted: int
 ) -> Finding:
     placed = case.placed[tally.hard.index]
     tried = _remedies_about_volumes(case, placed)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from webhook.core.budget import Reason
-from webhook.core.placement.simulation import Outcome
+from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
@@ -31,7 +31,7 @@ def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     short = case.once(missing)
     if isinstance(short, Reason):
         yield NotEvaluated(STUCK.id, short.within("whether every order places all replicas"))
-    elif short is not None and short.found.outcome is Outcome.STUCK:
+    elif short is not None and short.found.outcome is PlacementOutcome.STUCK:
         said = f"some orders place {short.fewest} of {short.replicas}"
         yield _finding(STUCK, short, said, f"always places {short.replicas}")
 
@@ -43,7 +43,7 @@ def of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
         yield NotEvaluated(ROLLOUT_STUCK.id, short.within("whether a rolling update always ends"))
     elif short is not None:
         said = f"some orders of a rollout place {short.fewest} of {short.replicas} new pods"
-        if short.found.outcome is Outcome.NO_FIT:
+        if short.found.outcome is PlacementOutcome.NO_FIT:
             most = f"at most {short.found.most}" if short.found.most else "none"
             said = f"a rollout places {most} of {short.replicas} new pods"
         yield _finding(ROLLOUT_STUCK, short, said, f"always places {short.replicas}")
@@ -112,7 +112,7 @@ def _finding(rule: PlacementRule, short: Shortfall, said: str, promise: str) -> 
 
 def _how_often(short: Shortfall) -> str:
     stuck, sampled = short.found.stuck, short.found.sampled
-    if stuck is None or short.found.outcome is Outcome.NO_FIT:
+    if stuck is None or short.found.outcome is PlacementOutcome.NO_FIT:
         return ""
     tried = f" of {sampled} that were tried" if sampled else " if each step is chosen at random"
     return f", {stuck:.1%}{tried}"

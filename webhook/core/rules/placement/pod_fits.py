@@ -13,10 +13,10 @@ from msgspec import Struct
 from webhook.core.api.types import PodTemplate
 from webhook.core.budget import Reason
 from webhook.core.coming_pods.next_pod import after_admission, problem_of
-from webhook.core.explain.explanation import Balance, Explanation, explain_pod, standstill
+from webhook.core.explain.explanation import Balance, Explanation, explain_pod, why_minimum_stays
 from webhook.core.explain.reliefs import without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.simulation import Outcome
+from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
@@ -53,7 +53,7 @@ def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     short = case.once(missing)
     if isinstance(short, Reason):
         yield NotEvaluated(DO_NOT_FIT.id, short.within("whether all replicas fit"))
-    elif short is not None and short.found.outcome is Outcome.NO_FIT:
+    elif short is not None and short.found.outcome is PlacementOutcome.NO_FIT:
         yield _of_replicas(short)
 
 
@@ -189,4 +189,4 @@ def _told(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -> b
 def _waits(balance: Balance, explanation: Explanation, subject: Subject, *, reasons: bool = True) -> str:
     """What it waits for, as far as users may be told: hostnames are names of nodes."""
     names = subject.policy.messages.name_domains(balance.domains.constraint.topology_key)
-    return shortened(standstill(balance, explanation.verdict, names=names, reasons=reasons), 120)
+    return shortened(why_minimum_stays(balance, explanation.verdict, names=names, reasons=reasons), 120)

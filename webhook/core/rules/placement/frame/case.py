@@ -17,14 +17,14 @@ from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import terminated
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, addable_together, constraint_rooms
-from webhook.core.placement.proofs.every_order import Start, fits, starts
-from webhook.core.placement.proofs.pinned_claims import Missing, Ordinals, ordinals
+from webhook.core.placement.proofs.every_order import StartState, fits, start_states
+from webhook.core.placement.proofs.pinned_claims import Ordinals, PodsToPlace, ordinals
 from webhook.core.placement.proofs.workload_problem import (
     CandidateNodes,
     CountedConstraint,
     WorkloadProblem,
     candidate_nodes,
-    survey,
+    take_workload_problem,
 )
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
@@ -71,8 +71,8 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
     ordinals: Ordinals | None = None
 
     @cached_property
-    def _starts(self) -> tuple[Start, ...]:
-        return tuple(starts(self.places, self.candidates, self.rooms))
+    def _starts(self) -> tuple[StartState, ...]:
+        return tuple(start_states(self.places, self.candidates, self.rooms))
 
     @cached_property
     def running(self) -> int:
@@ -114,7 +114,7 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         return self._fits(self._starts[0], self.places.hard, replicas, 0)
 
     def _fits(
-        self, start: Start, hard: Sequence[CountedConstraint], replicas: int, lost: int, *, likely: bool = False
+        self, start: StartState, hard: Sequence[CountedConstraint], replicas: int, lost: int, *, likely: bool = False
     ) -> bool:
         if self.has_claims:
             return self._fits_in_turn(start, hard, replicas, likely=likely)
@@ -123,9 +123,11 @@ class TemplateUnderRule(Computing, frozen=True, kw_only=True):
         if lost and staying:
             is_lost = node_sets.flags(lost, self.places.problem.nodes.size)
             staying = sum(pods for slot, pods in self.places.running.items() if not is_lost[slot])
-        return fits(start, hard, Missing({}, max(0, replicas - staying)), lost=lost)
+        return fits(start, hard, PodsToPlace({}, max(0, replicas - staying)), lost=lost)
 
-    def _fits_in_turn(self, start: Start, hard: Sequence[CountedConstraint], replicas: int, *, likely: bool) -> bool:
+    def _fits_in_turn(
+        self, start: StartState, hard: Sequence[CountedConstraint], replicas: int, *, likely: bool
+    ) -> bool:
         """Whether each pod is placed once those before it are: it may have to wait for them."""
         known = self.ordinals
         if known is None or not (known.are_likely(replicas) if likely else known.are_certain(replicas)):
@@ -277,7 +279,7 @@ def _places(
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
     pod = subject.admitted(template, index)
     now = index.taken_at or subject.context.now
-    places = survey(index, pod, subject.own_selector, 2 * most + _MORE_ON_A_NODE, now=now, late=late)
+    places = take_workload_problem(index, pod, subject.own_selector, 2 * most + _MORE_ON_A_NODE, now=now, late=late)
     return None if places.problem.hard.error else places
 
 

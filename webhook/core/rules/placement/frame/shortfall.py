@@ -18,10 +18,11 @@ from webhook.core.changes.change import WHEN_UNSATISFIABLE, Changes, template_wi
 from webhook.core.coming_pods.missing_pods import ToCome, all_anew, in_a_rollout, to_come
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.index.owners import keeps_revision
-from webhook.core.placement.making_room import cause, preempted
+from webhook.core.placement.making_room import cause_of_misfit, pods_to_preempt
+from webhook.core.placement.outcome import Effort, PlacementOutcome, Simulation
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.proofs.workload_problem import CandidateNodes, candidate_nodes
-from webhook.core.placement.simulation import Effort, Outcome, Simulation, always_fits
+from webhook.core.placement.simulation import always_fits
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import NO_SELECTOR
 from webhook.core.rules.frame.subject import Placed, Subject
@@ -61,7 +62,7 @@ class Shortfall(Struct, frozen=True):
         replicas: The requested pods. The autoscaler's maximum if the replicas fit.
         staying: The running pods.
         at_most: The highest mode of a finding.
-        preempts: The pods that preemption would remove (`preempted`).
+        preempts: The pods that preemption would remove (`pods_to_preempt`).
     """
 
     case: TemplateUnderRule
@@ -117,14 +118,14 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
     if found is None or isinstance(found, Reason):
         return found
     effort = _effort(case)
-    why = cause(came.batches, came.index, came.rollout, effort)
+    why = cause_of_misfit(came.batches, came.index, came.rollout, effort)
     rolling = came.rollout is not None
-    victims = None if rolling else preempted(came.batches, came.index, found, effort)
+    victims = None if rolling else pods_to_preempt(came.batches, came.index, found, effort)
     pods = [each.problem.pod for each in came.batches]
     devices = any(each.pod_spec.resource_claims for each in pods)
     makes_room = victims is not None or (rolling and any(map(may_preempt, pods)))
     # What is stuck of a Job goes on when one of its pods completes.
-    goes_on = case.subject.workload.traits.completes and found.outcome is Outcome.STUCK
+    goes_on = case.subject.workload.traits.completes and found.outcome is PlacementOutcome.STUCK
     told = why is Cause.SPREAD and replicas == case.wanted and not (case.grows or devices or makes_room or goes_on)
     mode = Mode.DENY if told else Mode.AUDIT
     return Shortfall(case, question, replicas, came.staying, found, why, mode, victims)
@@ -134,11 +135,11 @@ def _simulated(case: TemplateUnderRule, came: ToCome) -> Simulation | Reason | N
     """What the engine says; None if all pods fit, a reason if that is unknown."""
     may_search = case.subject.context.budget.may_search
     found = came.outcome(_effort(case) if may_search else _CLOSED_FORMS)
-    if found.outcome is Outcome.UNKNOWN:
+    if found.outcome is PlacementOutcome.UNKNOWN:
         if not may_search:
             return Missing.NEEDS_SEARCH.reason
         return Reason(f"unknown: more orders than can be tried ({found.states:,} states)")
-    return None if found.outcome is Outcome.FITS else found
+    return None if found.outcome is PlacementOutcome.FITS else found
 
 
 def _effort(case: TemplateUnderRule) -> Effort:

@@ -13,7 +13,7 @@ from webhook.core.context import Context
 from webhook.core.index.owners import controllers
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
-from webhook.core.what_if.questions import of_object, waiting_of
+from webhook.core.what_if.pods_to_explain import pods_of_object, waiting_pods_of
 from webhook.core.workloads.reading import stated_type
 
 ZONE = "zone hard 1 app=web"
@@ -25,14 +25,14 @@ def questions(manifest, configured=None, *, cluster=None, applied=False):
     known = cluster or index(namespace())
     within = Context(policy=configured or Policy(), version=RECORDED, index=known)
     raw = json.dumps(manifest).encode()
-    return [*of_object(raw, stated_type(raw), within, known, applied=applied)]
+    return [*pods_of_object(raw, stated_type(raw), within, known, applied=applied)]
 
 
 def notes(*arguments, **more):
     return [note for question in questions(*arguments, **more) for note in question.notes]
 
 
-OBSERVES = "judged without default constraints of this webhook (defaults.mode is observe)"
+OBSERVES = "without default constraints of this webhook (defaults.mode is observe)"
 
 
 @pytest.mark.parametrize(
@@ -42,22 +42,22 @@ OBSERVES = "judged without default constraints of this webhook (defaults.mode is
         pytest.param(workload("Deployment", "app=web"), [OBSERVES], id="no constraint of its own"),
         pytest.param(
             workload("Deployment", "app=web", HASH),
-            ["pod-template-hash is not known yet: the pod is taken for the first of a new revision"],
+            ["pod-template-hash has no value yet: the pod counts as the first of a new revision"],
             id="a revision that is yet to come",
         ),
         pytest.param(
             workload("CronJob", "app=web", ZONE, spec={"suspend": True}),
-            ["suspended: its controller makes no pod now"],
+            ["suspended: its controller creates no pods"],
             id="suspended",
         ),
         pytest.param(
             workload("DaemonSet", "app=web", ZONE),
-            ["no node should run it: its controller makes no pod; here any node is asked"],
+            ["no node should run it, so its controller creates no pod; this explains the pod for any node"],
             id="a DaemonSet and no node",
         ),
         pytest.param(
             workload("StatefulSet", "app=web", ZONE, spec={"volumeClaimTemplates": [{}]}),
-            ["the claims of volumeClaimTemplates are not looked at"],
+            ["the claims of volumeClaimTemplates are not checked"],
             id="claims that are yet to be made",
         ),
         pytest.param(workload("StatefulSet", "app=web", ZONE), [], id="a StatefulSet without claims"),
@@ -83,8 +83,8 @@ class TestInjection:
         configured = policy(default(), default(HOST_KEY, when="ScheduleAnyway"))
         [question] = questions(workload("Deployment", "app=web"), configured)
         assert question.notes == (
-            f"with the constraints that this webhook injects: {ZONE_KEY} DoNotSchedule, {HOST_KEY} ScheduleAnyway",
-            "pod-template-hash is not known yet: the pod is taken for the first of a new revision",
+            f"with constraints injected by this webhook: {ZONE_KEY} DoNotSchedule, {HOST_KEY} ScheduleAnyway",
+            "pod-template-hash has no value yet: the pod counts as the first of a new revision",
         )
         assert len(question.pod.pod_spec.constraints) == 2
 
@@ -157,9 +157,9 @@ class TestControllers:
             self.pod("early", "ReplicaSet/web-1", "2026-01-01T00:00:00Z"),
             self.pod("other", "ReplicaSet/db-1", "2025-01-01T00:00:00Z"),
         )
-        found = waiting_of("Deployment", "web", "shop", known)
+        found = waiting_pods_of("Deployment", "web", "shop", known)
         assert [pod.meta.name for pod in found] == ["early", "late"]
-        assert waiting_of("Deployment", "web", "elsewhere", known) == ()
+        assert waiting_pods_of("Deployment", "web", "elsewhere", known) == ()
 
 
 def test_a_namespace_that_the_caller_names():
@@ -167,6 +167,6 @@ def test_a_namespace_that_the_caller_names():
     known = index()
     within = Context(policy=Policy(), version=RECORDED, index=known, namespace="here")
     raw = json.dumps(bare).encode()
-    [question] = of_object(raw, stated_type(raw), within, known, applied=False)
+    [question] = pods_of_object(raw, stated_type(raw), within, known, applied=False)
     assert question.title == "the next pod of Deployment here/web"
     assert replace(question.pod.meta).namespace == "here"

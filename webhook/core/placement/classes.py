@@ -1,0 +1,67 @@
+"""Classes of equal pods and of equal nodes."""
+
+from msgspec import Struct
+
+from webhook.core.placement.pod_limits import (
+    AffinityLimit,
+    AntiAffinityLimit,
+    NodeLimit,
+    Pods,
+    SpreadLimit,
+    weighted_sum,
+)
+
+
+class PodClass(Struct, frozen=True):
+    """A set of equal pods without a node.
+
+    Attributes:
+        pods: Their number.
+        in_turn: Whether the controller creates them one after the other.
+        behind: The class whose pods all need a node first.
+        on_nodes: The limits by constraints with one node per domain.
+        on_domains: The limits by constraints over larger domains.
+        apart: The limits by anti-affinity.
+        near: The limit by affinity.
+    """
+
+    pods: int
+    in_turn: bool = False
+    behind: int | None = None
+    on_nodes: tuple[SpreadLimit, ...] = ()
+    on_domains: tuple[SpreadLimit, ...] = ()
+    apart: tuple[AntiAffinityLimit, ...] = ()
+    near: AffinityLimit | None = None
+
+
+class NodeClass(Struct, frozen=True):
+    """A set of equal nodes, or a pool of nodes with a common sum of pods.
+
+    Attributes:
+        size: The number of nodes. 1 for a pool.
+        open: By pod class, whether the nodes admit it, apart from spread and other pods.
+        node_limits: By pod class, the limits on a node.
+        start: By pod class, the pods on a node that can be deleted.
+        domains: The domain of each key, -1 without the key.
+        held: By `NodeSpread`, the other pods on a node. None if the node does not count.
+        nodes: The nodes as a set of bits.
+        pooled: Whether the class is a pool.
+        packs: Whether a node of the pool takes several pods. Then the number of nodes with room is unknown.
+    """
+
+    size: int
+    open: tuple[bool, ...]
+    node_limits: tuple[tuple[NodeLimit, ...], ...]
+    start: Pods
+    domains: tuple[int, ...]
+    held: tuple[int | None, ...]
+    nodes: int = 0
+    pooled: bool = False
+    packs: bool = False
+
+    def ways(self, pod_class: int, pods: Pods, nodes: int) -> int:
+        """Count the nodes with room for another pod, among ``nodes`` with these pods."""
+        if not self.pooled:
+            return nodes
+        left = [limit.bound + 1 - weighted_sum(limit.weights, pods) for limit in self.node_limits[pod_class]]
+        return min((self.nodes.bit_count(), *left))

@@ -1,0 +1,292 @@
+"""Two crossing topology keys as a grid, such as zones and racks spanning zones.
+
+The domains of the key with fewer domains are rows, the domains of the other key are columns. The nodes of a row and a
+column form a cell. A state gives each cell a number of pods. Each key has a level, its global minimum. A line (a row or
+a column) never exceeds its top: level + maxSkew, or its pods at the start if these are more.
+
+A constraint on hosts adds a third level. It bounds the cells: each host has at least the level, and at most level +
+maxSkew.
+
+To fill rows, columns and cells within bounds is a transportation problem. By Hoffman's circulation theorem it has an
+integer solution if and only if the demand of each set of rows fits (`Grid.totals`). With many rows only some sets are
+checked. The bounds are then weaker, and still valid.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from webhook.core.cached_property import cached_property
+from webhook.core.placement.closed_forms import room_of
+from webhook.core.placement.game import Game
+from webhook.core.placement.pod_limits import DomainSpread, SpreadLimit
+
+_UNWEIGHTED = (1,)  # The constraint counts the pods.
+_MOST_PODS = 20_000  # More pods have too many levels.
+_ALL_SETS = 8  # Up to this number of rows, every set of rows is checked.
+Position = tuple[int, int]  # The row and the column of a cell.
+Levels = tuple[int, int, int]  # The levels of hosts, rows and columns.
+
+
+class _Sums(dict[int, int]):
+    """The sums of some numbers, by set of their positions (a bit each)."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        super().__init__({0: 0})
+        self._numbers = numbers
+
+    def __missing__(self, chosen: int) -> int:
+        first = chosen & -chosen
+        self[chosen] = found = self[chosen ^ first] + self._numbers[first.bit_length() - 1]
+        return found
+
+
+class GridKey(Struct, frozen=True):
+    """A spread constraint over domains.
+
+    Attributes:
+        base: The pods at the start in each domain with an open node.
+        skew: maxSkew.
+        enough: Whether there are at least minDomains domains. If not, the level stays 0.
+        floor: The lowest count of the eligible domains without an open node.
+    """
+
+    base: tuple[int, ...]
+    skew: int
+    enough: bool
+    floor: int | None
+
+    def levels(self, pods: int) -> Iterator[int]:
+        """The levels reachable with this number of new pods, the lowest first."""
+        level = min(self.base if self.floor is None else (*self.base, self.floor)) if self.enough else 0
+        yield level
+        while self.enough and level != self.floor and sum(self.lows(level + 1)) <= pods:
+            level += 1
+            yield level
+
+    def lows(self, level: int) -> list[int]:
+        """The fewest new pods of each domain at this level."""
+        return [max(0, level - pods) for pods in self.base] if self.enough else [0] * len(self.base)
+
+    def tops(self, level: int) -> list[int]:
+        """The most new pods of each domain at this level."""
+        return [max(0, level + self.skew - pods) for pods in self.base]
+
+    def holders(self, level: int) -> Sequence[int | None]:
+        """The domains that can hold the minimum at this level. None if it is held anyway."""
+        if not self.enough or self.floor == level:
+            return [None]
+        return [number for number, pods in enumerate(self.base) if pods <= level]
+
+
+class _Hosts(NamedTuple):
+    """Equal hosts of a cell: the pods on each, its room or None, and their number."""
+
+    held: int
+    room: int | None
+    many: int
+
+
+class Cells(NamedTuple):
+    """The bounds of the cells at a level of hosts.
+
+    Attributes:
+        most: By column, the most pods in each set of its cells.
+        least: By column, the fewest pods in each set of its cells.
+        every: The most pods in all cells together.
+    """
+
+    most: Sequence[_Sums]
+    least: Sequence[_Sums]
+    every: int
+
+    def with_bounds(self, most: Sequence[Sequence[int]], least: Sequence[Sequence[int]]) -> "Cells":
+        """Replace the bounds, given by column and row."""
+        return Cells([*map(_Sums, most)], [*map(_Sums, least)], self.every)
+
+
+class Demand(NamedTuple):
+    """Bounds on the pods of each row, column and cell. Sets have a bit per line.
+
+    Attributes:
+        cells: The bounds of the cells.
+        blocked: By column, the number of pods at its top.
+        open: The rows known to be below their top.
+        undecided: The rows that may be blocked or open.
+        full: The columns whose cells in open rows are full.
+    """
+
+    cells: Cells
+    rows_low: Sequence[int]
+    rows_high: Sequence[int]
+    cols_low: Sequence[int]
+    cols_high: Sequence[int]
+    levels: Levels = (0, 0, 0)
+    blocked: Sequence[int] = ()
+    open: int = 0
+    undecided: int = 0
+    full: int = 0
+
+
+class Grid:
+    """A game as rows, columns and cells.
+
+    Attributes:
+        work: The columns left to check before giving up.
+        at: The cell of each open node class.
+        cells: All cells by level of hosts.
+    """
+
+    def __init__(self, game: Game, keys: Sequence[GridKey], at: Mapping[int, Position], *, work: int) -> None:
+        (pod_class,) = game.pod_classes
+        self.game, (self.rows, self.cols), self.at, self.work = game, keys, at, work
+        self._limit = pod_class.on_nodes[0] if pod_class.on_nodes else None
+        self._hosts: dict[Position, list[_Hosts]] = {}
+        rooms = list[int | None]()
+        for number, cell in at.items():
+            node_class, room = game.classes[number], room_of(game.classes[number])
+            rooms.append(room and room * node_class.size)
+            self._hosts.setdefault(cell, []).append(_Hosts(self.held(number), room, node_class.size))
+        total = None if None in rooms else sum(room or 0 for room in rooms)
+        self.wanted = pod_class.pods if total is None else min(pod_class.pods, total + 1)
+        self.every = (1 << len(self.rows.base)) - 1
+        few = len(self.rows.base) <= _ALL_SETS
+        ones = [1 << number for number in range(len(self.rows.base))]
+        self.sets = range(self.every + 1) if few else [0, self.every, *ones, *(self.every ^ row for row in ones)]
+        self.cells = self._levels_of_hosts()
+
+    def held(self, number: int) -> int:
+        """The pods on a node of a class at the start, as the constraint on hosts counts."""
+        return 0 if self._limit is None else self.game.classes[number].held[self._limit.spread] or 0
+
+    @cached_property
+    def crossed(self) -> Counter[int]:
+        """The number of cells in each column."""
+        return Counter(column for _, column in self._hosts)
+
+    def _levels_of_hosts(self) -> dict[int, Cells]:
+        """The cells at each reachable level of hosts, the lowest first."""
+        if self._limit is None:
+            return {0: self._cells(0, None)}
+        floor = self.game.node_spreads[self._limit.spread].floor
+        counts = [host.held for hosts in self._hosts.values() for host in hosts]
+        level, cells_by_level = min(counts if floor is None else [*counts, floor]), dict[int, Cells]()
+        while self._reaches(level) and (not cells_by_level or level - 1 != floor):
+            cells = cells_by_level[level] = self._cells(level, floor)
+            if sum(sums[self.every] for sums in cells.least) > self.wanted:
+                break
+            level += 1
+        return cells_by_level
+
+    def _reaches(self, level: int) -> bool:
+        every = [host for hosts in self._hosts.values() for host in hosts]
+        return all(host.room is None or host.held + host.room >= level for host in every)
+
+    def _cells(self, level: int, floor: int | None) -> Cells:
+        columns, rows = range(len(self.cols.base)), range(len(self.rows.base))
+        most, least = ([[0 for _ in rows] for _ in columns] for _ in range(2))
+        every, gaps = 0, list[int]()
+        for (row, column), hosts in self._hosts.items():
+            for held, room, many in hosts:
+                low, top = 0, self.wanted if room is None else room
+                if self._limit is not None:
+                    low, top = max(0, level - held), min(top, max(0, level + self._limit.over + 1 - held))
+                    gaps += [top - low] * (held <= level)
+                every += many * top
+                most[column][row] += min(self.wanted, many * top)
+                least[column][row] += many * low
+        # Some host stays at the level.
+        held_anyway = self._limit is None or floor == level
+        return Cells([*map(_Sums, most)], [*map(_Sums, least)], every if held_anyway else every - min(gaps, default=0))
+
+    def between(self, before: Levels, after: Levels) -> Demand:
+        """Demand the levels ``after`` without exceeding the tops of ``before``."""
+        low, high, tops = self.cells[after[0]], self.cells[before[0]], self.cols.tops(before[2])
+        return Demand(
+            cells=Cells(high.most, low.least, high.every),
+            rows_low=self.rows.lows(after[1]),
+            rows_high=self.rows.tops(before[1]),
+            cols_low=self.cols.lows(after[2]),
+            cols_high=tops,
+            levels=after,
+            blocked=tops,
+        )
+
+    def totals(self, demand: Demand) -> tuple[int, int] | None:
+        """The fewest and the most pods of such a state. None if no state exists.
+
+        Each set of rows is compared with the columns. A column counts on the side with the larger demand.
+        """
+        low, high = _Sums(demand.rows_low), _Sums(demand.rows_high)
+        fewest, most = 0, self.wanted
+        columns = [
+            (up, least, p, q, demand.open if demand.full >> number & 1 else 0)
+            for number, (up, least, p, q) in enumerate(
+                zip(demand.cells.most, demand.cells.least, demand.cols_low, demand.cols_high, strict=True)
+            )
+        ]
+        if any(p > q for _, _, p, q, _ in columns):
+            return None
+        for chosen in self.sets:
+            rest = self.every ^ chosen
+            into = out = 0
+            self.work -= len(columns)
+            for up, least, p, q, full in columns:
+                other = up[rest]
+                own = up[chosen & full] + least[chosen & ~full] if full else least[chosen]
+                into += max(p - other, own)
+                out += min(other, q - own)
+            if into > high[chosen] or low[rest] > out:
+                return None
+            fewest, most = max(fewest, low[rest] + into), min(most, high[chosen] + out)
+        return (fewest, most) if fewest <= most else None
+
+
+def grid_of(game: Game, work: int) -> Grid | None:
+    """Return the grid of equal pods under two constraints on domains. Else None.
+
+    The pods must count themselves. ``work`` limits the columns to check.
+    """
+    if len(game.pod_classes) != 1 or game.rollout is not None:
+        return None
+    (pod_class,) = game.pod_classes
+    spreads = [game.domain_spreads[limit.spread] for limit in pod_class.on_domains]
+    hosts = [game.node_spreads[limit.spread] for limit in pod_class.on_nodes]
+    fitting = len(spreads) == 2 and len(hosts) <= 1 and not pod_class.apart and pod_class.near is None
+    weights = [spread.weights for spread in spreads] + [host.weights for host in hosts]
+    if not fitting or pod_class.pods > _MOST_PODS or any(each != _UNWEIGHTED for each in weights):
+        return None
+    open_ = {
+        number: node_class
+        for number, node_class in enumerate(game.classes)
+        if node_class.open[0] and room_of(node_class) != 0
+    }
+    for number, node_class in open_.items():
+        if not all(spread.counting[number] for spread in spreads) or None in (
+            node_class.held[limit.spread] for limit in pod_class.on_nodes
+        ):
+            return None
+    homes = [sorted({node_class.domains[spread.key] for node_class in open_.values()}) for spread in spreads]
+    if not open_:
+        return None
+    keys = [_key(*each) for each in zip(spreads, pod_class.on_domains, homes, strict=True)]
+    order = sorted(range(2), key=lambda each: len(homes[each]))
+    places = [{domain: number for number, domain in enumerate(home)} for home in homes]
+    at = {
+        number: [places[number][node_class.domains[spreads[number].key]] for number in order]
+        for number, node_class in open_.items()
+    }
+    return Grid(
+        game,
+        [keys[number] for number in order],
+        {number: (row, column) for number, (row, column) in at.items()},
+        work=work,
+    )
+
+
+def _key(spread: DomainSpread, limit: SpreadLimit, inside: Sequence[int]) -> GridKey:
+    closed = [spread.base[domain] for domain in spread.eligible if domain not in inside]
+    base = tuple(spread.base[each] for each in inside)
+    return GridKey(base, limit.over + 1, spread.enough, min(closed, default=None))

@@ -1,0 +1,90 @@
+"""The result of a simulation, and the effort to spend on it."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from webhook.core.placement.game import Game
+from webhook.core.placement.pod_limits import Pods
+
+
+class PlacementOutcome(StrEnum):
+    """The result over all orders that the scheduler may use."""
+
+    FITS = "fits"
+    STUCK = "can-get-stuck"
+    NO_FIT = "does-not-fit"
+    UNKNOWN = "unknown"
+
+
+_COLUMNS_PER_STATE = 100  # This number of columns of two crossing keys takes as long as a state of the search.
+
+
+class Effort(Struct, frozen=True):
+    """The effort to spend before the outcome is unknown.
+
+    Limits are numbers, not seconds, so a repeated simulation returns the same outcome.
+
+    Attributes:
+        states: The most states of the search. 0 allows only closed forms, and only for games that are quick to build.
+        orders: The most sampled orders.
+        moves: The most moves in all sampled orders together.
+        details: Whether to find all ends, their probability and the skew, even after a proof that all pods fit.
+    """
+
+    states: int = 20_000
+    orders: int = 200
+    moves: int = 20_000
+    details: bool = True
+
+    @property
+    def work(self) -> int:
+        """The columns to check for two crossing keys: under a second for 20,000 states."""
+        return self.states * _COLUMNS_PER_STATE
+
+    def states_of(self, game: Game) -> int:
+        """The states to search in this game. Each takes longer with many node classes."""
+        return self.states // game.cost
+
+
+class Step(Struct, frozen=True):
+    """A pod of a batch placed on a node. With ``gone``, a pod deleted there."""
+
+    batch: int
+    node: str
+    gone: bool = False
+
+
+class PlacementVerdict(Struct, frozen=True):
+    """The outcome, and the number of pods with a node at the end of any order.
+
+    ``fewest`` and ``most`` are None without a proof.
+    """
+
+    outcome: PlacementOutcome
+    wanted: int
+    fewest: int | None = None
+    most: int | None = None
+
+
+class Simulation(PlacementVerdict, frozen=True):
+    """A verdict with its evidence. Sampled orders make ``fewest`` and ``most`` bounds.
+
+    Attributes:
+        stuck: The probability that some pods get no node. Each step takes a random waiting pod, then a random node. If
+            orders were sampled, the share of such orders. None if unknown.
+        sampled: The number of sampled orders.
+        states: The number of searched states.
+        witness: The shortest known order that leaves a pod without a node.
+        placed: By batch, the placed pods at the end of the witness.
+        ends: The placed pods by batch at every possible end. Empty if some are unknown.
+        skew: The worst skew of a rolling update (`worst_skew`). None for pods with names, and if unknown.
+    """
+
+    stuck: float | None = None
+    sampled: int = 0
+    states: int = 0
+    witness: tuple[Step, ...] = ()
+    placed: Pods = ()
+    ends: tuple[Pods, ...] = ()
+    skew: int | None = None

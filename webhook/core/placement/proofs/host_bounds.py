@@ -1,0 +1,105 @@
+"""Bounds for a constraint on zones together with a constraint on hosts."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from webhook.core.placement.proofs.bounds import MAX_PODS_ON_A_HOST, DomainState, SkewLimit
+
+_UNLIMITED = 2**31  # More than any number of replicas.
+
+
+class Zone(NamedTuple):
+    """A domain of a constraint, with its hosts as domains of a second constraint.
+
+    Attributes:
+        pods: The pods of the zone counted by the first constraint.
+        hosts: The number of hosts in each state. ``DomainState.pods`` is the second constraint's count.
+    """
+
+    pods: int
+    hosts: Mapping[DomainState, int]
+
+
+class PossibleEnds(NamedTuple):
+    """The possible ends of orders.
+
+    Attributes:
+        stuck: The numbers of placed pods at ends with a pod left over, ascending.
+        fits: Whether an order may place all pods.
+    """
+
+    stuck: tuple[int, ...]
+    fits: bool
+
+
+def ends_on_hosts(
+    zones: Sequence[Zone], floor: int | None, of_zones: SkewLimit, max_skew: int, wanted: int
+) -> PossibleEnds | None:
+    """The possible ends under constraints on zones and on hosts.
+
+    Not all of these ends need occur. The minimum over hosts rises level by level. At the end each host of a zone is
+    full or maxSkew above the minimum, or the zone is maxSkew above the minimum over zones. The zone with the fewest
+    pods is of the first kind, so the level determines the pods of each zone. The next level requires zones able to take
+    all pods up to it.
+
+    Args:
+        zones: The eligible zones. A zone without hosts takes no pod.
+        floor: The lowest count on eligible hosts closed to the pod. None if every host is open.
+        of_zones: The constraint on zones.
+        max_skew: The maxSkew of the constraint on hosts.
+        wanted: The number of pods to place.
+
+    Returns:
+        The ends. None if hosts would take more pods than the proof tries.
+    """
+    level = min((cell.pods for zone in zones for cell in zone.hosts), default=0)
+    most = [_UNLIMITED if cell.room is None else cell.pods + cell.room for zone in zones for cell in zone.hosts]
+    highest, stuck = min(most, default=0), list[int]()
+    if floor is not None:
+        level, highest = min(level, floor) if most else floor, min(highest, floor) if most else floor
+    for _ in range(MAX_PODS_ON_A_HOST):
+        rooms = [_below(zone, level + max_skew) for zone in zones]
+        filled = (zone.pods + room for zone, room in zip(zones, rooms, strict=True))
+        # The zone with the least room holds down the minimum, and with it every other zone.
+        top = (min(filled, default=0) if of_zones.enough else 0) + of_zones.max_skew
+        gains = [min(room, max(0, top - zone.pods)) for zone, room in zip(zones, rooms, strict=True)]
+        if sum(gains) >= wanted:
+            return PossibleEnds(tuple(stuck), fits=True)
+        if floor == level or any(
+            gain <= room - _least_gap(zone, level, max_skew)
+            for zone, room, gain in zip(zones, rooms, gains, strict=True)
+        ):
+            stuck.append(sum(gains))
+        level += 1
+        if level > highest or any(_below(zone, level) > gain for zone, gain in zip(zones, gains, strict=True)):
+            return PossibleEnds(tuple(stuck) or (0,), fits=False)
+    return None
+
+
+def addable_on_hosts(
+    zones: Sequence[Zone], held: int | None, of_zones: SkewLimit, of_hosts: SkewLimit, wanted: int
+) -> int | None:
+    """The most pods at any end of `ends_on_hosts`. None for ``wanted`` or if unknown."""
+    ends = ends_on_hosts(zones, held if of_hosts.enough else 0, of_zones, of_hosts.max_skew, wanted)
+    return None if ends is None or ends.fits else ends.stuck[-1]
+
+
+def _below(zone: Zone, level: int) -> int:
+    """The pods needed until every host of the zone is full or at the level."""
+    return sum(
+        hosts * (level - cell.pods if cell.room is None else min(level - cell.pods, cell.room))
+        for cell, hosts in zone.hosts.items()
+        if cell.pods < level
+    )
+
+
+def _least_gap(zone: Zone, level: int, max_skew: int) -> int:
+    """The fewest pods missing if a host of the zone stays at the level."""
+    return min(
+        (
+            max_skew if cell.room is None else min(max_skew, cell.pods + cell.room - level)
+            for cell in zone.hosts
+            if cell.pods <= level
+        ),
+        default=_UNLIMITED,
+    )

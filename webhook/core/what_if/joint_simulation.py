@@ -1,0 +1,179 @@
+"""Simulate several workloads together: a verdict for all, and for each."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
+from webhook.core.placement.outcome import Effort, PlacementOutcome, PlacementVerdict, Simulation
+from webhook.core.placement.simulation import always_fits, simulate
+from webhook.core.what_if.workloads import SimulatedWorkload
+
+_FEWEST_TRIALS = 10
+_NODES_TRIED = 4_000  # The most trials times nodes, since each trial takes longer in a large cluster.
+
+
+class JointOutcome(Struct, frozen=True, kw_only=True):
+    """The verdict on workloads simulated together.
+
+    Attributes:
+        whole: The verdict on all workloads.
+        each: The verdict on each workload.
+        simulation: The result of the placement engine. None if no pod needs a node, or nothing is known.
+        game: The simulated game. None as for ``simulation``.
+        unknown: Why nothing is known.
+        interrupted: Whether the user stopped the simulation.
+        alone: Simulations of each workload alone, if all together are undecided. ``each`` then comes from them.
+    """
+
+    workloads: tuple[SimulatedWorkload, ...]
+    whole: PlacementVerdict
+    each: tuple[PlacementVerdict, ...]
+    simulation: Simulation | None = None
+    game: ClusterGame | None = None
+    unknown: str = ""
+    interrupted: bool = False
+    alone: tuple["JointOutcome", ...] = ()
+
+    def about(self, number: int) -> "JointOutcome":
+        """The simulation behind the verdict on a workload."""
+        return self.alone[number] if self.alone else self
+
+
+def simulate_together(
+    workloads: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]
+) -> JointOutcome:
+    """Simulate the pods of all workloads, with problems from this state of the index.
+
+    ``tick`` receives the number of states.
+    """
+    unknown = "; ".join(f"{workload.title}: {workload.unknown}" for workload in workloads if workload.unknown)
+    batches, states, interrupted = batches_of(workloads), 0, False
+    if unknown or not batches:
+        return replace(undecided(workloads), unknown=unknown)
+
+    def count(number: int) -> None:
+        nonlocal states
+        states = number
+        tick(number)
+
+    game = _game(workloads, batches, index)
+    try:
+        simulation = simulate(game, effort, tick=count)
+    except KeyboardInterrupt:
+        interrupted = True
+        simulation = Simulation(PlacementOutcome.UNKNOWN, sum(batch.pods for batch in batches), states=states)
+    return JointOutcome(
+        workloads=tuple(workloads),
+        whole=_verdict(simulation.outcome, workloads, simulation.fewest, simulation.most),
+        each=tuple(_of_each(workloads, simulation)),
+        simulation=simulation,
+        game=game,
+        interrupted=interrupted,
+    )
+
+
+def trials_in(most: int, index: ReadOnlyIndex) -> int:
+    """The number of changes to try: fewer in large clusters with slow trials."""
+    return max(_FEWEST_TRIALS, min(most, _NODES_TRIED // max(1, len(index.nodes.view()))))
+
+
+def all_fit(workloads: Sequence[SimulatedWorkload], index: ReadOnlyIndex, effort: Effort) -> bool:
+    """Whether every order is known to place all pods. Faster than `simulate_together`."""
+    batches = batches_of(workloads)
+    if not batches or any(workload.unknown for workload in workloads):
+        return undecided(workloads).whole.outcome is PlacementOutcome.FITS
+    return always_fits(_game(workloads, batches, index), effort)
+
+
+def _game(workloads: Sequence[SimulatedWorkload], batches: Sequence[PodBatch], index: ReadOnlyIndex) -> ClusterGame:
+    # A rolling update is simulated alone, in the cluster without its old pods.
+    rollout = workloads[0].rollout
+    return game_of(batches, workloads[0].index if rollout else index, rollout=rollout)
+
+
+def simulate_separately(
+    together: JointOutcome, index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]
+) -> JointOutcome:
+    """Replace the verdicts by those on each workload alone.
+
+    If all fit alone, they may still not fit together. If a workload does not fit alone, they do not fit together.
+    """
+    outcomes: list[JointOutcome] = []
+    for workload in together.workloads:
+        stopped = bool(outcomes) and outcomes[-1].interrupted
+        outcomes.append(undecided([workload]) if stopped else simulate_together([workload], index, effort, tick))
+    verdicts = tuple(outcome.whole for outcome in outcomes)
+    no_fit = any(verdict.outcome is PlacementOutcome.NO_FIT for verdict in verdicts)
+    return replace(
+        together,
+        whole=PlacementVerdict(
+            outcome=PlacementOutcome.NO_FIT if no_fit else PlacementOutcome.UNKNOWN, wanted=together.whole.wanted
+        ),
+        each=verdicts,
+        interrupted=any(outcome.interrupted for outcome in outcomes),
+        alone=tuple(outcomes),
+    )
+
+
+def undecided(workloads: Sequence[SimulatedWorkload]) -> JointOutcome:
+    """The outcome without a simulation. Workloads without pods to place fit."""
+    verdicts = tuple(
+        _settled(workload.wanted, open_=bool(workload.unknown or workload.batches)) for workload in workloads
+    )
+    is_open = any(verdict.outcome is PlacementOutcome.UNKNOWN for verdict in verdicts)
+    whole = _settled(sum(verdict.wanted for verdict in verdicts), open_=is_open)
+    return JointOutcome(workloads=tuple(workloads), whole=whole, each=verdicts)
+
+
+def _settled(wanted: int, *, open_: bool) -> PlacementVerdict:
+    if open_:
+        return PlacementVerdict(outcome=PlacementOutcome.UNKNOWN, wanted=wanted)
+    return PlacementVerdict(outcome=PlacementOutcome.FITS, wanted=wanted, fewest=wanted, most=wanted)
+
+
+def batches_of(workloads: Sequence[SimulatedWorkload]) -> list[PodBatch]:
+    """The batches of all workloads, in order. ``behind`` is renumbered."""
+    batches: list[PodBatch] = []
+    for workload in workloads:
+        first = len(batches)
+        batches += [
+            batch if batch.behind is None else replace(batch, behind=batch.behind + first) for batch in workload.batches
+        ]
+    return batches
+
+
+def _verdict(
+    outcome: PlacementOutcome, workloads: Sequence[SimulatedWorkload], fewest: int | None, most: int | None
+) -> PlacementVerdict:
+    staying = sum(workload.staying for workload in workloads)
+    return PlacementVerdict(
+        outcome=outcome,
+        wanted=sum(workload.wanted for workload in workloads),
+        fewest=None if fewest is None else staying + fewest,
+        most=None if most is None else staying + most,
+    )
+
+
+def _of_each(workloads: Sequence[SimulatedWorkload], simulation: Simulation) -> Iterator[PlacementVerdict]:
+    if len(workloads) == 1:
+        yield _verdict(simulation.outcome, workloads, simulation.fewest, simulation.most)
+        return
+    first = 0
+    for workload in workloads:
+        own = slice(first, first := first + len(workload.batches))
+        placed = [sum(end[own]) for end in simulation.ends]
+        if not (placed and workload.batches):
+            yield _settled(workload.wanted, open_=bool(workload.batches))
+            continue
+        pods, fewest, most = sum(batch.pods for batch in workload.batches), min(placed), max(placed)
+        outcome = (
+            PlacementOutcome.FITS
+            if fewest == pods
+            else PlacementOutcome.NO_FIT
+            if most < pods
+            else PlacementOutcome.STUCK
+        )
+        yield _verdict(outcome, [workload], fewest, most)
