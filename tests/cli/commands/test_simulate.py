@@ -434,7 +434,7 @@ class TestPodsThatTerminate:
         assert (found["verdict"], found["fits"]) == ("fits", {"min": 1, "max": 1})
         # Who will be made anew looks for a node, too; who was replaced already does not.
         again = kind in {"StatefulSet", "DaemonSet"}
-        assert ("1 pod of other workloads that looks for a node" in str(found["notEvaluated"])) is again
+        assert ("1 pending pod of other workloads" in str(found["notEvaluated"])) is again
         found, _ = answer("a: a0", "--all", objects=[*objects, made])
         assert (found["verdict"], len(found["workloads"])) == (("does-not-fit", 2) if again else ("fits", 1))
 
@@ -483,7 +483,7 @@ class TestLongSearches:
             tick(1_234)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("webhook.core.what_if.play.simulate", stop)
+        monkeypatch.setattr("webhook.core.what_if.joint_simulation.simulate", stop)
         code, out, _ = ask(SIX, manifests=[*redis(1)])
         assert code == 130
         assert "are undecided\ninterrupted with 1,234 states searched, and no verdict yet\n" in out
