@@ -5,9 +5,9 @@ from build import ROOMY, cluster, running, service
 from manifest import DENY, PLAIN, decide, examined, workload
 from msgspec.structs import replace
 
-from webhook.core.api.types import Container, NodeStatus, ResourceRequirements
+from webhook.core.api.types import Container, NodeStatus, ResourceRequirements, SpreadConstraint
 from webhook.core.policy.defaults import DefaultConstraint, Defaults
-from webhook.core.policy.policy import Messages, Mode, SpreadConstraint
+from webhook.core.policy.policy import Messages, Mode
 from webhook.core.review.messages import WARNING_CHARS
 from webhook.core.rules.placement.pod_fits import Feasibility
 
