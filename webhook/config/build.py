@@ -21,7 +21,6 @@ def build_policy(value: RawConfig, profiles: tuple[SchedulerProfile, ...]) -> Po
 
 
 def _reshaped(value: object) -> object:
-    """Convert each field to the form of its type in the core."""
     if isinstance(value, list):
         return [_reshaped(each) for each in value]
     if isinstance(value, dict):

@@ -80,8 +80,6 @@ _Node = _Scalar | _Sequence | _Mapping
 
 
 class _UnusableError(Exception):
-    """A fault that ends the reading."""
-
     def __init__(self, message: str, place: LineAndColumn) -> None:
         super().__init__(message)
         self.fault = ConfigFault(path="", message=message, line=place.line, column=place.column)
@@ -185,8 +183,6 @@ def _scalar_tag(event: events.ScalarEvent) -> str:
 
 
 class _Reading:
-    """A walk over the tree that collects values, positions and faults."""
-
     def __init__(self) -> None:
         self.places: dict[Path, LineAndColumn] = {}
         self.keys: dict[Path, LineAndColumn] = {}

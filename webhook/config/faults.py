@@ -57,7 +57,6 @@ class ConfigError(Exception):
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        """Return the same text, so that a logged exception has all faults."""
         return self.render()
 
 

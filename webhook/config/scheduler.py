@@ -92,8 +92,6 @@ def read_profiles(text: str, *, file: str) -> tuple[SchedulerProfile, ...]:
 
 
 class _Reading:
-    """A pass over the file that converts parts to their types and collects faults."""
-
     def __init__(self, document: ConfigDocument) -> None:
         self.document = document
         self.faults: list[ConfigFault] = []
@@ -136,7 +134,6 @@ def _profile(reading: _Reading, index: int, profile: _Profile) -> SchedulerProfi
 
 
 def _spread_args(reading: _Reading, args: Mapping[str, object] | None, path: Path) -> PodTopologySpreadArgs:
-    """Read the plugin's args like kube-scheduler, and record faults in its words."""
     try:
         spread = decode_args(msgspec.json.encode(args), f".{render_path(path[:-1])}")
     except ArgsError as error:

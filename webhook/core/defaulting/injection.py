@@ -286,7 +286,6 @@ def _has_domains(
 def _complete(
     constraint: SpreadConstraint, selector: LabelSelector, pod: PodTemplate, defaults: Defaults
 ) -> SpreadConstraint:
-    """Add the pod's selector and revision label key to a default constraint."""
     keys: dict[str, None] = {}
     if defaults.match_label_keys == RevisionKeys.AUTO:
         keys = dict.fromkeys(constraint.match_label_keys or ())

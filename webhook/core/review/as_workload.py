@@ -103,7 +103,6 @@ def _is_reviewed(request: AdmissionRequest, meta: ObjectMeta, policy: Policy) ->
 
 
 def _is_trusted(request: AdmissionRequest, policy: Policy) -> bool:
-    """Whether a controller, or an account of kube-system, sends the request."""
     return request.user.startswith(KUBE_SYSTEM_ACCOUNT) or is_controller(request.user, policy)
 
 

@@ -134,7 +134,6 @@ def evaluation_without_answers(kind: GroupKind, why: Reason, error: Exception | 
 
 
 def _unanswered(missed: NotEvaluated, path: str) -> Finding:
-    """The finding for a rule without an answer, with the reason."""
     why, kind = missed.missing, missed.reason.kind
     if missed.fault is not None:
         summary, remedy = f"{missed.rule} failed on this object because of a bug in evenspread", "report the bug"

@@ -94,7 +94,6 @@ def warns_by_default(finding: Finding) -> bool:
 
 
 def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
-    """Return the rule ids in the exemption annotations of the object and its templates."""
     templates = workload.templates if workload else ()
     metas = (meta, *(template.template.meta for template in templates))
     texts = [

@@ -20,9 +20,7 @@ from webhook.core.review.plan_delivery import deliver_plan, takes_plans
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.limits import MAX_VALUES, is_costly
 from webhook.core.text import one_line
-from webhook.core.workloads.reading import (
-    read_workload,
-)
+from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import Workload
 
 _OPTED_OUT = Skip(SkipReason.OPTED_OUT)

@@ -115,7 +115,6 @@ def _plan(record: InjectionRecord) -> ShardPlan:
 
 
 def _not_delivered(why: str) -> Decision:
-    """Deliver nothing, and warn the author of the object."""
     return Decision(reason="not-delivered", warnings=(f"evenspread: {one_line(why)}; its plan is not delivered",))
 
 
@@ -134,8 +133,6 @@ def _group(template: Template, namespace: str, index: ReadOnlyIndex) -> Membersh
 
 
 class _Patched(NamedTuple):
-    """A template after a patch, and the patch."""
-
     template: JsonObject
     operations: tuple[Operation, ...]
 
@@ -175,13 +172,11 @@ def _changed_fields(template: PodTemplate, fields: Fields, spec: JsonObject) -> 
 
 
 def _object(value: object, field: str) -> JsonObject:
-    """Return the JSON object in a field, or an empty one."""
     inner = value.get(field) if isinstance(value, Mapping) else None
     return inner if isinstance(inner, Mapping) else _EMPTY
 
 
 def _sent_template(raw: bytes | msgspec.Raw | None) -> JsonObject:
-    """Return the pod template as sent. Empty if there is none."""
     try:
         return _object(_object(parse_object(raw or b"{}"), "spec"), "template")
     except DecodeError:
@@ -191,7 +186,6 @@ def _sent_template(raw: bytes | msgspec.Raw | None) -> JsonObject:
 def _constraints(
     before: Sequence[SpreadConstraint], after: Sequence[SpreadConstraint], spec: JsonObject
 ) -> list[object]:
-    """Return the remaining constraints as sent, then the new ones."""
     listed = spec.get("topologySpreadConstraints")
     sent = zip(listed if isinstance(listed, list) else (), before, strict=True)
     return [*(value for value, read in sent if read in after), *(plain(each) for each in after if each not in before)]

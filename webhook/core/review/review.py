@@ -43,17 +43,10 @@ from webhook.core.rules.frame.rule import NotEvaluated
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.limits import MAX_VALUES
 from webhook.core.rules.placement.pod_fits import Feasibility
-from webhook.core.rules.rule_set import (
-    noted,
-    with_tried_fixes,
-)
+from webhook.core.rules.rule_set import noted, with_tried_fixes
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import group_kind
-from webhook.core.workloads.reading import (
-    constraint_paths,
-    parse_object,
-    read_meta,
-)
+from webhook.core.workloads.reading import constraint_paths, parse_object, read_meta
 from webhook.core.workloads.workload import Workload
 
 # Eight messages of 1,024 characters fit into the 10 KiB limit of an audit annotation.
@@ -147,7 +140,6 @@ def _denied_unanswered(request: AdmissionRequest, here: Context, found: Evaluati
 
 
 def _judged(request: AdmissionRequest, here: Context, found: Evaluation, meta: ObjectMeta) -> tuple[JudgedFinding, ...]:
-    """Judge each finding by the policy and the kind of request."""
     judged = _by_policy(request, here, found, meta)
     if request.sub_resource:
         judged = capped_for_scale(judged)
@@ -237,7 +229,6 @@ def _had_time(before: ReadObject, old: Evaluation, given: ReadObject, here: Cont
 
 
 def _lacks_only_the_namespace(namespace: str, context: Context) -> bool:
-    """Whether the cluster is known, except for this namespace."""
     index = context.index
     if index is None or not namespace or context.policy.ceiling is Mode.OFF:
         return False

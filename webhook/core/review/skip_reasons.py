@@ -64,7 +64,6 @@ def _sent_by_node(request: AdmissionRequest) -> bool:
 
 
 def _made_by(owner: OwnerReference, request: AdmissionRequest, workload: Workload | None, context: Context) -> bool:
-    """Whether this reviewed owner made the object."""
     policy, index = context.policy, context.index
     if not makes_kind(owner.api_version, owner.kind, group_kind(request.api_version, request.kind), policy.workloads):
         return False

@@ -60,7 +60,6 @@ def fix_by_defaults(injection: Injection, workload: Workload) -> SmallestFix | N
 
 
 def _weight(judged: JudgedFinding) -> tuple[int, int, int]:
-    """Return the sort key that puts the worst finding first."""
     finding = judged.finding
     return -(judged.configured is Mode.DENY), judged.severity.rank, -bool(finding.edits)
 
@@ -80,7 +79,6 @@ def _yaml(raw: object, edits: Iterable[Edit]) -> str:
 
 
 def _page(values: Mapping[str, object]) -> str:
-    """Return YAML with these values at their paths."""
     whole: dict[str, object] = {}
     for path, value in values.items():
         *above, last = path.split(".")

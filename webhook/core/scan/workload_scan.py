@@ -72,7 +72,6 @@ def scan_object(
 
 
 def _guarded(part: str, ask: Callable[[], _Answer], failures: list[ScanFailure]) -> _Answer | None:
-    """Return the answer, or record the exception and return None."""
     try:
         return ask()
     except Exception as error:  # noqa: BLE001 a failing part must not stop the others
@@ -81,7 +80,6 @@ def _guarded(part: str, ask: Callable[[], _Answer], failures: list[ScanFailure])
 
 
 def _named(stated: TypeMeta, meta: ObjectMeta, examined: Examination, within: ScanContext) -> ScannedWorkload:
-    """Return the workload with the facts from its object and the rules."""
     api_version, kind = stated.api_version or "", stated.kind or ""
     namespace = namespace_of(meta.namespace, within.context.namespace)
     above = _controller(api_version, kind, meta, within)
@@ -122,8 +120,6 @@ def _wanted(workload: Workload) -> int | None:
 
 
 class _PodState:
-    """Compute the state of one workload's pods, part by part."""
-
     def __init__(
         self,
         workload: Workload,
@@ -186,7 +182,6 @@ class _PodState:
         return pending + (pod is not None and not pod.terminates)
 
     def _zones(self) -> dict[str, int]:
-        """Count its running pods in each zone. Empty if they cannot be identified."""
         if self._own is None:
             return {}
         counts = self._index.pods.count(self._named.namespace, self._own)

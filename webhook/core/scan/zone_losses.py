@@ -65,8 +65,6 @@ def total_losses(zones: Iterable[FailingZone], losses: Iterable[ZoneLoss]) -> tu
 
 
 class _WorkloadLosses:
-    """The losses of one workload with one template."""
-
     def __init__(
         self, workload: Workload, own: Selector, within: ScanContext, index: ReadOnlyIndex, coming: ComingPod
     ) -> None:
