@@ -210,7 +210,7 @@ def test_nodes_that_were_not_listed_yet_are_unknown():
 def test_what_is_said_beside_another_finding():
     decision = decide(bare(ZONE, "zone soft 1 app=other"), index=cluster("a: n1"), age=99.0)
     assert decision.warnings
-    assert decision.audit["feasibility"].startswith("unknown: what is known")
+    assert decision.audit["feasibility"].startswith("unknown: the cluster data")
 
 
 class TestModes:
