@@ -13,7 +13,7 @@ from bench.static_review import CASES, ENGINE, beside_nodes, scanned
 from webhook import admission
 from webhook.metrics import Metrics
 from webhook.server.asgi import AdmissionApp
-from webhook.server.state import State
+from webhook.server.state import ServerState
 
 TARGET, HEADERS = b"/validate?timeout=2s", [(b"content-type", b"application/json")]
 WARM = 3
@@ -45,7 +45,7 @@ def counted(app, body):
 def main():
     print(f"{'bytecodes (functions)':30} {'alone':>16} {'beside 5,000 nodes':>20} {'and scanned':>20}")
     cluster = beside_nodes(0)
-    apps = [AdmissionApp(State(engine, Metrics()), None) for engine in (ENGINE, cluster, scanned(cluster))]
+    apps = [AdmissionApp(ServerState(engine, Metrics()), None) for engine in (ENGINE, cluster, scanned(cluster))]
     for case, body in CASES.items():
         alone, beside, left = ("{:,} ({:,})".format(*counted(app, body)) for app in apps)
         print(f"{case:30} {alone:>16} {beside:>20} {left:>20}")

@@ -24,7 +24,7 @@ from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.scan_context import scan_context
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.report.documents import ReportApi, digest, report
-from webhook.report.scanned import notices, reported
+from webhook.report.scanned import notices, report_content
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 SCANNED = ("Deployment", "StatefulSet")
@@ -55,7 +55,7 @@ def main():
         slice_ = [scan_workload(each, within) for each in raw[first : first + SLICE]]
         longest = max(longest, time.process_time() - at)
         for each in slice_:
-            wanted = reported(each)
+            wanted = report_content(each)
             if wanted is not None:
                 document = report(wanted, ReportApi.OPEN_REPORTS, 1)
                 digest(document)

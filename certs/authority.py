@@ -186,7 +186,7 @@ def _issued(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
     return True
 
 
-def is_for(certificate: bytes, name: str) -> bool:
+def covers_name(certificate: bytes, name: str) -> bool:
     """Whether a certificate is one of a DNS name.
 
     Errors: CertificateError.

@@ -41,7 +41,7 @@ from certs.authority import (
 _OVERLAP = timedelta(hours=1)
 
 
-class Lives(Struct, frozen=True, kw_only=True):
+class Lifetimes(Struct, frozen=True, kw_only=True):
     """How long certificates live."""
 
     authority: timedelta = CA_LIFE
@@ -82,7 +82,7 @@ def certificates_in(pem: bytes) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(each.public_bytes(Encoding.PEM) for each in found))
 
 
-def read(data: Mapping[str, bytes]) -> Authorities | None:
+def read_secret_data(data: Mapping[str, bytes]) -> Authorities | None:
     """The value of a Secret's data; None if there is no CA in it, or none that can be read."""
     try:
         signing = Pair(certificate=data["tls.crt"], key=data["tls.key"])
@@ -96,7 +96,7 @@ def read(data: Mapping[str, bytes]) -> Authorities | None:
     return Authorities(signing=signing, since=since, trusted=tuple(dict.fromkeys(all_trusted)), coming=coming)
 
 
-def written(authorities: Authorities) -> Mapping[str, bytes]:
+def secret_data(authorities: Authorities) -> Mapping[str, bytes]:
     """The Secret's data for a value; `read` gives the value back."""
     data = {
         "tls.crt": authorities.signing.certificate,
@@ -109,7 +109,7 @@ def written(authorities: Authorities) -> Mapping[str, bytes]:
     return data
 
 
-def ensured(held: Authorities | None, now: datetime, lives: Lives) -> Authorities:
+def usable_authorities(held: Authorities | None, now: datetime, lives: Lifetimes) -> Authorities:
     """The same value if its CA can sign; else one with a CA that can: the next one, or a new one."""
     if held is not None:
         if authority_fault(held.signing, now, lives) is None:
@@ -120,9 +120,9 @@ def ensured(held: Authorities | None, now: datetime, lives: Lives) -> Authoritie
     return Authorities(signing=fresh, since=now, trusted=certificates_in(fresh.certificate))
 
 
-def rotated(held: Authorities | None, now: datetime, lives: Lives, *, published: bool) -> Authorities:
+def next_authorities(held: Authorities | None, now: datetime, lives: Lifetimes, *, published: bool) -> Authorities:
     """The next value; the same one if nothing is due. ``published`` says that clients have been given its bundle."""
-    ready = ensured(held, now, lives)
+    ready = usable_authorities(held, now, lives)
     if ready is not held:
         return ready
     if ready.coming is not None:
@@ -137,7 +137,7 @@ def rotated(held: Authorities | None, now: datetime, lives: Lives, *, published:
     return _announced(ready, now, lives) if renewal_due(ready.signing.certificate, now) else ready
 
 
-def authority_fault(authority: Pair, now: datetime, lives: Lives) -> str | None:
+def authority_fault(authority: Pair, now: datetime, lives: Lifetimes) -> str | None:
     """Why nothing should be signed with the CA; None if it may."""
     fault = key_fault(authority)
     if fault is not None:
@@ -153,7 +153,7 @@ def authority_fault(authority: Pair, now: datetime, lives: Lives) -> str | None:
     return "at its end" if now + lives.overlap >= certificate.not_valid_after_utc else None
 
 
-def new_leaf(authorities: Authorities, names: Sequence[str], now: datetime, lives: Lives) -> Pair:
+def new_leaf(authorities: Authorities, names: Sequence[str], now: datetime, lives: Lifetimes) -> Pair:
     """A leaf that clients with the bundle accept, now and until it is renewed.
 
     Errors: CertificateError if they would not.
@@ -166,7 +166,7 @@ def new_leaf(authorities: Authorities, names: Sequence[str], now: datetime, live
     return leaf
 
 
-def leaf_due(leaf: bytes, authorities: Authorities, name: str, now: datetime, lives: Lives) -> str | None:
+def leaf_due(leaf: bytes, authorities: Authorities, name: str, now: datetime, lives: Lifetimes) -> str | None:
     """Why another leaf is needed; None if this one will do."""
     if renewal_due(leaf, now):
         return "two thirds of its life are over"
@@ -174,7 +174,7 @@ def leaf_due(leaf: bytes, authorities: Authorities, name: str, now: datetime, li
     return trust_fault(leaf, authorities.signing.certificate, name, ahead)
 
 
-def _announced(held: Authorities, now: datetime, lives: Lives) -> Authorities:
+def _announced(held: Authorities, now: datetime, lives: Lifetimes) -> Authorities:
     coming = issue_authority(now, life=lives.authority)
     return replace(held, coming=coming, trusted=_together(held.signing.certificate, coming.certificate))
 

@@ -10,8 +10,8 @@ from certs.authority import (
     CertificateError,
     Pair,
     certificate_of,
+    covers_name,
     expires,
-    is_for,
     issue_authority,
     issue_leaf,
     key_fault,
@@ -158,8 +158,8 @@ def test_who_signed_is_known_by_the_signature(certificate, authority, signed):
     ],
 )
 def test_a_certificate_is_for_its_names(names, meant):
-    assert is_for(issue_leaf(CA, names, NOW).certificate, "a.b.svc") is meant
+    assert covers_name(issue_leaf(CA, names, NOW).certificate, "a.b.svc") is meant
 
 
 def test_a_certificate_without_names_is_for_nobody():
-    assert not is_for(CA.certificate, "a.b.svc")
+    assert not covers_name(CA.certificate, "a.b.svc")

@@ -18,30 +18,30 @@ from certs.authority import (
     trust_fault,
 )
 from certs.rotation import (
-    Lives,
+    Lifetimes,
     authority_fault,
     certificates_in,
-    ensured,
     leaf_due,
     new_leaf,
-    read,
-    rotated,
-    written,
+    next_authorities,
+    read_secret_data,
+    secret_data,
+    usable_authorities,
 )
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
-LIVES = Lives()
+LIVES = Lifetimes()
 NAME = "evenspread-webhook.evenspread.svc"
 DAY = timedelta(days=1)
-FIRST = ensured(None, NOW, LIVES)
+FIRST = usable_authorities(None, NOW, LIVES)
 DUE = NOW + 244 * DAY  # two thirds of a year
-ANNOUNCED = rotated(FIRST, DUE, LIVES, published=True)
-OVERLAPPING = rotated(ANNOUNCED, DUE + timedelta(hours=1), LIVES, published=True)
+ANNOUNCED = next_authorities(FIRST, DUE, LIVES, published=True)
+OVERLAPPING = next_authorities(ANNOUNCED, DUE + timedelta(hours=1), LIVES, published=True)
 LEAF = issue_leaf(FIRST.signing, [NAME], NOW)
 
 
 def step(held, now, *, published=True):
-    return rotated(held, now, LIVES, published=published)
+    return next_authorities(held, now, LIVES, published=published)
 
 
 # -- the value
@@ -49,26 +49,26 @@ def step(held, now, *, published=True):
 
 @pytest.mark.parametrize("held", [FIRST, ANNOUNCED, OVERLAPPING], ids=["one CA", "announced", "overlap"])
 def test_what_is_written_reads_back(held):
-    assert read(written(held)) == held
+    assert read_secret_data(secret_data(held)) == held
 
 
 @pytest.mark.parametrize(
     "data",
     [
         pytest.param({}, id="as the chart renders it"),
-        pytest.param({**written(FIRST), "tls.crt": b"junk"}, id="no certificate"),
-        pytest.param({**written(FIRST), "ca.crt": b"junk"}, id="no bundle"),
-        pytest.param({**written(FIRST), "signs-since": b"yesterday"}, id="no time"),
-        pytest.param({**written(FIRST), "next.crt": FIRST.signing.certificate}, id="a next CA without its key"),
+        pytest.param({**secret_data(FIRST), "tls.crt": b"junk"}, id="no certificate"),
+        pytest.param({**secret_data(FIRST), "ca.crt": b"junk"}, id="no bundle"),
+        pytest.param({**secret_data(FIRST), "signs-since": b"yesterday"}, id="no time"),
+        pytest.param({**secret_data(FIRST), "next.crt": FIRST.signing.certificate}, id="a next CA without its key"),
     ],
 )
 def test_what_cannot_be_read_is_nothing(data):
-    assert read(data) is None
+    assert read_secret_data(data) is None
 
 
 def test_the_own_cas_are_trusted_whatever_the_bundle_says():
     other = issue_authority(NOW, common_name="other").certificate
-    held = read({**written(ANNOUNCED), "ca.crt": other})
+    held = read_secret_data({**secret_data(ANNOUNCED), "ca.crt": other})
     assert held.trusted == (*ANNOUNCED.trusted, other)
 
 
@@ -108,7 +108,7 @@ def test_the_next_ca_signs_once_published_and_both_are_trusted():
     assert OVERLAPPING.signing == ANNOUNCED.coming
     assert {*OVERLAPPING.trusted} == {*ANNOUNCED.trusted}
     assert (OVERLAPPING.coming, OVERLAPPING.since) == (None, DUE + timedelta(hours=1))
-    assert FIRST.signing.key not in written(OVERLAPPING).values()
+    assert FIRST.signing.key not in secret_data(OVERLAPPING).values()
 
 
 def test_the_former_ca_is_trusted_until_its_last_leaf_has_ended():
@@ -118,10 +118,10 @@ def test_the_former_ca_is_trusted_until_its_last_leaf_has_ended():
 
 
 def test_an_overlap_is_shorter_where_leaves_live_for_minutes():
-    lives = Lives(authority=timedelta(minutes=9), leaf=timedelta(minutes=4))
-    held = ensured(None, NOW, lives)
-    announced = rotated(held, NOW + timedelta(minutes=6), lives, published=True)
-    over = rotated(announced, NOW + timedelta(minutes=7), lives, published=True)
+    lives = Lifetimes(authority=timedelta(minutes=9), leaf=timedelta(minutes=4))
+    held = usable_authorities(None, NOW, lives)
+    announced = next_authorities(held, NOW + timedelta(minutes=6), lives, published=True)
+    over = next_authorities(announced, NOW + timedelta(minutes=7), lives, published=True)
     assert (announced.coming is None, over.signing == announced.coming) == (False, True)
 
 
@@ -137,19 +137,19 @@ def test_an_overlap_is_shorter_where_leaves_live_for_minutes():
     ],
 )
 def test_what_cannot_sign_is_replaced(held):
-    fresh = ensured(held, NOW, LIVES)
+    fresh = usable_authorities(held, NOW, LIVES)
     assert authority_fault(fresh.signing, NOW, LIVES) is None
     assert fresh.trusted == (fresh.signing.certificate,)
 
 
 @pytest.mark.parametrize("at", [NOW + 365 * DAY, NOW - DAY], ids=["ended", "the clock went back"])
 def test_a_ca_that_is_not_valid_now_is_replaced(at):
-    assert ensured(FIRST, at, LIVES).signing != FIRST.signing
+    assert usable_authorities(FIRST, at, LIVES).signing != FIRST.signing
     assert step(FIRST, at).signing != FIRST.signing
 
 
 def test_if_nobody_rotated_in_time_the_next_ca_takes_over():
-    late = ensured(ANNOUNCED, NOW + 365 * DAY, LIVES)
+    late = usable_authorities(ANNOUNCED, NOW + 365 * DAY, LIVES)
     assert (late.signing, late.trusted) == (ANNOUNCED.coming, ANNOUNCED.trusted[::-1])
 
 
@@ -161,7 +161,7 @@ def test_a_next_ca_of_a_clock_that_was_wrong_is_replaced():
 
 
 def test_with_both_ended_there_is_a_new_one():
-    assert len(ensured(ANNOUNCED, NOW + 1000 * DAY, LIVES).trusted) == 1
+    assert len(usable_authorities(ANNOUNCED, NOW + 1000 * DAY, LIVES).trusted) == 1
 
 
 # -- leaves
@@ -202,7 +202,7 @@ def test_another_leaf_is_needed_once_another_ca_signs():
 
 # -- all of it, in any order
 
-QUICK = Lives(authority=timedelta(hours=60), leaf=timedelta(hours=12))  # an overlap of one hour
+QUICK = Lifetimes(authority=timedelta(hours=60), leaf=timedelta(hours=12))  # an overlap of one hour
 MINUTE = timedelta(minutes=1)
 
 
@@ -217,20 +217,20 @@ class World:
         self.leaves = [None, None, None]
 
     def replica(self, number):
-        held = read(self.secret)
-        ready = ensured(held, self.now, QUICK)
+        held = read_secret_data(self.secret)
+        ready = usable_authorities(held, self.now, QUICK)
         if ready is not held:
-            self.secret = written(ready)
+            self.secret = secret_data(ready)
         leaf = self.leaves[number]
         if leaf is None or leaf_due(leaf.certificate, ready, NAME, self.now, QUICK) is not None:
             self.leaves[number] = new_leaf(ready, [NAME], self.now, QUICK)
 
     def controller(self):
-        held = read(self.secret)
+        held = read_secret_data(self.secret)
         published = held is not None and self.configured == held.bundle
-        following = rotated(held, self.now, QUICK, published=published)
+        following = next_authorities(held, self.now, QUICK, published=published)
         if following is not held:
-            self.secret = written(following)
+            self.secret = secret_data(following)
         self.configured = following.bundle
 
     def hear(self, number):
@@ -268,7 +268,7 @@ def test_no_leaf_is_ever_refused_by_an_api_server(data):
             acts[act]()
         world.now += 25 * MINUTE
         assert world.refused() == []
-        cas.add(read(world.secret).signing.certificate)
+        cas.add(read_secret_data(world.secret).signing.certificate)
     assert 3 <= len(cas) <= 5
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import jsonpatch
 
-from webhook.cluster.connection import Answer, ApiServer, ClusterError
+from webhook.cluster.connection import ApiResponse, ApiServer, ClusterError
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 
@@ -39,7 +39,7 @@ class StoredApi(ApiServer):
     def passes(self, **time):
         self.now += timedelta(**time)
 
-    def ask(self, method, path, body=None, *, media="application/json"):
+    def send(self, method, path, body=None, *, media="application/json"):
         self.asked.append((method, path))
         said = self.before(method, path)
         if isinstance(said, int):
@@ -47,7 +47,7 @@ class StoredApi(ApiServer):
         path, _, query = path.partition("?")
         if media == "application/apply-patch+yaml":
             if "dryRun" in query:
-                return Answer(status=200, content=body, date=self.now)
+                return ApiResponse(status=200, content=body, date=self.now)
             self.put(path, body)
         elif path not in self.objects:
             return self._status(404)
@@ -64,7 +64,7 @@ class StoredApi(ApiServer):
         content = copy.deepcopy(self.objects[path])
         if method == "DELETE":
             del self.objects[path]
-        return Answer(status=200, content=content, date=self.now)
+        return ApiResponse(status=200, content=content, date=self.now)
 
     @contextlib.contextmanager
     def open(self, path, *, silence_seconds):
@@ -80,7 +80,7 @@ class StoredApi(ApiServer):
         return [path for method, path in self.asked if method != "GET"]
 
     def _status(self, code):
-        return Answer(status=code, content={"kind": "Status", "message": f"says {code}"}, date=self.now)
+        return ApiResponse(status=code, content={"kind": "Status", "message": f"says {code}"}, date=self.now)
 
 
 class Watch:

@@ -8,7 +8,7 @@ from cluster.following import server
 
 from webhook.controller import events
 from webhook.controller.bounds import Allowance, Rate
-from webhook.controller.events import Events
+from webhook.controller.events import EventWriter
 from webhook.report.scanned import Notice
 
 PLENTY = Rate(a_minute=6000, burst=1000)
@@ -27,7 +27,7 @@ class Replica:
     def __init__(self, api, folder, namespace=PLENTY):
         self.leads = True
         self.now = NOON
-        self.events = Events(
+        self.events = EventWriter(
             server(api, folder), Allowance(PLENTY, namespace, lambda: 0.0), "one", may_write=lambda: self.leads
         )
 

@@ -7,7 +7,7 @@ from webhook.cluster.reflector import WatchState
 from webhook.controller import figures
 from webhook.controller.figures import ScanFigures
 from webhook.controller.groups import Found
-from webhook.controller.scan import Scanned, ScanSettings
+from webhook.controller.scan import FinishedScan, ScanSettings
 from webhook.core.api.spread_group import GroupMeta, SpreadGroup
 from webhook.core.groups.status.forms import Dated, Distribution, Status, Unguarded
 from webhook.core.scan.scanned import ClusterScan, PendingCause, Stranded, ZoneLoss
@@ -21,7 +21,7 @@ class Stands:
         self.used, self.reports, self.events, self.feed = 3.5, None, None, None
         self.groups = Kept()
         self.settings = ScanSettings(**settings)
-        self.latest = None if scan is None else Scanned(scan=scan, ended=100.0, seconds=7.0, used=2.0)
+        self.latest = None if scan is None else FinishedScan(scan=scan, ended=100.0, seconds=7.0, used=2.0)
 
 
 class Kept:

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from webhook.controller.bounds import OutOfTimeError, in_time
+from webhook.controller.bounds import OutOfTimeError, call_within
 
 
 def without_end():
@@ -18,15 +18,15 @@ def without_end():
 
 
 def test_what_comes_in_time_is_the_answer():
-    assert in_time(60.0, lambda: 7) == 7
+    assert call_within(60.0, lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
-        in_time(60.0, lambda: 1 / 0)
+        call_within(60.0, lambda: 1 / 0)
 
 
 def test_what_does_not_is_ended():
     began = time.monotonic()
     with pytest.raises(OutOfTimeError):
-        in_time(0.05, without_end)
+        call_within(0.05, without_end)
     assert time.monotonic() - began < 5
 
 
@@ -36,9 +36,9 @@ def rest(seconds):
 
 
 def test_a_machine_that_stands_still_ends_nothing_for_long():
-    assert in_time(0.5, partial(rest, 0.7)) == 7
+    assert call_within(0.5, partial(rest, 0.7)) == 7
     with pytest.raises(OutOfTimeError):
-        in_time(0.01, lambda: [rest(0.01) for _ in range(500)])
+        call_within(0.01, lambda: [rest(0.01) for _ in range(500)])
 
 
 def work(seconds):
@@ -55,7 +55,7 @@ def test_nothing_is_ended_afterwards(monkeypatch):
     for number in range(200):
         try:
             try:
-                in_time(0.003, partial(work, number * 0.00003))
+                call_within(0.003, partial(work, number * 0.00003))
             except OutOfTimeError:
                 ended += 1
             work(0.0005)

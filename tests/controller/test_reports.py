@@ -5,9 +5,9 @@ from cluster.api import FakeApi, refuse
 from cluster.following import server
 
 from webhook.controller.bounds import Allowance, Rate
-from webhook.controller.reports import NO_API, Reports
+from webhook.controller.reports import NO_API, ReportWriter
 from webhook.core.rules.frame.rule import Severity
-from webhook.report.documents import ReportApi, Reported, Stated
+from webhook.report.documents import ReportApi, ReportContent, ReportResult
 
 PLENTY = Rate(a_minute=6000, burst=1000)
 
@@ -26,7 +26,7 @@ class Replica:
         self.leads = True
         self.now = 1000.0
         self.waited = []
-        self.reports = Reports(
+        self.reports = ReportWriter(
             server(api, folder),
             Allowance(everywhere, namespace, lambda: self.now),
             may_write=lambda: self.leads,
@@ -48,8 +48,8 @@ def _replica(api, tmp_path):
 
 
 def wanted(name="web", namespace="shop", message="uneven", kind="Deployment"):
-    stated = Stated(policy="spread-drift", key="zone", severity=Severity.LOW, result="warn", message=message)
-    return Reported(
+    stated = ReportResult(policy="spread-drift", key="zone", severity=Severity.LOW, result="warn", message=message)
+    return ReportContent(
         api_version="apps/v1",
         kind=kind,
         namespace=namespace,

@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 from cluster.stored import StoredApi, silent
 
-from certs.rotation import Lives
+from certs.rotation import Lifetimes
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.cluster.writing.lease import Elector
 from webhook.controller.authority import AuthorityUpkeep
@@ -27,7 +27,7 @@ class Process:
         self.now = 0.0
         self.elector = Elector(self.api, ("platform", "evenspread-controller"), identity, clock=lambda: self.now)
         secret = CaSecret(self.api, "platform", "evenspread-ca")
-        upkeep = AuthorityUpkeep(self.api, "evenspread", (secret, Lives()))
+        upkeep = AuthorityUpkeep(self.api, "evenspread", (secret, Lifetimes()))
         self.controller = Controller(self.elector, upkeep, clock=lambda: self.now)
 
     def passes(self, seconds):

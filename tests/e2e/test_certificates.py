@@ -20,7 +20,7 @@ from e2e.tls import greeted, trusted_by
 from e2e.waiting import eventually, within
 
 from certs.authority import CertificateError
-from certs.rotation import certificates_in, read
+from certs.rotation import certificates_in, read_secret_data
 
 NAMESPACE = "rotating"
 NAME = f"evenspread-webhook.{NAMESPACE}.svc"
@@ -48,7 +48,7 @@ def _release(plane, pod_addresses_are_local, tmp_path_factory):
 
 def held(api):
     data = api.request("GET", SECRET).get("data", {})
-    return read({key: base64.b64decode(value) for key, value in data.items()})
+    return read_secret_data({key: base64.b64decode(value) for key, value in data.items()})
 
 
 def bundle(api):

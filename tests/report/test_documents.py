@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import Finding, Severity
-from webhook.report.documents import _MAX_REPORT_BYTES, _MAX_RESULTS, ReportApi, Reported, report, report_name
+from webhook.report.documents import _MAX_REPORT_BYTES, _MAX_RESULTS, ReportApi, ReportContent, report, report_name
 
 CRDS = Path(__file__).parents[1] / "e2e" / "testdata" / "crds"
 SECONDS = 1_763_700_000
@@ -55,7 +55,7 @@ def judged(mode="warn", severity="high", waived="", **finding):
 
 def document(*findings, api=ReportApi.OPEN_REPORTS, seconds=SECONDS, **workload):
     told = {"api_version": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web", "uid": "c4a9"}
-    made = report(Reported(findings=findings, **told | workload), api, seconds)
+    made = report(ReportContent(findings=findings, **told | workload), api, seconds)
     jsonschema.validate(made, SCHEMAS[api])
     return made
 

@@ -9,7 +9,7 @@ from report.test_documents import judged
 
 from webhook.core.scan.scanned import ActualSkew, Origin, PendingCause, PendingPod, ScannedWorkload, SmallestFix
 from webhook.report.documents import ReportApi, digest, report
-from webhook.report.scanned import event, notices, reported
+from webhook.report.scanned import event, notices, report_content
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -43,7 +43,7 @@ def waiting(seconds=120, cause=PendingCause.SPREAD, name="web-1"):
 
 
 def document(workload):
-    made = reported(workload)
+    made = report_content(workload)
     return made and report(made, ReportApi.OPEN_REPORTS, 1)
 
 
@@ -125,13 +125,13 @@ class TestReport:
         assert {"since", "fix"} & result["properties"].keys() == set()
 
     def test_time_alone_is_no_change(self):
-        made = reported(scanned(findings=(judged(),), skews=(skew(),)))
+        made = report_content(scanned(findings=(judged(),), skews=(skew(),)))
         first, later = (report(made, ReportApi.OPEN_REPORTS, seconds) for seconds in (1, 2))
         assert first != later
         assert digest(first) == digest(later)
         stored = {**later, "metadata": {**later["metadata"], "resourceVersion": "7", "managedFields": []}}
         assert digest(stored) == digest(first)
-        other = reported(scanned(uid="u2", findings=(judged(),), skews=(skew(),)))
+        other = report_content(scanned(uid="u2", findings=(judged(),), skews=(skew(),)))
         assert digest(report(other, ReportApi.OPEN_REPORTS, 1)) != digest(first)
 
 

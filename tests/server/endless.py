@@ -8,5 +8,5 @@ def decided(_job, _server):
         pass
 
 
-costly_process.decided = decided
+costly_process.decide = decided
 costly_process.main()

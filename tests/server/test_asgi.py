@@ -26,7 +26,7 @@ from webhook.metrics import Metrics
 from webhook.server.asgi import LONG_BODY_BYTES, AdmissionApp, FromThread, health_app
 from webhook.server.request_body import BodyError, read_body
 from webhook.server.routes import create_admission, create_health
-from webhook.server.state import State, follow_configuration, take_configuration
+from webhook.server.state import ServerState, follow_configuration, take_configuration
 from webhook.server.turns import Turns
 from webhook.server.wsgi_bridge import bridge
 from webhook.snapshot.open_file import load_snapshot
@@ -36,7 +36,7 @@ ENGINE = Engine(policy=DENY, version=RECORDED)
 
 @pytest.fixture
 def state():
-    return State(ENGINE, Metrics())
+    return ServerState(ENGINE, Metrics())
 
 
 class Sole:
@@ -124,7 +124,7 @@ def test_a_rule_that_raises_is_logged_with_the_request_and_counted(caplog):
     kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
     document["request"] |= {"namespace": "shop", "name": "web", "kind": kind, "object": cart}
     policy = Policy(messages=Raising())
-    state = State(Engine(policy=policy, version=RECORDED, index=index), Metrics())
+    state = ServerState(Engine(policy=policy, version=RECORDED, index=index), Metrics())
     body = json.dumps(document).encode()
     status, _, answered = call(AdmissionApp(state, nothing), request(body=body), (body,))
     assert (status, json.loads(answered)["response"]["allowed"]) == (200, True)
@@ -147,7 +147,7 @@ def test_a_fix_that_raises_is_counted_and_logged_and_the_denial_stays(caplog, mo
     web = workload("Deployment", "app=web", "zone hard 0 app=web")
     kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
     document["request"] |= {"namespace": "shop", "name": "web", "kind": kind, "object": web}
-    state = State(ENGINE, Metrics())
+    state = ServerState(ENGINE, Metrics())
     body = json.dumps(document).encode()
     _, _, answered = call(AdmissionApp(state, nothing), request(body=body), (body,))
     response = json.loads(answered)["response"]
@@ -168,7 +168,7 @@ def test_injections_are_counted_by_mode(mode):
     policy = load_policy(POLICY).policy
     defaults = msgspec.structs.replace(policy.defaults, mode=mode)
     policy = msgspec.structs.replace(policy, defaults=defaults)
-    state = State(Engine(policy=policy, version=RECORDED, index=load_snapshot(str(CLUSTER)).index), Metrics())
+    state = ServerState(Engine(policy=policy, version=RECORDED, index=load_snapshot(str(CLUSTER)).index), Metrics())
     pod = POLICY.with_name("bare-pod.json").read_bytes()
     _, _, body = call(AdmissionApp(state, nothing), request("/mutate", body=pod), (pod,))
     assert ("patch" in json.loads(body)["response"]) is (mode == "inject")
@@ -199,7 +199,7 @@ PLANNED = {
 def test_deliveries_are_counted_by_their_outcome_and_not_among_pods(of, outcome):
     found = cluster("a: n1 | b: n2")
     found.apply("ADDED", of)
-    state = State(Engine(policy=Policy(), version=RECORDED, index=found), Metrics())
+    state = ServerState(Engine(policy=Policy(), version=RECORDED, index=found), Metrics())
     document = json.loads(review())
     made = workload("StatefulSet", "app=redis shard=0", replicas=2)
     document["request"] |= {"object": made, "kind": {"group": "apps", "version": "v1", "kind": "StatefulSet"}}
@@ -220,7 +220,7 @@ def test_deliveries_are_counted_by_their_outcome_and_not_among_pods(of, outcome)
     ],
 )
 def test_dry_runs_are_counted_and_tell_the_user_only_what_is_known(nodes, age, expected):
-    state = State(Engine(policy=Policy(), version=RECORDED, index=cluster(nodes), age=lambda: age), Metrics())
+    state = ServerState(Engine(policy=Policy(), version=RECORDED, index=cluster(nodes), age=lambda: age), Metrics())
     document = json.loads(review())
     document["request"]["object"] = workload("Pod", "app=web", "zone hard 1 app=web")
     body = json.dumps(document).encode()
@@ -247,7 +247,7 @@ class Noting:
 @pytest.mark.parametrize("length", [pytest.param(0, id="a short one"), pytest.param(LONG_BODY_BYTES, id="a long one")])
 def test_the_index_is_asked_in_the_event_loop_alone(length):
     noting = Noting(cluster("a: n1=1 | b: ~n2"))
-    state = State(Engine(policy=Policy(), version=RECORDED, index=noting), Metrics())
+    state = ServerState(Engine(policy=Policy(), version=RECORDED, index=noting), Metrics())
     document = json.loads(review())
     document["request"]["object"] = made = workload("Pod", "app=web", "zone hard 1 app=web")
     made["metadata"]["annotations"] = {"long": "x" * length}

@@ -20,7 +20,7 @@ from webhook.core.review.decision import Decision
 from webhook.metrics import Metrics
 from webhook.server.costly import pool as costly
 from webhook.server.costly import process as costly_process
-from webhook.server.costly.job import Failed, Job, decision_of
+from webhook.server.costly.job import Job, ReviewFailure, decision_of
 from webhook.server.costly.pool import ReviewerPool
 from webhook.server.turns import caller_of
 
@@ -138,7 +138,7 @@ def test_what_a_review_raises_comes_back():
         return await decide(judges, job(policy=None), soon())
 
     made, _ = judged(act)
-    assert isinstance(made, Failed)
+    assert isinstance(made, ReviewFailure)
     with pytest.raises(AttributeError):
         decision_of(made)
 
@@ -285,4 +285,4 @@ def test_a_process_ends_with_its_server():
     ours, theirs = socket.socketpair()
     with theirs, theirs.makefile("rb") as stream:
         ours.close()
-        costly_process.work(costly_process.Server(theirs, stream))
+        costly_process.work(costly_process.ServerLink(theirs, stream))

@@ -8,7 +8,7 @@ import pytest
 from cluster.stored import NOW, StoredApi, silent
 
 from certs.authority import expires, trust_fault
-from certs.rotation import Lives, ensured, read, rotated
+from certs.rotation import Lifetimes, next_authorities, read_secret_data, usable_authorities
 from certs.store import live_paths, read_pair
 from webhook.admission import Engine
 from webhook.cluster.connection import ClusterError
@@ -18,12 +18,12 @@ from webhook.core.policy.policy import Policy
 from webhook.metrics import Metrics
 from webhook.server import certificates
 from webhook.server.certificates import OwnCertificate
-from webhook.server.state import State
+from webhook.server.state import ServerState
 
 PATH = "/api/v1/namespaces/platform/secrets/evenspread-ca"
 EMPTY = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "evenspread-ca"}}
 NAME = "evenspread-webhook.platform.svc"
-LIVES = Lives()
+LIVES = Lifetimes()
 
 
 @pytest.fixture(name="api")
@@ -46,18 +46,18 @@ def served(directory):
 
 def made(api):
     """What the controller does: the Secret has a CA."""
-    CaSecret(api, "platform", "evenspread-ca").settle(lambda held, now: ensured(held, now, LIVES))
+    CaSecret(api, "platform", "evenspread-ca").update(lambda held, now: usable_authorities(held, now, LIVES))
 
 
 def stored(api):
-    return read(_decoded(api.objects[PATH]["data"]))
+    return read_secret_data(_decoded(api.objects[PATH]["data"]))
 
 
 def test_replicas_that_start_together_have_leaves_of_one_ca(api, tmp_path):
     made(api)
     replicas = [replica(api, tmp_path / str(number)) for number in range(3)]
     for each in replicas:
-        each.look()
+        each.reconcile()
     bundle = stored(api).bundle
     leaves = [served(tmp_path / str(number)) for number in range(3)]
     assert len({*leaves}) == 3
@@ -68,37 +68,37 @@ def test_replicas_that_start_together_have_leaves_of_one_ca(api, tmp_path):
 
 def test_it_is_replaced_at_two_thirds_of_its_life_and_not_before(api, replica, tmp_path):
     made(api)
-    replica.look()
+    replica.reconcile()
     first = served(tmp_path)
     api.passes(days=4, hours=15)
-    replica.look()
+    replica.reconcile()
     assert served(tmp_path) == first
     api.passes(hours=2)
-    replica.look()
+    replica.reconcile()
     assert expires(served(tmp_path)) == api.now + timedelta(days=7)
 
 
 @pytest.mark.parametrize("hours", [24 * 3650, -24 * 3650], ids=["ten years on", "ten years back"])
 def test_a_clock_of_the_cluster_that_jumps_is_followed(api, replica, tmp_path, hours):
     made(api)
-    replica.look()
+    replica.reconcile()
     api.passes(hours=hours)
     made(api)
-    replica.look()
+    replica.reconcile()
     assert trust_fault(served(tmp_path), stored(api).bundle, NAME, api.now) is None
 
 
 def test_a_replica_moves_to_the_ca_that_signs_now(api, replica, tmp_path):
     made(api)
-    replica.look()
+    replica.reconcile()
     secret = CaSecret(api, "platform", "evenspread-ca")
     api.passes(days=244)
-    secret.settle(lambda held, now: rotated(held, now, LIVES, published=True))
-    replica.look()
+    secret.update(lambda held, now: next_authorities(held, now, LIVES, published=True))
+    replica.reconcile()
     former = served(tmp_path)
     api.passes(hours=1)
-    secret.settle(lambda held, now: rotated(held, now, LIVES, published=True))
-    replica.look()
+    secret.update(lambda held, now: next_authorities(held, now, LIVES, published=True))
+    replica.reconcile()
     both = stored(api).bundle
     assert [trust_fault(leaf, both, NAME, api.now) for leaf in (former, served(tmp_path))] == [None, None]
     assert trust_fault(served(tmp_path), stored(api).signing.certificate, NAME, api.now) is None
@@ -128,7 +128,7 @@ def kept(replica, until):
 )
 def test_without_a_ca_it_waits_and_says_for_what(api, replica, monkeypatch, fault, said):
     monkeypatch.setattr(certificates, "_FIRST_WAIT_SECONDS", 0.001)
-    state = State(Engine(policy=Policy(), version=RECORDED), Metrics())
+    state = ServerState(Engine(policy=Policy(), version=RECORDED), Metrics())
     state.own_certificate = replica
     made(api)
     api.before = fault
@@ -145,9 +145,9 @@ def test_without_a_ca_it_waits_and_says_for_what(api, replica, monkeypatch, faul
 
 def test_a_certificate_that_is_served_outlives_the_api_server(api, tmp_path):
     made(api)
-    quick = Lives(authority=timedelta(minutes=1), leaf=timedelta(seconds=0.1))
+    quick = Lifetimes(authority=timedelta(minutes=1), leaf=timedelta(seconds=0.1))
     replica = OwnCertificate(CaSecret(api, "platform", "evenspread-ca"), (NAME,), tmp_path, quick)
-    state = State(Engine(policy=Policy(), version=RECORDED), Metrics())
+    state = ServerState(Engine(policy=Policy(), version=RECORDED), Metrics())
     state.own_certificate = replica
     kept(replica, replica.issued.is_set)
     first = served(tmp_path)
@@ -162,14 +162,14 @@ def test_a_certificate_that_is_served_outlives_the_api_server(api, tmp_path):
 def test_it_serves_what_it_has_while_the_secret_is_empty(api, replica, tmp_path):
     """Another CA is the controller's to make: the API server must trust it first."""
     made(api)
-    replica.look()
+    replica.reconcile()
     first = served(tmp_path)
     api.put(PATH, EMPTY)
     with pytest.raises(ClusterError, match=r"^Secret platform/evenspread-ca holds no CA yet; the controller makes it$"):
-        replica.look()
+        replica.reconcile()
     assert served(tmp_path) == first
     made(api)
-    replica.look()
+    replica.reconcile()
     assert trust_fault(served(tmp_path), stored(api).bundle, NAME, NOW) is None
 
 
@@ -186,6 +186,6 @@ def test_it_follows_the_secret_at_once(api, replica, tmp_path, monkeypatch):
 def test_a_secret_that_somebody_else_filled_is_used(api, replica, tmp_path):
     made(api)
     before = stored(api)
-    replica.look()
+    replica.reconcile()
     assert stored(api) == before
     assert trust_fault(served(tmp_path), before.bundle, NAME, NOW) is None

@@ -10,7 +10,7 @@ from webhook.cli.frame import Frame
 from webhook.cli.live_cluster import Given, open_cluster, reading
 from webhook.cli.terminal import Progress, say
 from webhook.cluster.connection import ApiServer
-from webhook.cluster.live import left_out, loss, read_kinds, unread
+from webhook.cluster.live import left_out_line, missing_kind_line, read_kinds, undecodable_line
 from webhook.cluster.resources import watched
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion
@@ -96,7 +96,7 @@ def _from_cluster(
         try:
             value = decode_object(raw, of, policy.workloads)
         except (ValueError, RecursionError) as error:  # as in the feed, such an object is treated as absent
-            unreadable.append(unread(of.kind, raw, str(error)))
+            unreadable.append(undecodable_line(of.kind, raw, str(error)))
             return None
         return None if value is None else (of, value)
 
@@ -104,10 +104,10 @@ def _from_cluster(
         for listing in read_kinds(live, watched(policy), keep, progress):
             for of, value in filter(None, listing.values):
                 if why := index.apply("ADDED", value):
-                    unreadable.append(left_out(of.kind, value, why))
+                    unreadable.append(left_out_line(of.kind, value, why))
             if listing.refused:
                 index.lack(listing.resource, listing.refused)
-                missing.append(loss(listing))
+                missing.append(missing_kind_line(listing))
     for line in (*missing, *unreadable):
         say(f"{live.source}: note: {line}")
     return ClusterSource(
@@ -124,7 +124,7 @@ def _from_cluster(
 def put(index: ClusterIndex, value: ApiObject, kind: str, where: str = "the input") -> None:
     """Add an object of the input to the index. One that the index leaves out gets a note."""
     if why := index.apply("ADDED", value):
-        say(f"{where}: note: {left_out(kind, value, why)}")
+        say(f"{where}: note: {left_out_line(kind, value, why)}")
 
 
 def cluster_with_pods(

@@ -9,7 +9,7 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.live_cluster import CONFIG_MAP
 from webhook.cli.terminal import say
 from webhook.cluster.connection import ClusterError, status_text
-from webhook.cluster.live import Live
+from webhook.cluster.live import LiveCluster
 from webhook.config import POLICY_KEY, ConfigError, Loaded, config_map_policy
 from webhook.core.api.well_known import APP_COMPONENT
 from webhook.core.text import listed
@@ -24,7 +24,7 @@ _SHOWN = 3
 _ConfigMap = Mapping[str, Any]
 
 
-def installed_policy(live: Live, config: str | None, today: str) -> Loaded | None:
+def installed_policy(live: LiveCluster, config: str | None, today: str) -> Loaded | None:
     """The policy of the cluster's installation; None where the built-in one applies. One line names the choice.
 
     Args:
@@ -45,7 +45,7 @@ def installed_policy(live: Live, config: str | None, today: str) -> Loaded | Non
         raise CommandError(f"{wrong}\n{error.render()}", Exit.USAGE) from error
 
 
-def _named(live: Live, config: str) -> _ConfigMap:
+def _named(live: LiveCluster, config: str) -> _ConfigMap:
     """The ConfigMap that --config names. Errors: CommandError."""
     namespace, slash, name = config.removeprefix(CONFIG_MAP).partition("/")
     if not (namespace and slash and name) or "/" in name:
@@ -57,7 +57,7 @@ def _named(live: Live, config: str) -> _ConfigMap:
     return content
 
 
-def _labelled(live: Live) -> _ConfigMap | None:
+def _labelled(live: LiveCluster) -> _ConfigMap | None:
     """The first ConfigMap with the chart's labels."""
     refused = ""
     for path in _PLACES:
@@ -84,7 +84,7 @@ def _labelled(live: Live) -> _ConfigMap | None:
     return found[0]
 
 
-def _registered(live: Live) -> frozenset[str]:
+def _registered(live: LiveCluster) -> frozenset[str]:
     """The Services that the API server asks, whose names the chart gives to its ConfigMaps too."""
     _, content, _ = _get(live, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations")
     services = (
@@ -105,7 +105,7 @@ def _title(config_map: _ConfigMap) -> str:
     return f"{config_map['metadata'].get('namespace')}/{config_map['metadata'].get('name')}"
 
 
-def _get(live: Live, path: str) -> tuple[int, _ConfigMap, str]:
+def _get(live: LiveCluster, path: str) -> tuple[int, _ConfigMap, str]:
     """Status, content and the reason of a failure; status 0 without an answer."""
     try:
         status, content = live.server.request("GET", path)

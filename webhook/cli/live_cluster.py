@@ -12,7 +12,7 @@ from msgspec import Struct
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.terminal import say
 from webhook.cluster.connection import SERVICE_ACCOUNT, Account, ApiServer, ClusterError, chosen_context
-from webhook.cluster.live import Live, UnreadableClusterError, unreachable
+from webhook.cluster.live import LiveCluster, UnreadableClusterError, unreachable_error
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.text import one_line
@@ -34,7 +34,7 @@ class Given(Struct, frozen=True, kw_only=True):
     kubeconfig: str | None = None
     context: str | None = None
     user: str | None = None
-    opened: Live | CommandError | None = None
+    opened: LiveCluster | CommandError | None = None
 
     @property
     def live(self) -> bool:
@@ -48,7 +48,7 @@ class Given(Struct, frozen=True, kw_only=True):
         return "".join(f" --{option} {quote(value)}" for option, value in named.items() if value)
 
 
-def open_cluster(given: Given) -> Live:
+def open_cluster(given: Given) -> LiveCluster:
     """Connect to the cluster that the options select, and request its release.
 
     Errors: CommandError with exit code 4.
@@ -68,13 +68,13 @@ def open_cluster(given: Given) -> Live:
         try:
             status, answer = server.request("GET", "/version")
         except ClusterError as error:
-            raise unreachable(source, error) from error
+            raise unreachable_error(source, error) from error
     if status == HTTPStatus.UNAUTHORIZED:
         raise CommandError(
             f"{source}: {server.url}: 401 Unauthorized: log in again, or choose another user", Exit.CLUSTER
         )
     release = answer.get("gitVersion")
-    live = Live(
+    live = LiveCluster(
         server=server,
         source=source,
         namespace=context.namespace or DEFAULT_NAMESPACE,

@@ -7,7 +7,7 @@ from typing import TypeVar
 import click
 
 from certs.authority import CA_LIFE, LEAF_LIFE
-from certs.rotation import Lives
+from certs.rotation import Lifetimes
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.parameters import OBJECT_NAME, duration
 from webhook.cluster.connection import Account, ApiServer, ClusterError
@@ -52,14 +52,14 @@ def ca_options(command: _Command) -> _Command:
     return command
 
 
-def lives(ca_duration: timedelta, leaf_duration: timedelta) -> Lives:
+def lives(ca_duration: timedelta, leaf_duration: timedelta) -> Lifetimes:
     """What the two options come to.
 
     Errors: click.UsageError where a CA would not outlive the change to the next one.
     """
     if ca_duration < 3 * leaf_duration:
         raise click.UsageError("--ca-duration is less than three times --leaf-duration")
-    return Lives(authority=ca_duration, leaf=leaf_duration)
+    return Lifetimes(authority=ca_duration, leaf=leaf_duration)
 
 
 def address(flag: str, text: str, example: str) -> tuple[str, int]:

@@ -70,7 +70,7 @@ class SilenceError(ClusterError):
     """Nothing came on a watch for too long."""
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class ApiResponse(Struct, frozen=True, kw_only=True):
     """The answer to one request.
 
     Args:
@@ -87,7 +87,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     text: str = ""
     warnings: str = ""
 
-    def accepted(self, title: str = "") -> Answer:
+    def accepted(self, title: str = "") -> ApiResponse:
         """The answer. Raises RefusedError, whose message names the object by ``title``, for any but a success."""
         if self.status not in _FINE:
             message = f"{title}: " * bool(title) + str(self.content.get("message", ""))
@@ -187,20 +187,23 @@ class ApiServer:
         self, method: str, path: str, body: object = None, *, media: str = "application/json"
     ) -> tuple[int, Mapping[str, Any]]:
         """Send a request; returns the status and the object of the answer."""
-        answer = self.ask(method, path, body, media=media)
+        answer = self.send(method, path, body, media=media)
         return answer.status, answer.content
 
-    def ask(self, method: str, path: str, body: object = None, *, media: str = "application/json") -> Answer:
+    def send(self, method: str, path: str, body: object = None, *, media: str = "application/json") -> ApiResponse:
         """Send a request. What the answer has too deep for a decoder is left out, as `read_nested` does."""
         data = None if body is None else json.dumps(body).encode()
-        with self._send(method, path, data, {"Content-Type": media}, _SECONDS) as response, _one_line_errors(self.url):
+        with (
+            self._exchange(method, path, data, {"Content-Type": media}, _SECONDS) as response,
+            _one_line_errors(self.url),
+        ):
             received = response.read(_PAGE_BYTES)
         try:
             answer = read_nested(decoder_of(object).decode, received)
         except (msgspec.DecodeError, UnicodeDecodeError):
             answer = None
         is_object = isinstance(answer, dict)
-        return Answer(
+        return ApiResponse(
             status=response.status,
             content=answer if isinstance(answer, dict) else {},
             date=_date(response.headers.get("Date", "")),
@@ -209,15 +212,15 @@ class ApiServer:
             warnings=response.headers.get("Warning", ""),
         )
 
-    def apply(self, path: str, document: Mapping[str, Any]) -> Answer:
+    def apply(self, path: str, document: Mapping[str, Any]) -> ApiResponse:
         """Make the object what the document says, by server-side apply, also if another client made it."""
         query = f"fieldManager={FIELD_MANAGER}&force=true"
-        return self.ask("PATCH", f"{path}?{query}", document, media="application/apply-patch+yaml")
+        return self.send("PATCH", f"{path}?{query}", document, media="application/apply-patch+yaml")
 
     @contextlib.contextmanager
     def open(self, path: str, *, silence_seconds: float = _SECONDS) -> Iterator[Stream]:
         """Request a list or a watch; the caller reads the stream within the block."""
-        with self._send("GET", path, None, {}, silence_seconds) as response:
+        with self._exchange("GET", path, None, {}, silence_seconds) as response:
             if response.status != 200:
                 raise _refused(response)
             yield Stream(response)
@@ -231,7 +234,7 @@ class ApiServer:
             self.renewals += 1
 
     @contextlib.contextmanager
-    def _send(
+    def _exchange(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str], silence_seconds: float
     ) -> Iterator[HTTPResponse]:
         import urllib3  # noqa: PLC0415 it comes with the kubernetes package: see _connect

@@ -23,7 +23,7 @@ from webhook.allocator import give_memory_back
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.reflector import Pace, Reflector, Timing, WatchState
 from webhook.cluster.resources import Resource
-from webhook.cluster.wire import Unread
+from webhook.cluster.wire import LeftOutObject
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex, Event
 from webhook.core.index.objects import ApiObject, Namespace, Owner, meta_of
@@ -201,8 +201,8 @@ class Feed:
             for step in steps:
                 step()
 
-    def _apply(self, changes: Sequence[tuple[Event, ApiObject]]) -> Sequence[Unread]:
-        left_out: list[Unread] = []
+    def _apply(self, changes: Sequence[tuple[Event, ApiObject]]) -> Sequence[LeftOutObject]:
+        left_out: list[LeftOutObject] = []
 
         def apply(event: Event, value: ApiObject) -> None:
             why = self.index.apply(event, value)

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.listing import Listing, Pause, list_objects
 from webhook.cluster.resources import Resource
-from webhook.cluster.wire import named
+from webhook.cluster.wire import decoded_name
 from webhook.core.api.types import ObjectMeta, TypeMeta
 from webhook.core.api.version import KubernetesVersion, parse_version
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
@@ -35,7 +35,7 @@ class UnreadableClusterError(Exception):
         self.silent = silent
 
 
-class Live(Struct, frozen=True, kw_only=True):
+class LiveCluster(Struct, frozen=True, kw_only=True):
     """An API server that has answered.
 
     Args:
@@ -59,7 +59,7 @@ class Live(Struct, frozen=True, kw_only=True):
 
 
 def read_kinds(
-    live: Live,
+    live: LiveCluster,
     resources: Iterable[Resource],
     keep: Callable[[Raw, TypeMeta], _Kept],
     progress: Callable[[int], None],
@@ -78,7 +78,7 @@ def read_kinds(
         try:
             listing = list_objects(live.server, resource, keep, progress=count, pause=pause)
         except ClusterError as error:
-            raise unreachable(live.source, error) from error
+            raise unreachable_error(live.source, error) from error
         # A missing extension is no permission: the server says so to every client.
         said = bool(listing.values) if resource.extension else not listing.refused
         allowed, refused = allowed or said, refused or listing.detail
@@ -87,19 +87,19 @@ def read_kinds(
         raise UnreadableClusterError(f"{live.source}: nothing may be read: {refused}")
 
 
-def unreachable(source: str, error: ClusterError) -> UnreadableClusterError:
+def unreachable_error(source: str, error: ClusterError) -> UnreadableClusterError:
     """The error for a cluster that does not answer."""
     return UnreadableClusterError(f"{source} cannot be read: {error}", silent=True)
 
 
-def left_out(kind: str | None, value: ApiObject, why: str) -> str:
+def left_out_line(kind: str | None, value: ApiObject, why: str) -> str:
     """The line about an object that the index does not take: ``Pod shop/web-0: why: left out``."""
     return _left_out(kind, meta_of(value), why)
 
 
-def unread(kind: str | None, value: Raw | bytes | Mapping[str, object], why: str) -> str:
+def undecodable_line(kind: str | None, value: Raw | bytes | Mapping[str, object], why: str) -> str:
     """The line about an object that cannot be decoded."""
-    return _left_out(kind, named(value if isinstance(value, Raw | bytes) else msgspec.json.encode(value)), why)
+    return _left_out(kind, decoded_name(value if isinstance(value, Raw | bytes) else msgspec.json.encode(value)), why)
 
 
 def _left_out(kind: str | None, meta: ObjectMeta, why: str) -> str:
@@ -107,7 +107,7 @@ def _left_out(kind: str | None, meta: ObjectMeta, why: str) -> str:
     return one_line(f"{kind} {title}: {why}: left out")
 
 
-def loss(listing: Listing[_Kept]) -> str:
+def missing_kind_line(listing: Listing[_Kept]) -> str:
     """A line about a kind that could not be read, with the consequence: ``nodes: 403 Forbidden: …``."""
     lost = _LOST.get(listing.resource, "what depends on them is not known")
     return f"{listing.resource}: {listing.refused}: {lost}"

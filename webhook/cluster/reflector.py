@@ -32,7 +32,7 @@ from msgspec import Struct
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError, SilenceError, Stream
 from webhook.cluster.listing import Paging
 from webhook.cluster.resources import Resource
-from webhook.cluster.wire import Unread, nothing_but, read_change, read_page
+from webhook.cluster.wire import LeftOutObject, name_only, read_change, read_page
 from webhook.core.api.types import ObjectMeta
 from webhook.core.index.cluster_index import Event
 from webhook.core.index.objects import ApiObject, meta_of
@@ -41,7 +41,7 @@ from webhook.core.text import plural
 from webhook.logs import bounded, exception_fields
 
 # Applies changes in order, and returns the objects it left out.
-Sink = Callable[[Sequence[tuple[Event, ApiObject]]], Sequence[Unread]]
+Sink = Callable[[Sequence[tuple[Event, ApiObject]]], Sequence[LeftOutObject]]
 
 _EVENTS: dict[str, Event] = {"ADDED": "ADDED", "MODIFIED": "MODIFIED", "DELETED": "DELETED"}
 
@@ -298,7 +298,7 @@ class Reflector:
     def _read(self, lines: Iterable[bytes], read: Reader) -> None:
         """Apply complete lines of a watch, up to an ERROR or to a line that is no JSON, which it raises."""
         changes: list[tuple[Event, ApiObject]] = []
-        unread: dict[tuple[str, str], Unread] = {}
+        unread: dict[tuple[str, str], LeftOutObject] = {}
         version = self._version
         try:
             for line in filter(None, lines):
@@ -320,11 +320,11 @@ class Reflector:
 
     # -- what is known
 
-    def _take(self, changes: Sequence[tuple[Event, ApiObject]], unread: Sequence[Unread] = ()) -> None:
+    def _take(self, changes: Sequence[tuple[Event, ApiObject]], unread: Sequence[LeftOutObject] = ()) -> None:
         """Pass changes to the sink, and note the objects that it leaves out. Those ``unread`` cannot be decoded."""
         if unread:
             read = self._paging.reader()
-            changes = [*changes, *(("DELETED", nothing_but(meta, read, uid=False)) for meta, _ in unread)]
+            changes = [*changes, *(("DELETED", name_only(meta, read, uid=False)) for meta, _ in unread)]
         for event, value in changes:
             meta = meta_of(value)
             if self._left_out:
@@ -348,7 +348,7 @@ class Reflector:
                 for name, uid in names.items()
                 if name not in seen.get(namespace, {})
             ]
-            self._take([("DELETED", nothing_but(meta, read)) for meta in gone])
+            self._take([("DELETED", name_only(meta, read)) for meta in gone])
         self._known, self._seen = seen, {}
 
     def _leave_out(self, meta: ObjectMeta, why: str) -> None:

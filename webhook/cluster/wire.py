@@ -17,7 +17,7 @@ from webhook.core.index.readers import Page, Reader, WatchEvent
 from webhook.logs import bounded
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
-Unread = tuple[ObjectMeta, str]  # an object that is left out, and why
+LeftOutObject = tuple[ObjectMeta, str]  # an object that is left out, and why
 _Decoded = TypeVar("_Decoded")
 
 
@@ -74,7 +74,7 @@ class _GroupList(Struct, frozen=True):
     groups: tuple[_Group, ...] = ()
 
 
-def read_page(body: bytes, read: Reader) -> tuple[Page, list[Unread]]:
+def read_page(body: bytes, read: Reader) -> tuple[Page, list[LeftOutObject]]:
     """A page, and the objects in it that cannot be decoded."""
     try:
         return read_nested(read.page, body), []
@@ -87,14 +87,14 @@ def read_page(body: bytes, read: Reader) -> tuple[Page, list[Unread]]:
     return Page(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), unread
 
 
-def read_items(page: RawPage, read: Reader) -> tuple[list[ApiObject], list[Unread]]:
+def read_items(page: RawPage, read: Reader) -> tuple[list[ApiObject], list[LeftOutObject]]:
     """The objects of a page, and those that cannot be decoded."""
-    values, unread = list[ApiObject](), list[Unread]()
+    values, unread = list[ApiObject](), list[LeftOutObject]()
     for item in page.items or ():
         try:
             values.append(read_nested(read.value, bytes(item)))
         except _UNREADABLE as error:
-            unread.append((named(item), str(error)))
+            unread.append((decoded_name(item), str(error)))
     return values, unread
 
 
@@ -124,11 +124,11 @@ def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
         status = _decoded(raw.object, _Status)
         raise RefusedError(status.code, status.message)
     if raw.type == "DELETED":
-        return WatchEvent(type="DELETED", value=nothing_but(named(raw.object), read)), ""
-    return WatchEvent(type="DELETED", value=nothing_but(named(raw.object), read, uid=False)), fault
+        return WatchEvent(type="DELETED", value=name_only(decoded_name(raw.object), read)), ""
+    return WatchEvent(type="DELETED", value=name_only(decoded_name(raw.object), read, uid=False)), fault
 
 
-def nothing_but(meta: ObjectMeta, read: Reader, *, uid: bool = True) -> ApiObject:
+def name_only(meta: ObjectMeta, read: Reader, *, uid: bool = True) -> ApiObject:
     """An object with only a name, namespace, uid and version. Without uid, its deletion ends any of that name."""
     kept = ObjectMeta(
         name=meta.name,
@@ -163,7 +163,7 @@ def read_group_versions(body: bytes) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def named(raw: Raw | bytes) -> ObjectMeta:
+def decoded_name(raw: Raw | bytes) -> ObjectMeta:
     """Name, namespace, uid and version of an object that cannot be decoded; empty if those cannot be either."""
     try:
         of = _decoded(raw, _Unread).metadata

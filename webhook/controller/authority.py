@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from certs.authority import expires
-from certs.rotation import Authorities, Lives, ensured, rotated
+from certs.rotation import Authorities, Lifetimes, next_authorities, usable_authorities
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.named_watch import watch_named
 from webhook.cluster.writing.ca_bundle import KINDS, Completed, collection, complete
@@ -89,7 +89,7 @@ class Replicas:
 
     def _status(self) -> tuple[Mapping[str, Any], datetime | None]:
         """The Deployment's status with ``wanted`` replicas, whether it was ``observed``, and the server's time."""
-        answer = self._server.ask("GET", self._path).accepted(self.title)
+        answer = self._server.send("GET", self._path).accepted(self.title)
         spec, status = answer.content.get("spec") or {}, answer.content.get("status") or {}
         generation = answer.content["metadata"].get("generation", 0)
         observed = status.get("observedGeneration", 0) >= generation
@@ -129,7 +129,7 @@ class AuthorityUpkeep:
         self,
         server: ApiServer,
         configuration: str,
-        secret: tuple[CaSecret, Lives] | None = None,
+        secret: tuple[CaSecret, Lifetimes] | None = None,
         replicas: Replicas | None = None,
         expected: Sequence[str] = (),
         *,
@@ -163,7 +163,7 @@ class AuthorityUpkeep:
         for kind in KINDS:
             watch_named(self._server, collection(kind), self._configuration, changed)
 
-    def look(self) -> None:
+    def reconcile(self) -> None:
         """Bring Secret and configurations one step further, if one is due.
 
         Raises:
@@ -176,30 +176,30 @@ class AuthorityUpkeep:
         held, now = self._ensured(secret, lives)
         published = self._complete(held, keeping=now < held.since + min(_FOLLOW, lives.overlap))
         following = held
-        if rotated(held, now, lives, published=published) != held:
+        if next_authorities(held, now, lives, published=published) != held:
 
             def step(again: Authorities | None, later: datetime) -> Authorities:
                 # Only what was seen to be published is.
-                return rotated(again, later, lives, published=published and again == held)
+                return next_authorities(again, later, lives, published=published and again == held)
 
-            following, _ = secret.settle(step)
+            following, _ = secret.update(step)
             self._complete(following)
             fields = {"trusted": len(following.trusted), "announced": following.coming is not None}
             _log.info("the CA is a step further", extra={"fields": fields})
         self.expires = expires(following.signing.certificate)
 
-    def _ensured(self, secret: CaSecret, lives: Lives) -> tuple[Authorities, datetime]:
+    def _ensured(self, secret: CaSecret, lives: Lifetimes) -> tuple[Authorities, datetime]:
         """What the Secret holds, with a CA that can sign; a new one is trusted before it is in the Secret."""
         held, now = secret.read()
-        ready = ensured(held, now, lives)
+        ready = usable_authorities(held, now, lives)
         if ready is held:
             return ready, now
         self._complete(ready, keeping=True)
 
         def step(again: Authorities | None, later: datetime) -> Authorities:
-            return again if again is not None and ensured(again, later, lives) is again else ready
+            return again if again is not None and usable_authorities(again, later, lives) is again else ready
 
-        return secret.settle(step)
+        return secret.update(step)
 
     def _complete(self, held: Authorities | None, *, keeping: bool = False) -> bool:
         """Whether every configuration was complete already."""

@@ -2,10 +2,10 @@
 
 A tenant who creates and deletes workloads as fast as possible uses up the writes of its own namespace, and no more.
 
-The content of an object decides how long a look at it takes, and its author decides the content. `in_time` ends such a
-look from outside, between any two steps of Python. So nothing may run there that changes anything or starts threads:
-the error could reach one of those. The processor's time counts, since no object is guilty of a machine that stands
-still. Ten times as long by the clock is the end in any case.
+The content of an object decides how long a look at it takes, and its author decides the content. `call_within` ends
+such a look from outside, between any two steps of Python. So nothing may run there that changes anything or starts
+threads: the error could reach one of those. The processor's time counts, since no object is guilty of a machine that
+stands still. Ten times as long by the clock is the end in any case.
 """
 
 import ctypes
@@ -114,7 +114,7 @@ class OutOfTimeError(BaseException):
     """There was no answer in time. No Exception: of those, one part of an answer keeps no other back."""
 
 
-def in_time(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
+def call_within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
     """What the function answers in time.
 
     Unit: ``seconds`` of the processor; ten times as many by the clock.

@@ -15,7 +15,7 @@ from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.writing.events import count_again, create_event
 from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.bounds import Allowance
-from webhook.controller.workload_lister import ObjectName, Unread, in_both, is_among
+from webhook.controller.workload_lister import ObjectName, UnreadNames, in_both, is_among
 from webhook.core.workloads.kinds import GroupKind
 from webhook.logs import bounded
 from webhook.report.scanned import Notice, event, micro_time
@@ -35,7 +35,7 @@ class _Told(NamedTuple):
     of: ObjectName
 
 
-class Events:
+class EventWriter:
     """See the module; for one thread.
 
     Shape: ``fault`` says why not all could be told in the last scan; ``outcomes`` counts by reason and what became of
@@ -80,7 +80,7 @@ class Events:
             elif told:
                 self._now[at] = told
 
-    def end(self, unread: Unread = ()) -> None:
+    def end(self, unread: UnreadNames = ()) -> None:
         """The scan has ended; of kinds and objects that could not be read, what was told stays told."""
         kept = {at: told for at, told in self._before.items() if is_among(unread, told.of)}
         self._before, self._now = {**kept, **self._now}, {}

@@ -12,8 +12,8 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from webhook.controller.groups import Groups
-from webhook.controller.scan import Scanned, Scanner
+from webhook.controller.groups import GroupReconciler
+from webhook.controller.scan import FinishedScan, Scanner
 from webhook.core.api.spread_group import CONDITIONS
 from webhook.core.scan.scanned import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
 from webhook.metrics import ClusterFigures
@@ -77,7 +77,7 @@ class ScanFigures(Collector):
             yield told
 
 
-def _of_groups(groups: Groups) -> Iterator[Metric]:
+def _of_groups(groups: GroupReconciler) -> Iterator[Metric]:
     """Series are as many as conditions, and one for each of so many caps that are broken; none without a group."""
     found = [*groups.found.values()]
     if not found:
@@ -131,7 +131,7 @@ def _of_each_namespace(rows: Iterable[tuple[_Labels, _Value]], most: int) -> lis
     return [row for _, row in sorted(turns, key=itemgetter(0))[:most]]
 
 
-def _taken(latest: Scanned) -> Iterator[Metric]:
+def _taken(latest: FinishedScan) -> Iterator[Metric]:
     yield GaugeMetricFamily("evenspread_scan_duration_seconds", "Duration of the last scan.", value=latest.seconds)
     yield GaugeMetricFamily(
         "evenspread_scan_last_success_timestamp_seconds", "End of the last scan.", value=latest.ended

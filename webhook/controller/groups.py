@@ -19,8 +19,8 @@ from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.feed import Feed
 from webhook.cluster.writing.group_status import pods_of, put_status, read_status_of
 from webhook.cluster.writing.reports import is_of_one_object
-from webhook.controller.bounds import Allowance, OutOfTimeError, in_time
-from webhook.controller.events import Events
+from webhook.controller.bounds import Allowance, OutOfTimeError, call_within
+from webhook.controller.events import EventWriter
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import API_VERSION, KIND, MOST_GROUPS, SpreadGroup
 from webhook.core.api.types import Pod
@@ -56,7 +56,7 @@ class _Looked(NamedTuple):
     mark: object = None  # of what was seen; another one is looked at again
 
 
-class Groups:
+class GroupReconciler:
     """See the module; for one thread, any thread may read the rest.
 
     Shape: ``found`` are the groups that were looked at while this replica leads. ``writes`` counts statuses by what
@@ -69,7 +69,7 @@ class Groups:
         *,
         policy: Callable[[], Policy],
         allowance: Allowance,
-        events: Events | None,
+        events: EventWriter | None,
         may_write: Callable[[], bool],
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -180,7 +180,7 @@ class Groups:
                 # The pods that were asked for and those that watches told of are not of one moment: soon again.
                 self._looked[_name(of)] = _Looked(self._clock(), of.generation)
             within = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, now=now)
-            return in_time(_MOST_SECONDS, partial(group_status, of, older, pods, before, within))
+            return call_within(_MOST_SECONDS, partial(group_status, of, older, pods, before, within))
 
     def _write(self, of: SpreadGroup, status: Status) -> None:
         """Errors: ClusterError, but for a refusal of that one object."""

@@ -20,10 +20,10 @@ from msgspec import Struct
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.writing.reports import ReportStore, is_of_one_object, report_store
 from webhook.controller.bounds import Allowance
-from webhook.controller.workload_lister import Unread, is_among
+from webhook.controller.workload_lister import UnreadNames, is_among
 from webhook.core.workloads.kinds import GroupKind, group_kind
 from webhook.logs import bounded
-from webhook.report.documents import KINDS, ReportApi, Reported, digest, report
+from webhook.report.documents import KINDS, ReportApi, ReportContent, digest, report
 
 _FAILURES = 4  # in a row; then nothing more is written until the next scan
 _WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.5, 10.0
@@ -39,7 +39,7 @@ class _Found(Struct, frozen=True):
     name: str  # of the workload
 
 
-class Reports:
+class ReportWriter:
     """See the module; for one thread.
 
     Shape: ``api`` is where reports are written, None where that is nowhere or not known; ``fault`` says why nothing, or
@@ -88,7 +88,7 @@ class Reports:
         self._stopped = self.api is None
         self._say(NO_API if self.api is None else "")
 
-    def take(self, wanted: Reported | None) -> None:
+    def take(self, wanted: ReportContent | None) -> None:
         """Write the report of a workload if it says something else than the one that is there."""
         if wanted is None or self.api is None:
             return
@@ -99,7 +99,7 @@ class Reports:
         if wanted.namespace and (there is None or there.digest != digest(document)):
             self._write(wanted.namespace, "written", partial(self._stores[self.api].put, document))
 
-    def end(self, unread: Unread = ()) -> None:
+    def end(self, unread: UnreadNames = ()) -> None:
         """Take away what was not wanted; of what is ``unread`` nothing is known."""
         for (api, namespace, name), found in self._there.items():
             wanted = api is self.api and (namespace, name) in self._wanted

@@ -19,8 +19,8 @@ from webhook.cluster.feed import Feed
 from webhook.cluster.writing.lease import RETRY_SECONDS, Elector
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.figures import ScanFigures
-from webhook.controller.scan import Scanned, Scanner
-from webhook.logs import bounded, exception_fields
+from webhook.controller.scan import FinishedScan, Scanner
+from webhook.logs import bounded, described
 from webhook.metrics import register_process
 
 _JOIN_SECONDS = 5.0  # to give the lease back
@@ -68,7 +68,7 @@ class Controller(Collector):
             return
         self.changed.clear()
         try:
-            self._authority.look()
+            self._authority.reconcile()
         except Exception as error:  # noqa: BLE001 whatever it is: without a next look the CA would end
             told = bounded(str(error))
             if told != self._fault:
@@ -83,7 +83,7 @@ class Controller(Collector):
         if self._authority is not None:
             self._authority.follow(self.changed.set)
 
-    def latest(self) -> Scanned | None:
+    def latest(self) -> FinishedScan | None:
         """The last scan that came to its end; None where there is none yet, or another replica leads."""
         return self._scanner.latest if self._scanner is not None else None
 

@@ -20,11 +20,11 @@ from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
 from webhook.cluster.unowned_pods import UnownedPods
-from webhook.controller.bounds import Allowance, CpuThrottle, OutOfTimeError, Rate, in_time
-from webhook.controller.events import Events
-from webhook.controller.groups import Groups
-from webhook.controller.reports import Reports
-from webhook.controller.workload_lister import Gathered, WorkloadLister
+from webhook.controller.bounds import Allowance, CpuThrottle, OutOfTimeError, Rate, call_within
+from webhook.controller.events import EventWriter
+from webhook.controller.groups import GroupReconciler
+from webhook.controller.reports import ReportWriter
+from webhook.controller.workload_lister import ObjectJson, WorkloadLister
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.policy.policy import Policy
@@ -34,8 +34,8 @@ from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.workloads.kinds import group_kind, group_of
 from webhook.core.workloads.reading import read_meta, stated_type
-from webhook.logs import bounded, exception_fields
-from webhook.report.scanned import notices, reported
+from webhook.logs import bounded, described
+from webhook.report.scanned import notices, report_content
 
 _LOOK_SECONDS = 0.5
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 2.0, 60.0
@@ -64,7 +64,7 @@ class ScanSettings(Struct, frozen=True, kw_only=True):
     all_workloads: bool = False
 
 
-class Scanned(Struct, frozen=True, kw_only=True):
+class FinishedScan(Struct, frozen=True, kw_only=True):
     """The last scan that came to its end, and what it took.
 
     Unit: ``ended`` is in seconds since 1970, ``seconds`` on the clock, ``used`` of the processor.
@@ -121,20 +121,20 @@ class Scanner:
         self._due = 0.0
         self._failures = 0
         self._round: _Round | None = None
-        self.reports: Reports | None = None
-        self.events: Events | None = None
+        self.reports: ReportWriter | None = None
+        self.events: EventWriter | None = None
         writes, tells = Allowance(_REPORTS, _REPORTS_OF_A_NAMESPACE), Allowance(_EVENTS, _EVENTS_OF_A_NAMESPACE)
         if settings.reports:
-            self.reports = Reports(server, writes, may_write=self.may_write, pause=self.wait, clock=clock)
+            self.reports = ReportWriter(server, writes, may_write=self.may_write, pause=self.wait, clock=clock)
         of_groups = None
         if settings.events:
-            self.events = Events(server, tells, identity, may_write=self.may_write)
-            of_groups = Events(server, tells, identity, may_write=self.may_write)
-        self.groups = Groups(
+            self.events = EventWriter(server, tells, identity, may_write=self.may_write)
+            of_groups = EventWriter(server, tells, identity, may_write=self.may_write)
+        self.groups = GroupReconciler(
             server, policy=policy, allowance=writes, events=of_groups, may_write=self.may_write, clock=clock
         )
         self.feed: Feed | None = None
-        self.latest: Scanned | None = None
+        self.latest: FinishedScan | None = None
         self.fault = ""
 
     @property
@@ -213,7 +213,7 @@ class Scanner:
         if self.events is not None:
             self.events.end(unread)
         self._round, now = None, self._clock()
-        self.latest = Scanned(scan=scan, ended=now, seconds=now - round_.began, used=self.used - round_.used)
+        self.latest = FinishedScan(scan=scan, ended=now, seconds=now - round_.began, used=self.used - round_.used)
         self._due = round_.began + self.settings.interval
         fields = {"workloads": len(scan.workloads), "seconds": round(self.latest.seconds, 1)}
         _log.info("scanned", extra={"fields": fields | {"processorSeconds": round(self.latest.used, 1)}})
@@ -229,7 +229,7 @@ class Scanner:
         lister = WorkloadLister(self._server, policy, unowned, self.wait)
         return _Round(lister=lister, policy=policy, began=self._clock(), used=self.used)
 
-    def _looked_at(self, objects: Iterable[Gathered], round_: _Round, feed: Feed) -> list[ScannedWorkload]:
+    def _looked_at(self, objects: Iterable[ObjectJson], round_: _Round, feed: Feed) -> list[ScannedWorkload]:
         """Look at some objects, slice by slice, and write what is to be written of each.
 
         Errors: _LostError.
@@ -261,7 +261,7 @@ class Scanner:
             fields = {"part": failure.part, "workload": scanned.title, **exception_fields(failure.error)}
             _log.error("a part of the scan failed; the others answered", extra={"fields": fields})
         if self.reports is not None:
-            self.reports.take(reported(scanned))
+            self.reports.take(report_content(scanned))
         if self.events is not None:
             now = datetime.fromtimestamp(self._clock(), UTC)
             of = group_kind(scanned.api_version, scanned.kind), scanned.namespace, scanned.name
@@ -322,10 +322,10 @@ def _iso(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def _scanned(one: Gathered, within: ScanContext, round_: _Round) -> ScannedWorkload | None:
+def _scanned(one: ObjectJson, within: ScanContext, round_: _Round) -> ScannedWorkload | None:
     """What there is to say of it; None for no workload, and for one that takes longer than others can wait."""
     try:
-        return in_time(_MOST_SECONDS, partial(scan_workload, one, within))
+        return call_within(_MOST_SECONDS, partial(scan_workload, one, within))
     except OutOfTimeError:
         stated, meta = stated_type(one), read_meta(one)
         fields = {"kind": stated.kind, "namespace": meta.namespace, "name": meta.name}

@@ -24,9 +24,9 @@ from webhook.core.workloads.reading import constraint_paths, has_template
 from webhook.logs import bounded
 from webhook.snapshot.projection import project
 
-Gathered = bytes  # an object as JSON, with apiVersion and kind
+ObjectJson = bytes  # an object as JSON, with apiVersion and kind
 ObjectName = tuple[GroupKind, str, str]  # kind, namespace, name
-Unread = Collection[GroupKind | ObjectName]
+UnreadNames = Collection[GroupKind | ObjectName]
 
 # Each is a request; whoever has more pods that no workload stands for sees some of them.
 _MOST_UNOWNED = 1000
@@ -40,12 +40,12 @@ _POD = TypeMeta(api_version="v1", kind="Pod")
 _log = logging.getLogger(__name__)
 
 
-def is_among(unread: Unread, one: GroupKind | ObjectName) -> bool:
+def is_among(unread: UnreadNames, one: GroupKind | ObjectName) -> bool:
     """Whether it is there, or the kind of the object is."""
     return one in unread or one[0] in unread
 
 
-def in_both(one: Unread, other: Unread) -> set[GroupKind | ObjectName]:
+def in_both(one: UnreadNames, other: UnreadNames) -> set[GroupKind | ObjectName]:
     """What is in both, be it an object in one and its kind in the other."""
     return {each for each in one if is_among(other, each)} | {each for each in other if is_among(one, each)}
 
@@ -71,7 +71,7 @@ class WorkloadLister:
         self._pods: list[UnownedPod] | None = None  # that are still to be looked at; None before kinds are listed
         self.unread: set[GroupKind | ObjectName] = set()
 
-    def objects(self) -> Iterator[list[Gathered]]:
+    def objects(self) -> Iterator[list[ObjectJson]]:
         """Some objects at a time.
 
         Errors: ClusterError if the API server does not answer.
@@ -90,7 +90,7 @@ class WorkloadLister:
         read = constraint_paths(version, resource.kind, self._embedded)
         return bool(read) and group_kind(version, resource.kind) != POD
 
-    def _of_kind(self, resource: Resource) -> Iterator[list[Gathered]]:
+    def _of_kind(self, resource: Resource) -> Iterator[list[ObjectJson]]:
         try:
             for page in list_pages(self._server, resource, pause=self._pause):
                 yield [each for item in page.items if (each := self._taken(item, page.of)) is not None]
@@ -102,7 +102,7 @@ class WorkloadLister:
             fields = {"resource": error.resource, "why": bounded(str(error))}
             _log.info("a kind of workload is not listed", extra={"fields": fields})
 
-    def _taken(self, item: Raw, of: TypeMeta) -> Gathered | None:
+    def _taken(self, item: Raw, of: TypeMeta) -> ObjectJson | None:
         """The object, unless another one that is listed made it, or it is no object."""
         try:
             meta = read_nested(_NAMED.decode, bytes(item)).meta
@@ -134,12 +134,12 @@ class WorkloadLister:
         found.sort(key=lambda each: each[0])
         return [pod for _, pod in found[:_MOST_UNOWNED]]
 
-    def _pod(self, pod: UnownedPod) -> Gathered | None:
+    def _pod(self, pod: UnownedPod) -> ObjectJson | None:
         """The pod; None where it has gone, or may not be read.
 
         Errors: ClusterError.
         """
-        answer = self._server.ask("GET", f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
+        answer = self._server.send("GET", f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
         if answer.status == _FOUND:
             return project(msgspec.json.encode(answer.content), _POD, self._embedded)
         if answer.status == _FORBIDDEN:

@@ -36,7 +36,7 @@ class ReportApi(StrEnum):
     POLICY_REPORTS = "wgpolicyk8s.io/v1alpha2"
 
 
-class Stated(Struct, frozen=True, kw_only=True):
+class ReportResult(Struct, frozen=True, kw_only=True):
     """One result of a report: what a rule found, or how the workload stands.
 
     Shape: ``policy`` is the result's policy and rule; ``key`` tells several of one workload apart, and has no numbers
@@ -52,7 +52,7 @@ class Stated(Struct, frozen=True, kw_only=True):
     properties: Mapping[str, str] = {}
 
 
-class Reported(Struct, frozen=True, kw_only=True):
+class ReportContent(Struct, frozen=True, kw_only=True):
     """One workload and what was found; ``uid`` is empty where it comes from a manifest."""
 
     api_version: str
@@ -60,8 +60,8 @@ class Reported(Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     uid: str = ""
-    findings: tuple[JudgedFinding, ...]
-    stated: tuple[Stated, ...] = ()
+    findings: tuple[Judged, ...]
+    stated: tuple[ReportResult, ...] = ()
 
 
 _SOURCE = "evenspread"
@@ -80,7 +80,7 @@ _NAME_TEXT_CHARS = 253  # the longest name that kube-apiserver accepts
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
-def report(found: Reported, api: ReportApi, seconds: int) -> _Json:
+def report(found: ReportContent, api: ReportApi, seconds: int) -> _Json:
     """The document of a workload.
 
     Shape: results stand in the order of severity; ``summary`` counts those that are left out, too.
@@ -125,7 +125,7 @@ def report_name(api_version: str, kind: str, name: str) -> str:
     return f"{readable}-{mark}" if readable else mark
 
 
-def _reference(found: Reported, *, namespaced: bool) -> _Json:
+def _reference(found: ReportContent, *, namespaced: bool) -> _Json:
     """The workload, as an owner or as the scope, which also has a namespace."""
     fields = {
         "apiVersion": found.api_version,
@@ -137,9 +137,9 @@ def _reference(found: Reported, *, namespaced: bool) -> _Json:
     return {key: one_line(text, _NAME_TEXT_CHARS) for key, text in fields.items() if text}
 
 
-def _found(judged: JudgedFinding) -> Stated:
+def _found(judged: Judged) -> ReportResult:
     finding = judged.finding
-    return Stated(
+    return ReportResult(
         policy=finding.rule,
         key=finding.key or finding.path,
         severity=judged.severity,
@@ -156,7 +156,7 @@ def _found(judged: JudgedFinding) -> Stated:
     )
 
 
-def _results(found: Reported, ranked: Iterable[Stated], seconds: int) -> Iterator[_Json]:
+def _results(found: ReportContent, ranked: Iterable[ReportResult], seconds: int) -> Iterator[_Json]:
     workload = (group_of(found.api_version), found.kind, found.namespace, found.name)
     seen: Counter[tuple[str, str]] = Counter()
     for each in ranked:

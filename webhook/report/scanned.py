@@ -23,7 +23,7 @@ from webhook.core.rules.frame.rule import Severity
 from webhook.core.scan.actual_skew import ownership_text
 from webhook.core.scan.scanned import ActualSkew, Origin, PendingCause, PendingPod, ScannedWorkload
 from webhook.core.text import one_line, plural
-from webhook.report.documents import Reported, Stated
+from webhook.report.documents import ReportContent, ReportResult
 
 SPREAD_VIOLATION, SPREAD_DRIFT, SPREAD_INFEASIBLE = "SpreadViolation", "SpreadDrift", "SpreadInfeasible"
 GROUP_CAP_EXCEEDED = "GroupCapExceeded"
@@ -47,12 +47,12 @@ class Notice(Struct, frozen=True, kw_only=True):
     regarding: Mapping[str, str]
 
 
-def reported(scanned: ScannedWorkload) -> Reported | None:
+def report_content(scanned: ScannedWorkload) -> ReportContent | None:
     """The content of the workload's report; None where there is nothing to say."""
-    stated = standing(scanned)
+    stated = pod_results(scanned)
     if not scanned.uid or not (scanned.findings or stated):
         return None
-    return Reported(
+    return ReportContent(
         api_version=scanned.api_version,
         kind=scanned.kind,
         namespace=scanned.namespace,
@@ -63,7 +63,7 @@ def reported(scanned: ScannedWorkload) -> Reported | None:
     )
 
 
-def standing(scanned: ScannedWorkload) -> tuple[Stated, ...]:
+def pod_results(scanned: ScannedWorkload) -> tuple[ReportResult, ...]:
     """How its pods stand, as results: that some wait for their constraints, and which constraints are exceeded."""
     return (*_infeasible(scanned), *map(_drift, _drifted(scanned)))
 
@@ -121,8 +121,8 @@ def _drifted(scanned: ScannedWorkload) -> list[ActualSkew]:
     return [each for each in scanned.skews if each.above and each.origin is not Origin.DEFAULT]
 
 
-def _drift(skew: ActualSkew) -> Stated:
-    return Stated(
+def _drift(skew: ActualSkew) -> ReportResult:
+    return ReportResult(
         policy=_DRIFT_POLICY,
         key=f"{skew.path} {skew.topology_key} {skew.when_unsatisfiable}",
         severity=Severity.MEDIUM if skew.hard else Severity.LOW,
@@ -141,11 +141,11 @@ def _drift(skew: ActualSkew) -> Stated:
     )
 
 
-def _infeasible(scanned: ScannedWorkload) -> Iterator[Stated]:
+def _infeasible(scanned: ScannedWorkload) -> Iterator[ReportResult]:
     waiting = scanned.pending.get(PendingCause.SPREAD, 0)
     if waiting:
         oldest = scanned.oldest_for_spread
-        yield Stated(
+        yield ReportResult(
             policy=_INFEASIBLE_POLICY,
             key="pending",
             severity=Severity.HIGH,

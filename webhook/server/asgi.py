@@ -35,15 +35,15 @@ from webhook.server.request_body import (
     Receive,
     Scope,
     Send,
-    dated,
+    date_value,
     header,
-    held,
     read_body,
     read_start,
     refuse,
+    reserve_memory,
     respond,
 )
-from webhook.server.state import State
+from webhook.server.state import ServerState
 from webhook.server.turns import Caller, Turns, caller_of
 from webhook.server.waiting import FirstLists, OwnerWait
 
@@ -76,7 +76,7 @@ _JSON = (b"content-type", b"application/json")
 class AdmissionApp:
     """The admission port: the two routes, and ``other`` for everything else."""
 
-    def __init__(self, state: State, other: Application) -> None:
+    def __init__(self, state: ServerState, other: Application) -> None:
         self._state = state
         self._other = other
         self._pool = _Pool()
@@ -146,7 +146,7 @@ class AdmissionApp:
         if answer.decision.awaits is not None or answer.decision.costly:
             return None
         self._state.account(route, answer, time.perf_counter() - began)
-        return b"%b%b\r\ncontent-length: %d\r\n\r\n%b" % (_HEAD, dated(), len(answer.body), answer.body)
+        return b"%b%b\r\ncontent-length: %d\r\n\r\n%b" % (_HEAD, date_value(), len(answer.body), answer.body)
 
     async def _answer(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, began: float
@@ -157,7 +157,7 @@ class AdmissionApp:
             stated = bounded(media.decode("latin-1"), 64)
             raise BodyError(f"Content-Type is {stated!r}; only application/json is read", 415)
         deadline = began + _seconds(scope["query_string"]) - _MARGIN_SECONDS
-        async with held(scope, MAX_REVIEW_BYTES, _LOOKED_AT_SHARE * (deadline - began)):
+        async with reserve_memory(scope, MAX_REVIEW_BYTES, _LOOKED_AT_SHARE * (deadline - began)):
             body = await read_body(scope, receive, MAX_REVIEW_BYTES, start)
             start[:] = body[:START_BYTES]
             connection = scope["connection"]
@@ -243,7 +243,7 @@ class AdmissionApp:
         )
 
 
-def health_app(state: State, other: Application) -> Application:
+def health_app(state: ServerState, other: Application) -> Application:
     """The plain port: liveness, readiness, and ``other`` for metrics and the rest."""
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:

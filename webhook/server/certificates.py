@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from certs.authority import CertificateError, Pair, begins, expires, issue_leaf, renewal_due
-from certs.rotation import Authorities, Lives, leaf_due, new_leaf
+from certs.rotation import Authorities, Lifetimes, leaf_due, new_leaf
 from certs.store import read_pair, write_pair
 from webhook.cluster.connection import ClusterError
 from webhook.cluster.writing.ca_secret import CaSecret
@@ -138,7 +138,7 @@ class OwnCertificate:
     CA signs. Clients use the first of ``names``.
     """
 
-    def __init__(self, secret: CaSecret, names: tuple[str, ...], directory: Path, lives: Lives) -> None:
+    def __init__(self, secret: CaSecret, names: tuple[str, ...], directory: Path, lives: Lifetimes) -> None:
         self._secret = secret
         self._names = names
         self._directory = directory
@@ -161,7 +161,7 @@ class OwnCertificate:
         while True:
             changed.clear()
             try:
-                await asyncio.to_thread(self.look)
+                await asyncio.to_thread(self.reconcile)
             except Exception as error:  # noqa: BLE001 whatever it is: without a next look the certificate would end
                 self._failed(str(error))
             else:
@@ -172,7 +172,7 @@ class OwnCertificate:
                     await changed.wait()
             wait = min(self._look_seconds, wait * 2)
 
-    def look(self) -> None:
+    def reconcile(self) -> None:
         """Read the Secret, and issue a certificate if one is due. Any error leaves the certificate as it is."""
         authorities, now = self._secret.read()
         if authorities is None:

@@ -22,8 +22,8 @@ from msgspec import Struct
 
 from webhook.server.connection_table import ConnectionTable
 from webhook.server.plain_request import FIELD_BYTES, FIELDS, LINE_BYTES, plain_request
-from webhook.server.request_body import Application, encoded
-from webhook.server.state import State
+from webhook.server.request_body import Application, encode_response
+from webhook.server.state import ServerState
 
 # From being accepted to the end of the first head; kube-apiserver gives up a handshake after as long.
 FIRST_REQUEST_SECONDS = 10.0
@@ -80,7 +80,7 @@ class Port(Struct, frozen=True, kw_only=True):
     table: ConnectionTable
     app: Application
     direct: Callable[[bytes, Sequence[tuple[bytes, bytes]], bytes], bytes | None] = lambda *_: None
-    state: State
+    state: ServerState
     keepalive: float
     tls: ssl.SSLContext | None = None
 
@@ -231,7 +231,7 @@ class Connection(asyncio.Protocol):
         body = text.encode()
         headers = (b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body)), _CLOSE
         if not self._closed and (self._exchange is None or not self._exchange.responded):
-            self.transport.write(encoded(status, headers, body))
+            self.transport.write(encode_response(status, headers, body))
         self.close()
 
     def balance(self) -> None:
@@ -406,4 +406,4 @@ class _Exchange:
             headers.append(_CLOSE)
         self.responded = True
         body = b"" if self._method == b"HEAD" else message["body"]
-        await self._connection.write(encoded(self._start["status"], headers, body))
+        await self._connection.write(encode_response(self._start["status"], headers, body))

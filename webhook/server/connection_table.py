@@ -36,7 +36,7 @@ Reason = Literal["made-room", "over-share", "refused", "body-bytes", "late", "le
 _log = logging.getLogger(__name__)
 
 
-class Member(Protocol):
+class TrackedConnection(Protocol):
     """What the table needs of a connection. ``source`` comes from `source_of`."""
 
     source: str
@@ -68,14 +68,14 @@ class _Source:
 
     def __init__(self, *, proven: bool) -> None:
         self.proven = proven
-        self.unproven: OrderedDict[Member, None] = OrderedDict()
-        self.served: OrderedDict[Member, None] = OrderedDict()
+        self.unproven: OrderedDict[TrackedConnection, None] = OrderedDict()
+        self.served: OrderedDict[TrackedConnection, None] = OrderedDict()
         self.held_bytes = 0
 
     def __len__(self) -> int:
         return len(self.unproven) + len(self.served)
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[TrackedConnection]:
         yield from self.unproven
         yield from self.served
 
@@ -99,8 +99,10 @@ class ConnectionTable:
         self._clock = clock
         self._sources: dict[str, _Source] = {}
         self._remembered: OrderedDict[str, None] = OrderedDict()
-        self._bulky: dict[Member, None] = {}
-        self._waiting: dict[Member, tuple[int, asyncio.Future[None]]] = {}  # for room for a body of so many bytes
+        self._bulky: dict[TrackedConnection, None] = {}
+        self._waiting: dict[
+            TrackedConnection, tuple[int, asyncio.Future[None]]
+        ] = {}  # for room for a body of so many bytes
         self._strangers = 0
         self.count = 0
         self.held_bytes = 0
@@ -108,11 +110,11 @@ class ConnectionTable:
         self._ended_since_logged = 0
         self._log_at = 0.0
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[TrackedConnection]:
         """All connections, as they were when asked for."""
         return iter([each for source in self._sources.values() for each in source])
 
-    def admit(self, connection: Member) -> bool:
+    def admit(self, connection: TrackedConnection) -> bool:
         """Accept the connection, in place of another if need be; false if no other can make room."""
         name = connection.source
         source = self._sources.get(name)
@@ -134,7 +136,7 @@ class ConnectionTable:
         self._strangers += not source.proven
         return True
 
-    def leave(self, connection: Member) -> None:
+    def leave(self, connection: TrackedConnection) -> None:
         """Forget the connection, if it is known."""
         self._bulky.pop(connection, None)
         source = self._sources.get(connection.source)
@@ -149,7 +151,7 @@ class ConnectionTable:
         if not source:
             del self._sources[connection.source]
 
-    def served(self, connection: Member) -> None:
+    def served(self, connection: TrackedConnection) -> None:
         """The connection has sent a valid request: it is the last of its source to be ended, and that no stranger."""
         source = self._sources.get(connection.source)
         if source is None:
@@ -165,7 +167,7 @@ class ConnectionTable:
             self._strangers_held -= source.held_bytes
             self._remember(connection.source)
 
-    def grown(self, connection: Member) -> None:
+    def grown(self, connection: TrackedConnection) -> None:
         """Count a connection that keeps large buffers. If too many do, end one of the source that has most."""
         self._bulky[connection] = None
         if len(self._bulky) <= MAX_BULKY:
@@ -182,7 +184,7 @@ class ConnectionTable:
         source = self._sources.get(name)
         return source is not None and source.proven
 
-    def hold(self, connection: Member, size: int) -> bool:
+    def hold(self, connection: TrackedConnection, size: int) -> bool:
         """Count so many bytes as the connection's, until `release`; false if others have a better right to them."""
         source = self._sources.get(connection.source)
         if source is None or (connection not in source.unproven and connection not in source.served):
@@ -194,7 +196,7 @@ class ConnectionTable:
         self._count_bytes(connection, source, size)
         return True
 
-    async def hold_by(self, connection: Member, size: int, until: float) -> bool:
+    async def hold_by(self, connection: TrackedConnection, size: int, until: float) -> bool:
         """As `hold`, but wait for room until the clock of the event loop shows ``until``."""
         try:
             async with asyncio.timeout_at(until):
@@ -224,7 +226,7 @@ class ConnectionTable:
         if waiting:
             min(waiting, key=lambda each: each[0])[1].set_result(None)
 
-    def release(self, connection: Member) -> None:
+    def release(self, connection: TrackedConnection) -> None:
         """The body is gone."""
         source = self._sources.get(connection.source)
         if source is not None and connection.held_bytes:
@@ -238,13 +240,13 @@ class ConnectionTable:
         self._most_held = self._left = 0
         return True
 
-    def end(self, connection: Member, reason: Reason) -> None:
+    def end(self, connection: TrackedConnection, reason: Reason) -> None:
         """End the connection, and count why."""
         self.leave(connection)
         connection.end()
         self._ended(self._port, reason)
 
-    def _count_bytes(self, connection: Member, source: _Source, size: int) -> None:
+    def _count_bytes(self, connection: TrackedConnection, source: _Source, size: int) -> None:
         connection.held_bytes += size
         source.held_bytes += size
         self.held_bytes += size

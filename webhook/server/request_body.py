@@ -41,7 +41,7 @@ def header(scope: Scope, name: bytes) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def held(scope: Scope, limit: int, seconds: float = 0.0) -> AsyncIterator[None]:
+async def reserve_memory(scope: Scope, limit: int, seconds: float = 0.0) -> AsyncIterator[None]:
     """Room for the body while it is needed. Raises BodyError 429 if none comes in time, or if others need it."""
     stated = header(scope, b"content-length")
     most = limit if header(scope, b"transfer-encoding") else min(int(stated or 0), limit)
@@ -102,13 +102,13 @@ async def _rest(message: Mapping[str, Any], receive: Receive, limit: int, body: 
         message = await receive()
 
 
-def encoded(status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:
+def encode_response(status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:
     """A response of HTTP/1.1, with its Date."""
     line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
-    return b"%b%bdate: %b\r\n\r\n%b" % (line, b"".join(b"%b: %b\r\n" % each for each in headers), dated(), body)
+    return b"%b%bdate: %b\r\n\r\n%b" % (line, b"".join(b"%b: %b\r\n" % each for each in headers), date_value(), body)
 
 
-def dated() -> bytes:
+def date_value() -> bytes:
     """The Date header's value."""
     return _dated(int(time.time()))
 

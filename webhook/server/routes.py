@@ -12,13 +12,13 @@ from webhook import admission
 from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, ReviewError, Route
 from webhook.core.budget import Budget
 from webhook.logs import bounded
-from webhook.server.state import State
+from webhook.server.state import ServerState
 
 _TEXT = "text/plain; charset=utf-8"
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def create_admission(state: State) -> Flask:
+def create_admission(state: ServerState) -> Flask:
     """The admission port's routes."""
     app = _bare_app()
     app.config["MAX_CONTENT_LENGTH"] = MAX_REVIEW_BYTES
@@ -48,7 +48,7 @@ def create_admission(state: State) -> Flask:
     return app
 
 
-def create_health(state: State) -> Flask:
+def create_health(state: ServerState) -> Flask:
     """The plain port's routes, except those that the ASGI callable answers itself."""
     app = _bare_app()
 

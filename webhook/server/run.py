@@ -56,7 +56,7 @@ class Certificates(Struct, frozen=True, kw_only=True):
     authority: Path | None = None
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class ServerPlan(Struct, frozen=True, kw_only=True):
     """Everything that one process serves with, decided before it starts."""
 
     engine: Engine
@@ -99,7 +99,7 @@ def listen(host: str, port: int, *, elsewhere: bool = False, later: bool = False
     return opened
 
 
-def serve(plan: Plan) -> NoReturn:
+def serve(plan: ServerPlan) -> NoReturn:
     """Run until a signal ends it, and raise SystemExit; CertificateError before anything is served."""
     if plan.certificates.own is None:
         plan.tls()
@@ -141,7 +141,7 @@ class _Log(Logger):  # type: ignore[misc]  # gunicorn publishes no types
 class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no types
     """The settings of gunicorn, and the plan for its worker."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ServerPlan) -> None:
         self.plan = plan
         # gunicorn closes the descriptor that it is given and keeps a copy. It is given the plain port, since it would
         # have the other one listen at once, and callers would wait for a certificate that is not there yet.

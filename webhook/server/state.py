@@ -33,7 +33,7 @@ def _second(number: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(number))
 
 
-class State:
+class ServerState:
     """The current engine, readiness, and the accounting of requests."""
 
     def __init__(
@@ -136,7 +136,7 @@ class State:
                 _decisions.error("a rule failed; the others answered", extra={"fields": told})
 
 
-async def follow_configuration(state: State, loaded: Loaded) -> None:
+async def follow_configuration(state: ServerState, loaded: Loaded) -> None:
     """Load every change of the configuration file; an unusable one only changes the text of /readyz."""
     while True:
         await asyncio.sleep(_FOLLOW_SECONDS)
@@ -147,7 +147,7 @@ async def follow_configuration(state: State, loaded: Loaded) -> None:
         take_configuration(state, fresh)
 
 
-def take_configuration(state: State, loaded: Loaded) -> None:
+def take_configuration(state: ServerState, loaded: Loaded) -> None:
     """Use a configuration that was read, or report why the previous one stays."""
     state.metrics.config_valid.set(loaded.error is None)
     if loaded.error is not None:
@@ -159,7 +159,7 @@ def take_configuration(state: State, loaded: Loaded) -> None:
     _log.info("configuration loaded", extra={"fields": {"file": loaded.file}})
 
 
-async def follow_version(state: State, feed: Feed) -> None:
+async def follow_version(state: ServerState, feed: Feed) -> None:
     """Follow the API server's release, also after an upgrade."""
     while True:
         version = feed.version
@@ -168,7 +168,7 @@ async def follow_version(state: State, feed: Feed) -> None:
         await asyncio.sleep(_FOLLOW_SECONDS)
 
 
-async def follow_certificates(state: State, tls: RotatingTls) -> None:
+async def follow_certificates(state: ServerState, tls: RotatingTls) -> None:
     """Check the files even without connections, and publish what is served."""
     counted = 0
     while True:

@@ -30,10 +30,16 @@ from webhook.allocator import give_memory_back, keep_large_blocks_apart
 from webhook.metrics import Metrics
 from webhook.server.asgi import AdmissionApp, health_app
 from webhook.server.connection import Port
-from webhook.server.connection_table import ConnectionTable, Member
+from webhook.server.connection_table import ConnectionTable, TrackedConnection
 from webhook.server.listener import Listener
 from webhook.server.run import BACKLOG
-from webhook.server.state import State, follow_certificates, follow_configuration, follow_version, take_configuration
+from webhook.server.state import (
+    ServerState,
+    follow_certificates,
+    follow_configuration,
+    follow_version,
+    take_configuration,
+)
 from webhook.server.wsgi_bridge import bridge
 
 # Probes and a few scrapers. Each new source gets in, whatever others hold.
@@ -83,7 +89,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
     def load_wsgi(self) -> None:
         """Load both ports' applications."""
         plan = self._plan = self.app.plan
-        state = self._state = State(plan.engine, Metrics(), plan.feed, plan.certificates.own)
+        state = self._state = ServerState(plan.engine, Metrics(), plan.feed, plan.certificates.own)
         if plan.loaded is not None:
             take_configuration(state, plan.loaded)
         self._admission = AdmissionApp(state, bridge(lambda: _routes().create_admission(state), limit=_BODY_BYTES))
@@ -129,7 +135,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         for connection in self._idle():
             connection.end()
 
-    def _idle(self) -> Iterator[Member]:
+    def _idle(self) -> Iterator[TrackedConnection]:
         return (connection for table in self._tables for connection in table if connection.idle)
 
     def _upkeep(self) -> Iterator[Coroutine[Any, Any, None]]:

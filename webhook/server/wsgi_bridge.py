@@ -12,7 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from webhook.server.request_body import Application, BodyError, Receive, Scope, Send, held, read_body, refuse, respond
+from webhook.server.request_body import (
+    Application,
+    BodyError,
+    Receive,
+    Scope,
+    Send,
+    read_body,
+    refuse,
+    reserve_memory,
+    respond,
+)
 
 WsgiApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _Response = tuple[int, list[tuple[bytes, bytes]], bytes]
@@ -39,7 +49,7 @@ def bridge(make: Callable[[], WsgiApplication], *, limit: int) -> Application:
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            async with held(scope, limit):
+            async with reserve_memory(scope, limit):
                 environ = _environ(scope, await read_body(scope, receive, limit, bytearray()))
                 status, headers, content = await asyncio.get_running_loop().run_in_executor(pool, run, environ)
         except BodyError as error:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from webhook.cluster.connection import ClusterError, RefusedError
-from webhook.cluster.live import Live, loss, read_kinds, unreachable
+from webhook.cluster.live import LiveCluster, missing_kind_line, read_kinds, unreachable_error
 from webhook.cluster.resources import watched, with_workloads
 from webhook.core.api.types import TypeMeta
 from webhook.core.policy.policy import Policy
@@ -41,8 +41,8 @@ class CapturedSnapshot(Struct, frozen=True, kw_only=True):
             yield each + b"\n"
 
 
-def capture(live: Live, policy: Policy, progress: Callable[[int], None]) -> CapturedSnapshot:
-    """Read the cluster.
+def capture(live: LiveCluster, policy: Policy, progress: Callable[[int], None]) -> CapturedSnapshot:
+    """Read the cluster; ``progress`` is called with the number of objects read so far.
 
     Args:
         live: The connection.
@@ -59,7 +59,7 @@ def capture(live: Live, policy: Policy, progress: Callable[[int], None]) -> Capt
         resources = watched(policy)
         missing.append(f"custom resources: {refusal}: workloads of other kinds are not checked")
     except ClusterError as error:
-        raise unreachable(live.source, error) from error
+        raise unreachable_error(live.source, error) from error
 
     def keep(raw: Raw, of: TypeMeta) -> bytes:
         return project(raw, of, policy.workloads)
@@ -70,7 +70,7 @@ def capture(live: Live, policy: Policy, progress: Callable[[int], None]) -> Capt
         kinds[resource.kind] += len(listing.values)
         if listing.refused:
             refused[listing.resource] = listing.refused
-            missing.append(loss(listing))
+            missing.append(missing_kind_line(listing))
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     asked = tuple(resource.name for resource in resources if resource.name)
     header = Header(kubernetes_version=live.release or None, taken_at=now, missing=refused, resources=asked)

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from msgspec import Raw, Struct, structs
 
-from webhook.cluster.live import left_out
+from webhook.cluster.live import left_out_line
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
@@ -169,7 +169,7 @@ def read_snapshot(
         if keep(item):
             kept.append(item)
         if value is not None and (why := index.apply("ADDED", value)):
-            refused.append(f"{name}:{item.line}: note: {left_out(kind, value, why)}")
+            refused.append(f"{name}:{item.line}: note: {left_out_line(kind, value, why)}")
     for resource, why in (absent(kinds) if header is None else header.lacks).items():
         index.lack(resource, why)
     taken_at = None if header is None else header.taken_at

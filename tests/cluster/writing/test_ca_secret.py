@@ -6,17 +6,17 @@ from datetime import timedelta
 import pytest
 from cluster.stored import NOW, StoredApi, silent
 
-from certs.rotation import Lives, ensured, read
+from certs.rotation import Lifetimes, read_secret_data, usable_authorities
 from webhook.cluster.connection import ClusterError, RefusedError
 from webhook.cluster.writing.ca_secret import CaSecret
 
 PATH = "/api/v1/namespaces/platform/secrets/evenspread-ca"
 EMPTY = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "evenspread-ca", "labels": {"app": "x"}}}
-LIVES = Lives()
+LIVES = Lifetimes()
 
 
 def step(held, now):
-    return ensured(held, now, LIVES)
+    return usable_authorities(held, now, LIVES)
 
 
 def secret(api):
@@ -29,13 +29,13 @@ def data(api):
 
 def test_an_empty_secret_is_filled_by_one_update():
     api = StoredApi(**{PATH: EMPTY})
-    authorities, now = secret(api).settle(step)
+    authorities, now = secret(api).update(step)
 
     assert now == NOW
-    assert read(data(api)) == authorities
+    assert read_secret_data(data(api)) == authorities
     assert api.objects[PATH]["metadata"]["labels"] == {"app": "x"}
     assert api.asked == [("GET", PATH), ("PUT", PATH)]
-    assert secret(api).settle(step) == (authorities, NOW)
+    assert secret(api).update(step) == (authorities, NOW)
     assert api.asked == [("GET", PATH), ("PUT", PATH), ("GET", PATH)]
 
 
@@ -46,10 +46,10 @@ def test_who_is_second_takes_what_the_first_wrote():
     def somebody_is_quicker(method, _path):
         if method == "PUT" and not first:
             first.append("at it")
-            first[0] = secret(api).settle(step)
+            first[0] = secret(api).update(step)
 
     api.before = somebody_is_quicker
-    assert secret(api).settle(step) == first[0]
+    assert secret(api).update(step) == first[0]
     assert len(api.writes()) == 2
 
 
@@ -57,7 +57,7 @@ def test_who_loses_every_time_says_so():
     api = StoredApi(**{PATH: EMPTY})
     api.before = lambda method, _: 409 if method == "PUT" else None
     with pytest.raises(ClusterError, match=r"^Secret platform/evenspread-ca: others change it all the time$"):
-        secret(api).settle(step)
+        secret(api).update(step)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_refusal_names_the_secret(refused, status, said):
     api = StoredApi(**{PATH: EMPTY})
     api.before = lambda method, _: status if method == refused else None
     with pytest.raises(RefusedError, match=rf"^{status} Secret platform/evenspread-ca.* {said}$") as caught:
-        secret(api).settle(step)
+        secret(api).update(step)
     assert caught.value.status == status
 
 
@@ -81,7 +81,7 @@ def test_a_lost_api_server_is_an_error():
     api = StoredApi(**{PATH: EMPTY})
     api.before = silent
     with pytest.raises(ClusterError, match="no word in time"):
-        secret(api).settle(step)
+        secret(api).update(step)
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_a_lost_api_server_is_an_error():
 )
 def test_what_is_no_ca_is_replaced(content):
     api = StoredApi(**{PATH: {**EMPTY, "data": content}})
-    authorities, _ = secret(api).settle(step)
-    assert read(data(api)) == authorities
+    authorities, _ = secret(api).update(step)
+    assert read_secret_data(data(api)) == authorities
 
 
 def test_the_api_servers_clock_judges():
     api = StoredApi(**{PATH: EMPTY})
-    first, _ = secret(api).settle(step)
+    first, _ = secret(api).update(step)
     api.passes(days=400)
-    second, now = secret(api).settle(step)
+    second, now = secret(api).update(step)
     assert second.signing != first.signing
     assert now == NOW + timedelta(days=400)

@@ -12,8 +12,8 @@ from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.workload import namespace_of
 from webhook.core.yaml_text import block_lines
 from webhook.manifests.reading.manifest import Manifest
-from webhook.report.documents import ReportApi, Reported, report
-from webhook.report.scanned import standing
+from webhook.report.documents import ReportApi, ReportContent, report
+from webhook.report.scanned import pod_results
 
 _Workload = tuple[str, str, str, str]  # group, kind, namespace, name
 
@@ -31,9 +31,9 @@ def render(
         yield from (f"{line}\n" for line in block_lines(report(each, api, seconds)))
 
 
-def _reported(result: RunResult) -> dict[_Workload, Reported]:
+def _reported(result: RunResult) -> dict[_Workload, ReportContent]:
     """The report of each workload: findings, and its pods if a whole cluster was examined by all rules."""
-    found, judged = dict[_Workload, Reported](), dict[_Workload, list[JudgedFinding]]()
+    found, judged = dict[_Workload, ReportContent](), dict[_Workload, list[Judged]]()
     for row in result.rows:
         of = row.manifest
         if not of.api_version:
@@ -44,7 +44,7 @@ def _reported(result: RunResult) -> dict[_Workload, Reported]:
     for key, findings in judged.items():
         found[key] = replace(found[key], findings=tuple(findings))
     for each in result.scan.workloads if result.scan is not None and not result.rules else ():
-        if stated := standing(each):
+        if stated := pod_results(each):
             key = _key(each, each.namespace)
             found[key] = replace(found.get(key) or _about(each), stated=stated)
     return found
@@ -54,8 +54,8 @@ def _key(of: Manifest | ScannedWorkload, namespace: str) -> _Workload:
     return (*group_kind(of.api_version, of.kind), namespace, of.name)
 
 
-def _about(of: Manifest | ScannedWorkload) -> Reported:
+def _about(of: Manifest | ScannedWorkload) -> ReportContent:
     """Nothing yet of the workload."""
-    return Reported(
+    return ReportContent(
         api_version=of.api_version, kind=of.kind, namespace=of.namespace, name=of.name, uid=of.uid, findings=()
     )

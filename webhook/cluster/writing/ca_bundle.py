@@ -90,7 +90,7 @@ def _completed(  # noqa: PLR0913 those of `complete`, for one kind
 ) -> Iterator[str]:
     """Complete one configuration; yields the fields of `Completed` that its kind belongs to."""
     path, title = f"{collection(kind)}/{name}", f"{kind} {name}"
-    answer = server.ask("GET", path)
+    answer = server.send("GET", path)
     if answer.status == _ABSENT:
         yield "absent"
         return
@@ -123,7 +123,7 @@ def _patched(
     """Apply a JSON Patch to this version of an object; what is stored then, or nothing if it is another version."""
     # Webhooks and owners are named by their place in a list, which is this one only in this version.
     version = {"op": "test", "path": "/metadata/resourceVersion", "value": content["metadata"]["resourceVersion"]}
-    answer = server.ask("PATCH", path, [version, *patch], media="application/json-patch+json")
+    answer = server.send("PATCH", path, [version, *patch], media="application/json-patch+json")
     return {} if answer.status in _CHANGED else answer.accepted(title).content
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from certs.rotation import Authorities, read, written
+from certs.rotation import Authorities, read_secret_data, secret_data
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.named_watch import watch_named
 
@@ -41,27 +41,27 @@ class CaSecret:
         _, held, now = self._read()
         return held, now
 
-    def settle(self, step: Callable[[Authorities | None, datetime], Authorities]) -> tuple[Authorities, datetime]:
+    def update(self, step: Callable[[Authorities | None, datetime], Authorities]) -> tuple[Authorities, datetime]:
         """Replace what it holds by the result of ``step``, again if another writer is quicker; result and time."""
         for _ in range(_TRIES):
             content, held, now = self._read()
             following = step(held, now)
             if following == held:
                 return following, now
-            data = {key: base64.b64encode(value).decode() for key, value in written(following).items()}
+            data = {key: base64.b64encode(value).decode() for key, value in secret_data(following).items()}
             # With the version that was read: a change in between is a conflict.
-            answer = self._server.ask("PUT", self._path, {**content, "data": data})
+            answer = self._server.send("PUT", self._path, {**content, "data": data})
             if answer.status != _CONFLICT:
                 answer.accepted(self.title)
                 return following, now
         raise ClusterError(f"{self.title}: others change it all the time")
 
     def _read(self) -> tuple[Mapping[str, Any], Authorities | None, datetime]:
-        answer = self._server.ask("GET", self._path)
+        answer = self._server.send("GET", self._path)
         if answer.status == _ABSENT:
             raise RefusedError(_ABSENT, f"{self.title} is not there; the chart renders it")
         content = answer.accepted(self.title).content
-        return content, read(_decoded(content.get("data"))), answer.date or datetime.now(UTC)
+        return content, read_secret_data(_decoded(content.get("data"))), answer.date or datetime.now(UTC)
 
 
 def _decoded(data: object) -> Mapping[str, bytes]:

@@ -17,7 +17,7 @@ _EXISTS = 409
 
 def create_event(server: ApiServer, event: Mapping[str, Any]) -> bool:
     """Create the event; returns False if it exists."""
-    answer = server.ask("POST", _path(event), event)
+    answer = server.send("POST", _path(event), event)
     if answer.status == _EXISTS:
         return False
     answer.accepted()
@@ -31,7 +31,7 @@ def count_again(server: ApiServer, event: Mapping[str, Any], count: int, time: s
     """
     path = f"{_path(event)}/{quote(event['metadata']['name'])}"
     series = {"series": {"count": count, "lastObservedTime": time}}
-    server.ask("PATCH", path, series, media="application/merge-patch+json").accepted()
+    server.send("PATCH", path, series, media="application/merge-patch+json").accepted()
 
 
 def _path(event: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ _GONE = 404
 
 def read_status_of(server: ApiServer, of: SpreadGroup) -> object | None:
     """The present status, empty if it was never written; None if the group is gone."""
-    answer = server.ask("GET", _path(of))
+    answer = server.send("GET", _path(of))
     if answer.status == _GONE or (answer.content.get("metadata") or {}).get("uid", of.meta.uid) != of.meta.uid:
         return None
     return answer.accepted().content.get("status") or {}

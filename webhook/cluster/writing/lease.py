@@ -126,14 +126,14 @@ class Elector:
 
     def _read(self) -> Mapping[str, Any]:
         """The Lease."""
-        answer = self._server.ask("GET", self._path)
+        answer = self._server.send("GET", self._path)
         if answer.status != 200:
             raise ClusterError(f"{self._title}: {answer.status} {answer.content.get('message', '')}")
         return answer.content
 
     def _write(self, lease: Mapping[str, Any], spec: Mapping[str, Any]) -> int:
         """Replace its spec unless it has changed since it was read; returns the status."""
-        return self._server.ask("PUT", self._path, {**lease, "spec": spec}).status
+        return self._server.send("PUT", self._path, {**lease, "spec": spec}).status
 
     def _failed(self, text: str) -> None:
         told = bounded(text)

@@ -60,7 +60,7 @@ class ReportStore(Struct, frozen=True):
 
     def remove(self, namespace: str, name: str) -> None:
         """Take it away, unless somebody else has."""
-        answer = self.server.ask("DELETE", f"{self._path(namespace)}/{quote(name)}")
+        answer = self.server.send("DELETE", f"{self._path(namespace)}/{quote(name)}")
         if answer.status != _ABSENT:
             answer.accepted()
 

@@ -5,9 +5,9 @@
     NewView, NodeRows …        ->                      whenever the nodes have changed
     Job                        ->
                                <-       Ready          begun
-                               <-       Asked          as often as a rule asks the cluster
-    Answered                   ->
-                               <-       Decision, or Failed
+                               <-       Questions      as often as a rule asks the cluster
+    Answers                    ->
+                               <-       Decision, or ReviewFailure
 
 Each is a pickle behind its length. Both ends are this program; what users write comes as bytes, as in a review.
 """
@@ -37,13 +37,13 @@ class Ready(NamedTuple):
     """The process has come so far."""
 
 
-class Asked(NamedTuple):
+class Questions(NamedTuple):
     """Questions to be answered, of one moment if they can be."""
 
     questions: Sequence[IndexQuestion]
 
 
-class Answered(NamedTuple):
+class Answers(NamedTuple):
     """The answers; where a question was for the nodes, the answer is the `Nodes` that they are."""
 
     revision: int
@@ -71,15 +71,15 @@ class NodeRows(NamedTuple):
     rows: Sequence[NodeRow | None]
 
 
-class Failed(NamedTuple):
+class ReviewFailure(NamedTuple):
     """The exception that a review raised, which is a bug."""
 
     error: Exception
 
 
-def decision_of(decided: Decision | Failed) -> Decision:
+def decision_of(decided: Decision | ReviewFailure) -> Decision:
     """Errors: whatever the review raised."""
-    if isinstance(decided, Failed):
+    if isinstance(decided, ReviewFailure):
         raise decided.error
     return decided
 

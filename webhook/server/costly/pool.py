@@ -25,13 +25,13 @@ from webhook.core.review.decision import Decision
 from webhook.metrics import Metrics
 from webhook.server.costly.job import (
     LENGTH,
-    Answered,
-    Asked,
-    Failed,
+    Answers,
     Job,
     NewView,
     NodeRows,
     Nodes,
+    Questions,
+    ReviewFailure,
     packed,
     unpacked,
 )
@@ -61,7 +61,7 @@ class ReviewerPool:
         self._turns: Turns[_Process] = Turns()
         self._all: dict[_Process, asyncio.Task[None]] = {}
         self._killed: set[_Process] = set()
-        self._working: set[asyncio.Task[Decision | Failed | None]] = set()
+        self._working: set[asyncio.Task[Decision | ReviewFailure | None]] = set()
         self.running = False
         # Whether a process was ever ready. Later restarts do not change it: objects that crash processes must not take
         # the replica out of its Service.
@@ -85,13 +85,13 @@ class ReviewerPool:
         for process in [*self._killed]:
             self._reap(process)
 
-    async def decide(self, job: Job, caller: Caller, until: float) -> Decision | Failed | Missing:
+    async def decide(self, job: Job, caller: Caller, until: float) -> Decision | ReviewFailure | Missing:
         """The decision by ``until`` (of `time.perf_counter`), or why there is none."""
         decision = await self._decide(job, caller, until)
         self._metrics.count("costly_reviews", _OUTCOMES[decision] if isinstance(decision, Missing) else "judged")
         return decision
 
-    async def _decide(self, job: Job, caller: Caller, until: float) -> Decision | Failed | Missing:
+    async def _decide(self, job: Job, caller: Caller, until: float) -> Decision | ReviewFailure | Missing:
         came = time.perf_counter()
         try:
             async with asyncio.timeout(until - came):
@@ -109,7 +109,7 @@ class ReviewerPool:
         decision = working.result() if done else None
         return Missing.TOO_COSTLY if decision is None else decision
 
-    async def _work(self, process: "_Process", job: Job, caller: Caller) -> Decision | Failed | None:
+    async def _work(self, process: "_Process", job: Job, caller: Caller) -> Decision | ReviewFailure | None:
         """What the process decides, None if it ended; it is free again then, or replaced."""
         usable = False
         began = time.perf_counter()
@@ -190,18 +190,18 @@ class _Process:
         await self._send(job)
         await self._next()
 
-    async def decision(self, cluster: ReadOnlyIndex) -> Decision | Failed:
+    async def decision(self, cluster: ReadOnlyIndex) -> Decision | ReviewFailure:
         """What it decides, by what it asks of the cluster."""
         while True:
             said = await self._next()
-            if not isinstance(said, Asked):
-                decided: Decision | Failed = said
+            if not isinstance(said, Questions):
+                decided: Decision | ReviewFailure = said
                 return decided
             revision, answers = await answers_to(cluster, said.questions)
             for each in answers:
                 await self._tell(each)
             told = [self._nodes if isinstance(each, NodeView) else each for each in answers]
-            await self._send(Answered(revision, told))
+            await self._send(Answers(revision, told))
 
     async def _tell(self, answer: object) -> None:
         """Send the nodes if this answer is about them and they are new, in slices: others are answered in between."""

@@ -26,7 +26,18 @@ from webhook.core.index.nodes import NodeRow, NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.review.decision import Decision
 from webhook.core.review.review import review
-from webhook.server.costly.job import LENGTH, Answered, Asked, Failed, Job, NewView, Nodes, Ready, packed, unpacked
+from webhook.server.costly.job import (
+    LENGTH,
+    Answers,
+    Job,
+    NewView,
+    Nodes,
+    Questions,
+    Ready,
+    ReviewFailure,
+    packed,
+    unpacked,
+)
 
 # The container's memory is the server's first: above this, the job fails.
 _MOST_BYTES = 256 * 1024 * 1024
@@ -38,7 +49,7 @@ _NICE = 5  # ordinary reviews come first
 _LONGEST_SECONDS = 5
 
 
-class Server:
+class ServerLink:
     """The server, as somebody who can be asked about the cluster (`core.index.facts.Asking`)."""
 
     def __init__(self, connected: socket.socket, stream: BinaryIO) -> None:
@@ -48,8 +59,8 @@ class Server:
 
     def all(self, questions: Sequence[IndexQuestion]) -> tuple[int, Sequence[object]]:
         """See `Asking`."""
-        self.send(Asked(questions))
-        told: Answered = self.receive()
+        self.send(Questions(questions))
+        told: Answers = self.receive()
         return told.revision, [self._view if each == self._nodes else each for each in told.answers]
 
     def send(self, message: object) -> None:
@@ -74,7 +85,7 @@ class Server:
         return unpacked(self._stream.read(*LENGTH.unpack(head)))
 
 
-def decided(job: Job, server: Server) -> Decision:
+def decide(job: Job, server: ServerLink) -> Decision:
     """What `review` decides, by what the server answers."""
     context = replace(job.context, budget=Budget(clock=time.process_time).at_most(_WORK_SECONDS))
 
@@ -84,7 +95,7 @@ def decided(job: Job, server: Server) -> Decision:
     return judged_afar(judge, server)
 
 
-def work(server: Server) -> None:
+def work(server: ServerLink) -> None:
     """Judge whatever the server sends, until it has gone."""
     with contextlib.suppress(EOFError, ConnectionError):
         server.send(Ready())
@@ -93,13 +104,13 @@ def work(server: Server) -> None:
             signal.alarm(_LONGEST_SECONDS)
             signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS)
             server.send(Ready())
-            answer: Decision | Failed
+            answer: Decision | ReviewFailure
             try:
-                answer = decided(job, server)
+                answer = decide(job, server)
             except (EOFError, ConnectionError):
                 raise
             except Exception as error:  # noqa: BLE001 the server has the boundary that words and logs it
-                answer = Failed(error)
+                answer = ReviewFailure(error)
             server.send(answer)
             signal.alarm(0)
             signal.setitimer(signal.ITIMER_PROF, 0)
@@ -114,7 +125,7 @@ def main() -> None:
     os.nice(_NICE)
     resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, _MOST_BYTES))
     with socket.socket(fileno=int(sys.argv[1])) as connected, connected.makefile("rb") as stream:
-        work(Server(connected, stream))
+        work(ServerLink(connected, stream))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from cli.commands.doctor import world as w
 from cluster.api import FakeApi
 
 from certs.authority import issue_leaf
-from certs.rotation import Lives, ensured, written
+from certs.rotation import Lifetimes, secret_data, usable_authorities
 from webhook.cluster.resources import watched
 from webhook.core.policy.policy import Policy
 
@@ -140,8 +140,8 @@ def policy(text):
 
 def own_authority(pem=None):
     """The chart's `self` mode: a CA in a Secret, and a leaf that no Secret holds."""
-    held = ensured(None, w.NOW, Lives())
-    secret = w.secret(**written(held)) if pem is None else w.secret(**pem)
+    held = usable_authorities(None, w.NOW, Lifetimes())
+    secret = w.secret(**secret_data(held)) if pem is None else w.secret(**pem)
     made = w.deployment("webhook", "--ca-secret=spread/evenspread-ca")
     made["spec"]["template"]["spec"]["volumes"] = []
     return both(bundle(held.bundle), put(w.DEPLOYMENT, made), put(w.AUTHORITY, secret))

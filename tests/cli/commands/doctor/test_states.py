@@ -14,7 +14,7 @@ from cli.commands.doctor.test_doctor import both, bundle, leaf, own_authority, p
 from cluster.api import FakeApi
 
 from certs.authority import issue_authority
-from certs.rotation import Authorities, written
+from certs.rotation import Authorities, secret_data
 
 FILE = Path(__file__).parents[3] / "testdata" / "doctor.txt"
 CALL = 'Internal error occurred: failed calling webhook "validate.evenspread.io": failed to call webhook: '
@@ -91,7 +91,7 @@ def old_ca(world):
     own_authority()(world)
     bundle(made.certificate)(world)
     held = Authorities(signing=made, since=datetime.now(UTC), trusted=(made.certificate,))
-    world[w.AUTHORITY] = w.secret(**written(held))
+    world[w.AUTHORITY] = w.secret(**secret_data(held))
 
 
 def no_controller(world):

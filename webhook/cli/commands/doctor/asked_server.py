@@ -58,7 +58,7 @@ class Asking:
     def _sent(self, asked: Asked) -> Asked:
         path = f"/apis/apps/v1/namespaces/{asked.namespace}/deployments?dryRun=All&fieldManager={_NAME}"
         try:
-            answer = self._server.ask("POST", path, _DEPLOYMENT)
+            answer = self._server.send("POST", path, _DEPLOYMENT)
         except ClusterError as error:
             return replace(asked, message=str(error))
         message = str(at(answer.content, "message"))

@@ -8,8 +8,8 @@ import binascii
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
-from certs.authority import CertificateError, Pair, certificate_of, is_for, key_fault, signed_by
-from certs.rotation import certificates_in, read
+from certs.authority import CertificateError, Pair, certificate_of, covers_name, key_fault, signed_by
+from certs.rotation import certificates_in, read_secret_data
 from webhook.cli.commands.doctor.diagnosis import Diagnosis, helm_upgrade, ok, problem, unanswered, unknown
 from webhook.cli.commands.doctor.facts import Facts, Object, Read, Unread, at, configured, items, option
 from webhook.core.api.well_known import APP_COMPONENT
@@ -54,7 +54,9 @@ def _signing(facts: Facts) -> Read[bytes]:
     if isinstance(facts.tls, Mapping):
         return _value(facts.tls, "tls.crt") or Unread("the Secret has no tls.crt")
     if isinstance(facts.authority, Mapping):
-        held = read({key: _decoded(value) for key, value in at(facts.authority, "data", default={}).items()})
+        held = read_secret_data(
+            {key: _decoded(value) for key, value in at(facts.authority, "data", default={}).items()}
+        )
         return Unread("the Secret holds no CA yet") if held is None else held.signing.certificate
     unread = next((each for each in (facts.tls, facts.authority) if isinstance(each, Unread)), None)
     gone = facts.tls_name or facts.authority_name
@@ -93,7 +95,7 @@ def _authority(facts: Facts) -> Diagnosis:
         return unknown("CA", where, facts.authority, "whether the CA is in time for its end")
     if facts.authority is None:
         return problem("CA", where, "is not there", lost, helm_upgrade(facts))
-    held = read({key: _decoded(value) for key, value in at(facts.authority, "data", default={}).items()})
+    held = read_secret_data({key: _decoded(value) for key, value in at(facts.authority, "data", default={}).items()})
     if held is None:
         logs = f"kubectl -n {facts.namespace} logs deployment/{facts.service_name} --tail=20"
         return problem("CA", where, "holds no CA yet; the first pod of the webhook makes it", lost, logs)
@@ -127,7 +129,7 @@ def _pair_fault(secret: Object) -> str:
 def _own_fault(certificate: bytes, name: str, facts: Facts) -> str:
     """What is wrong with a certificate whoever signed it."""
     fault = _time_fault(certificate, facts.now, at(facts.certificate, "status", "renewalTime"))
-    return fault or ("" if is_for(certificate, name) else f"is not for {name}")
+    return fault or ("" if covers_name(certificate, name) else f"is not for {name}")
 
 
 def _time_fault(certificate: bytes, now: datetime, renewal: str = "") -> str:

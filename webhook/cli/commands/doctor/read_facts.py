@@ -26,8 +26,8 @@ from webhook.cli.commands.doctor.facts import (
     option,
     port,
 )
-from webhook.cluster.connection import Answer, ApiServer, ClusterError, status_text
-from webhook.cluster.live import Live
+from webhook.cluster.connection import ApiResponse, ApiServer, ClusterError, status_text
+from webhook.cluster.live import LiveCluster
 from webhook.cluster.resources import group_path
 from webhook.config import ConfigError, config_map_policy
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_VERSION
@@ -44,7 +44,7 @@ _PAGE = 500
 _METRIC = re.compile(r"^(evenspread_\w+)(\{[^}]*\})? (\S+)$", re.MULTILINE)
 
 
-def read_facts(live: Live, *, namespace: str, today: str) -> Facts:
+def read_facts(live: LiveCluster, *, namespace: str, today: str) -> Facts:
     """Everything that is judged. Never raises: what cannot be read is a value.
 
     Args:
@@ -263,12 +263,12 @@ class _Reader:
                 return tuple(found)
             asked["continue"] = token
 
-    def _ask(self, path: str) -> Answer:
+    def _ask(self, path: str) -> ApiResponse:
         """The answer; of status 0 where there is none."""
         try:
-            answer = self._server.ask("GET", path)
+            answer = self._server.send("GET", path)
         except ClusterError as error:
-            return Answer(status=0, content={"message": str(error)})
+            return ApiResponse(status=0, content={"message": str(error)})
         self.clock = answer.date or self.clock
         return answer
 
@@ -278,7 +278,7 @@ def _dry_runs(metrics: list[tuple[str, str, str]]) -> int:
     return sum(int(float(value)) for name, labels, value in metrics if name == reviewed and 'dry_run="true"' in labels)
 
 
-def _reason(answer: Answer) -> str:
+def _reason(answer: ApiResponse) -> str:
     if not answer.status:
         return str(at(answer.content, "message"))
     return status_text(answer.status)

@@ -17,7 +17,7 @@ from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.commands.plan.manifests import PlannedGroup, Value, Written, applicable, group_manifest, object_of
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.terminal import Json, print_faults, say
-from webhook.cluster.live import unread
+from webhook.cluster.live import undecodable_line
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.spread_group import KIND, RESOURCE, GroupStatus
 from webhook.core.api.types import LabelSelector, TypeMeta
@@ -141,7 +141,7 @@ def _take(read: _Read, each: Object, within: Context) -> None:
     except DecodeError as error:
         if not each.applied:
             raise CommandError(f"{each.where}: {error.message}", Exit.UNREADABLE) from error
-        say(f"{each.where}: note: {unread(of.kind, each.value, error.message)}")
+        say(f"{each.where}: note: {undecodable_line(of.kind, each.value, error.message)}")
 
 
 def _may_be_shard(source: ReplicatedSource) -> bool:

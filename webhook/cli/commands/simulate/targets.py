@@ -12,7 +12,7 @@ from webhook.cli.cluster_source import ClusterSource, put
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.target import Target, find
 from webhook.cli.terminal import print_faults, say
-from webhook.cluster.live import unread
+from webhook.cluster.live import undecodable_line
 from webhook.core.api.storage import Claim, StorageClass
 from webhook.core.api.types import Pod, Service
 from webhook.core.apiserver.decoding import DecodeError
@@ -127,7 +127,7 @@ def _of_all(objects: Iterable[Item], known: ClusterSource, within: Context) -> t
         try:
             found += sources_in_cluster(item.of, item.raw, within)
         except DecodeError as error:
-            unreadable.append(unread(item.of.kind, item.raw, error.message))
+            unreadable.append(undecodable_line(item.of.kind, item.raw, error.message))
     for line in unreadable:
         say(f"{known.source}: note: {line}")
     return found, unreadable

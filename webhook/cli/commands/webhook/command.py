@@ -31,7 +31,7 @@ from webhook.config import Loaded
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.policy.policy import Policy
 from webhook.server.certificates import OwnCertificate, renew_certificates
-from webhook.server.run import Certificates, Plan, listen, serve
+from webhook.server.run import Certificates, ServerPlan, listen, serve
 
 # As the chart has them: above 1024, and open to the API server in every managed cluster's default firewall.
 _BIND = "0.0.0.0:10250"
@@ -174,7 +174,7 @@ def _run(options: Options, workshop: Path) -> NoReturn:
     served = _certificates(options, workshop, _names(host, cluster.advertised if cluster else ""), server)
     health_port = health.getsockname()[1]
     place = example.ServerAddress(host=_reachable(host), port=port, health_port=health_port, authority=served.authority)
-    plan = Plan(
+    plan = ServerPlan(
         engine=engine,
         certificates=served,
         client_ca=Path(options.client_ca) if options.client_ca else None,

@@ -27,7 +27,7 @@ from webhook.cluster.writing.registration import (
     register,
     unregister,
 )
-from webhook.server.run import Plan, serve
+from webhook.server.run import ServerPlan, serve
 
 Configurations = Sequence[Mapping[str, Any]]
 _READY_SECONDS = 60.0  # includes listing a large cluster
@@ -44,7 +44,7 @@ class Cluster:
         self.advertised = advertised or _way_back(self._server.url)
         self.bind = "127.0.0.1:8443" if self.advertised.startswith("127.") else "0.0.0.0:8443"
 
-    def serve(self, plan: Plan, authority: Path, *, port: int, health_port: int, ask: bool) -> NoReturn:
+    def serve(self, plan: ServerPlan, authority: Path, *, port: int, health_port: int, ask: bool) -> NoReturn:
         """Serve the plan, registered, until a signal or the end of the server."""
         url = f"https://{self.advertised}:{port}"
         defaults = plan.engine.policy.defaults
