@@ -1,8 +1,8 @@
-"""The certificate authority: what serves TLS, and knows nothing of webhooks.
+"""The certificate authority: certificates for TLS, without any knowledge of webhooks.
 
-    authority   issue a CA and leaves, say what is wrong with a pair, and when to renew it
-    rotation    which CA signs, which ones are trusted, and what comes next, as values
-    store       keep a pair on disk so that no reader ever sees half of one
+    authority   issues a CA and leaf certificates, checks pairs, computes renewal times
+    rotation    signing CA, trusted CAs and the next step of a rotation, as values
+    store       writes a pair to disk atomically
 
-Nothing here reads a clock: the time of issue and of judgement is an argument.
+Nothing here reads a clock. Callers pass the time.
 """

@@ -1,7 +1,10 @@
-"""Issue a CA and leaves (P-256), and judge what is given.
+"""Issue a CA and leaf certificates (P-256), and check existing certificates.
 
-A leaf lives 7 days and is renewed at two thirds of that, as cert-manager's webhook does it; the CA lives a year.
-Both are valid from one hour before their issue, so that a caller whose clock is behind accepts them at once.
+A leaf lives 7 days and is due for renewal after two thirds of them, as in cert-manager's webhook. The CA lives a year.
+Both are valid from an hour before their issue, so a client with a late clock accepts them at once.
+
+    authority = issue_authority(now)
+    leaf = issue_leaf(authority, ["evenspread.evenspread.svc"], now)
 
 Source: cert-manager pkg/server/tls/authority/authority.go; open-policy-agent/cert-controller rotator.go (look-ahead).
 """
@@ -18,7 +21,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 from msgspec import Struct
 
-# Each is derived in the module.
 CLOCK_SKEW = timedelta(hours=1)
 CA_LIFE = timedelta(days=365)
 LEAF_LIFE = timedelta(days=7)
@@ -26,21 +28,18 @@ _CURVE = ec.SECP256R1
 
 
 class CertificateError(Exception):
-    """A certificate or key that cannot be used; the text says which file and why, in one line."""
+    """An unusable certificate or key. The text names the file and the reason in one line."""
 
 
 class Pair(Struct, frozen=True, kw_only=True):
-    """A certificate and its private key.
-
-    Shape: PEM; ``certificate`` may be followed by its chain.
-    """
+    """A certificate and its private key, both in PEM. The certificate may be followed by its chain."""
 
     certificate: bytes
     key: bytes
 
 
 def issue_authority(now: datetime, *, common_name: str = "evenspread CA", life: timedelta = CA_LIFE) -> Pair:
-    """A new self-signed CA that may sign leaves and nothing below them."""
+    """Return a new self-signed CA. It may sign leaves, but no further CAs."""
     key = ec.generate_private_key(_CURVE())
     name = _name(common_name)
     certificate = (
@@ -54,9 +53,10 @@ def issue_authority(now: datetime, *, common_name: str = "evenspread CA", life: 
 
 
 def issue_leaf(authority: Pair, names: Sequence[str], now: datetime, *, life: timedelta = LEAF_LIFE) -> Pair:
-    """A new server certificate for DNS names and addresses, never outliving its CA.
+    """Return a new server certificate for DNS names and addresses. It never outlives its CA.
 
-    Errors: CertificateError if ``authority`` is no CA, or ``names`` is empty.
+    Raises:
+        CertificateError: ``authority`` is not a CA, or ``names`` is empty.
     """
     if not names:
         raise CertificateError("a server certificate needs at least one name")
@@ -76,10 +76,7 @@ def issue_leaf(authority: Pair, names: Sequence[str], now: datetime, *, life: ti
 
 
 def certificate_of(pem: bytes) -> x509.Certificate:
-    """The first certificate of a PEM bundle.
-
-    Errors: CertificateError.
-    """
+    """Return the first certificate of a PEM bundle. Raises CertificateError."""
     try:
         return x509.load_pem_x509_certificate(pem)
     except ValueError as error:
@@ -87,48 +84,33 @@ def certificate_of(pem: bytes) -> x509.Certificate:
 
 
 def expires(pem: bytes) -> datetime:
-    """When the first certificate of a PEM bundle ends, in UTC.
-
-    Errors: CertificateError.
-    """
+    """Return the end of the first certificate of a PEM bundle, in UTC. Raises CertificateError."""
     return certificate_of(pem).not_valid_after_utc
 
 
 def begins(pem: bytes) -> datetime:
-    """From when on the first certificate of a PEM bundle is valid, in UTC.
-
-    Errors: CertificateError.
-    """
+    """Return the start of the first certificate of a PEM bundle, in UTC. Raises CertificateError."""
     return certificate_of(pem).not_valid_before_utc
 
 
 def issued(pem: bytes) -> datetime:
-    """When a certificate of ours was issued: its first hour lies before that.
-
-    Errors: CertificateError.
-    """
+    """Return the time of issue of an evenspread certificate, an hour after its start. Raises CertificateError."""
     return begins(pem) + CLOCK_SKEW
 
 
 def renewal_time(pem: bytes) -> datetime:
-    """When two thirds of the certificate's life are over, its first hour not counted.
-
-    Errors: CertificateError.
-    """
+    """Return the time after two thirds of the certificate's life, counted from its issue. Raises CertificateError."""
     start = issued(pem)
     return start + (expires(pem) - start) * 2 / 3
 
 
 def renewal_due(pem: bytes, now: datetime) -> bool:
-    """Whether two thirds of the certificate's life are over.
-
-    Errors: CertificateError.
-    """
+    """Whether two thirds of the certificate's life have passed. Raises CertificateError."""
     return now >= renewal_time(pem)
 
 
 def key_fault(pair: Pair) -> str | None:
-    """What is wrong with the pair itself: unreadable, or the key is of another certificate. None if nothing is."""
+    """Return the fault of the pair: unreadable, or key and certificate do not match. None if it has no fault."""
     try:
         certificate = certificate_of(pair.certificate)
         key = _private_key(pair.key)
@@ -140,10 +122,13 @@ def key_fault(pair: Pair) -> str | None:
 
 
 def trust_fault(certificate: bytes, authority: bytes, name: str, at: datetime) -> str | None:
-    """Why a client that trusts ``authority`` would refuse the certificate for ``name`` at a time; None if it would not.
+    """Return a client's reason to reject the certificate, or None.
 
-    Give a time to come as ``at`` to learn of a fault before clients do.
-    Shape: ``authority`` may hold several CAs (an old and a new one while they overlap).
+    Args:
+        certificate: PEM, followed by its chain.
+        authority: The CAs trusted by the client, in PEM: two of them during a rotation.
+        name: The name used by the client.
+        at: The time of the handshake. Pass a future time to find a fault before clients do.
     """
     try:
         store = Store(x509.load_pem_x509_certificates(authority))
@@ -161,19 +146,19 @@ def trust_fault(certificate: bytes, authority: bytes, name: str, at: datetime) -
 
 
 def signed_by(certificate: bytes, authority: bytes) -> bool:
-    """Whether a bundle's CA has signed the certificate, by way of the chain that follows it.
+    """Whether a CA of the bundle signed the certificate, directly or through the chain behind it.
 
-    For certificates of others: `trust_fault` asks for extensions that many CAs leave out and Go does without.
-    Shape: PEM, both.
+    Use this for foreign certificates. `trust_fault` requires extensions that Go does not, and many CAs omit them. Both
+    arguments are PEM.
     """
     try:
         chain, trusted = x509.load_pem_x509_certificates(certificate), x509.load_pem_x509_certificates(authority)
     except ValueError:
         return False
-    for each, following in zip(chain, (*chain[1:], None), strict=True):
-        if any(_issued(each, ca) for ca in trusted):
+    for link, issuer in zip(chain, (*chain[1:], None), strict=True):
+        if any(_issued(link, ca) for ca in trusted):
             return True
-        if following is None or not _issued(each, following):
+        if issuer is None or not _issued(link, issuer):
             return False
     return False
 
@@ -187,10 +172,7 @@ def _issued(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
 
 
 def covers_name(certificate: bytes, name: str) -> bool:
-    """Whether a certificate is one of a DNS name.
-
-    Errors: CertificateError.
-    """
+    """Whether the certificate is valid for a DNS name. Raises CertificateError."""
     try:
         names = certificate_of(certificate).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):
@@ -200,12 +182,12 @@ def covers_name(certificate: bytes, name: str) -> bool:
 
 
 def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
-    """The private key, of whatever algorithm; typed as the only one that is issued here."""
+    """Load a private key of any algorithm. The type names the only algorithm issued here."""
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature) as error:
         raise CertificateError("not an unencrypted PEM private key") from error
-    return key  # type: ignore[return-value]  # an existing pair may be RSA; only public_key() is used of it
+    return key  # type: ignore[return-value]  # an existing pair may be RSA: callers only use public_key()
 
 
 def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
@@ -244,7 +226,8 @@ def _usage(*, sign_certificates: bool) -> x509.KeyUsage:
 
 
 def _name(common_name: str) -> x509.Name:
-    # X.520 ub-common-name: 64 characters; longer Service names stand in the SAN alone, which is all that Go reads.
+    # X.520 limits a common name to 64 characters (ub-common-name). Go reads only the SAN, so a longer Service name is
+    # complete there.
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name[:64])])
 
 

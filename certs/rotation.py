@@ -1,13 +1,12 @@
-"""Which CA signs, which ones are trusted, and what comes next; as one value, which stands in a Secret.
+"""The steps of a CA rotation: signing CA, trusted CAs and next CA, as a value stored in a Secret.
 
     one CA        signs and is trusted
-    announced     the next one is trusted too, and does not sign yet, until every API server has the new bundle
-    overlap       the next one signs; the former one is trusted until every leaf that it has signed has ended
+    announced     the next CA is trusted too, and waits until every API server has the new bundle
+    overlap       the next CA signs, and the former CA stays trusted until its last leaf has ended
     one CA        again
 
-So a client that has the bundle of this moment or of the one before accepts every leaf of this moment or of the one
-before. Whoever writes first is right: a step depends on nothing but the value, the time, and whether the bundle is
-published.
+A client with the current or the previous bundle accepts every leaf of the current or the previous step. Writers need no
+order: a step depends only on the value, the time and the published bundle.
 
 Source: cert-manager pkg/server/tls/authority/authority.go (a CA in a Secret, leaves in memory); kyverno
 pkg/controllers/certmanager and pkg/tls/renewer.go (the overlap).
@@ -37,26 +36,30 @@ from certs.authority import (
     trust_fault,
 )
 
-# Until an API server whose watch was broken has the new bundle; in a healthy cluster it takes a tenth of a second.
+# Time for an API server with a broken watch to get the new bundle. A healthy cluster needs a tenth of a second.
 _OVERLAP = timedelta(hours=1)
 
 
 class Lifetimes(Struct, frozen=True, kw_only=True):
-    """How long certificates live."""
+    """Lifetimes of the CA and of leaf certificates."""
 
     authority: timedelta = CA_LIFE
     leaf: timedelta = LEAF_LIFE
 
     @property
     def overlap(self) -> timedelta:
-        """How long a bundle stands before anything depends on it; shorter where leaves live for minutes."""
+        """The wait after publishing a bundle. It is shorter for leaves that live minutes."""
         return min(_OVERLAP, self.leaf / 4)
 
 
 class Authorities(Struct, frozen=True, kw_only=True):
-    """The CA that signs, the one that will, and the certificates that clients must trust.
+    """The stored state of a rotation.
 
-    Shape: ``trusted`` holds one PEM certificate each, that of ``signing`` and of ``coming`` among them.
+    Attributes:
+        signing: The signing CA.
+        since: Start of its signing.
+        trusted: A PEM certificate for each trusted CA, including ``signing`` and ``coming``.
+        coming: The next CA, if it is announced.
     """
 
     signing: Pair
@@ -66,38 +69,35 @@ class Authorities(Struct, frozen=True, kw_only=True):
 
     @property
     def bundle(self) -> bytes:
-        """What a client needs to trust every leaf."""
+        """The caBundle of a client. It verifies every leaf."""
         return b"".join(self.trusted)
 
 
 def certificates_in(pem: bytes) -> tuple[bytes, ...]:
-    """Each certificate of a bundle, written the one way.
-
-    Errors: CertificateError.
-    """
+    """Return each certificate of a bundle in normalised PEM. Raises CertificateError."""
     try:
-        found = x509.load_pem_x509_certificates(pem)
+        certificates = x509.load_pem_x509_certificates(pem)
     except ValueError as error:
         raise CertificateError("the CA bundle is not PEM") from error
-    return tuple(dict.fromkeys(each.public_bytes(Encoding.PEM) for each in found))
+    return tuple(dict.fromkeys(certificate.public_bytes(Encoding.PEM) for certificate in certificates))
 
 
 def read_secret_data(data: Mapping[str, bytes]) -> Authorities | None:
-    """The value of a Secret's data; None if there is no CA in it, or none that can be read."""
+    """Decode a Secret's data. Returns None without a readable CA."""
     try:
         signing = Pair(certificate=data["tls.crt"], key=data["tls.key"])
         coming = Pair(certificate=data["next.crt"], key=data["next.key"]) if "next.crt" in data else None
         since = datetime.fromisoformat(data["signs-since"].decode()).astimezone(UTC)
         trusted = certificates_in(data.get("ca.crt", signing.certificate))
-        own = [certificate_of(each.certificate) for each in (signing, coming) if each is not None]
+        own = [certificate_of(pair.certificate) for pair in (signing, coming) if pair is not None]
     except (KeyError, ValueError, CertificateError):
         return None
-    all_trusted = (*(each.public_bytes(Encoding.PEM) for each in own), *trusted)
+    all_trusted = (*(certificate.public_bytes(Encoding.PEM) for certificate in own), *trusted)
     return Authorities(signing=signing, since=since, trusted=tuple(dict.fromkeys(all_trusted)), coming=coming)
 
 
 def secret_data(authorities: Authorities) -> Mapping[str, bytes]:
-    """The Secret's data for a value; `read` gives the value back."""
+    """Encode the state as a Secret's data, the inverse of `read_secret_data`."""
     data = {
         "tls.crt": authorities.signing.certificate,
         "tls.key": authorities.signing.key,
@@ -110,7 +110,7 @@ def secret_data(authorities: Authorities) -> Mapping[str, bytes]:
 
 
 def usable_authorities(held: Authorities | None, now: datetime, lives: Lifetimes) -> Authorities:
-    """The same value if its CA can sign; else one with a CA that can: the next one, or a new one."""
+    """Return ``held`` if its CA can sign. Otherwise change over to the next CA, or issue a new CA."""
     if held is not None:
         if authority_fault(held.signing, now, lives) is None:
             return held
@@ -121,24 +121,31 @@ def usable_authorities(held: Authorities | None, now: datetime, lives: Lifetimes
 
 
 def next_authorities(held: Authorities | None, now: datetime, lives: Lifetimes, *, published: bool) -> Authorities:
-    """The next value; the same one if nothing is due. ``published`` says that clients have been given its bundle."""
+    """Return the next step of the rotation, or ``held`` if no step is due.
+
+    Args:
+        held: The stored state. None starts with a new CA.
+        now: The API server's time.
+        lives: Lifetimes for new certificates.
+        published: Whether clients already have the bundle of ``held``.
+    """
     ready = usable_authorities(held, now, lives)
     if ready is not held:
         return ready
     if ready.coming is not None:
-        if authority_fault(ready.coming, now, lives) is not None:  # of a clock that was wrong
+        if authority_fault(ready.coming, now, lives) is not None:  # issued by a wrong clock
             return _announced(ready, now, lives)
         waited = now >= issued(ready.coming.certificate) + lives.overlap
         return _changed_over(ready, ready.coming, now) if published and waited else ready
     if len(ready.trusted) > 1:
-        # A replica that has not heard of the change yet may sign with the former CA for a moment more.
+        # A replica with the old Secret may still sign with the former CA for a moment.
         ended = now >= ready.since + lives.leaf + lives.overlap
         return replace(ready, trusted=certificates_in(ready.signing.certificate)) if ended else ready
     return _announced(ready, now, lives) if renewal_due(ready.signing.certificate, now) else ready
 
 
 def authority_fault(authority: Pair, now: datetime, lives: Lifetimes) -> str | None:
-    """Why nothing should be signed with the CA; None if it may."""
+    """Return the reason not to sign with the CA, or None."""
     fault = key_fault(authority)
     if fault is not None:
         return fault
@@ -154,9 +161,10 @@ def authority_fault(authority: Pair, now: datetime, lives: Lifetimes) -> str | N
 
 
 def new_leaf(authorities: Authorities, names: Sequence[str], now: datetime, lives: Lifetimes) -> Pair:
-    """A leaf that clients with the bundle accept, now and until it is renewed.
+    """Issue a leaf. Clients with the bundle accept it now and until its renewal.
 
-    Errors: CertificateError if they would not.
+    Raises:
+        CertificateError: A client would reject it.
     """
     leaf = issue_leaf(authorities.signing, names, now, life=lives.leaf)
     for at in (now, renewal_time(leaf.certificate)):
@@ -167,7 +175,7 @@ def new_leaf(authorities: Authorities, names: Sequence[str], now: datetime, live
 
 
 def leaf_due(leaf: bytes, authorities: Authorities, name: str, now: datetime, lives: Lifetimes) -> str | None:
-    """Why another leaf is needed; None if this one will do."""
+    """Return the reason to replace the leaf, or None."""
     if renewal_due(leaf, now):
         return "two thirds of its life are over"
     ahead = min(now + lives.overlap, expires(leaf))

@@ -1,7 +1,7 @@
-"""Keep a pair on disk so that no reader ever sees half of one.
+"""Write a pair to disk atomically: a reader sees the old pair or the new pair.
 
-The kubelet's scheme for Secrets: each pair has a directory of its own, a symlink named ``live`` points at the newest,
-and the symlink is replaced by one rename. Files are readable by their owner alone.
+The layout is the kubelet's for Secrets: a directory for each pair, and a symlink ``live`` to the newest, replaced by a
+rename. Only the owner can read the files.
 """
 
 import os
@@ -15,21 +15,21 @@ _LIVE = "live"
 
 
 def live_paths(directory: Path) -> tuple[Path, Path]:
-    """Where the newest pair of a directory stands: certificate, key."""
+    """Return the paths of the newest pair of a directory: certificate, key."""
     return directory / _LIVE / "tls.crt", directory / _LIVE / "tls.key"
 
 
 def write_pair(directory: Path, pair: Pair) -> tuple[Path, Path]:
-    """Make the pair the directory's newest, in one step, and return its paths."""
+    """Make the pair the directory's newest in a single step, and return its paths."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix="pair-", dir=directory))
     _write(fresh / "tls.crt", pair.certificate)
     _write(fresh / "tls.key", pair.key)
     link = directory / f".{fresh.name}"
-    # A directory cannot be replaced in one step, a link to it can: readers see the old pair or the new one.
+    # A rename can replace a link, but not a directory.
     link.symlink_to(fresh.name)
     link.replace(directory / _LIVE)
-    # Also what an earlier process left that ended in between.
+    # This also deletes the leftovers of a process that ended in the middle.
     for old in directory.glob("pair-*"):
         if old != fresh:
             shutil.rmtree(old, ignore_errors=True)
@@ -37,7 +37,7 @@ def write_pair(directory: Path, pair: Pair) -> tuple[Path, Path]:
 
 
 def write_public(path: Path, pem: bytes) -> None:
-    """Write a certificate that anyone may read, in one step."""
+    """Write a world-readable certificate in a single step."""
     handle, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
     with os.fdopen(handle, "wb") as file:
         file.write(pem)
@@ -47,9 +47,10 @@ def write_public(path: Path, pem: bytes) -> None:
 
 
 def read_pair(certificate: Path, key: Path) -> Pair:
-    """Read a pair and see that its halves belong together.
+    """Read a pair, and check that certificate and key match.
 
-    Errors: CertificateError, naming the file at fault.
+    Raises:
+        CertificateError: Names the faulty file.
     """
     pair = Pair(certificate=_read(certificate), key=_read(key))
     fault = key_fault(pair)
@@ -69,5 +70,5 @@ def _write(path: Path, data: bytes) -> None:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)
         file.flush()
-        # Before the link points here: after a power cut the files would be empty.
+        # Without this, the files could be empty after a power cut.
         os.fsync(file.fileno())

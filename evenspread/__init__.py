@@ -1,8 +1,8 @@
-"""What the distribution installs: one name, and beneath it the packages `webhook` and `certs`.
+"""The entry points of the installed distribution, and the folder of its packages `webhook` and `certs`.
 
-Their imports say ``webhook`` and ``certs``, which are names that others have too. So the wheel puts them into this
-folder, and the programs put the folder before everything else, in their own process alone. In a clone, and where it is
-installed as editable, they stand beside it.
+Other projects use the names ``webhook`` and ``certs`` too. So the wheel contains both packages inside this folder, and
+`run` puts the folder at the front of ``sys.path`` of its own process. In a clone or an editable install the packages
+are next to the folder.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""``python -m evenspread``: the command line where no script was installed, as in the image."""
+"""Run the command line with ``python -m evenspread``, as the image does: it has no installed script."""
 
 from evenspread import run
 

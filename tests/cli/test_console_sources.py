@@ -171,11 +171,9 @@ def test_a_file_as_one_page(file, capsys):
     ("leading", "scanned", "synced", "fault", "shown"),
     [
         pytest.param(True, scan(LEDGER), True, "", (True, 7.0, ""), id="after a scan"),
-        pytest.param(
-            True, scan(LEDGER), True, "it waits: 403", (True, 7.0, "it waits: 403"), id="while later ones fail"
-        ),
+        pytest.param(True, scan(LEDGER), True, "waiting: 403", (True, 7.0, "waiting: 403"), id="while later ones fail"),
         pytest.param(True, None, True, "", (False, 7.0, ""), id="before the first"),
-        pytest.param(True, None, False, "it waits: 403", (False, None, "it waits: 403"), id="while it cannot scan"),
+        pytest.param(True, None, False, "waiting: 403", (False, None, "waiting: 403"), id="while it cannot scan"),
         pytest.param(
             False, None, None, "", (False, None, "This replica stands by: other leads, and scans."), id="beside"
         ),

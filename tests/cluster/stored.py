@@ -101,4 +101,4 @@ class Watch:
 
 def silent(_method, _path):
     """Nobody is there."""
-    raise ClusterError("https://api: no word in time")
+    raise ClusterError("https://api: no answer in time")

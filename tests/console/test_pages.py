@@ -66,17 +66,17 @@ def test_the_health_line_names_what_is_known_and_marks_what_is_wrong(browse):
     health = Health(
         ceiling="deny",
         defaults_mode="inject",
-        fault="it waits: 403",
+        fault="waiting: 403",
         cluster_age=300,
         certificate_days=1.5,
     )
     given = replace(shown(FINE, gaps=(ScanGap("r", "no nodes", 3),)), health=health)
     page = read(browse(given).get("/"))
     assert page.texts["strip"] == (
-        "Ceiling deny Defaults inject Next scan it waits: 403 Last contact with the cluster 5 min ago Our CA 1 day "
-        "left Rules not evaluated 1"
+        "Ceiling deny Defaults inject Next scan waiting: 403 Cluster heard of 5 min ago Our CA 1 day left "
+        "Rules not evaluated 1"
     )
-    assert page.texts["wrong"] == "it waits: 403 5 min ago 1 day left"
+    assert page.texts["wrong"] == "waiting: 403 5 min ago 1 day left"
     page = read(browse(given).get("/health"))
     assert "r no nodes 3" in page.rows
 

@@ -88,7 +88,7 @@ def test_a_ca_that_is_lost_stays_trusted_until_replicas_have_followed(installed,
     if gone:
         del installed.api.objects[SECRET]
         for act in (installed.upkeep.reconcile, installed.replicas[0].reconcile):
-            with pytest.raises(ClusterError, match="is not there; the chart renders it"):
+            with pytest.raises(ClusterError, match="does not exist; the chart creates it"):
                 act()
         assert stand() == ([], 1)
     installed.api.put(SECRET, {"metadata": {"name": "evenspread-ca"}})

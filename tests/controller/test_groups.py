@@ -210,7 +210,7 @@ def test_a_bug_in_one_group_keeps_no_other_back(api, replica, monkeypatch, caplo
 
     monkeypatch.setattr(groups, "group_status", raises)
     turns(replica, lambda: conditions(api, "cache", "bank"))
-    assert "a group could not be looked at by a bug" in caplog.text
+    assert "a bug stopped the evaluation of a SpreadGroup" in caplog.text
 
 
 def test_more_writes_than_a_namespace_may_have_wait(api, replica, monkeypatch):
@@ -293,7 +293,7 @@ def test_a_group_that_takes_for_ever_keeps_no_other_back(api, replica, monkeypat
     turns(replica, lambda: conditions(api, "cache", "bank") and conditions(api, "slow"))
     assert conditions(api, "slow")["Planned"] == ("Unknown", "NotEvaluated")
     assert conditions(api, "cache", "bank")["Planned"] == ("True", "Planned")
-    assert "a group takes too long to look at" in caplog.text
+    assert "a SpreadGroup takes too long" in caplog.text
     # Its namespace waits for an hour, whatever is written there meanwhile.
     add_group(api, "slow", generation=2)
     replica.now += 1000

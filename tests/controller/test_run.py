@@ -53,7 +53,10 @@ def test_it_does_not_wait_for_a_leader_with_the_configurations(process):
     """A controller that is replaced leads until its successor is ready."""
     process.controller.turn()
     assert process.looks > 0
-    assert process.controller.readiness() == (False, "leading: no, nobody does\nwebhook configurations: ok\n")
+    assert process.controller.readiness() == (
+        False,
+        "leading: no; the leader is not elected yet\nwebhook configurations: ok\n",
+    )
 
 
 def test_it_looks_every_ten_seconds(process):
@@ -88,7 +91,7 @@ def test_who_stands_by_is_ready_when_the_api_server_trusts_the_webhook(process):
     other = Process(process.api, "two")
     for _ in range(10):
         other.passes(1)
-    assert other.controller.readiness() == (True, "leading: no, one does\nwebhook configurations: ok\n")
+    assert other.controller.readiness() == (True, "leading: no; the leader is one\nwebhook configurations: ok\n")
 
 
 def test_it_is_not_ready_before_the_api_server_trusts_the_ca(process):
@@ -110,7 +113,7 @@ def test_a_lost_api_server_ends_leading_and_it_begins_anew(process):
     for _ in range(6):
         process.passes(2)
     ready, text = process.controller.readiness()
-    assert (ready, text.splitlines()[0]) == (False, "leading: https://api: no word in time")
+    assert (ready, text.splitlines()[0]) == (False, "leading: https://api: no answer in time")
     assert process.metric("evenspread_leader") == [0.0]
     process.api.before = lambda *_: None
     process.passes(2)

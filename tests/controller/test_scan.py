@@ -103,7 +103,7 @@ def test_a_pod_that_waits_for_its_own_constraints_is_told_of_itself_after_a_minu
     ]
     (note, _) = [each["note"] for each in api.objects["events"].values() if each["reason"] == "SpreadInfeasible"]
     assert note.startswith(
-        "no node admits the pod under its own spread constraints; zone[0] a 1, b 1, c 0 of maxSkew 1"
+        "no node fits because of the pod's own spread constraints; zone[0] a 1, b 1, c 0 with maxSkew 1"
     )
     assert figures(replica)["evenspread_pending_pods", "spread"] == 2
     assert figures(replica)["evenspread_zone_loss_pending_pods", "a"] >= 2
@@ -144,7 +144,7 @@ def test_pods_without_a_workload_are_fetched_up_to_a_number_of_all_namespaces(ap
     assert sorted(before) == ["bare-0", "loud-0", "loud-1", "loud-2"]
     monkeypatch.setattr(workload_lister, "_MOST_UNOWNED", 2)
     assert titles(replica.scans()) == ["Pod/loud-0", "Pod/bare-0"]
-    assert "2 pods without a workload are looked at, and no more" in caplog.text
+    assert "too many pods without a workload: only 2 are scanned" in caplog.text
     assert results(api) == before
 
 
@@ -155,9 +155,9 @@ def test_pods_of_a_node_are_left_out(api, replica):
 
 def test_pods_without_a_workload_are_looked_at_together(api, replica, monkeypatch):
     add_pods(api, EVEN, app="bare")
-    together, looked_at = [], replica.scanner._looked_at
+    together, looked_at = [], replica.scanner._evaluate
     monkeypatch.setattr(
-        replica.scanner, "_looked_at", lambda some, *rest: together.append(len(some)) or looked_at(some, *rest)
+        replica.scanner, "_evaluate", lambda some, *rest: together.append(len(some)) or looked_at(some, *rest)
     )
     replica.scans()
     assert [size for size in together if size] == [3]
@@ -170,7 +170,7 @@ def test_a_pod_that_is_not_told_of_is_asked_for_again(api, replica, code):
     faults = []
     replica.now += 300
     eventually(lambda: replica.scanner.turn() and (faults.append(replica.scanner.fault) or replica.scanner.latest))
-    assert f"it waits: {code} no" in faults
+    assert f"waiting: {code} no" in faults
     assert titles(replica.scanner.latest.scan) == ["Pod/bare-0", "Pod/bare-1", "Pod/bare-2"]
 
 
@@ -308,7 +308,7 @@ def test_it_goes_on_after_a_fault_with_the_kind_that_failed(api, replica):
     before = api.count("list", "jobs"), api.count("list", "daemonsets")
     waits = []
     eventually(lambda: waits.append(replica.scanner.turn()) or replica.scanner.fault)
-    assert replica.scanner.fault.startswith("it waits: ")
+    assert replica.scanner.fault.startswith("waiting: ")
     assert waits[-1] == 2.0
     assert replica.scanner.lines()["scan"] == replica.scanner.fault
     eventually(lambda: replica.scanner.turn() and replica.scanner.latest)
@@ -341,8 +341,8 @@ def test_a_bug_ends_that_scan_and_the_next_one_begins_anew(api, replica, monkeyp
         patched.setattr(scan, "scan_workload", lambda *_: 1 / 0)
         replica.now += 300
         eventually(lambda: replica.scanner.turn() and replica.scanner.fault)
-    assert replica.scanner.fault == "failed by a bug: ZeroDivisionError"
-    assert "the scan failed by a bug" in caplog.text
+    assert replica.scanner.fault == "failed because of a bug: ZeroDivisionError"
+    assert "the scan failed because of a bug" in caplog.text
     assert titles(replica.scans()) == ["Deployment/web"]
 
 
@@ -363,7 +363,7 @@ def test_a_workload_that_takes_for_ever_is_left_out(api, replica, monkeypatch, c
     before = results(api)
     assert before.keys() == {"endless", "web"}
     assert titles(replica.scans()) == ["Deployment/web"]
-    assert "a workload takes too long to look at; its report stays as it is" in caplog.text
+    assert "a workload takes too long to scan; its report stays unchanged" in caplog.text
     assert results(api) == before
     # What was told of it stays told.
     monkeypatch.setattr(scan, "scan_workload", scanned)
@@ -376,7 +376,7 @@ def test_a_part_that_fails_is_logged_and_the_others_answer(api, replica, monkeyp
     add_workload(api, constraint=WRONG)
     monkeypatch.setattr("webhook.core.scan.workload_scan.zone_losses", lambda *_: 1 / 0)
     replica.scans()
-    assert "a part of the scan failed; the others answered" in caplog.text
+    assert "a bug stopped a part of the scan; the other parts are complete" in caplog.text
     assert "selector-not-self" in results(api)["web"]
 
 
@@ -385,7 +385,7 @@ def test_a_part_that_fails_is_logged_and_the_others_answer(api, replica, monkeyp
 
 def test_its_lines(api, replica):
     lines = replica.scanner.lines
-    assert lines() == {"scan": "waiting for the cluster", "reports": "not looked at"}
+    assert lines() == {"scan": "waiting for the cluster", "reports": "not checked yet"}
     replica.scans()
     replica.now += 7
     assert lines() == {"scan": "0 workloads 7 s ago", "reports": "openreports.io/v1alpha1"}
@@ -404,7 +404,7 @@ def test_no_scan_reports_what_watches_that_are_too_old_hold(api, replica, monkey
     assert replica.scanner.turn() > 0
     assert replica.scanner.latest.scan is found
     assert api.objects["reports"] == reports
-    assert replica.scanner.lines()["scan"] == "it waits: the watches are 61 s old, and maxStaleness is 60 s"
+    assert replica.scanner.lines()["scan"] == "waiting: the copy of the cluster is 61 s old; maxStaleness is 60 s"
     monkeypatch.setattr(Feed, "age", 60.0)
     replica.scans()
     assert api.objects["reports"] == {}

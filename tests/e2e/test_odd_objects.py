@@ -70,7 +70,7 @@ def test_a_watch_goes_on_after_a_pod_that_is(plane, namespace, watching, odd):
     assert plane.api.send("POST", path("Pod", namespace), pod("after")).status == 201
 
     eventually(lambda: events(watching) >= before + 2)
-    assert "the watch has a fault" not in watching.log
+    assert "the watch failed" not in watching.log
 
 
 def test_a_webhook_starts_beside_8_pods_of_9_mib(plane, namespace, tmp_path):

@@ -127,7 +127,7 @@ def test_a_configuration_of_somebody_else_is_left_where_it_is(plane):
         plane.api.request("DELETE", f"{GROUP}/{KINDS[0]}/evenspread-local")
 
     what = "ValidatingWebhookConfiguration evenspread-local"
-    assert ran == (4, "", f"evenspread: {what} exists and is not ours; delete it, or let it be\n")
+    assert ran == (4, "", f"evenspread: {what} exists, but evenspread did not create it; delete it first\n")
     assert left == ["evenspread-local"]
 
 

@@ -46,7 +46,7 @@ def test_an_api_server_that_is_killed_is_waited_for(plane, namespace, reports, a
         before = reported(plane, namespace, reports)
         plane.kill("kube-apiserver")
         try:
-            eventually(lambda: "scan: it waits: " in leader.page("/readyz"), 30, 0.1)
+            eventually(lambda: "scan: waiting: " in leader.page("/readyz"), 30, 0.1)
         finally:
             plane.revive("kube-apiserver")
         at = "/apis/{}/{}".format(*reports)
@@ -56,10 +56,10 @@ def test_an_api_server_that_is_killed_is_waited_for(plane, namespace, reports, a
         leader.scanned()
         assert reported(plane, namespace, reports)["one"] == before["one"]
         assert told(plane, namespace) == violations("one", "two")
-        assert "it waits" not in leader.page("/readyz")
+        assert "scan: waiting" not in leader.page("/readyz")
         leader.end()
     # Said when it begins and when it is another, however often it is tried again.
-    assert 1 <= leader.log.count('"the scan: it waits: ') <= 3
+    assert 1 <= leader.log.count('"the scan: waiting: ') <= 3
 
 
 def page(console, where):

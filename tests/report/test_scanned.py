@@ -115,7 +115,7 @@ class TestReport:
         made = document(scanned(pending=told, pending_since=pods[0].since, pending_pods=pods, fix=fix))
         (result,) = made["results"]
         assert (result["policy"], result["result"]) == ("spread-infeasible", "fail")
-        assert result["message"] == "2 pods Pending: no node admits them under their own spread constraints"
+        assert result["message"] == "2 pods Pending: no node fits because of their own spread constraints"
         assert result["properties"]["since"] == "2026-11-23T11:00:00Z"
         assert result["properties"]["fix"] == "nodeTaintsPolicy: Honor"
 
@@ -180,14 +180,14 @@ class TestNotices:
             "uid": "uid-web-1",
         }
         assert found[0].note == (
-            "no node admits the pod under its own spread constraints; zone[0] a 4, b 1, c 0 of maxSkew 1; "
+            "no node fits because of the pod's own spread constraints; zone[0] a 4, b 1, c 0 with maxSkew 1; "
             "fix: nodeTaintsPolicy: Honor"
         )
 
     def test_a_fix_of_something_else_is_no_help_for_a_pod_that_waits(self):
         fix = SmallestFix(of="defaults", text="declare the configured defaults")
         assert said(scanned(pending_pods=(waiting(60),), fix=fix)) == [
-            ("SpreadInfeasible", "no node admits the pod under its own spread constraints")
+            ("SpreadInfeasible", "no node fits because of the pod's own spread constraints")
         ]
 
     @given(st.text(min_size=1), st.text())

@@ -120,9 +120,11 @@ def kept(replica, until):
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        pytest.param(silent, "https://api: no word in time", id="the API server is gone"),
+        pytest.param(silent, "https://api: no answer in time", id="the API server is gone"),
         pytest.param(lambda *_: 403, "403 Secret platform/evenspread-ca: says 403", id="forbidden"),
-        pytest.param(lambda *_: 404, "404 Secret platform/evenspread-ca is not there; the chart renders it", id="gone"),
+        pytest.param(
+            lambda *_: 404, "404 Secret platform/evenspread-ca does not exist; the chart creates it", id="gone"
+        ),
         pytest.param(lambda *_: 1 / 0, "division by zero", id="a fault of ours"),
     ],
 )
@@ -155,7 +157,7 @@ def test_a_certificate_that_is_served_outlives_the_api_server(api, tmp_path):
     kept(replica, lambda: replica.fault)
     ready, text = state.readiness()
     assert ready
-    assert "certificate: https://api: no word in time\n" in text
+    assert "certificate: https://api: no answer in time\n" in text
     assert served(tmp_path) == first
 
 

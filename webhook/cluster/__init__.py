@@ -1,1 +1,1 @@
-"""The API server's protocol. Each request raises ClusterError if it gets no answer, RefusedError if it is refused."""
+"""The API server's protocol. Requests raise ClusterError without an answer, and RefusedError for a refusal."""

@@ -1,7 +1,7 @@
-"""A connection to one API server: credentials from the kubernetes package, requests and answers as raw JSON.
+"""A connection to an API server: credentials from the kubernetes package, raw JSON in both directions.
 
-The package's loader knows every way in which a kubeconfig can name credentials; but its models take tens of times the
-time and memory of the JSON that they are made from, and are not used.
+The package's loader supports every kind of kubeconfig credentials. Its models are not used: they need tens of times the
+time and memory of their JSON.
 """
 
 from __future__ import annotations
@@ -27,34 +27,36 @@ from webhook.logs import bounded
 if TYPE_CHECKING:
     from urllib3 import HTTPResponse
 
-# The API server takes it for the manager of the fields that we write.
+# The API server records it as the manager of fields written by evenspread.
 USER_AGENT = FIELD_MANAGER = "evenspread"
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-# client-go waits 32 s by default; here a person waits.
+# client-go's default is 32 s, but here a person waits.
 _SECONDS = 10.0
-_CHUNK_BYTES = 64 * 1024  # of one read, which returns what has come: four records of TLS
-# Objects have up to 1.5 MiB (etcd's limit), and six times that where each character is escaped: room for one.
+_CHUNK_BYTES = 64 * 1024  # the most of a single read: four TLS records
+# An object has up to 1.5 MiB (etcd's limit), or six times as much with every character escaped. This leaves room for
+# one such object.
 _LINE_BYTES = 16 * 1024 * 1024
-# A page of a hundred has a few MiB; twice this in memory is what decoding may take. Of larger ones one is requested.
+# A page of a hundred objects has a few MiB, and decoding may take twice this size in memory. A longer page is requested
+# again with a single object.
 _PAGE_BYTES = 32 * 1024 * 1024
-# An error is a Status of some hundred bytes, or the page of a proxy.
+# An error is a Status of some hundred bytes, or a proxy's page.
 _STATUS_BYTES = 64 * 1024
-# As http.client.responses, without http.client, which takes ssl along.
+# The same as http.client.responses. Importing http.client would also import ssl.
 _PHRASES = {each.value: each.phrase for each in HTTPStatus}
 _FINE = (200, 201, 202)
 _BROKEN_OFF = "the connection ended in the middle of an answer"
-# More than the kinds that are watched; connections beyond this number would be closed instead of kept.
+# More than the watched kinds. Connections beyond this number are closed instead of kept.
 _CONNECTIONS = 64
-# A dead peer is noticed after 15 + 3 * 5 = 30 s, however quiet the watch is.
+# A dead peer is detected after 15 + 3 * 5 = 30 s, even on a quiet watch.
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 
 class ClusterError(Exception):
-    """An API server cannot be reached, or refuses; the text is one line."""
+    """The API server is unreachable or refuses. The text is a single line."""
 
 
 class RefusedError(ClusterError):
-    """The API server answers with an error. It wants no retry for ``retry_after`` seconds."""
+    """The API server answers with an error. It forbids a retry for ``retry_after`` seconds."""
 
     def __init__(self, status: int, message: str, *, retry_after: float = 0.0) -> None:
         super().__init__(f"{status} {bounded(message)}".rstrip())
@@ -63,21 +65,21 @@ class RefusedError(ClusterError):
 
 
 class TooLongError(ClusterError):
-    """An answer is longer than may be held in memory."""
+    """An answer exceeds the memory limit."""
 
 
 class SilenceError(ClusterError):
-    """Nothing came on a watch for too long."""
+    """A watch received nothing for too long."""
 
 
 class ApiResponse(Struct, frozen=True, kw_only=True):
-    """The answer to one request.
+    """The response to a request.
 
-    Args:
-        content: The object in it; empty if it is none. Then ``text`` is the body.
-        date: The server's clock, if it tells the time.
-        retry_after: In seconds; 0 if the server gives none.
-        warnings: The Warning header, all values joined.
+    Attributes:
+        content: The JSON object in it. Empty for any other body, and then ``text`` is the body.
+        date: The server's clock, if the response has a Date.
+        retry_after: Seconds, or 0 without the header.
+        warnings: The values of the Warning header, joined.
     """
 
     status: int
@@ -88,7 +90,7 @@ class ApiResponse(Struct, frozen=True, kw_only=True):
     warnings: str = ""
 
     def accepted(self, title: str = "") -> ApiResponse:
-        """The answer. Raises RefusedError, whose message names the object by ``title``, for any but a success."""
+        """Return the response if it is a success. Raises RefusedError with ``title`` as the object's name."""
         if self.status not in _FINE:
             message = f"{title}: " * bool(title) + str(self.content.get("message", ""))
             raise RefusedError(self.status, message, retry_after=self.retry_after)
@@ -96,7 +98,7 @@ class ApiResponse(Struct, frozen=True, kw_only=True):
 
 
 class Account(Struct, frozen=True, kw_only=True):
-    """The credentials to use: those of a kubeconfig, or without one those of the pod's service account."""
+    """The credentials of a kubeconfig, or else of the pod's service account."""
 
     kubeconfig: str | None = None
     context: str | None = None
@@ -112,12 +114,12 @@ class _Context(Struct, frozen=True, kw_only=True):
 
 
 def status_text(status: int) -> str:
-    """The status and its phrase: ``404 Not Found``; alone where HTTP does not define it."""
+    """Return the status and its phrase: ``404 Not Found``. Unknown statuses have no phrase."""
     return f"{status} {_PHRASES.get(status, '')}".rstrip()
 
 
 def chosen_context(account: Account) -> _Context:
-    """The kubeconfig's context that the account uses; without a kubeconfig, the cluster around this pod."""
+    """Return the account's kubeconfig context. Without a kubeconfig, it is the cluster around this pod."""
     if account.kubeconfig is None:
         return _Context(name="around this pod")
     from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger  # noqa: PLC0415 as in _connect
@@ -135,37 +137,37 @@ def chosen_context(account: Account) -> _Context:
 
 
 class Stream:
-    """The answer to one request, read as it arrives. Another thread may call ``end``."""
+    """The response to a request, read as it arrives. Another thread may call ``end``."""
 
     def __init__(self, response: HTTPResponse) -> None:
         self._response = response
 
     def body(self, most: int = _PAGE_BYTES) -> bytes:
-        """The whole body. Raises TooLongError beyond ``most`` bytes, ClusterError if it is truncated."""
+        """Return the whole body. Raises TooLongError beyond ``most`` bytes, ClusterError if it is truncated."""
         with _one_line_errors():
             data = self._response.read(most + 1)
         if len(data) > most:
-            raise TooLongError(f"an answer of more than {most} bytes")
+            raise TooLongError(f"the answer has more than {most} bytes")
         return data
 
     def lines(self) -> Iterator[list[bytes]]:
-        """The complete lines of each chunk that arrives. Raises SilenceError, ClusterError for too long a line."""
-        parts: list[bytes] = []  # of a line that has not ended; joined once, since it may be some megabytes
+        """Yield the complete lines of each chunk. Raises SilenceError, and ClusterError for an oversized line."""
+        parts: list[bytes] = []  # parts of an incomplete line; joined once, since it may have some megabytes
         size = 0
         while chunk := self._chunk():
             end, *more = chunk.split(b"\n")
             parts.append(end)
             size += len(end)
             if size > _LINE_BYTES:
-                raise ClusterError(f"a line of more than {_LINE_BYTES} bytes")
+                raise ClusterError(f"a line has more than {_LINE_BYTES} bytes")
             if more:
                 *whole, rest = more
                 yield [b"".join(parts), *whole]
                 parts, size = [rest], len(rest)
 
     def end(self) -> None:
-        """Make the reader see the end of the stream."""
-        with contextlib.suppress(OSError, RuntimeError, ValueError):  # it has ended by itself
+        """End the stream for its reader."""
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # it has already ended
             self._response.shutdown()
 
     def _chunk(self) -> bytes:
@@ -174,7 +176,11 @@ class Stream:
 
 
 class ApiServer:
-    """Requests to one API server, from any thread."""
+    """Sends requests to an API server, from any thread.
+
+    server = ApiServer(Account(kubeconfig="prod.yaml"))
+    pods = server.send("GET", "/api/v1/pods?limit=1").accepted("pods").content
+    """
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -186,12 +192,12 @@ class ApiServer:
     def request(
         self, method: str, path: str, body: object = None, *, media: str = "application/json"
     ) -> tuple[int, Mapping[str, Any]]:
-        """Send a request; returns the status and the object of the answer."""
+        """Send a request. Returns the status and the object of the response."""
         answer = self.send(method, path, body, media=media)
         return answer.status, answer.content
 
     def send(self, method: str, path: str, body: object = None, *, media: str = "application/json") -> ApiResponse:
-        """Send a request. What the answer has too deep for a decoder is left out, as `read_nested` does."""
+        """Send a request. JSON nested too deeply for a decoder is dropped, as `read_nested` does."""
         data = None if body is None else json.dumps(body).encode()
         with (
             self._exchange(method, path, data, {"Content-Type": media}, _SECONDS) as response,
@@ -213,23 +219,23 @@ class ApiServer:
         )
 
     def apply(self, path: str, document: Mapping[str, Any]) -> ApiResponse:
-        """Make the object what the document says, by server-side apply, also if another client made it."""
+        """Write the document by server-side apply, overriding other field managers."""
         query = f"fieldManager={FIELD_MANAGER}&force=true"
         return self.send("PATCH", f"{path}?{query}", document, media="application/apply-patch+yaml")
 
     @contextlib.contextmanager
     def open(self, path: str, *, silence_seconds: float = _SECONDS) -> Iterator[Stream]:
-        """Request a list or a watch; the caller reads the stream within the block."""
+        """Request a list or a watch. The caller reads the stream within the block."""
         with self._exchange("GET", path, None, {}, silence_seconds) as response:
             if response.status != 200:
                 raise _refused(response)
             yield Stream(response)
 
     def renew(self, seen: int) -> None:
-        """Read the credentials again after a refusal. ``seen`` is `renewals` before that request."""
+        """Read the credentials again after a refusal. ``seen`` is `renewals` before the refused request."""
         with self._lock:
             if seen != self.renewals:
-                return  # another thread has done it
+                return  # another thread has renewed them
             self._configuration, self._pool = _connect(self._account)
             self.renewals += 1
 
@@ -237,14 +243,14 @@ class ApiServer:
     def _exchange(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str], silence_seconds: float
     ) -> Iterator[HTTPResponse]:
-        import urllib3  # noqa: PLC0415 it comes with the kubernetes package: see _connect
+        import urllib3  # noqa: PLC0415 part of the kubernetes package: see _connect
 
         with self._lock:
             configuration, pool = self._configuration, self._pool
         timeout = urllib3.Timeout(connect=_SECONDS, read=silence_seconds)
         url = configuration.host + path
         with _one_line_errors(self.url):
-            # This calls a hook of the package that rereads the token's file once a minute.
+            # This calls the package's hook, which rereads the token file once a minute.
             token = configuration.get_api_key_with_prefix("BearerToken", "authorization")
             sent = self._headers(token) | headers
             response = pool.request(
@@ -253,7 +259,7 @@ class ApiServer:
         try:
             yield response
         except BaseException:
-            response.close()  # unread bytes must not be taken for the next answer
+            response.close()  # unread bytes must not become part of the next response
             raise
         if response.closed:  # read to its end
             response.release_conn()
@@ -270,7 +276,7 @@ class ApiServer:
 
 
 def _connect(account: Account) -> tuple[Any, Any]:
-    # Imported here: it takes 0.2 s and 37 MiB, which commands without a cluster must not pay.
+    # Imported here: it takes 0.2 s and 37 MiB, a cost that commands without a cluster must not pay.
     from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415  slow to import
     from kubernetes.config import load_kube_config  # noqa: PLC0415  slow to import
     from kubernetes.config.incluster_config import InClusterConfigLoader  # noqa: PLC0415  slow to import
@@ -283,7 +289,7 @@ def _connect(account: Account) -> tuple[Any, Any]:
         else:
             token, authority = account.service_account / "token", account.service_account / "ca.crt"
             InClusterConfigLoader(token, authority).load_and_set(configuration)  # type: ignore[no-untyped-call]  # as above
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # our errors say what its warnings would
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # evenspread's errors have the same content as its warnings
     configuration.socket_options = _socket_options()
     configuration.connection_pool_maxsize = _CONNECTIONS
     return configuration, ApiClient(configuration).rest_client.pool_manager
@@ -291,7 +297,7 @@ def _connect(account: Account) -> tuple[Any, Any]:
 
 @contextlib.contextmanager
 def _usable(place: str) -> Iterator[None]:
-    """Turn every error about credentials into a ClusterError of one line."""
+    """Turn every credentials error into a ClusterError of a single line."""
     from kubernetes.config import ConfigException  # noqa: PLC0415 as in _connect
     from yaml import YAMLError  # noqa: PLC0415 as in _connect
 
@@ -306,13 +312,13 @@ def _usable(place: str) -> Iterator[None]:
 def _socket_options() -> list[tuple[int, int, int]]:
     options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     for name, value in _KEEPALIVE:
-        if hasattr(socket, name):  # not on every system where the command line runs
+        if hasattr(socket, name):  # some systems lack it
             options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
     return options
 
 
 def _refused(response: HTTPResponse) -> RefusedError:
-    """The error of an answer: the message of its Status, else the HTTP reason."""
+    """Return the error of a response: the message of its Status, else the HTTP reason."""
     with _one_line_errors():
         content = response.read(_STATUS_BYTES)
     try:
@@ -336,7 +342,7 @@ def _date(text: str) -> datetime | None:
 
 @contextlib.contextmanager
 def _one_line_errors(place: str = "", silent: type[ClusterError] = ClusterError) -> Iterator[None]:
-    """Turn every error on a connection into a ClusterError of one line; a read that times out becomes ``silent``."""
+    """Turn connection errors into a ClusterError of a single line. A read timeout raises ``silent``."""
     from kubernetes.config import ConfigException  # noqa: PLC0415 as in _connect
     from urllib3.exceptions import HTTPError, ReadTimeoutError  # noqa: PLC0415 as in _connect
 
@@ -344,20 +350,20 @@ def _one_line_errors(place: str = "", silent: type[ClusterError] = ClusterError)
     try:
         yield
     except (TimeoutError, ReadTimeoutError) as error:
-        raise silent(f"{prefix}no word in time") from error
+        raise silent(f"{prefix}no answer in time") from error
     except (HTTPError, ConfigException, OSError, ValueError, AttributeError) as error:
-        # AttributeError: raised by http.client if another thread ends the connection meanwhile.
+        # http.client raises AttributeError if another thread ends the connection meanwhile.
         raise ClusterError(f"{prefix}{bounded(_cause(error))}") from error
 
 
 def _cause(error: BaseException) -> str:
-    """The text of the innermost error; the outer ones are wrappers with addresses of objects in them."""
-    from http.client import IncompleteRead  # noqa: PLC0415 as in _connect: commands without a cluster do without it
+    """Return the text of the innermost error. The outer errors are wrappers with object addresses."""
+    from http.client import IncompleteRead  # noqa: PLC0415 as in _connect
 
     inner: object = error
     while isinstance(inner, BaseException):
         if isinstance(error, IncompleteRead) and isinstance(inner, ValueError):
-            return _BROKEN_OFF  # http.client has read the length of the next chunk, and there was none
+            return _BROKEN_OFF  # http.client expected the next chunk's length
         error = inner
         inner = error.__cause__ or error.__context__ or getattr(error, "reason", None)
     return str(getattr(error, "strerror", None) or error) or type(error).__name__

@@ -1,10 +1,10 @@
-"""The live cluster: one reflector for each kind, each in its own thread, all into one index.
+"""Mirror the live cluster: a reflector thread for each kind, all into a single index.
 
-    reflector's thread: decodes, hands over, waits   ->   event loop: a millisecond of steps, other work, the next
+    reflector's thread: decodes, hands over, waits   ->   event loop: a millisecond of steps, other work, next steps
 
-In the webhook the event loop applies the changes, between reviews: so a review has one moment, and needs no lock. Who
-hands over waits for the end, so that each kind has one batch at most in memory that is not applied yet.
-If the API server is lost, the index stays as it is, and its age grows.
+In the webhook, the event loop applies changes between reviews. So a review sees a single moment, and needs no lock. The
+reflector waits until its batch is applied, so each kind has a single pending batch in memory. If the API server is
+lost, the index stays as it is, and its age grows.
 """
 
 import asyncio
@@ -31,14 +31,15 @@ from webhook.core.index.owners import Awaited
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import group_kind
 
-_VERSION_SECONDS = 600.0  # how often the API server's release is requested, to notice an upgrade
-_LOOK_SECONDS = 0.2  # between two checks whether all is listed; only `gc.freeze` waits for that
-_STOP_SECONDS = 2.0  # for a thread to end; one that hangs in a read is a daemon, and ends with the process
-# After this many objects of the first lists, they are hidden from the garbage collector: they stay, and its repeated
-# walks would take half of the time.
+_VERSION_SECONDS = 600.0  # interval for reading the API server's release, to detect an upgrade
+_LOOK_SECONDS = 0.2  # between two checks for completed lists; only `gc.freeze` depends on it
+_STOP_SECONDS = 2.0  # for a thread to end; a hanging thread is a daemon and ends with the process
+# After this many objects of the first lists, hide them from the garbage collector. They stay in memory, and scanning
+# them repeatedly would take half of the time.
 _FREEZE = 2000
 
-# Of steps in a row, of which the last may end later. Of 100,000 pods on 5,000 nodes one took 6 µs, the longest 0.4 ms.
+# Duration of consecutive steps; the last may end later. With 100,000 pods on 5,000 nodes a step took 6 µs, the longest
+# 0.4 ms.
 TURN_SECONDS = 0.001
 
 Step = Callable[[], object]
@@ -48,18 +49,18 @@ _log = logging.getLogger(__name__)
 
 
 class LoopWriter:
-    """Applies changes in the event loop. Call it from any thread but the loop's own."""
+    """Applies changes in the event loop. Call it from any thread except the loop's own."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._batches: deque[tuple[Iterator[Step], Future[None]]] = deque()
 
     def __call__(self, steps: Iterable[Step]) -> None:
-        """Take the steps in the loop, in their order, and return after the last. Errors: what a step raises."""
+        """Run the steps in the loop, in order, and return after the last. Raises the error of a failing step."""
         done = Future[None]()
         try:
             self._loop.call_soon_threadsafe(self._begin, iter(steps), done)
-        except RuntimeError:  # the loop has ended, and no review reads the index any more
+        except RuntimeError:  # the loop has ended, so no review reads the index
             return
         done.result()
 
@@ -78,7 +79,7 @@ class LoopWriter:
                     if time.perf_counter() > until:
                         self._loop.call_soon(self._turn)
                         return
-            except Exception as error:  # noqa: BLE001 the waiting thread has the boundary that logs it
+            except Exception as error:  # noqa: BLE001 the waiting thread logs it
                 done.set_exception(error)
             else:
                 done.set_result(None)
@@ -86,14 +87,14 @@ class LoopWriter:
 
 
 class Waiters:
-    """Callers by the object that they wait for. Only the event loop uses it, and applies the events."""
+    """Callers waiting for objects. Only the event loop uses it."""
 
     def __init__(self) -> None:
         self._waiters: dict[_Key, list[Callable[[], None]]] = {}
 
     @contextlib.contextmanager
     def expecting(self, awaited: Awaited, wake: Callable[[], None]) -> Iterator[None]:
-        """Within the block, call ``wake`` after every event of this object. It must neither block nor raise."""
+        """Call ``wake`` after every event of this object, within the block. It must neither block nor raise."""
         key = (group_kind(awaited.api_version, awaited.kind), awaited.namespace, awaited.name)
         self._waiters.setdefault(key, []).append(wake)
         try:
@@ -104,7 +105,7 @@ class Waiters:
                 del self._waiters[key]
 
     def wake(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
-        """Wake the waiters of these objects; each looks itself whether it has what it needs."""
+        """Wake the waiters of these objects. Each checks its own condition."""
         if not self._waiters:
             return
         keys = {key for event, value in changes if event != "DELETED" and (key := _key(value)) is not None}
@@ -113,10 +114,16 @@ class Waiters:
 
 
 class Feed:
-    """The live cluster. A reader of ``index`` holds ``lock``, or runs in the event loop that `start` was given.
+    """The live cluster. Readers of ``index`` hold ``lock``, or run in the event loop passed to `start`.
 
-    No thread runs before `start`, so that the process can fork before it. Without ``as_version`` the index takes
-    the API server's release. ``on_changes`` gets what the index took, before anybody can read it.
+    No thread runs before `start`, so the process can fork before it.
+
+        feed = Feed(server, watched(policy))
+        feed.start()
+
+    Args:
+        as_version: Fixes the index to this release. Otherwise it uses the API server's release.
+        on_changes: Gets the changes of the index before any reader sees them.
     """
 
     def __init__(
@@ -136,7 +143,7 @@ class Feed:
         self.version: KubernetesVersion | None = None
         self._follows_version = as_version is None
         self._on_changes = on_changes
-        self._unsupported = ""  # the release that was logged
+        self._unsupported = ""  # the last unsupported release in the log
         self._version_asked = threading.Event()
         self._server = server
         self._pace = Pace()
@@ -155,7 +162,7 @@ class Feed:
         self._settled = False
 
     def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        """List and watch, until `stop`. With a loop the index is its own: what comes is applied there."""
+        """List and watch until `stop`. With a loop, changes are applied there."""
         if loop is not None:
             self._write = LoopWriter(loop)
         work = [("version", self._follow_version), ("sync", self._settle)]
@@ -166,7 +173,7 @@ class Feed:
             thread.start()
 
     def stop(self) -> None:
-        """End every watch; the index stays."""
+        """End every watch. The index stays."""
         self._version_asked.set()
         for reflector in self._reflectors:
             reflector.stop()
@@ -176,20 +183,20 @@ class Feed:
 
     @property
     def synced(self) -> bool:
-        """Whether every required kind was listed, and every other one was tried."""
+        """Whether every required kind is listed, and every other kind was tried."""
         return all(each.synced or (each.tried and not each.required) for each in self.watch_states())
 
     @property
     def age(self) -> float:
-        """The age of the stalest required kind, in seconds; infinite before all were listed."""
+        """The age of the oldest required kind, in seconds. Infinite before all are listed."""
         return max((each.age for each in self._reflectors if each.required), default=0.0)
 
     def watch_states(self) -> tuple[WatchState, ...]:
-        """The present state of each kind."""
+        """Return the current state of each kind."""
         return tuple(reflector.state() for reflector in self._reflectors)
 
     def _run(self, reflector: Reflector) -> None:
-        # The release decides how pods' requests are computed when they are put into the index.
+        # The index computes a pod's requests by the rules of the release, so the release must be known first.
         self._version_asked.wait()
         reflector.run()
 
@@ -221,7 +228,7 @@ class Feed:
         self.arrivals.wake(changes)
 
     def _settle(self) -> None:
-        """After the first lists, hide their objects from the garbage collector."""
+        """Hide the objects of the first lists from the garbage collector."""
         while not self.synced:
             self._pace.wait(_LOOK_SECONDS)
             if self._pace.stopped:
@@ -235,14 +242,14 @@ class Feed:
     def _follow_version(self) -> None:
         seconds = 0.0
         while not self._pace.stopped:
-            # Half a second first, since the lists wait for it; then as long as watches pause at most, so that a dead
-            # API server is not pressed.
+            # Start with half a second, since the lists wait for the release. Later use the longest pause of watches, to
+            # spare a failing API server.
             seconds = self._read_version() or min(30.0, seconds * 2 or 0.5)
             self._version_asked.set()
             self._pace.wait(seconds)
 
     def _read_version(self) -> float:
-        """Request the API server's release; returns the seconds until the next time, 0 if there was no answer."""
+        """Request the API server's release. Returns the seconds until the next request, or 0 without an answer."""
         try:
             status, answer = self._server.request("GET", "/version")
         except ClusterError:
@@ -259,7 +266,7 @@ class Feed:
                 _log.warning("the API server's release: %s", error, extra={"fields": judged})
             return 0.0
         if self._follows_version:
-            # Requests of known pods stay computed for the old release until their next event.
+            # The requests of known pods keep the old release's rules until their next event.
             self._write([partial(setattr, self.index, "version", self.version)])
         return _VERSION_SECONDS
 

@@ -1,13 +1,13 @@
-"""The objects of one kind: its pages, one request each, and lists for commands that answer and end.
+"""List the objects of a kind: pages for reflectors, and complete lists for commands.
 
-Lists are requested without ``resourceVersion``, since only then the API server respects ``limit``. A page that fails is
-requested again by its token, for one object if it was too long; if the token has expired, the list starts again
-with larger pages.
+The API server respects ``limit`` only for lists without ``resourceVersion``, so requests omit it. A failed page is
+requested again by its token, and an oversized page with a limit of a single object. After an expired token, the list
+restarts with larger pages.
 
-410, 400 on a page      the kind is listed from the start again
-401                     the credentials are read again, once
-403, 404                the kind is done without, and why is said
-429, 5xx, a connection  waits, as long as the server says, and asks again a few times
+    410, 400 on a page      restart the list
+    401                     read the credentials again, once
+    403, 404                continue without the kind, and report the reason
+    429, 5xx, a connection  wait as long as the server requests, and retry a few times
 """
 
 import time
@@ -27,38 +27,35 @@ from webhook.core.index.readers import Reader
 
 _Kept = TypeVar("_Kept")
 
-# In a row: with pauses of 0.5, 1, 2 and 4 s they outlast the change of an API server behind a load balancer.
+# Attempts in a row. Their pauses of 0.5, 1, 2 and 4 s outlast the change of an API server behind a load balancer.
 _TRIES = 5
-# A person waits here, and gives up sooner than a controller would.
+# A person waits here, and gives up sooner than a controller.
 _LONGEST_WAIT = 30.0
-# As long as kube-apiserver works on a request (--request-timeout): what has not come by then does not come.
+# kube-apiserver works on a request for this long (--request-timeout). No answer arrives later.
 _SILENCE_SECONDS = 60.0
 _LABELLED_SILENCE_SECONDS = 30.0
 _CREDENTIALS, _FORBIDDEN, _NOT_FOUND = HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND
 _OVERLOADED = HTTPStatus.TOO_MANY_REQUESTS
 _PAGE = 100  # objects. Decoding holds the interpreter's lock; a hundred pods take half a millisecond
-_LARGEST_PAGE = 10_000  # as many as kube-apiserver itself requests of etcd at once (etcd3/store.go maxLimit)
-_SHORT_BYTES = 4 * 1024 * 1024  # twice as many objects as in such a page are not too long
+_LARGEST_PAGE = 10_000  # kube-apiserver's own limit for requests to etcd (etcd3/store.go maxLimit)
+_SHORT_BYTES = 4 * 1024 * 1024  # a page below this size may double its objects
 _BAD_REQUEST, _GONE = HTTPStatus.BAD_REQUEST, HTTPStatus.GONE
 
 
 class Paging:
-    """The pages of one list request.
-
-    ``plural`` is empty until `discover` if it is unknown, or if the kind may not exist.
-    """
+    """The pages of a list request. ``plural`` is empty until `discover` for an unknown plural or an optional kind."""
 
     def __init__(self, server: ApiServer, resource: Resource) -> None:
         self.plural = _known_plural(resource)
         self._server = server
         self._resource = resource
-        self._attempt = 0  # index, modulo their number, into the resource's versions
+        self._attempt = 0  # index into the resource's versions, modulo their number
         self._more = ""  # the token of the next page
         self._limit = _PAGE
 
     @property
     def api_version(self) -> str:
-        """The API version that is requested."""
+        """The requested API version."""
         return self._resource.api_versions[self._attempt % len(self._resource.api_versions)]
 
     @property
@@ -72,16 +69,16 @@ class Paging:
         return not self._more
 
     def reader(self) -> Reader:
-        """The reader of the kind's objects in this version."""
+        """Return the reader of the kind's objects in this version."""
         return self._resource.reader(self.api_version)
 
     def discover(self) -> None:
-        """Request the plural of a kind of which only the name is configured."""
+        """Request the plural of a kind configured by name only."""
         with self._server.open(group_path(self.api_version)) as stream:
             self.plural = read_plural(stream.body(), self._resource.kind)
 
     def path(self, **query: str) -> str:
-        """The path to list or watch the kind, with this query."""
+        """Return the path to list or watch the kind, with this query."""
         if self._resource.field_selector:
             query["fieldSelector"] = self._resource.field_selector
         return f"{group_path(self.api_version)}/{self.plural}?{urlencode(query)}"
@@ -92,7 +89,7 @@ class Paging:
         return self._server.open(self.path(**query), silence_seconds=silence_seconds)
 
     def body(self, stream: Stream) -> bytes:
-        """The page that the stream brings; if it is too long, one object is requested next."""
+        """Return the page of the stream. After an oversized page, the next request is for a single object."""
         try:
             body = stream.body()
         except TooLongError:
@@ -103,7 +100,7 @@ class Paging:
         return body
 
     def turn_to(self, more: str) -> bool:
-        """Continue with the page of this token; returns False for no token: the list is complete."""
+        """Continue with the page of this token. Returns False for an empty token: the list is complete."""
         self._more = more
         if not more:
             self._limit = _PAGE
@@ -114,18 +111,18 @@ class Paging:
         self._more = ""
 
     def is_outdated(self, refusal: RefusedError) -> bool:
-        """Whether the refusal means that the list has to start again; if so, the next page is the first one."""
+        """Whether the refusal requires a restart of the list. If so, the next page is the first."""
         gone = refusal.status == _GONE or "too large resource version" in str(refusal).lower()
         if not gone and (self.first or refusal.status != _BAD_REQUEST):
             return False
         if gone and not self.first:
-            # The list takes longer than tokens are valid: use fewer, larger pages.
+            # The list takes longer than a token's lifetime: use fewer, larger pages.
             self._limit = min(self._limit * 5, _LARGEST_PAGE)
         self.begin_anew()
         return True
 
     def try_next_version(self) -> bool:
-        """After a 404: use the kind's next API version; returns False if that is the first one again."""
+        """Switch to the kind's next API version after a 404. Returns False after the last version."""
         self._attempt += 1
         self.plural = _known_plural(self._resource)
         self.begin_anew()
@@ -133,7 +130,7 @@ class Paging:
 
 
 class Listing(Struct, Generic[_Kept], frozen=True, kw_only=True):
-    """The objects of one kind, or why there are none: in short ("403 Forbidden"), and in the server's words."""
+    """The objects of a kind, or the refusal: in short ("403 Forbidden"), and in the server's words."""
 
     resource: str
     values: tuple[_Kept, ...] = ()
@@ -142,14 +139,14 @@ class Listing(Struct, Generic[_Kept], frozen=True, kw_only=True):
 
 
 class Pause(Struct, frozen=True):
-    """How to wait. Unit: seconds."""
+    """The pauses between attempts, in seconds."""
 
     sleep: Callable[[float], None] = time.sleep
     first: float = 0.5
 
 
 class ListedPage(Struct, frozen=True):
-    """A page of a list, in JSON, and the type of its items. With the ``first`` page the list begins (again)."""
+    """A page of a list, in JSON. ``of`` is the type of its items, and ``first`` marks a start or restart."""
 
     resource: str
     items: tuple[Raw, ...]
@@ -158,7 +155,7 @@ class ListedPage(Struct, frozen=True):
 
 
 class NotListedError(ClusterError):
-    """A kind that the API server does not list for us; ``refused`` is a short reason, the text the server's words."""
+    """The API server refuses to list a kind. ``refused`` is the short reason, the text the server's words."""
 
     def __init__(self, resource: str, refusal: RefusedError) -> None:
         super().__init__(str(refusal))
@@ -174,7 +171,7 @@ def list_objects(
     progress: Callable[[int], None] = lambda _objects: None,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Listing[_Kept]:
-    """List a kind, and keep only the result of ``keep``. ``progress`` gets the number of objects of each page."""
+    """List a kind, and return the results of ``keep``. ``progress`` gets the number of objects of each page."""
     values, title = list[_Kept](), resource.title
     try:
         for page in list_pages(server, resource, pause=pause):
@@ -194,7 +191,7 @@ def list_pages(
     *,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Iterator[ListedPage]:
-    """The pages of a kind. Raises NotListedError."""
+    """Yield the pages of a kind. Raises NotListedError."""
     paging = Paging(server, resource)
     failures, renewed, more = 0, False, True
     while more:
@@ -231,7 +228,7 @@ def list_pages(
 
 
 def list_labelled(server: ApiServer, path: str, selector: str) -> Iterator[RawPage]:
-    """The pages of the objects at a path that a selector of labels matches."""
+    """Yield the pages of objects at a path, filtered by a label selector."""
     limit, query = _PAGE, {"labelSelector": selector}
     while True:
         try:
@@ -239,7 +236,7 @@ def list_labelled(server: ApiServer, path: str, selector: str) -> Iterator[RawPa
             with server.open(f"{path}?{asked}", silence_seconds=_LABELLED_SILENCE_SECONDS) as stream:
                 page = read_raw_page(stream.body())
         except TooLongError:
-            # Anybody may put a label on objects, each as large as etcd takes.
+            # Users can label objects near etcd's size limit, so a page can be too large.
             if limit == 1:
                 raise
             limit = 1
@@ -257,7 +254,7 @@ def _read_page(paging: Paging) -> RawPage:
 
 
 def _tried(failures: int, error: ClusterError, *, lasting: bool = False) -> int:
-    """Count one more failure. Errors: the error itself, if there were too many or waiting does not help."""
+    """Count a failure. Raises the error after too many failures, or if waiting cannot help."""
     if lasting or failures + 1 >= _TRIES:
         raise error
     return failures + 1

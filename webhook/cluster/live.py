@@ -1,4 +1,4 @@
-"""Read a live cluster once, by listing its kinds; uses get and list only."""
+"""Read a live cluster once, by listing its kinds. It only needs the verbs get and list."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -17,7 +17,7 @@ from webhook.core.index.objects import ApiObject, meta_of
 from webhook.core.text import one_line
 
 _Kept = TypeVar("_Kept")
-# The consequence of not knowing a kind, for messages.
+# The consequence of an unreadable kind, for messages.
 _LOST: Mapping[str, str] = {
     "nodes": "rules about nodes and domains are not evaluated",
     "pods": "rules about running pods are not evaluated",
@@ -28,7 +28,7 @@ _LOST: Mapping[str, str] = {
 
 
 class UnreadableClusterError(Exception):
-    """A cluster cannot be read; the text is one line. ``silent`` says that it did not answer at all."""
+    """An unreadable cluster. The text is a single line. ``silent`` means no answer at all."""
 
     def __init__(self, message: str, *, silent: bool = False) -> None:
         super().__init__(message)
@@ -38,10 +38,10 @@ class UnreadableClusterError(Exception):
 class LiveCluster(Struct, frozen=True, kw_only=True):
     """An API server that has answered.
 
-    Args:
+    Attributes:
         source: Its name in messages: ``cluster prod``.
-        namespace: Of manifests that name none.
-        release: As the server states it; empty if it does not.
+        namespace: Default for manifests without a namespace.
+        release: The server's stated release, or empty.
     """
 
     server: ApiServer
@@ -51,7 +51,7 @@ class LiveCluster(Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> KubernetesVersion | None:
-        """The minor release; None if it is not supported."""
+        """The minor release. None if it is not supported."""
         try:
             return parse_version(self.release)
         except ValueError:
@@ -66,7 +66,7 @@ def read_kinds(
     *,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Iterator[Listing[_Kept]]:
-    """List each kind; ``progress`` gets the number of objects so far. Raises UnreadableClusterError."""
+    """List each kind. ``progress`` gets the number of objects so far. Raises UnreadableClusterError."""
     total, allowed, refused = 0, False, ""
 
     def count(objects: int) -> None:
@@ -79,7 +79,7 @@ def read_kinds(
             listing = list_objects(live.server, resource, keep, progress=count, pause=pause)
         except ClusterError as error:
             raise unreachable_error(live.source, error) from error
-        # A missing extension is no permission: the server says so to every client.
+        # A missing extension proves no permission: every client gets this answer.
         said = bool(listing.values) if resource.extension else not listing.refused
         allowed, refused = allowed or said, refused or listing.detail
         yield listing
@@ -88,17 +88,17 @@ def read_kinds(
 
 
 def unreachable_error(source: str, error: ClusterError) -> UnreadableClusterError:
-    """The error for a cluster that does not answer."""
+    """Return the error for a cluster that does not answer."""
     return UnreadableClusterError(f"{source} cannot be read: {error}", silent=True)
 
 
 def left_out_line(kind: str | None, value: ApiObject, why: str) -> str:
-    """The line about an object that the index does not take: ``Pod shop/web-0: why: left out``."""
+    """Return the line about an object left out of the index: ``Pod shop/web-0: why: left out``."""
     return _left_out(kind, meta_of(value), why)
 
 
 def undecodable_line(kind: str | None, value: Raw | bytes | Mapping[str, object], why: str) -> str:
-    """The line about an object that cannot be decoded."""
+    """Return the line about an undecodable object."""
     return _left_out(kind, decoded_name(value if isinstance(value, Raw | bytes) else msgspec.json.encode(value)), why)
 
 
@@ -108,6 +108,6 @@ def _left_out(kind: str | None, meta: ObjectMeta, why: str) -> str:
 
 
 def missing_kind_line(listing: Listing[_Kept]) -> str:
-    """A line about a kind that could not be read, with the consequence: ``nodes: 403 Forbidden: …``."""
+    """Return the line about an unreadable kind, with the consequence: ``nodes: 403 Forbidden: …``."""
     lost = _LOST.get(listing.resource, "what depends on them is not known")
     return f"{listing.resource}: {listing.refused}: {lost}"

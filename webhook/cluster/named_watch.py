@@ -1,8 +1,8 @@
-"""Watch one object, and call back on each event.
+"""Watch a single object, and call back on each event.
 
-The callback reads the object itself; the content of the event is unused. A watch without a version starts with the
-current object, so no change between two watches is missed. Without the right to watch, no event arrives. So callers
-also read the object at intervals.
+The callback reads the object itself; the event's content is unused. A watch without a version starts with the current
+object, so no change between two watches is missed. Without permission to watch, no event arrives. So callers also read
+the object at intervals.
 """
 
 import threading
@@ -18,7 +18,7 @@ _LONGEST_WAIT_SECONDS = 30.0
 
 
 def watch_named(server: ApiServer, collection: str, name: str, changed: Callable[[], None]) -> None:
-    """Call ``changed`` for each event of one object in the list at a path, from a thread, for ever."""
+    """Call ``changed`` for each event of the object in the list at a path, from a thread, forever."""
     threading.Thread(
         target=_follow, args=(server, collection, name, changed), name=f"watch {name}", daemon=True
     ).start()

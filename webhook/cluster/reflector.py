@@ -1,21 +1,21 @@
-"""List and watch one kind; its events go to a sink, which so mirrors the API server.
+"""List and watch a kind, and pass its events to a sink. So the sink mirrors the API server.
 
     list, page by page -> watch from the list's version -> … -> watch from the last version seen
 
-A turn is one request. After a failure it waits half a second, doubled with each failure in a row up to half a minute; a
-list or a watch that succeeds but ends early counts as a failure until a watch has lived for a minute. So no fault
-causes more than a few requests a minute. The exception is a watch that ended early but brought something new: it goes
-on at once, since the API server ends watches whose readers fall behind in a burst of events.
+A turn is a request. After a failure the reflector waits half a second, doubled with each failure in a row up to half a
+minute. A successful list or watch with an early end counts as a failure until a watch has lived for a minute. So no
+fault causes more than a few requests a minute. Exception: a watch with an early end but new events resumes at once,
+since the API server ends the watches of slow readers in a burst of events.
 
-    410                     the list starts again; with larger pages if a page's token was refused
-    401                     the credentials are read again
-    403, 404                a kind that is not required is off, and is tried again every five minutes; an extension
-                            that is not installed has no objects
-    429                     waits as long as the server says
-    silence, torn lines     the watch goes on from the last version
-    silence from the start  the API server's response to a version that it does not have yet: the list starts again
+    410                     restart the list; with larger pages if a page's token was refused
+    401                     read the credentials again
+    403, 404                an optional kind is off, with a retry every five minutes; an extension that is not
+                            installed has no objects
+    429                     wait as long as the server requests
+    silence, torn lines     resume the watch from the last version
+    silence from the start  the API server does not have this version yet: restart the list
 
-A new list is reconciled in place: its objects are put, then objects that it does not name are deleted.
+A new list is reconciled in place: its objects are put, then objects missing from it are deleted.
 
 Source: k8s.io/client-go tools/cache/reflector.go; API concepts, "Efficient detection of changes".
 """
@@ -40,7 +40,7 @@ from webhook.core.index.readers import Reader
 from webhook.core.text import plural
 from webhook.logs import bounded, exception_fields
 
-# Applies changes in order, and returns the objects it left out.
+# Applies changes in order, and returns the left-out objects.
 Sink = Callable[[Sequence[tuple[Event, ApiObject]]], Sequence[LeftOutObject]]
 
 _EVENTS: dict[str, Event] = {"ADDED": "ADDED", "MODIFIED": "MODIFIED", "DELETED": "DELETED"}
@@ -49,27 +49,27 @@ _log = logging.getLogger(__name__)
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """Unit: seconds."""
+    """Waiting times of a reflector, in seconds."""
 
-    # How long a watch is requested for; client-go uses 300 to 600.
+    # Duration of a watch; client-go uses 300 to 600.
     watch: tuple[float, float] = (240.0, 480.0)
     # Bookmarks come every minute.
     silence: float = 90.0
     list_silence: float = 60.0
     first_wait: float = 0.5
     longest_wait: float = 30.0
-    # The longest Retry-After that is respected.
+    # The longest respected Retry-After.
     longest_asked: float = 120.0
-    # Wait before a forbidden or missing kind is tried again.
+    # Retry interval for a forbidden or missing kind.
     off: float = 300.0
-    # A watch that lived this long ends the counting of failures.
+    # A watch of this duration resets the count of failures.
     steady: float = 60.0
-    # Wait after a short watch that brought something new.
+    # Wait after a short watch with new events.
     resume: tuple[float, float] = (0.05, 0.15)
 
 
 class Pace:
-    """The clock, randomness and the stop signal, which tests replace."""
+    """The clock, randomness and stop signal. Tests replace it."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -82,7 +82,7 @@ class Pace:
         self._stop.set()
 
     def wait(self, seconds: float) -> None:
-        """Wait; returns at once if stopped."""
+        """Wait. Returns at once if stopped."""
         self._stop.wait(seconds)
 
     def now(self) -> float:
@@ -93,14 +93,15 @@ class Pace:
 
 
 class WatchState(Struct, frozen=True, kw_only=True):
-    """The state of one kind.
+    """The state of a kind.
 
-    Args:
-        events: Events of watches so far.
-        left_out: Objects of the cluster that cannot be decoded or applied. ``left_out_example`` names one, and why.
+    Attributes:
+        events: Number of watch events so far.
+        left_out: Number of objects that cannot be decoded or applied. ``left_out_example`` names such an object and the
+            reason.
         age: Seconds since the copy was last known to be complete; 0 while a watch is open.
         off: Whether answers do without the kind.
-        fault: Empty while all is well.
+        fault: Empty without a fault.
     """
 
     resource: str
@@ -117,7 +118,7 @@ class WatchState(Struct, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """What is wrong with the copy of this kind; empty if nothing is."""
+        """The fault of this kind's copy. Empty if there is none."""
         parts = []
         if self.fault:
             parts.append(f"{'off' if self.off else f'{self.age:.0f} s old'}: {bounded(self.fault)}")
@@ -127,7 +128,7 @@ class WatchState(Struct, frozen=True, kw_only=True):
 
 
 class Reflector:
-    """Mirrors one kind. `run` needs a thread of its own; any thread may call the rest.
+    """Mirrors a kind. `run` needs its own thread, and any thread may call the rest.
 
     ``sink`` gets changes in order, several at once. ``on_listed`` runs after the first list. Neither may raise.
     """
@@ -149,11 +150,11 @@ class Reflector:
         self._timing = timing or Timing()
         self._pace = pace or Pace()
         self._paging = Paging(server, resource)
-        self._version = ""  # the version to watch from; empty if a list is needed first
+        self._version = ""  # version of the next watch; empty before a list
         self._seen: dict[str, dict[str, str]] = {}  # objects of the current list: namespace -> name -> uid
         self._known: dict[str, dict[str, str]] = {}
         self._unanswered = 0  # failures since the last answer
-        self._short = 0  # lists started again and watches that ended early, since the last watch that lived
+        self._short = 0  # restarted lists and short watches since the last steady watch
         self._contact = self._pace.now()
         self._stream: Stream | None = None
         self._watching = False
@@ -161,18 +162,18 @@ class Reflector:
         self._tried = False
         self._off = False
         self._fault = ""
-        self._left_out: dict[tuple[str, str], str] = {}  # why, by namespace and name
+        self._left_out: dict[tuple[str, str], str] = {}  # reasons by namespace and name
         self._events = 0
 
     def run(self) -> None:
-        """Follow the API server until it is stopped. Never raises."""
+        """Follow the API server until stopped. Never raises."""
         while not self._pace.stopped:
             seconds = self.turn()
             if seconds:
                 self._pace.wait(seconds)
 
     def stop(self) -> None:
-        """Make `run` return soon."""
+        """End `run` soon."""
         self._pace.stop()
         stream = self._stream
         if stream is not None:
@@ -185,20 +186,20 @@ class Reflector:
 
     @property
     def age(self) -> float:
-        """Seconds since the copy was last known to be complete; infinite before the first list."""
+        """Seconds since the copy was last known to be complete. Infinite before the first list."""
         if not self._synced:
             return inf
         return 0.0 if self._watching else self._pace.now() - self._contact
 
     def state(self) -> WatchState:
-        """The present state."""
+        """Return the current state."""
         return WatchState(
             resource=self._paging.title,
             required=self.required,
             objects=sum(len(names) for names in tuple(self._known.values())) - len(self._left_out),
             left_out=len(self._left_out),
             events=self._events,
-            # An extension that is not installed has nothing to hear of.
+            # An extension that is not installed has no objects, so it is never stale.
             age=0.0 if self._watching or (self._off and not self._fault) else self._pace.now() - self._contact,
             synced=self._synced,
             tried=self._tried,
@@ -208,7 +209,7 @@ class Reflector:
         )
 
     def turn(self) -> float:
-        """Make one request; returns how many seconds to wait before the next. Never raises."""
+        """Make a request. Returns the seconds until the next request. Never raises."""
         renewals = self._server.renewals
         try:
             if self._version:
@@ -221,8 +222,8 @@ class Reflector:
             return self._refused(refusal, renewals)
         except ClusterError as error:
             return self._failed(str(error))
-        except Exception as error:  # noqa: BLE001 if the thread ended, the index would become stale unnoticed
-            _log.error("the watch failed by a bug", extra={"fields": {**self._fields(), **exception_fields(error)}})
+        except Exception as error:  # noqa: BLE001 without the thread, the index would become stale unnoticed
+            _log.error("the watch failed because of a bug", extra={"fields": {**self._fields(), **described(error)}})
             self._begin_anew()
             return self._failed(type(error).__name__)
         finally:
@@ -238,7 +239,7 @@ class Reflector:
             self._stream = stream
             body = self._paging.body(stream)
         if first:
-            # The first list has nothing to be compared with, so that one table is enough.
+            # The first list has no predecessor, so a single table suffices.
             self._seen = {} if self._known else self._known
         page, unread = read_page(body, self._paging.reader())
         self._unanswered = 0
@@ -250,7 +251,7 @@ class Reflector:
         if self._paging.turn_to(page.more):
             return
         if not page.version:
-            raise ClusterError("a list without a resourceVersion")
+            raise ClusterError("the list has no resourceVersion")
         self._reconcile()
         self._version = page.version
         self._well()
@@ -268,7 +269,7 @@ class Reflector:
         try:
             with self._server.open(path, silence_seconds=timing.silence) as stream:
                 self._stream = stream
-                # The response has begun: whatever happens now, the API server answers.
+                # The response has begun, so the API server answers.
                 self._unanswered, opened = 0, True
                 self._watching = not self._pace.stopped
                 for lines in stream.lines() if self._watching else ():
@@ -288,15 +289,15 @@ class Reflector:
             elif opened and self._version == version:
                 self._short += 1
         if not heard:
-            # Not even a bookmark: the API server does so for a version that it does not have yet.
+            # Without even a bookmark: the API server does not have this version yet.
             self._begin_anew()
-            return self._failed("a watch that brought nothing")
+            return self._failed("the watch received no event")
         if steady:
             return 0.0
         return self._failed("the watch ended early") if self._version == version else self._pace.between(*timing.resume)
 
     def _read(self, lines: Iterable[bytes], read: Reader) -> None:
-        """Apply complete lines of a watch, up to an ERROR or to a line that is no JSON, which it raises."""
+        """Apply complete lines of a watch. Raises for an ERROR event or a line without JSON, after the lines before."""
         changes: list[tuple[Event, ApiObject]] = []
         unread: dict[tuple[str, str], LeftOutObject] = {}
         version = self._version
@@ -318,10 +319,10 @@ class Reflector:
             self._version = version
             self._contact = self._pace.now()
 
-    # -- what is known
+    # -- known objects
 
     def _take(self, changes: Sequence[tuple[Event, ApiObject]], unread: Sequence[LeftOutObject] = ()) -> None:
-        """Pass changes to the sink, and note the objects that it leaves out. Those ``unread`` cannot be decoded."""
+        """Pass changes to the sink, and record left-out objects. ``unread`` objects cannot be decoded."""
         if unread:
             read = self._paging.reader()
             changes = [*changes, *(("DELETED", name_only(meta, read, uid=False)) for meta, _ in unread)]
@@ -338,7 +339,7 @@ class Reflector:
                 self._leave_out(meta, why)
 
     def _reconcile(self) -> None:
-        """Delete the objects that the list did not name."""
+        """Delete the objects missing from the list."""
         if self._seen is self._known:
             return
         seen, read = self._seen, self._paging.reader()
@@ -352,7 +353,7 @@ class Reflector:
         self._known, self._seen = seen, {}
 
     def _leave_out(self, meta: ObjectMeta, why: str) -> None:
-        """Note that the index lacks this object. Log it for the first object of this kind only."""
+        """Record an object missing from the index. Only the first of a kind is logged."""
         at = (meta.namespace, meta.name)
         if not self._left_out:
             _log.warning("an object is left out: %s", _described(at, why), extra={"fields": self._fields()})
@@ -364,11 +365,11 @@ class Reflector:
         self._version, self._seen = "", {}
         self._short += 1
 
-    # -- how it stands
+    # -- state and failures
 
     def _well(self) -> None:
         if self._fault:
-            _log.info("the watch goes on", extra={"fields": self._fields()})
+            _log.info("the watch has recovered", extra={"fields": self._fields()})
         if not self._synced:
             self._on_listed()
         self._synced, self._tried, self._off, self._fault = True, True, False, ""
@@ -389,7 +390,7 @@ class Reflector:
         return max(self._failed(str(refusal)), min(refusal.retry_after, self._timing.longest_asked))
 
     def _missing(self, refusal: RefusedError) -> float:
-        """The kind does not exist, or not in this version. If in none, it has no objects."""
+        """Handle a 404: try the next version. Without a further version, the kind has no objects."""
         another = self._paging.try_next_version()
         self._begin_anew()
         if another:
@@ -398,7 +399,7 @@ class Reflector:
             self._reconcile()
         if self._resource.extension:
             self._on_listed()
-            self._contact = self._pace.now()  # that there is none
+            self._contact = self._pace.now()  # the kind is known to be absent
             self._off, self._tried, self._fault = True, True, ""
             return self._timing.off
         return self._without(refusal, str(refusal))
@@ -411,9 +412,9 @@ class Reflector:
         return self._timing.off
 
     def _failed(self, text: str) -> float:
-        """Log a new fault; returns how long to wait. Half of it is random, so that replicas do not retry together."""
+        """Log a new fault. Returns the wait, half of it random, so that replicas do not retry together."""
         if text != self._fault and not self._pace.stopped:
-            _log.warning("the watch has a fault: %s", text, extra={"fields": self._fields()})
+            _log.warning("the watch failed: %s", text, extra={"fields": self._fields()})
         self._fault, self._tried = text, True
         self._unanswered += 1
         doubled = min(max(self._unanswered, self._short) - 1, 16)
@@ -425,5 +426,5 @@ class Reflector:
 
 
 def _described(at: tuple[str, str], why: str) -> str:
-    """An object that is left out, by namespace and name, and why."""
+    """Return the namespace and name of a left-out object, and the reason."""
     return f"{'/'.join(filter(None, at)) or 'without a name'}: {bounded(why)}"

@@ -1,4 +1,4 @@
-"""The kinds that answers depend on, their paths on the API server, and other kinds with pod templates that it has."""
+"""The watched kinds and their paths on the API server, and further kinds with pod templates."""
 
 from collections.abc import Iterator, Mapping
 
@@ -28,13 +28,13 @@ from webhook.core.workloads.reading import has_template
 
 
 class Resource(Struct, frozen=True, kw_only=True):
-    """One kind of object in the API.
+    """A kind of object in the API.
 
-    Args:
-        name: The API's plural, also in metrics and messages; empty if the API server has to be asked.
+    Attributes:
+        name: The API's plural, also used in metrics and messages. Empty until the API server names it.
         api_versions: Tried in order.
         required: Whether answers need the kind.
-        extension: If it is not installed, it has no objects, and nothing is missing.
+        extension: Whether the kind may be absent. Then it has no objects, and nothing is missing.
     """
 
     kind: str
@@ -47,11 +47,11 @@ class Resource(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """Its name in messages before its plural is known."""
+        """The name in messages before the plural is known."""
         return self.name or f"{self.kind}.{group_of(self.api_versions[0])}"
 
     def reader(self, api_version: str) -> Reader:
-        """The reader of its objects in this version. Raises ValueError for a kind that no answer depends on."""
+        """Return the reader of its objects in this version. Raises ValueError for an unused kind."""
         read = reader(TypeMeta(api_version=api_version, kind=self.kind), self.embedded)
         if read is None:
             raise ValueError(self.kind)
@@ -59,12 +59,12 @@ class Resource(Struct, frozen=True, kw_only=True):
 
 
 def native(kind: GroupKind) -> Resource:
-    """A workload of Kubernetes itself."""
+    """Return the resource of a workload kind of Kubernetes itself."""
     return Resource(kind=kind[1], name=resource_name(kind), api_versions=(native_version(kind),))
 
 
 def group_path(api_version: str) -> str:
-    """The API server's path of a group and version."""
+    """Return the API server's path of a group and version."""
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
@@ -82,7 +82,7 @@ BUILT_IN_RESOURCES = (
         api_versions=("autoscaling/v2", "autoscaling/v1"),
         required=False,
     ),
-    # These only matter to pods with volumes.
+    # Only pods with volumes need these kinds.
     Resource(kind="PersistentVolumeClaim", name="persistentvolumeclaims", required=False),
     Resource(kind="PersistentVolume", name="persistentvolumes", required=False),
     Resource(kind="StorageClass", name="storageclasses", api_versions=_STORAGE, required=False),
@@ -90,7 +90,7 @@ BUILT_IN_RESOURCES = (
     Resource(kind="CSIDriver", name="csidrivers", api_versions=_STORAGE, required=False),
     Resource(kind="CSIStorageCapacity", name="csistoragecapacities", api_versions=_STORAGE, required=False),
     Resource(kind="VolumeAttachment", name="volumeattachments", api_versions=_STORAGE, required=False),
-    # What kube-apiserver's own admission adds to pods.
+    # kube-apiserver's own admission uses these kinds to change pods.
     Resource(kind="LimitRange", name="limitranges", required=False),
     Resource(kind="PriorityClass", name="priorityclasses", api_versions=("scheduling.k8s.io/v1",), required=False),
     Resource(kind="RuntimeClass", name="runtimeclasses", api_versions=("node.k8s.io/v1",), required=False),
@@ -106,7 +106,7 @@ _WATCHED = {(version, resource.kind) for resource in BUILT_IN_RESOURCES for vers
 
 
 def watched(policy: Policy) -> tuple[Resource, ...]:
-    """Every kind that answers depend on: the built-in ones, and kinds that the policy names."""
+    """Return every kind with an effect on answers: the built-in kinds, and the policy's kinds."""
     named = [(each.api_version, each.kind) for each in policy.workloads]
     named += policy.defaults.owners
     return BUILT_IN_RESOURCES + tuple(
@@ -119,7 +119,7 @@ def watched(policy: Policy) -> tuple[Resource, ...]:
 
 
 def with_workloads(server: ApiServer, policy: Policy) -> tuple[Resource, ...]:
-    """The kinds that the webhook watches, and every other kind with pod templates that the API server has."""
+    """Return the watched kinds, and every other kind with pod templates on the API server."""
     resources: dict[GroupKind, Resource] = {}
     for resource in (*watched(policy), *map(native, NATIVE), *_custom(server)):
         group = group_of(resource.api_versions[0])
@@ -128,7 +128,7 @@ def with_workloads(server: ApiServer, policy: Policy) -> tuple[Resource, ...]:
 
 
 def _custom(server: ApiServer) -> Iterator[Resource]:
-    """The custom resources of known kinds that the server has, each in the first version that serves it."""
+    """Yield the server's custom resources of known kinds, in the first version with this kind."""
     with server.open("/apis") as stream:
         groups = read_group_versions(stream.body())
     for group, versions in groups.items():

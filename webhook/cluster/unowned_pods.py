@@ -1,6 +1,6 @@
-"""Pods without a workload of a built-in kind: those without a controller, and those of operators.
+"""Pods outside workloads of built-in kinds: pods without a controller, and operators' pods.
 
-The scan examines all other pods in their workload. It fetches each of these by its name.
+The scan evaluates all other pods in their workload, and fetches each of these by name.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class UnownedPods:
         self._pods: dict[tuple[str, str], OwnerReference | None] = {}
 
     def apply(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
-        """Take events of a watch."""
+        """Apply events of a watch."""
         for event, value in changes:
             if not isinstance(value, Pod):
                 continue
@@ -39,5 +39,5 @@ class UnownedPods:
                 self._pods.pop(at, None)
 
     def listed(self) -> tuple[UnownedPod, ...]:
-        """All of them, by namespace and name."""
+        """Return all unowned pods, sorted by namespace and name."""
         return tuple(UnownedPod(*at, owner) for at, owner in sorted(self._pods.items(), key=lambda item: item[0]))

@@ -1,6 +1,6 @@
-"""Decode what the API server sends; if an object cannot be decoded, the others still are.
+"""Decode the API server's JSON. An undecodable object does not affect the others.
 
-An object that cannot be decoded is treated as absent: left out of a list, and deleted by a watch, so that both agree.
+An undecodable object counts as absent: it is left out of a list and deleted by a watch, so both agree.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from webhook.core.index.readers import Page, Reader, WatchEvent
 from webhook.logs import bounded
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
-LeftOutObject = tuple[ObjectMeta, str]  # an object that is left out, and why
+LeftOutObject = tuple[ObjectMeta, str]  # a left-out object, and the reason
 _Decoded = TypeVar("_Decoded")
 
 
@@ -75,20 +75,20 @@ class _GroupList(Struct, frozen=True):
 
 
 def read_page(body: bytes, read: Reader) -> tuple[Page, list[LeftOutObject]]:
-    """A page, and the objects in it that cannot be decoded."""
+    """Decode a page. Returns the page and its undecodable objects."""
     try:
         return read_nested(read.page, body), []
     except msgspec.ValidationError:
-        pass  # at least one object is bad: decode them one by one
+        pass  # at least one object is invalid: decode each on its own
     except _UNREADABLE as error:
-        raise ClusterError(f"a page that is no JSON: {bounded(str(error))}") from error
+        raise ClusterError(f"the page is not JSON: {bounded(str(error))}") from error
     raw = read_raw_page(body)
     values, unread = read_items(raw, read)
     return Page(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), unread
 
 
 def read_items(page: RawPage, read: Reader) -> tuple[list[ApiObject], list[LeftOutObject]]:
-    """The objects of a page, and those that cannot be decoded."""
+    """Decode the objects of a page. Returns them and the undecodable objects."""
     values, unread = list[ApiObject](), list[LeftOutObject]()
     for item in page.items or ():
         try:
@@ -99,26 +99,28 @@ def read_items(page: RawPage, read: Reader) -> tuple[list[ApiObject], list[LeftO
 
 
 def read_raw_page(body: bytes) -> RawPage:
-    """A page whose objects are not decoded."""
+    """Decode a page, but not its objects."""
     return _decoded(body, RawPage)
 
 
 def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
-    """One line of a watch, and the error of its object if that cannot be decoded.
+    """Decode a line of a watch. Returns the event, and the error of an undecodable object.
 
-    An undecodable object becomes a deletion of its name. A deletion needs only the name, so it has no error. An ERROR
-    event raises RefusedError.
+    An undecodable object becomes a deletion of its name. A deletion needs only the name, so it has no error.
+
+    Raises:
+        RefusedError: The line is an ERROR event.
     """
     fault = ""
     try:
         change = read_nested(read.change, line)
-        # The Status of an ERROR may decode as an empty object of the kind.
+        # The Status of an ERROR can decode as an empty object of the kind.
         if change.type != "ERROR":
             return change, ""
     except msgspec.ValidationError as error:
         fault = str(error)
     except _UNREADABLE as error:
-        raise ClusterError(f"a line that is no JSON: {bounded(str(error))}") from error
+        raise ClusterError(f"the line is not JSON: {bounded(str(error))}") from error
     raw = _decoded(line, _RawLine)
     if raw.type == "ERROR":
         status = _decoded(raw.object, _Status)
@@ -129,7 +131,7 @@ def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
 
 
 def name_only(meta: ObjectMeta, read: Reader, *, uid: bool = True) -> ApiObject:
-    """An object with only a name, namespace, uid and version. Without uid, its deletion ends any of that name."""
+    """Return an object with only name, namespace, uid and version. A deletion without uid matches every uid."""
     kept = ObjectMeta(
         name=meta.name,
         namespace=meta.namespace,
@@ -140,13 +142,13 @@ def name_only(meta: ObjectMeta, read: Reader, *, uid: bool = True) -> ApiObject:
 
 
 def read_plurals(body: bytes) -> Mapping[str, str]:
-    """Kind -> plural, for the resources of a group."""
+    """Return the plural of each kind of a group."""
     resources = _decoded(body, _ResourceList).resources
-    return {each.kind: each.name for each in reversed(resources) if "/" not in each.name}  # the others are subresources
+    return {each.kind: each.name for each in reversed(resources) if "/" not in each.name}  # skip subresources
 
 
 def read_plural(body: bytes, kind: str) -> str:
-    """The plural of a kind, from the resources of its group. Raises RefusedError 404 if the group lacks it."""
+    """Return the plural of a kind from its group's resources. Raises RefusedError 404 for an unknown kind."""
     plural = read_plurals(body).get(kind)
     if plural is None:
         raise RefusedError(404, f"no {bounded(kind)} in the group")
@@ -154,7 +156,7 @@ def read_plural(body: bytes, kind: str) -> str:
 
 
 def read_group_versions(body: bytes) -> Mapping[str, tuple[str, ...]]:
-    """Group -> its versions, the preferred one first."""
+    """Return the versions of each group, starting with the preferred version."""
     read = _decoded(body, _GroupList).groups
     ordered = {group.name: (group.preferred_version, *group.versions) for group in read}
     return {
@@ -164,7 +166,7 @@ def read_group_versions(body: bytes) -> Mapping[str, tuple[str, ...]]:
 
 
 def decoded_name(raw: Raw | bytes) -> ObjectMeta:
-    """Name, namespace, uid and version of an object that cannot be decoded; empty if those cannot be either."""
+    """Return name, namespace, uid and version of an undecodable object. Empty if those are undecodable too."""
     try:
         of = _decoded(raw, _Unread).metadata
     except ClusterError:
@@ -176,4 +178,4 @@ def _decoded(raw: bytes | Raw, into: type[_Decoded]) -> _Decoded:
     try:
         return read_nested(decoder_of(into).decode, bytes(raw))
     except _UNREADABLE as error:
-        raise ClusterError(f"an answer that cannot be read: {bounded(str(error))}") from error
+        raise ClusterError(f"the answer cannot be decoded: {bounded(str(error))}") from error

@@ -1,9 +1,9 @@
-"""The process that looks after things: one replica acts, elected by a Lease; nothing here is in the way of a request.
+"""The controller process: a Lease elects the acting replica. It answers no admission requests.
 
-run        the process: election, the loop, the health port
-authority  our CA: rotated in time, trusted by the API server
-scan       what runs in the cluster, again and again, listed by workload_lister
-reports    the reports of a scan, as events its events; groups the statuses of SpreadGroups
-bounds     how much may be written, computed and waited for
-figures    the scan's metrics
+run        the process: election, main loop, health port
+authority  rotates the CA and completes the webhook configurations
+scan       scans the workloads of the cluster, listed by workload_lister
+reports    writes the reports of a scan, events its events, groups the statuses of SpreadGroups
+bounds     limits for writes, CPU and time
+figures    metrics of the scan
 """

@@ -1,12 +1,12 @@
-"""Our CA and our webhook configurations, looked after: rotated in time, trusted by the API server, and complete.
+"""Rotate the CA, and complete the webhook configurations: caBundle and rules.
 
     Secret        empty -> one CA -> announced -> overlap -> one CA      (certs/rotation.py)
-    caBundle      before a CA signs, it is trusted; after each step, the certificates that the Secret says are trusted
-    rules         of a webhook that may refuse writes, once replicas answer with a certificate that is trusted
+    caBundle      the trusted certificates of the Secret; a CA is trusted before it signs
+    rules         added to a webhook that may refuse writes, once replicas serve a trusted certificate
 
-A CA signs only after it was found in the configurations. A replacement in time waits one hour more. Old certificates
-stay trusted until replicas have followed. So the API server trusts every replica even if a step is lost or late. Every
-replica of the controller does this. Each write names the version it changes, so a repeated write does no harm.
+A CA signs only after it was found in the configurations. A scheduled replacement waits another hour. Old certificates
+stay trusted until the replicas have followed. So the API server trusts every replica, even if a step is lost or late.
+Every controller replica does this. Each write names the version it changes, so a repeated write does no harm.
 """
 
 import logging
@@ -22,28 +22,28 @@ from webhook.cluster.named_watch import watch_named
 from webhook.cluster.writing.ca_bundle import KINDS, Completed, collection, complete
 from webhook.cluster.writing.ca_secret import CaSecret
 
-# The latest time at which a change is found if its watch was lost.
+# Finds a change within this time if the watch is broken.
 LOOK_SECONDS = 10.0
 _WAITING_SECONDS = 0.5
-_LOOKS = 12  # the fewest looks in the life of a leaf
-_ABSENT_SECONDS = 30.0  # Helm makes configurations last; after that, somebody has deleted one
-_FOLLOW = timedelta(minutes=1)  # until every replica has a leaf of a CA that signs, and the Secret is watched
-_ENDPOINT_SECONDS = 2.0  # until endpoints follow a pod that is ready
+_LOOKS = 12  # the fewest checks in the life of a leaf
+_ABSENT_SECONDS = 30.0  # Helm creates configurations last; later, their absence means a deletion
+_FOLLOW = timedelta(minutes=1)  # until every replica has a leaf of the signing CA, and watches the Secret
+_ENDPOINT_SECONDS = 2.0  # until the endpoints contain a ready pod
 
 _log = logging.getLogger(__name__)
 
 
 class Replicas:
-    """Whether replicas of the webhook answer: what their Deployment says, and for how long. For one thread.
+    """Availability of the webhook's replicas, read from their Deployment. For a single thread.
 
-    Pods are ready before every node and API server leads connections to them. A replaced replica answers until it has
-    drained. So each state counts only once it is some seconds old.
+    Pods are ready before every node and API server routes connections to them, and a replaced replica answers until it
+    has drained. So each state counts only once it is some seconds old.
 
     Source: k8s.io/kubernetes pkg/controller/deployment/progress.go, and util/deployment_util.go DeploymentComplete.
 
     Args:
         deployment: Namespace and name.
-        settle_seconds: How long after a rollout a replica of before may answer.
+        settle_seconds: How long a former replica may answer after a rollout.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Replicas:
         self._since: dict[str, float] = {}
 
     def available(self) -> bool:
-        """Whether as many replicas as are wanted are ready, and connections reach them.
+        """Whether all wanted replicas are ready and reachable.
 
         Raises:
             ClusterError: The Deployment cannot be read.
@@ -74,7 +74,7 @@ class Replicas:
         return self._lasts("available", _ENDPOINT_SECONDS, condition.get("lastTransitionTime") if good else None, now)
 
     def settled(self) -> bool:
-        """Whether every replica is of the Deployment's template, and those of before have ended.
+        """Whether every replica has the Deployment's template, and the former replicas have ended.
 
         Raises:
             ClusterError: The Deployment cannot be read.
@@ -88,7 +88,7 @@ class Replicas:
         return self._lasts("settled", self._settle_seconds, condition.get("lastUpdateTime", "") if good else None, now)
 
     def _status(self) -> tuple[Mapping[str, Any], datetime | None]:
-        """The Deployment's status with ``wanted`` replicas, whether it was ``observed``, and the server's time."""
+        """Read the Deployment's status and the server's time; add ``wanted`` (replicas) and ``observed``."""
         answer = self._server.send("GET", self._path).accepted(self.title)
         spec, status = answer.content.get("spec") or {}, answer.content.get("status") or {}
         generation = answer.content["metadata"].get("generation", 0)
@@ -96,7 +96,7 @@ class Replicas:
         return {**status, "wanted": spec.get("replicas", 1), "observed": observed}, answer.date
 
     def _lasts(self, state: str, seconds: float, since: str | None, now: datetime | None) -> bool:
-        """Whether a state is as old as that, by the API server's times or by how long we have seen it."""
+        """Whether a state is old enough, by the API server's times or by the time since its first observation."""
         if since is None:
             self._since.pop(state, None)
             return False
@@ -109,20 +109,22 @@ class Replicas:
 
 
 def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    return next((each for each in status.get("conditions") or () if each.get("type") == kind), {})
+    return next((condition for condition in status.get("conditions") or () if condition.get("type") == kind), {})
 
 
 class AuthorityUpkeep:
-    """See the module; for one thread.
+    """Reconciles the CA's Secret and the webhook configurations. For a single thread.
 
     Args:
-        configuration: What both webhook configurations are called.
-        secret: The CA and its life; without it, somebody else fills in the caBundle.
-        replicas: The webhook's; without it, nothing waits for them.
-        expected: The kinds of configurations that the release has. They are waited for at the start.
+        configuration: The name of both webhook configurations.
+        secret: The CA and its lifetimes. Without it, another program writes the caBundle.
+        replicas: The webhook's replicas. Without them, no step waits for replicas.
+        expected: The kinds of configurations in the release. Their creation is awaited at the start.
 
-    Shape: ``expires`` is when the CA ends, once it is known; ``writes`` counts configurations that were written;
-    ``waiting`` says what is missing, and is empty once the API server trusts every replica.
+    Attributes:
+        expires: The CA's end, once it is known.
+        writes: Number of written configurations.
+        waiting: The missing part. It is empty once the API server trusts every replica.
     """
 
     def __init__(  # noqa: PLR0913 the last by keyword, for tests
@@ -145,11 +147,11 @@ class AuthorityUpkeep:
         self._settled = replicas is None
         self.expires: datetime | None = None
         self.writes = 0
-        self.waiting = "not looked at"
+        self.waiting = "not checked yet"
 
     @property
     def seconds(self) -> float:
-        """How long until the next look, unless something changes before."""
+        """Seconds until the next check, unless a watch reports a change."""
         if self.waiting:
             return _WAITING_SECONDS
         return (
@@ -164,10 +166,11 @@ class AuthorityUpkeep:
             watch_named(self._server, collection(kind), self._configuration, changed)
 
     def reconcile(self) -> None:
-        """Bring Secret and configurations one step further, if one is due.
+        """Take the next due step of the Secret and the configurations.
 
         Raises:
-            ClusterError: Or CertificateError; the next look begins anew.
+            ClusterError: The API server refuses or does not answer. The next call retries.
+            CertificateError: The bundle holds no certificate.
         """
         if self._secret is None:
             self._complete(None)
@@ -179,17 +182,17 @@ class AuthorityUpkeep:
         if next_authorities(held, now, lives, published=published) != held:
 
             def step(again: Authorities | None, later: datetime) -> Authorities:
-                # Only what was seen to be published is.
+                # Another writer's bundle may not be published yet.
                 return next_authorities(again, later, lives, published=published and again == held)
 
             following, _ = secret.update(step)
             self._complete(following)
             fields = {"trusted": len(following.trusted), "announced": following.coming is not None}
-            _log.info("the CA is a step further", extra={"fields": fields})
+            _log.info("advanced the CA rotation", extra={"fields": fields})
         self.expires = expires(following.signing.certificate)
 
     def _ensured(self, secret: CaSecret, lives: Lifetimes) -> tuple[Authorities, datetime]:
-        """What the Secret holds, with a CA that can sign; a new one is trusted before it is in the Secret."""
+        """Return the Secret's content with a usable CA. A new CA is trusted before it is stored."""
         held, now = secret.read()
         ready = usable_authorities(held, now, lives)
         if ready is held:
@@ -202,7 +205,7 @@ class AuthorityUpkeep:
         return secret.update(step)
 
     def _complete(self, held: Authorities | None, *, keeping: bool = False) -> bool:
-        """Whether every configuration was complete already."""
+        """Complete the configurations. Returns whether all of them were complete already."""
         trusted = None if held is None else held.trusted
         done = complete(self._server, self._configuration, trusted, keeping=keeping, serving=self._serving)
         if done.written:

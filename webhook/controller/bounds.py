@@ -1,11 +1,11 @@
-"""Bounds of the controller: writes a minute, a share of one core, and the time for one answer.
+"""Limits of the controller: writes a minute, a share of a core, and time for a single object.
 
-A tenant who creates and deletes workloads as fast as possible uses up the writes of its own namespace, and no more.
+A tenant who creates and deletes workloads quickly uses up the writes of its own namespace only.
 
-The content of an object decides how long a look at it takes, and its author decides the content. `call_within` ends
-such a look from outside, between any two steps of Python. So nothing may run there that changes anything or starts
-threads: the error could reach one of those. The processor's time counts, since no object is guilty of a machine that
-stands still. Ten times as long by the clock is the end in any case.
+An object's content decides the time of its evaluation, and its author decides the content. `call_within` interrupts the
+evaluation between two bytecodes. Never run code there that changes shared state or starts threads: the error could
+interrupt it anywhere. The limit counts CPU time, since a slow machine is no fault of the object. Ten times as much
+wall-clock time ends the call in any case.
 """
 
 import ctypes
@@ -16,16 +16,16 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-_LEAST_REST_SECONDS = 0.01  # shorter ones are put together: waking up costs, too
-_LONGEST_REST_SECONDS = 5.0  # what is left of longer ones is rested later
-_LEAST_SECONDS = 0.01  # between two looks
-_CLOCK = 10  # times as long by the clock as on the processor
+_LEAST_REST_SECONDS = 0.01  # shorter rests are added up: each wake-up has a cost
+_LONGEST_REST_SECONDS = 5.0  # the remainder of a longer rest follows later
+_LEAST_SECONDS = 0.01  # between two checks
+_CLOCK = 10  # wall-clock limit, as a multiple of the CPU limit
 
 _Answer = TypeVar("_Answer")
 
 
 class Rate(Struct, frozen=True, kw_only=True):
-    """Unit: writes. ``burst`` is what may come at once after a time without any."""
+    """A rate limit in writes: a steady rate, and the ``burst`` allowed after a pause."""
 
     a_minute: float
     burst: float
@@ -47,7 +47,7 @@ class _Bucket:
 
 
 class Allowance:
-    """See the module; for one thread."""
+    """Token buckets for writes: for the whole cluster and for each namespace. For a single thread."""
 
     def __init__(self, everywhere: Rate, one_namespace: Rate, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -56,7 +56,7 @@ class Allowance:
         self._namespaces: dict[str, _Bucket] = {}
 
     def take(self, namespace: str) -> bool:
-        """Whether one write may go there now; if so it is counted."""
+        """Whether a write in this namespace is allowed now. If so, it is counted."""
         now = self._clock()
         own = self._namespaces.get(namespace)
         if own is None:
@@ -68,19 +68,21 @@ class Allowance:
         return True
 
     def forget_idle(self) -> None:
-        """Drop what is known of namespaces that have all of their share again."""
+        """Drop namespaces with a full bucket."""
         now, full = self._clock(), self._one_namespace.burst
-        self._namespaces = {name: each for name, each in self._namespaces.items() if each.left(now) < full}
+        self._namespaces = {name: bucket for name, bucket in self._namespaces.items() if bucket.left(now) < full}
 
 
 class CpuThrottle:
-    """Count the processor time of a worker and make it rest. Call `rest` first in each new thread: it starts its clock.
+    """Make a worker rest so that it uses only a share of a core.
+
+    Call `rest` first in each new thread. The first call starts the thread's clock.
 
     Args:
-        share: The part of a core that the worker may use, above 0 and at most 1.
-        pause: Wait for a number of seconds.
-        clock: Processor time of the calling thread, in seconds. Each thread has a clock of its own, so readings of
-            two threads are never subtracted.
+        share: The allowed share of a core, above 0 and at most 1.
+        pause: Sleeps for a number of seconds.
+        clock: CPU time of the calling thread, in seconds. Each thread has its own clock, so readings of two threads are
+            never subtracted.
     """
 
     def __init__(
@@ -95,10 +97,10 @@ class CpuThrottle:
         self._last = threading.local()  # the last reading of this thread's clock
         self._last.reading = clock()
         self._owed = 0.0
-        self.used = 0.0  # processor time so far, in seconds
+        self.used = 0.0  # CPU time so far, in seconds
 
     def rest(self) -> None:
-        """Wait for as long as the time used since this thread's last call requires."""
+        """Pause in proportion to the CPU time since this thread's last call."""
         now = self._clock()
         used = now - getattr(self._last, "reading", now)
         self.used += used
@@ -111,14 +113,14 @@ class CpuThrottle:
 
 
 class OutOfTimeError(BaseException):
-    """There was no answer in time. No Exception: of those, one part of an answer keeps no other back."""
+    """A call exceeded its time. It derives from BaseException so that no handler for Exception swallows it."""
 
 
 def call_within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
-    """What the function answers in time.
+    """Call the function and return its result, within ``seconds`` of CPU time.
 
-    Unit: ``seconds`` of the processor; ten times as many by the clock.
-    Errors: OutOfTimeError; what the function raises.
+    Raises:
+        OutOfTimeError: The limit has passed, or ten times as much wall-clock time.
     """
     asking, lock, over = threading.get_ident(), threading.Lock(), threading.Event()
     clock = time.pthread_getcpuclockid(asking)
@@ -138,10 +140,10 @@ def call_within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
     try:
         return ask()
     finally:
-        with lock:  # what was raised by then comes here, and nothing is raised from here on
+        with lock:  # an error raised so far arrives here, and no further error follows
             over.set()
 
 
 def _raise_in(thread: int, error: type[BaseException]) -> None:
-    """Have the thread raise the error at its next step. Source: docs.python.org c-api ``PyThreadState_SetAsyncExc``."""
+    """Raise the error in the thread at its next step. Source: docs.python.org c-api ``PyThreadState_SetAsyncExc``."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))

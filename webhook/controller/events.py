@@ -1,8 +1,8 @@
-"""Events of what the scan has seen: one when something begins to be wrong, none while it stays so.
+"""Write events about scan results: an event when a fault begins, and none while it lasts.
 
-What was told is remembered while this replica leads. What the first scan finds may have been told by the leader before
-it: such an event has the same name, and the API server refuses the second. Something that ended and begins again is
-told by the same event, which then counts.
+The leader keeps the written events in memory. After a change of leaders, the first scan finds the same faults again.
+Their events have the same names, so the API server rejects duplicates. A recurring fault increments the count of its
+existing event.
 """
 
 import logging
@@ -20,27 +20,28 @@ from webhook.core.workloads.kinds import GroupKind
 from webhook.logs import bounded
 from webhook.report.scanned import Notice, event, micro_time
 
-_FAILURES = 4  # in a row; then nothing more is told until the next scan
-_MOST_COUNTED = 10_000  # recurrences; whoever comes again after being forgotten counts anew
+_FAILURES = 4  # in a row; then the writer stops until the next scan
+_MOST_COUNTED = 10_000  # remembered recurrences; a forgotten event starts counting anew
 
 _log = logging.getLogger(__name__)
 
 _At = tuple[str, str]  # uid, reason
 
 
-class _Told(NamedTuple):
-    """What was wrong when it was told last, and where it was seen."""
+class _Written(NamedTuple):
+    """The faults in the last event, and their workload."""
 
     keys: frozenset[str]
-    of: ObjectName
+    workload: ObjectName
 
 
 class EventWriter:
-    """See the module; for one thread.
+    """Writes the events of a scan: call `begin`, `take` for each workload, then `end`. For a single thread.
 
-    Shape: ``fault`` says why not all could be told in the last scan; ``outcomes`` counts by reason and what became of
-    each: told, known (by the leader before), postponed (too many a minute), refused (that one, or its
-    namespace), failed.
+    Attributes:
+        fault: The reason for missing events in the last scan. Empty if all were written.
+        outcomes: Counts by reason and outcome: told (written), known (written by a former leader), postponed (rate
+            limit), refused (this event, or all of its namespace), failed.
     """
 
     def __init__(
@@ -56,38 +57,38 @@ class EventWriter:
         self.outcomes: Counter[tuple[str, str]] = Counter()
 
     def forget(self) -> None:
-        """Begin anew: another replica may have led meanwhile."""
-        self._before: dict[_At, _Told] = {}
-        self._now: dict[_At, _Told] = {}
-        self._ended = False  # whether a scan has
-        self._never_read: set[GroupKind | ObjectName] = set()  # in all scans that have ended
-        self._tried: dict[_At, ObjectName] = {}  # what could not be told, as far as we know
+        """Start anew. Another replica may have led meanwhile."""
+        self._before: dict[_At, _Written] = {}
+        self._now: dict[_At, _Written] = {}
+        self._ended = False  # whether a scan has ended
+        self._never_read: set[GroupKind | ObjectName] = set()  # kinds and objects without a successful read in any scan
+        self._tried: dict[_At, ObjectName] = {}  # failed writes; an event may exist anyway
         self._due: set[_At] = set()
         self._times: Counter[_At] = Counter()
 
     def begin(self) -> None:
-        """A scan begins; what one told that did not end is told."""
+        """Start a scan. Events of an unfinished scan count as written."""
         self._before, self._now, self._failures = {**self._before, **self._now}, {}, 0
 
-    def take(self, of: ObjectName, due: Iterable[Notice], now: datetime) -> None:
-        """Tell what is new in these."""
+    def take(self, workload: ObjectName, due: Iterable[Notice], now: datetime) -> None:
+        """Write the new events of a workload."""
         for notice in due:
             at = (notice.regarding["uid"], notice.reason)
             self._due.add(at)
-            told = self._before.get(at)
-            if (told and notice.keys <= told.keys) or self._tell(at, of, notice, now):
-                self._now[at] = _Told(notice.keys, of)
-            elif told:
-                self._now[at] = told
+            written = self._before.get(at)
+            if (written and notice.keys <= written.keys) or self._write(at, workload, notice, now):
+                self._now[at] = _Written(notice.keys, workload)
+            elif written:
+                self._now[at] = written
 
     def end(self, unread: UnreadNames = ()) -> None:
-        """The scan has ended; of kinds and objects that could not be read, what was told stays told."""
-        kept = {at: told for at, told in self._before.items() if is_among(unread, told.of)}
+        """End a scan. Events of unread kinds and objects are kept."""
+        kept = {at: event for at, event in self._before.items() if is_among(unread, event.workload)}
         self._before, self._now = {**kept, **self._now}, {}
         self._tried = {
-            at: of
-            for at, of in self._tried.items()
-            if at not in self._before and (at in self._due or is_among(unread, of))
+            at: workload
+            for at, workload in self._tried.items()
+            if at not in self._before and (at in self._due or is_among(unread, workload))
         }
         self._never_read = in_both(self._never_read, unread) if self._ended else {*unread}
         self._ended, self._due = True, set()
@@ -95,17 +96,17 @@ class EventWriter:
         if self._failures < _FAILURES:
             self.fault = ""
 
-    def _tell(self, at: _At, of: ObjectName, notice: Notice, now: datetime) -> bool:
-        """Whether it is told now."""
+    def _write(self, at: _At, workload: ObjectName, notice: Notice, now: datetime) -> bool:
+        """Write an event. Returns False if it is not written now."""
         if self._failures >= _FAILURES or not self._may_write():
             return False
         if not self._allowance.take(notice.regarding["namespace"]):
             self.outcomes[notice.reason, "postponed"] += 1
             return False
         try:
-            new = self._told(at, of, event(notice, now, self._instance), now)
+            new = self._create_or_count(at, workload, event(notice, now, self._instance), now)
         except ClusterError as error:
-            self._tried[at] = of
+            self._tried[at] = workload
             refused = isinstance(error, RefusedError) and is_of_one_object(error)
             self.outcomes[notice.reason, "refused" if refused else "failed"] += 1
             if not refused:
@@ -115,26 +116,23 @@ class EventWriter:
         self.outcomes[notice.reason, "told" if new else "known"] += 1
         return True
 
-    def _told(self, at: _At, of: ObjectName, said: Mapping[str, Any], now: datetime) -> bool:
-        """Whether it was not known before.
-
-        Errors: ClusterError.
-        """
-        if create_event(self._server, said):
+    def _create_or_count(self, at: _At, workload: ObjectName, document: Mapping[str, Any], now: datetime) -> bool:
+        """Create the event, or count it again. Returns False if it was known already. Raises ClusterError."""
+        if create_event(self._server, document):
             return True
-        # What stands when this replica begins may have been told, and what failed may have arrived all the same.
-        if not self._ended or is_among(self._never_read, of) or at in self._tried:
+        # A former leader may have written this event. A failed write may have arrived anyway.
+        if not self._ended or is_among(self._never_read, workload) or at in self._tried:
             return False
         self._times[at] += 1
         if len(self._times) > _MOST_COUNTED:
-            del self._times[next(iter(self._times))]  # the one that began first
-        count_again(self._server, said, self._times[at] + 1, micro_time(now))
+            del self._times[next(iter(self._times))]  # the oldest recurrence
+        count_again(self._server, document, self._times[at] + 1, micro_time(now))
         return True
 
     def _failed(self, error: ClusterError) -> None:
         self._failures += 1
         if self._failures == _FAILURES:
-            told = bounded(f"events cannot be told: {error}")
-            if told != self.fault:
-                _log.warning("%s", told)
-            self.fault = told
+            fault = bounded(f"events cannot be written: {error}")
+            if fault != self.fault:
+                _log.warning("%s", fault)
+            self.fault = fault

@@ -1,6 +1,6 @@
-"""Metrics of the scan: what the last one found, what it took, and what was written.
+"""Metrics of the scan: results, cost and writes.
 
-Series are bounded: zones are at most twelve, and of workloads only the worst are shown one by one.
+The number of series is bounded. Zones are at most twelve, and only the worst workloads have their own series.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from webhook.metrics import ClusterFigures
 from webhook.report.documents import ReportApi
 from webhook.report.scanned import is_broken
 
-# Of constraints, two series each; beyond that the reports have them.
+# Each constraint has two series. Reports have the others.
 _MOST_WAITING = 100
 _MOST_SKEWS = 1000
 _MOST_CAPS = 1000
@@ -30,13 +30,13 @@ _OF_A_SKEW = ("namespace", "kind", "name", "topology_key", "when_unsatisfiable")
 
 
 class ScanFigures(Collector):
-    """See the module; asked at each scrape."""
+    """Computes the metrics of the scan at each scrape."""
 
     def __init__(self, scanner: Scanner) -> None:
         self._scanner = scanner
 
     def collect(self) -> Iterator[Metric]:
-        """The present figures; those of the cluster only where this replica leads."""
+        """Yield the current metrics. Only the leader has metrics of the cluster."""
         scanner = self._scanner
         yield CounterMetricFamily("evenspread_scan_cpu_seconds", "Processor time of scans.", value=scanner.used)
         yield from self._written()
@@ -53,8 +53,8 @@ class ScanFigures(Collector):
         reports, events = self._scanner.reports, self._scanner.events
         if reports is not None:
             api = GaugeMetricFamily("evenspread_report_api", "1 for the API of the reports.", labels=["api"])
-            for each in ReportApi:
-                api.add_metric([str(each)], reports.api is each)
+            for api_version in ReportApi:
+                api.add_metric([str(api_version)], reports.api is api_version)
             yield api
             writes = CounterMetricFamily(
                 "evenspread_report_writes",
@@ -66,29 +66,29 @@ class ScanFigures(Collector):
                 writes.add_metric([outcome], count)
             yield writes
         if events is not None:
-            told = CounterMetricFamily(
+            events_written = CounterMetricFamily(
                 "evenspread_scan_events",
                 "Events by outcome: told (written), known (written before), postponed (too many a minute), refused (as "
                 "reports), failed.",
                 labels=["reason", "outcome"],
             )
             for (reason, outcome), count in list(events.outcomes.items()):
-                told.add_metric([reason, outcome], count)
-            yield told
+                events_written.add_metric([reason, outcome], count)
+            yield events_written
 
 
 def _of_groups(groups: GroupReconciler) -> Iterator[Metric]:
-    """Series are as many as conditions, and one for each of so many caps that are broken; none without a group."""
+    """Yield conditions and broken caps, if there are groups. Broken caps are limited to `_MOST_CAPS` series."""
     found = [*groups.found.values()]
     if not found:
         return
     conditions = GaugeMetricFamily(
         "evenspread_groups", "SpreadGroups by condition and its status.", labels=["condition", "status"]
     )
-    counted = Counter((each.type, each.status) for of in found for each in of.status.conditions)
-    for of in sorted(CONDITIONS):
+    counted = Counter((condition.type, condition.status) for group in found for condition in group.status.conditions)
+    for condition in sorted(CONDITIONS):
         for status in ("True", "False", "Unknown"):
-            conditions.add_metric([of, status], counted[of, status])
+            conditions.add_metric([condition, status], counted[condition, status])
     yield conditions
     above = GaugeMetricFamily(
         "evenspread_group_cap_exceeded_pods",
@@ -96,10 +96,10 @@ def _of_groups(groups: GroupReconciler) -> Iterator[Metric]:
         labels=["namespace", "name", "topology_key"],
     )
     broken: dict[tuple[str, str, str], int] = {}
-    for each in found:
-        for spread in each.status.distribution:
+    for known in found:
+        for spread in known.status.distribution:
             if is_broken(spread):
-                labels = (each.group.meta.namespace, each.group.meta.name, spread.topology_key)
+                labels = (known.group.meta.namespace, known.group.meta.name, spread.topology_key)
                 broken[labels] = max(broken.get(labels, 0), max(spread.domains.values()) - spread.cap)
     for of_cap, pods in _of_each_namespace(broken.items(), _MOST_CAPS):
         above.add_metric(of_cap, pods)
@@ -107,7 +107,7 @@ def _of_groups(groups: GroupReconciler) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "evenspread_group_unguarded_pods",
         "Pods of SpreadGroups that lack fields of the plan.",
-        value=sum(each.status.unguarded.count for each in found),
+        value=sum(group.status.unguarded.count for group in found),
     )
     writes = CounterMetricFamily(
         "evenspread_group_status_writes",
@@ -120,9 +120,9 @@ def _of_groups(groups: GroupReconciler) -> Iterator[Metric]:
 
 
 def _of_each_namespace(rows: Iterable[tuple[_Labels, _Value]], most: int) -> list[tuple[_Labels, _Value]]:
-    """So many rows: the first of each namespace, then the second of each.
+    """Select ``most`` rows in turns: the first of each namespace, then the second of each.
 
-    A namespace that has many takes no other's place, and its alert. The namespace is the first of the labels.
+    So a namespace with many rows does not displace another namespace, or its alert. The first label is the namespace.
     """
     seen, turns = Counter[str](), list[tuple[int, tuple[_Labels, _Value]]]()
     for row in rows:
@@ -143,12 +143,12 @@ def _found(scan: ClusterScan) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "evenspread_would_deny",
         "Workloads that admission would deny under the ceiling deny.",
-        value=sum(bool(each.would_deny) for each in scan.workloads),
+        value=sum(bool(workload.would_deny) for workload in scan.workloads),
     )
     yield GaugeMetricFamily(
         "evenspread_lacking_defaults_pods",
         "Running pods without a constraint whose workload's next pod would get defaults.",
-        value=sum(each.lacking for each in scan.workloads),
+        value=sum(workload.lacking for workload in scan.workloads),
     )
     pending = GaugeMetricFamily("evenspread_pending_pods", "Pods without a node, by cause.", labels=["cause"])
     for cause in PendingCause:
@@ -159,9 +159,12 @@ def _found(scan: ClusterScan) -> Iterator[Metric]:
         "Pods Pending only because of their spread constraints, for 100 workloads, the worst of each namespace first.",
         labels=["namespace", "kind", "name"],
     )
-    worst = sorted(scan.workloads, key=lambda each: -each.pending.get(PendingCause.SPREAD, 0))
-    pods = (((each.namespace, each.kind, each.name), each.pending.get(PendingCause.SPREAD, 0)) for each in worst)
-    for labels, count in _of_each_namespace((each for each in pods if each[1]), _MOST_WAITING):
+    worst = sorted(scan.workloads, key=lambda workload: -workload.pending.get(PendingCause.SPREAD, 0))
+    pods = (
+        ((workload.namespace, workload.kind, workload.name), workload.pending.get(PendingCause.SPREAD, 0))
+        for workload in worst
+    )
+    for labels, count in _of_each_namespace((workload for workload in pods if workload[1]), _MOST_WAITING):
         waiting.add_metric(labels, count)
     yield waiting
     losses = GaugeMetricFamily(
@@ -185,16 +188,19 @@ def _skews(workloads: Iterable[ScannedWorkload], *, every: bool) -> Iterator[Met
     limit = GaugeMetricFamily("evenspread_max_skew", "The limit of evenspread_skew.", labels=_OF_A_SKEW)
     worst: dict[tuple[str, ...], ActualSkew] = {}
     for workload in workloads:
-        for each in workload.skews:
-            if each.skew is None or not (every or each.above):
+        for spread in workload.skews:
+            if spread.skew is None or not (every or spread.above):
                 continue
             named = (workload.namespace, workload.kind, workload.name)
-            labels: tuple[str, ...] = (*named, each.topology_key, each.when_unsatisfiable)
-            # A workload may have several of one key, by selectors or templates.
-            if labels not in worst or each.skew - each.max_skew > (worst[labels].skew or 0) - worst[labels].max_skew:
-                worst[labels] = each
-    for labels, each in _of_each_namespace(worst.items(), _MOST_SKEWS):
-        skew.add_metric(labels, each.skew or 0)
-        limit.add_metric(labels, each.max_skew)
+            labels: tuple[str, ...] = (*named, spread.topology_key, spread.when_unsatisfiable)
+            # A workload may have several constraints with a key, from selectors or templates.
+            if (
+                labels not in worst
+                or spread.skew - spread.max_skew > (worst[labels].skew or 0) - worst[labels].max_skew
+            ):
+                worst[labels] = spread
+    for labels, spread in _of_each_namespace(worst.items(), _MOST_SKEWS):
+        skew.add_metric(labels, spread.skew or 0)
+        limit.add_metric(labels, spread.max_skew)
     yield skew
     yield limit

@@ -1,10 +1,9 @@
-"""The SpreadGroups of the cluster, looked after: each is planned and measured, and its status written.
+"""Reconcile the SpreadGroups of the cluster: plan each group, measure it and write its status.
 
-A group is looked at when its spec, its workloads, its pods or the nodes have changed, and now and then anyway; in a
-turn one of each namespace, the one that was not looked at for longest. So a tenant with many groups waits for its own.
-A turn ends after a second, and those that were not looked at for longest come first in the next one. What looking
-takes is made up for by a pause of nine times as long, whoever asked for it. A group that takes longer than others can
-wait is given up, and its namespace with it, for an hour.
+A group is due when its spec, its workloads, its pods or the nodes have changed, and at intervals. A turn takes a group
+of each namespace, the longest waiting first. So a tenant with many groups delays only its own. A turn ends after a
+second, and the next turn continues with the remaining groups. Then follows a pause of nine times the used CPU time. A
+group beyond the CPU limit suspends its namespace for an hour.
 """
 
 import logging
@@ -37,11 +36,11 @@ from webhook.core.workloads.kinds import group_kind
 from webhook.logs import bounded, exception_fields
 from webhook.report.scanned import group_notices
 
-_LOOK_SECONDS = 5.0  # between two looks at one group whose spec stays
+_LOOK_SECONDS = 5.0  # between two checks of a group with an unchanged spec
 _ANYWAY_SECONDS = 60.0
-_PAUSE = 9  # times what was used
-_TURN_SECONDS = 1.0  # then scans and reports go on
-# For one group: the index is held meanwhile. A group of 400 pods beside 5,000 nodes takes a few seconds.
+_PAUSE = 9  # times the used CPU time
+_TURN_SECONDS = 1.0  # then scans and reports continue
+# CPU limit for a group. The index is locked meanwhile. A group of 400 pods among 5,000 nodes takes a few seconds.
 _MOST_SECONDS, _GIVEN_UP_SECONDS = 20.0, 3600.0
 _OF = group_kind(API_VERSION, KIND)
 
@@ -50,17 +49,19 @@ _log = logging.getLogger(__name__)
 _Name = tuple[str, str]  # namespace, name
 
 
-class _Looked(NamedTuple):
+class _LastCheck(NamedTuple):
     at: float = 0.0
     generation: int = -1
-    mark: object = None  # of what was seen; another one is looked at again
+    fingerprint: object = None  # of the observed state; a new value makes the group due
 
 
 class GroupReconciler:
-    """See the module; for one thread, any thread may read the rest.
+    """Reconciles groups, a turn at a time. A single thread calls `turn`, and any thread may read the attributes.
 
-    Shape: ``found`` are the groups that were looked at while this replica leads. ``writes`` counts statuses by what
-    became of them, as reports. ``fault`` says why not all could be looked at or written.
+    Attributes:
+        found: The groups reconciled while this replica leads.
+        writes: Counts of statuses by outcome, as for reports.
+        fault: The reason for missing checks or writes. Empty if there is none.
     """
 
     def __init__(  # noqa: PLR0913 by keyword
@@ -83,126 +84,134 @@ class GroupReconciler:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew: another replica may have led meanwhile."""
-        self._looked: dict[_Name, _Looked] = {}
+        """Start anew. Another replica may have led meanwhile."""
+        self._last_checks: dict[_Name, _LastCheck] = {}
         self._due = 0.0
-        self._given_up: dict[str, float] = {}  # namespaces, and until when
+        self._given_up: dict[str, float] = {}  # suspended namespaces, and the end of their suspension
         self.found: dict[_Name, Found] = {}
         self.fault = ""
         if self._events is not None:
             self._events.forget()
 
     def turn(self, feed: Feed) -> None:
-        """Look at what is due. Never raises for what the API server says, nor for what a group says."""
+        """Reconcile the due groups. Never raises, for any answer of the API server or any group."""
         if self._clock() < self._due:
             return
         used, until = time.thread_time(), time.monotonic() + _TURN_SECONDS
         with feed.lock:
             known = feed.index.namespaces.all_groups()
-            due = sorted(self._chosen(known, feed.index), key=lambda each: self._before(each[0]).at)
-        names = {_name(each) for of in known.values() for each in of}
+            due = sorted(self._due_groups(known, feed.index), key=lambda candidate: self._last_check(candidate[0]).at)
+        names = {_name(group) for groups in known.values() for group in groups}
         self.found = {name: found for name, found in self.found.items() if name in names}
-        self._looked = {name: looked for name, looked in self._looked.items() if name in names}
+        self._last_checks = {name: looked for name, looked in self._last_checks.items() if name in names}
         fault = ""
-        for number, (group, older, mark) in enumerate(due):
+        for number, (group, older, fingerprint) in enumerate(due):
             if not self._may_write():
                 return
             if number and time.monotonic() >= until:
                 break
-            self._looked[_name(group)] = _Looked(self._clock(), group.generation, mark)
-            fault = self._look(group, older, feed) or fault
-        self._say(fault)
-        self._tell(every=names <= self._looked.keys())
+            self._last_checks[_name(group)] = _LastCheck(self._clock(), group.generation, fingerprint)
+            fault = self._reconcile(group, older, feed) or fault
+        self._set_fault(fault)
+        self._write_events(every=names <= self._last_checks.keys())
         self._due = self._clock() + max(1.0, _PAUSE * (time.thread_time() - used))
 
-    def _chosen(
+    def _due_groups(
         self, known: Mapping[str, tuple[SpreadGroup, ...]], index: ReadOnlyIndex
     ) -> Iterator[tuple[SpreadGroup, tuple[SpreadGroup, ...], object]]:
-        """Of each namespace the group that is due for longest, those that are older, and a mark of what there is."""
+        """Yield the longest waiting due group of each namespace, its older groups, and its fingerprint."""
         now = self._clock()
         self._given_up = {name: until for name, until in self._given_up.items() if until > now}
         for namespace, groups in known.items():
             if namespace in self._given_up:
                 continue
-            before = [self._before(each) for each in groups]
-            for number in sorted(range(len(groups)), key=lambda each: before[each].at):
+            before = [self._last_check(group) for group in groups]
+            for number in sorted(range(len(groups)), key=lambda position: before[position].at):
                 group, last = groups[number], before[number]
                 if now - last.at < _LOOK_SECONDS and group.generation == last.generation:
                     continue
-                # Of those that are not planned nothing new is looked for: a tenant may make thousands.
-                mark = _mark(group, index) if number < MOST_GROUPS else None
-                if now - last.at >= _ANYWAY_SECONDS or (group.generation, mark) != (last.generation, last.mark):
-                    yield group, groups[:number], mark
+                # A tenant may create thousands of groups, so groups beyond the limit have no fingerprint.
+                fingerprint = _fingerprint(group, index) if number < MOST_GROUPS else None
+                if now - last.at >= _ANYWAY_SECONDS or (group.generation, fingerprint) != (
+                    last.generation,
+                    last.fingerprint,
+                ):
+                    yield group, groups[:number], fingerprint
                     break
 
-    def _before(self, of: SpreadGroup) -> _Looked:
-        return self._looked.get(_name(of), _Looked())
+    def _last_check(self, spread_group: SpreadGroup) -> _LastCheck:
+        return self._last_checks.get(_name(spread_group), _LastCheck())
 
-    def _look(self, of: SpreadGroup, older: tuple[SpreadGroup, ...], feed: Feed) -> str:
-        """Look at one group, and write what differs; returns what is in the way."""
-        name = _name(of)
+    def _reconcile(self, spread_group: SpreadGroup, older: tuple[SpreadGroup, ...], feed: Feed) -> str:
+        """Reconcile a group. Returns the fault, or an empty text."""
+        name = _name(spread_group)
         try:
-            written = read_status_of(self._server, of)
+            written = read_status_of(self._server, spread_group)
             if written is None:
                 return ""
             before = read_status(written)
-            status = self._assessed(of, older, before, feed)
-            self.found[name] = Found(of, status)
+            status = self._assess(spread_group, older, before, feed)
+            self.found[name] = Found(spread_group, status)
             if as_json(status) != as_json(before):
-                self._write(of, status)
+                self._write(spread_group, status)
         except ClusterError as error:
             return f"groups: {error}"
-        except Exception as error:  # noqa: BLE001 whatever one group does to us, the others are looked at
-            fields = {"group": "/".join(name), **exception_fields(error)}
-            _log.error("a group could not be looked at by a bug; the others are", extra={"fields": fields})
-            return f"groups: failed by a bug: {type(error).__name__}"
+        except Exception as error:  # noqa: BLE001 a group must never stop the others
+            fields = {"group": "/".join(name), **described(error)}
+            _log.error("a bug stopped the evaluation of a SpreadGroup; other groups continue", extra={"fields": fields})
+            return f"groups: failed because of a bug: {type(error).__name__}"
         return ""
 
-    def _assessed(self, of: SpreadGroup, older: tuple[SpreadGroup, ...], before: Status, feed: Feed) -> Status:
+    def _assess(self, spread_group: SpreadGroup, older: tuple[SpreadGroup, ...], before: Status, feed: Feed) -> Status:
         now = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
-            return self._in_time(of, older, before, now, feed)
+            return self._compute_status(spread_group, older, before, now, feed)
         except OutOfTimeError:
-            self._given_up[of.meta.namespace] = self._clock() + _GIVEN_UP_SECONDS
-            _log.warning("a group takes too long to look at", extra={"fields": {"group": "/".join(_name(of))}})
-            # What is planned stays as it is: others may have it by now.
-            why = f"it takes more than {_MOST_SECONDS:.0f} s of the processor to look at"
-            return before if before.workloads else not_evaluated(why, of.generation, before, now)
+            self._given_up[spread_group.meta.namespace] = self._clock() + _GIVEN_UP_SECONDS
+            fields = {"group": "/".join(_name(spread_group))}
+            _log.warning("a SpreadGroup takes too long: skipping its namespace for an hour", extra={"fields": fields})
+            # Keep the existing plan, since other clients may already use it.
+            why = f"its evaluation takes more than {_MOST_SECONDS:.0f} s of CPU time"
+            return before if before.workloads else not_evaluated(why, spread_group.generation, before, now)
 
-    def _in_time(self, of: SpreadGroup, older: tuple[SpreadGroup, ...], before: Status, now: str, feed: Feed) -> Status:
-        """Errors: ClusterError; OutOfTimeError."""
-        group = readable_group(of)
-        asked = None if group is None else compile_selector(group.selector).text
-        pods = [] if asked is None else pods_of(self._server, of.meta.namespace, asked)
+    def _compute_status(
+        self, spread_group: SpreadGroup, older: tuple[SpreadGroup, ...], before: Status, now: str, feed: Feed
+    ) -> Status:
+        """Compute the status within the CPU limit. Raises ClusterError or OutOfTimeError."""
+        group = readable(spread_group)
+        selector = None if group is None else compile_selector(group.selector).text
+        pods = [] if selector is None else pods_of(self._server, spread_group.meta.namespace, selector)
         policy = self._policy()
         with feed.lock:
             if group is not None and pods is not None and _by_node(pods, feed.index) != _counted(group, feed.index):
-                # The pods that were asked for and those that watches told of are not of one moment: soon again.
-                self._looked[_name(of)] = _Looked(self._clock(), of.generation)
+                # The listed pods and the watched pods are from different moments, so the group is due again soon.
+                self._last_checks[_name(spread_group)] = _LastCheck(self._clock(), spread_group.generation)
             within = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, now=now)
-            return call_within(_MOST_SECONDS, partial(group_status, of, older, pods, before, within))
+            return call_within(_MOST_SECONDS, partial(group_status, spread_group, older, pods, before, within))
 
-    def _write(self, of: SpreadGroup, status: Status) -> None:
-        """Errors: ClusterError, but for a refusal of that one object."""
-        if not self._allowance.take(of.meta.namespace):
+    def _write(self, spread_group: SpreadGroup, status: Status) -> None:
+        """Write the status. Raises ClusterError, except for a refusal of only this object."""
+        if not self._allowance.take(spread_group.meta.namespace):
             self.writes["postponed"] += 1
             return
         try:
-            put_status(self._server, of, as_json(status))
+            put_status(self._server, spread_group, as_json(status))
         except RefusedError as error:
             if not is_of_one_object(error):
                 self.writes["failed"] += 1
                 raise
             self.writes["refused"] += 1
-            _log.info("a status is refused: %s", error, extra={"fields": {"group": of.meta.name}})
+            _log.info(
+                "a SpreadGroup's status is refused: %s", error, extra={"fields": {"group": spread_group.meta.name}}
+            )
         except ClusterError:
             self.writes["failed"] += 1
             raise
         else:
             self.writes["written"] += 1
 
-    def _tell(self, *, every: bool) -> None:
-        """Tell of caps that begin to be broken; ``every`` says that all groups were looked at."""
+    def _write_events(self, *, every: bool) -> None:
+        """Write events about newly broken caps. ``every`` means that all groups were reconciled."""
         if self._events is None:
             return
         now = datetime.fromtimestamp(self._clock(), UTC)
@@ -211,36 +220,36 @@ class GroupReconciler:
             self._events.take((_OF, *_name(found.group)), group_notices(found.group, found.status), now)
         self._events.end(() if every else (_OF,))
 
-    def _say(self, fault: str) -> None:
-        told = bounded(fault)
-        if told and told != self.fault:
-            _log.warning("%s", told)
-        self.fault = told
+    def _set_fault(self, fault: str) -> None:
+        text = bounded(fault)
+        if text and text != self.fault:
+            _log.warning("%s", text)
+        self.fault = text
 
 
-def _name(of: SpreadGroup) -> _Name:
-    return of.meta.namespace, of.meta.name
+def _name(spread_group: SpreadGroup) -> _Name:
+    return spread_group.meta.namespace, spread_group.meta.name
 
 
-def _mark(of: SpreadGroup, index: ReadOnlyIndex) -> object:
-    """Another one when the group's workloads or pods, or the nodes, are others."""
-    group = readable_group(of)
+def _fingerprint(spread_group: SpreadGroup, index: ReadOnlyIndex) -> object:
+    """Return a fingerprint of the group's workloads and pods, and of the nodes."""
+    group = readable(spread_group)
     if group is None:
         return None
     view, selector = index.nodes.view(), compile_selector(group.selector)
     counts = index.pods.count(group.namespace, selector)
     waiting = index.pods.count_waiting(group.namespace, selector)
-    workloads = tuple((each.meta.uid, each.meta.resource_version) for each in workloads_of(group, index))
+    workloads = tuple((workload.meta.uid, workload.meta.resource_version) for workload in workloads_of(group, index))
     return tuple(sorted(counts.items())), waiting, workloads, view.live
 
 
 def _by_node(pods: Iterable[Pod], index: ReadOnlyIndex) -> Counts:
     slots = index.nodes.view().slots
-    return Counter(slots[node] for each in filter(is_counted, pods) if (node := each.pod_spec.node_name or "") in slots)
+    return Counter(slots[node] for pod in filter(stands, pods) if (node := pod.pod_spec.node_name or "") in slots)
 
 
 def _counted(group: Group, index: ReadOnlyIndex) -> Counts:
-    """What watches told of; pods of a node that is gone are no news."""
+    """Return the watched pods by node slot. Pods of deleted nodes do not count."""
     live = {*index.nodes.view().slots.values()}
     counts = index.pods.count(group.namespace, compile_selector(group.selector))
     return {slot: pods for slot, pods in counts.items() if slot in live}

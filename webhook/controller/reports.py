@@ -1,11 +1,11 @@
-"""The reports of one scan: what differs from those in the cluster is written, what nobody wants is taken away.
+"""Write the reports of a scan: new and changed reports are written, obsolete reports deleted.
 
-    begin    the API that is there now, and what our reports in it say
-    take     one workload that was scanned
-    end      the reports of workloads that have nothing to be said of any more
+    begin    find the report API, and read the existing reports
+    take     write the report of a scanned workload
+    end      delete the reports of workloads without results
 
-Nothing is remembered from scan to scan. Whoever leads next finds the same reports and writes what differs, so that a
-change of leaders neither loses nor repeats anything, and what somebody else changed or deleted is mended.
+Nothing is kept in memory between scans. The next leader finds the same reports and writes only the differences. So a
+change of leaders neither loses nor repeats a report, and a report changed or deleted by others is repaired.
 """
 
 import logging
@@ -25,27 +25,32 @@ from webhook.core.workloads.kinds import GroupKind, group_kind
 from webhook.logs import bounded
 from webhook.report.documents import KINDS, ReportApi, ReportContent, digest, report
 
-_FAILURES = 4  # in a row; then nothing more is written until the next scan
+_FAILURES = 4  # in a row; then the writer stops until the next scan
 _WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.5, 10.0
 _FORBIDDEN = 403
-NO_API = "no API for reports in this cluster: openreports.io/v1alpha1 or wgpolicyk8s.io/v1alpha2 would be one"
+NO_API = "no API for reports in this cluster: install openreports.io/v1alpha1 or wgpolicyk8s.io/v1alpha2"
 
 _log = logging.getLogger(__name__)
 
 
-class _Found(Struct, frozen=True):
+class _ExistingReport(Struct, frozen=True):
     digest: str
-    of: GroupKind
+    kind: GroupKind
     name: str  # of the workload
 
 
 class ReportWriter:
-    """See the module; for one thread.
+    """Writes the reports of a scan. For a single thread.
 
-    Shape: ``api`` is where reports are written, None where that is nowhere or not known; ``fault`` says why nothing, or
-    not all, was written in the last scan. ``writes`` counts by what became of each: written, removed, postponed (too
-    many a minute), refused (that one, or any in its namespace), failed. ``may_write`` is asked before each, ``pause``
-    waits for so many seconds.
+    Args:
+        may_write: Checked before each write.
+        pause: Sleeps for a number of seconds.
+
+    Attributes:
+        api: The API of the reports. None without an API, or before the first scan.
+        fault: The reason for missing reports in the last scan. Empty if all were written.
+        writes: Counts by outcome: written, removed, postponed (rate limit), refused (this report, or all of its
+            namespace), failed.
     """
 
     def __init__(
@@ -63,33 +68,33 @@ class ReportWriter:
         self._pause = pause
         self._clock = clock
         self._stores: Mapping[ReportApi, ReportStore] = {}
-        self._there: dict[tuple[ReportApi, str, str], _Found] = {}
+        self._there: dict[tuple[ReportApi, str, str], _ExistingReport] = {}
         self._wanted: set[tuple[str, str]] = set()
         self._failures = 0
         self._stopped = True
-        self._said = ""
+        self._logged_fault = ""
         self.api: ReportApi | None = None
         self.fault = ""
         self.writes: Counter[str] = Counter(written=0, removed=0, postponed=0, refused=0, failed=0)
 
     def begin(self) -> None:
-        """Look at what is there. Never raises for what the API server says."""
+        """Read the existing reports. Never raises for an answer of the API server."""
         self._there, self._wanted, self._failures, self._stopped = {}, set(), 0, True
         try:
-            found = {api: report_store(self._server, str(api), KINDS[api]) for api in ReportApi}
-            self._stores = {api: store for api, store in found.items() if store is not None}
+            stores = {api: report_store(self._server, str(api), KINDS[api]) for api in ReportApi}
+            self._stores = {api: store for api, store in stores.items() if store is not None}
             self.api = next(iter(self._stores), None)
             for api, store in self._stores.items():
                 for document in store.ours():
                     self._note(api, document)
         except ClusterError as error:
-            self._say(f"reports cannot be read: {error}")
+            self._set_fault(f"reports cannot be read: {error}")
             return
         self._stopped = self.api is None
-        self._say(NO_API if self.api is None else "")
+        self._set_fault(NO_API if self.api is None else "")
 
     def take(self, wanted: ReportContent | None) -> None:
-        """Write the report of a workload if it says something else than the one that is there."""
+        """Write the report of a workload, if its content has changed."""
         if wanted is None or self.api is None:
             return
         document: Mapping[str, Any] = report(wanted, self.api, int(self._clock()))
@@ -100,18 +105,18 @@ class ReportWriter:
             self._write(wanted.namespace, "written", partial(self._stores[self.api].put, document))
 
     def end(self, unread: UnreadNames = ()) -> None:
-        """Take away what was not wanted; of what is ``unread`` nothing is known."""
-        for (api, namespace, name), found in self._there.items():
+        """Delete the reports without a workload. Reports of ``unread`` kinds and objects are kept."""
+        for (api, namespace, name), existing in self._there.items():
             wanted = api is self.api and (namespace, name) in self._wanted
-            if not wanted and not is_among(unread, (found.of, namespace, found.name)):
+            if not wanted and not is_among(unread, (existing.kind, namespace, existing.name)):
                 self._write(namespace, "removed", partial(self._stores[api].remove, namespace, name))
         self._allowance.forget_idle()
 
     def _note(self, api: ReportApi, document: Mapping[str, Any]) -> None:
         meta, scope = document.get("metadata") or {}, document.get("scope") or {}
-        of = group_kind(str(scope.get("apiVersion", "")), str(scope.get("kind", "")))
+        kind = group_kind(str(scope.get("apiVersion", "")), str(scope.get("kind", "")))
         at = (api, str(meta.get("namespace", "")), str(meta.get("name", "")))
-        self._there[at] = _Found(digest(document), of, str(scope.get("name", "")))
+        self._there[at] = _ExistingReport(digest(document), kind, str(scope.get("name", "")))
 
     def _write(self, namespace: str, outcome: str, act: Callable[[], None]) -> None:
         if self._stopped or not self._may_write():
@@ -138,17 +143,17 @@ class ReportWriter:
         hint = "; grant patch and delete of reports" if refusal is not None and refusal.status == _FORBIDDEN else ""
         if hint or self._failures >= _FAILURES:
             self._stopped = True
-            self._say(f"reports cannot be written: {error}{hint}")
+            self._set_fault(f"reports cannot be written: {error}{hint}")
             return
         asked = refusal.retry_after if refusal is not None else 0.0
         self._pause(min(max(asked, _WAIT_SECONDS * 2**self._failures), _LONGEST_WAIT_SECONDS))
 
-    def _say(self, fault: str) -> None:
-        """Log a fault when it begins, and when it ends."""
+    def _set_fault(self, fault: str) -> None:
+        """Log a new fault, and its end."""
         self.fault = bounded(fault)
-        if self.fault != self._said:
+        if self.fault != self._logged_fault:
             if self.fault:
                 _log.warning("%s", self.fault)
             else:
                 _log.info("reports are written", extra={"fields": {"api": str(self.api)}})
-            self._said = self.fault
+            self._logged_fault = self.fault

@@ -1,6 +1,7 @@
-"""The controller's process: elector and scan in threads of their own, the webhook configurations, the health port.
+"""The controller's process: election, scan, webhook configurations and health port.
 
-The health port answers liveness, readiness and metrics in plain HTTP, for kubelets and scrapers.
+The elector and the scan have their own threads. The health port serves liveness, readiness and metrics in plain HTTP,
+for kubelets and scrapers.
 """
 
 import http.server
@@ -23,21 +24,23 @@ from webhook.controller.scan import FinishedScan, Scanner
 from webhook.logs import bounded, described
 from webhook.metrics import register_process
 
-_JOIN_SECONDS = 5.0  # to give the lease back
-_LEAST_SECONDS = 0.1  # from one look to the next, however often somebody changes what it looks at
+_JOIN_SECONDS = 5.0  # for releasing the lease
+_LEAST_SECONDS = 0.1  # between two checks, for any rate of changes
 
 _log = logging.getLogger(__name__)
 
-_PATIENCE_SECONDS = 5.0  # for a caller's request
+_PATIENCE_SECONDS = 5.0  # for receiving a request
 
 # Status, media type, text.
 Page = Callable[[], tuple[int, str, bytes]]
 
 
 class Controller(Collector):
-    """What the process does and how it stands; `turn` is for one thread, any thread may ask the rest.
+    """The work and the state of the process. A single thread calls `turn`, and any thread may call the rest.
 
-    Shape: without an ``authority`` nobody completes the webhook configurations, without a ``scanner`` nobody scans.
+    Args:
+        authority: Completes the webhook configurations. None leaves them alone.
+        scanner: Scans the cluster. None disables scans.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class Controller(Collector):
         self._due = clock()
         self._looked = False
         self._fault = ""
-        self.changed = threading.Event()  # something that the authority looks at
+        self.changed = threading.Event()  # set on changes of the Secret or the configurations
         self._registry = CollectorRegistry()
         register_process(self._registry)
         self._registry.register(self)
@@ -63,42 +66,42 @@ class Controller(Collector):
             self._registry.register(ScanFigures(scanner))
 
     def turn(self) -> None:
-        """Renew the CA and the webhook configurations if due. Never raises."""
+        """Reconcile the CA and the webhook configurations, if due. Never raises."""
         if self._authority is None or (not self.changed.is_set() and self._clock() < self._due):
             return
         self.changed.clear()
         try:
             self._authority.reconcile()
-        except Exception as error:  # noqa: BLE001 whatever it is: without a next look the CA would end
-            told = bounded(str(error))
-            if told != self._fault:
-                _log.warning("the CA cannot be looked after: %s", told, extra={"fields": exception_fields(error)})
-            self._fault = told
+        except Exception as error:  # noqa: BLE001 any error: without another attempt the CA would expire
+            fault = bounded(str(error))
+            if fault != self._fault:
+                _log.warning("the CA cannot be maintained: %s", fault, extra={"fields": described(error)})
+            self._fault = fault
         else:
             self._fault, self._looked = "", self._looked or not self._authority.waiting
         self._due = self._clock() + self._authority.seconds
 
     def follow(self) -> None:
-        """From now on, look at once when something changes."""
+        """Start watching, so that changes are handled at once."""
         if self._authority is not None:
             self._authority.follow(self.changed.set)
 
     def latest(self) -> FinishedScan | None:
-        """The last scan that came to its end; None where there is none yet, or another replica leads."""
+        """Return the last finished scan. None before the first, or if another replica leads."""
         return self._scanner.latest if self._scanner is not None else None
 
     def feed(self) -> Feed | None:
-        """The copy of the cluster that scans look at; None where this replica keeps none."""
+        """Return the scanner's copy of the cluster. None if this replica has no copy."""
         return self._scanner.feed if self._scanner is not None else None
 
     def readiness(self) -> tuple[bool, str]:
-        """Whether this replica is ready, and the lines of /readyz.
+        """Return whether this replica is ready, and the text of /readyz.
 
         A replica is ready once the API server trusts the webhook. So `helm --wait` ends with a webhook in use. A
         standby replica must also see the leader. Readiness does not wait for a scan.
         """
         elector, leading = self._elector, self._elector.leading
-        held = "yes" if leading else f"no, {elector.holder or 'nobody'} does"
+        held = "yes" if leading else f"no; the leader is {elector.holder or 'not elected yet'}"
         lines = {"leading": elector.fault or held}
         if self._authority is not None:
             lines["webhook configurations"] = self._fault or self._authority.waiting or "ok"
@@ -109,7 +112,7 @@ class Controller(Collector):
         return ready, "".join(f"{name}: {text}\n" for name, text in lines.items())
 
     def pages(self) -> dict[str, Page]:
-        """What the health port answers."""
+        """Return the pages of the health port by path."""
 
         def ready() -> tuple[int, str, bytes]:
             fine, text = self.readiness()
@@ -122,19 +125,19 @@ class Controller(Collector):
         }
 
     def collect(self) -> Iterator[Metric]:
-        """Its own metrics, as the client library asks for them."""
+        """Yield the controller's own metrics."""
         leading, authority = self._elector.leading, self._authority
         yield GaugeMetricFamily("evenspread_leader", "1 if this replica leads.", value=leading)
         if authority is None:
             return
         yield GaugeMetricFamily(
             "evenspread_ca_bundle_valid",
-            "1 if the API server was found to trust our CA when that was last looked at, or was made to.",
+            "1 if the API server trusted the CA at the last check.",
             value=self._looked and not self._fault,
         )
         if authority.expires is not None:
             yield GaugeMetricFamily(
-                "evenspread_ca_expiry_timestamp_seconds", "When the CA ends.", value=authority.expires.timestamp()
+                "evenspread_ca_expiry_timestamp_seconds", "End of the CA.", value=authority.expires.timestamp()
             )
         yield CounterMetricFamily(
             "evenspread_ca_bundle_writes", "Webhook configurations whose caBundle was written.", value=authority.writes
@@ -142,9 +145,10 @@ class Controller(Collector):
 
 
 def run(controller: Controller, elector: Elector, scanner: Scanner | None, bind: tuple[str, int]) -> None:
-    """Look after things until a signal ends it.
+    """Run the controller until a signal ends it.
 
-    Errors: OSError if the port cannot be had.
+    Raises:
+        OSError: The health port is not available.
     """
     stop, give_back = threading.Event(), threading.Event()
     with HealthServer(*bind, controller.pages()) as health:
@@ -154,7 +158,7 @@ def run(controller: Controller, elector: Elector, scanner: Scanner | None, bind:
             controller.changed.set()
 
         for number in (signal.SIGTERM, signal.SIGINT):
-            # In a thread: the main one may hold the lock of an event when the signal comes.
+            # The main thread may hold the lock of the event when the signal arrives.
             signal.signal(number, lambda *_: threading.Thread(target=end).start())
         threading.Thread(target=health.serve_forever, name="health", daemon=True).start()
         electing = threading.Thread(target=elector.run, args=(give_back,), name="lease", daemon=True)
@@ -162,21 +166,21 @@ def run(controller: Controller, elector: Elector, scanner: Scanner | None, bind:
         if scanner is not None:
             scanner.start()
         fields = {"health": health.server_address[1], "scans": scanner is not None}
-        _log.info("looking after the cluster", extra={"fields": fields})
+        _log.info("the controller has started", extra={"fields": fields})
         controller.follow()
         while not stop.is_set() and electing.is_alive():
             controller.turn()
             stop.wait(_LEAST_SECONDS)
             controller.changed.wait(RETRY_SECONDS / 4)
         if scanner is not None:
-            scanner.stop()  # before the lease is given back: two must not write
+            scanner.stop()  # before the lease is released: two replicas must not write
         give_back.set()
         electing.join(_JOIN_SECONDS)
         health.shutdown()
 
 
 class HealthServer(BoundedThreads, http.server.HTTPServer):
-    """The pages by their paths; answered by a thread a connection, and by nobody beyond so many."""
+    """Serves the pages by path, a thread for each connection, up to a limit."""
 
     def __init__(self, host: str, port: int, pages: dict[str, Page]) -> None:
         self.pages = pages
@@ -198,4 +202,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """No access log."""
+        """Write no access log."""

@@ -1,10 +1,10 @@
-"""The background scan: what runs in the cluster, workload by workload, by the rules of admission.
+"""The background scan: evaluate every workload of the cluster with the rules of admission.
 
-    elected -> feed -> every kind of workload, page by page -> reports and events -> the whole -> again, by and by
+    elected -> feed -> every kind of workload, page by page -> reports and events -> totals -> next scan
 
-Workloads are not kept in memory: each scan lists them anew and looks at them slice by slice, and rests after each, so
-that it takes its share of a core and no more. A page that cannot be had ends the turn; the next one goes on with that
-kind. Whoever does not lead any more stops at the next slice, writes nothing, and gives up its copy of the cluster.
+Workloads are not kept in memory. Each scan lists them anew and evaluates them slice by slice. It rests after each slice
+to stay within its share of a core. A failed page ends the turn, and the next turn continues with the same kind. A
+replica that loses the lease stops at the next slice, writes nothing and drops its copy of the cluster.
 """
 
 import logging
@@ -39,12 +39,12 @@ from webhook.report.scanned import notices, report_content
 
 _LOOK_SECONDS = 0.5
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 2.0, 60.0
-# How long the index is held at once; watches wait for it, and nobody else.
+# How long the index is locked at once. Only watches wait for it.
 _SLICE_SECONDS = 0.1
-# For one workload; ordinary ones take some milliseconds.
+# CPU limit for a workload. An ordinary workload takes some milliseconds.
 _MOST_SECONDS = 10.0
 _JOIN_SECONDS = 5.0
-# etcd takes thousands of writes a second. What is more than this is written by the next scans.
+# etcd accepts thousands of writes a second. The next scans write the remainder.
 _REPORTS, _REPORTS_OF_A_NAMESPACE = Rate(a_minute=600, burst=3000), Rate(a_minute=60, burst=300)
 _EVENTS, _EVENTS_OF_A_NAMESPACE = Rate(a_minute=60, burst=300), Rate(a_minute=6, burst=30)
 
@@ -52,9 +52,14 @@ _log = logging.getLogger(__name__)
 
 
 class ScanSettings(Struct, frozen=True, kw_only=True):
-    """How to scan, and what to write of it; ``all_workloads`` have their skew in metrics, not the worst alone.
+    """Settings of the scan.
 
-    Unit: ``interval`` is in seconds, from begin to begin; ``share`` of one core.
+    Attributes:
+        interval: Seconds from start to start.
+        share: The allowed share of a core.
+        reports: Whether to write reports.
+        events: Whether to write events.
+        all_workloads: Whether metrics show the skew of all workloads, or only exceeded limits.
     """
 
     interval: float = 300.0
@@ -65,9 +70,12 @@ class ScanSettings(Struct, frozen=True, kw_only=True):
 
 
 class FinishedScan(Struct, frozen=True, kw_only=True):
-    """The last scan that came to its end, and what it took.
+    """The last finished scan and its cost.
 
-    Unit: ``ended`` is in seconds since 1970, ``seconds`` on the clock, ``used`` of the processor.
+    Attributes:
+        ended: Seconds since 1970.
+        seconds: Wall-clock time.
+        used: CPU time in seconds.
     """
 
     scan: ClusterScan
@@ -77,11 +85,11 @@ class FinishedScan(Struct, frozen=True, kw_only=True):
 
 
 class _LostError(Exception):
-    """This replica does not lead any more."""
+    """This replica no longer leads."""
 
 
-class _Round(Struct):
-    """A scan that has begun, and what it found so far."""
+class _RunningScan(Struct):
+    """A running scan and its results so far."""
 
     lister: WorkloadLister
     policy: Policy
@@ -91,12 +99,16 @@ class _Round(Struct):
 
 
 class Scanner:
-    """See the module. Any thread may ask.
+    """Runs scans in a thread. Any thread may read the attributes.
 
-    Shape: ``latest`` is the last scan that came to its end while this replica leads, ``feed`` its copy of the cluster,
-    both None while it does not lead; ``fault`` is why the present scan does not get on, empty if it does. ``reports``
-    and ``events`` are None where none are written. ``groups`` are looked after between the slices of a scan.
-    Unit: ``used`` is the processor's time of all scans, in seconds.
+    Attributes:
+        latest: The last finished scan while this replica leads, else None.
+        feed: The copy of the cluster while this replica leads, else None.
+        fault: The reason for a delayed scan. Empty if there is none.
+        reports: Writes reports. None if they are disabled.
+        events: Writes events. None if they are disabled.
+        groups: Reconciles SpreadGroups between the slices of a scan.
+        used: CPU time of all scans, in seconds.
     """
 
     def __init__(  # noqa: PLR0913 the last three by keyword, for tests and for the process
@@ -120,18 +132,18 @@ class Scanner:
         self._unowned = UnownedPods()
         self._due = 0.0
         self._failures = 0
-        self._round: _Round | None = None
+        self._running: _RunningScan | None = None
         self.reports: ReportWriter | None = None
         self.events: EventWriter | None = None
         writes, tells = Allowance(_REPORTS, _REPORTS_OF_A_NAMESPACE), Allowance(_EVENTS, _EVENTS_OF_A_NAMESPACE)
         if settings.reports:
             self.reports = ReportWriter(server, writes, may_write=self.may_write, pause=self.wait, clock=clock)
-        of_groups = None
+        group_events = None
         if settings.events:
             self.events = EventWriter(server, tells, identity, may_write=self.may_write)
-            of_groups = EventWriter(server, tells, identity, may_write=self.may_write)
+            group_events = EventWriter(server, tells, identity, may_write=self.may_write)
         self.groups = GroupReconciler(
-            server, policy=policy, allowance=writes, events=of_groups, may_write=self.may_write, clock=clock
+            server, policy=policy, allowance=writes, events=group_events, may_write=self.may_write, clock=clock
         )
         self.feed: Feed | None = None
         self.latest: FinishedScan | None = None
@@ -142,34 +154,34 @@ class Scanner:
         return self._share.used
 
     def may_write(self) -> bool:
-        """Whether this replica leads and goes on."""
+        """Whether this replica leads and is not stopping."""
         return not self._stop.is_set() and self._leading()
 
     def wait(self, seconds: float) -> None:
-        """Wait, or less if it is stopped."""
+        """Wait. Returns early if the scanner is stopped."""
         self._stop.wait(seconds)
 
     def start(self) -> None:
-        """Scan in a thread, until `stop`."""
+        """Scan in a thread until `stop`."""
         self._thread = threading.Thread(target=self._run, name="scan", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End it; when this returns, nothing more is written, unless a request of it hangs."""
+        """Stop the scan. Afterwards nothing is written, unless a request hangs."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
 
     def _run(self) -> None:
-        self._share.rest()  # starts the clock of this thread
+        self._share.rest()  # starts this thread's clock
         while not self._stop.is_set():
             self.wait(self.turn())
-        self._give_up()
+        self._drop_state()
 
     def turn(self) -> float:
-        """Do what is due; returns the seconds until the next turn. Never raises."""
+        """Do the due work. Returns the seconds until the next turn. Never raises."""
         if not self._leading():
-            self._give_up()
+            self._drop_state()
             return _LOOK_SECONDS
         try:
             if self.feed is None:
@@ -177,33 +189,35 @@ class Scanner:
                 self.feed = Feed(self._server, watched(self._policy()), on_changes=self._unowned.apply)
                 self.feed.start()
             if self.feed.synced:
-                self._look_at_groups(self.feed)
+                self._reconcile_groups(self.feed)
             if self.feed.synced and self._clock() >= self._due:
                 self._scan(self.feed)
         except _LostError:
-            self._give_up()
+            self._drop_state()
         except ClusterError as error:
-            return self._failed(f"it waits: {error}")
-        except Exception as error:  # noqa: BLE001 whatever it is: the next scan may come to an end
-            _log.error("the scan failed by a bug", extra={"fields": exception_fields(error)})
-            self._round = None
-            return self._failed(f"failed by a bug: {type(error).__name__}")
+            return self._failed(f"waiting: {error}")
+        except Exception as error:  # noqa: BLE001 any error: the next scan may succeed
+            _log.error("the scan failed because of a bug", extra={"fields": described(error)})
+            self._running = None
+            return self._failed(f"failed because of a bug: {type(error).__name__}")
         else:
             self._failures, self.fault = 0, ""
         return _LOOK_SECONDS
 
     def _scan(self, feed: Feed) -> None:
-        """Go on with the scan, or begin one.
+        """Continue the scan, or start a scan.
 
-        Errors: ClusterError, after which it can be gone on with; _LostError.
+        Raises:
+            ClusterError: The next call continues.
+            _LostError: This replica no longer leads.
         """
-        round_ = self._round
+        round_ = self._running
         if round_ is None or self._clock() > round_.began + 2 * self.settings.interval:
-            round_ = self._round = self._begun(feed)
+            round_ = self._running = self._begun(feed)
         for gathered in round_.lister.objects():
-            # Where a list has begun again, the same object comes twice.
-            for each in self._looked_at(gathered, round_, feed):
-                round_.found[each.namespace, group_of(each.api_version), each.kind, each.name] = each
+            # A restarted list delivers an object twice.
+            for scanned in self._evaluate(gathered, round_, feed):
+                round_.found[scanned.namespace, group_of(scanned.api_version), scanned.kind, scanned.name] = scanned
         within = self._context(round_.policy, feed)
         with feed.lock:
             scan = cluster_scan(round_.found.values(), within, started=_iso(round_.began), ended=_iso(self._clock()))
@@ -212,13 +226,13 @@ class Scanner:
             self.reports.end(unread)
         if self.events is not None:
             self.events.end(unread)
-        self._round, now = None, self._clock()
+        self._running, now = None, self._clock()
         self.latest = FinishedScan(scan=scan, ended=now, seconds=now - round_.began, used=self.used - round_.used)
         self._due = round_.began + self.settings.interval
         fields = {"workloads": len(scan.workloads), "seconds": round(self.latest.seconds, 1)}
         _log.info("scanned", extra={"fields": fields | {"processorSeconds": round(self.latest.used, 1)}})
 
-    def _begun(self, feed: Feed) -> _Round:
+    def _begun(self, feed: Feed) -> _RunningScan:
         if self.reports is not None:
             self.reports.begin()
         if self.events is not None:
@@ -227,14 +241,11 @@ class Scanner:
             unowned = self._unowned.listed()
         policy = self._policy()
         lister = WorkloadLister(self._server, policy, unowned, self.wait)
-        return _Round(lister=lister, policy=policy, began=self._clock(), used=self.used)
+        return _RunningScan(lister=lister, policy=policy, began=self._clock(), used=self.used)
 
-    def _looked_at(self, objects: Iterable[ObjectJson], round_: _Round, feed: Feed) -> list[ScannedWorkload]:
-        """Look at some objects, slice by slice, and write what is to be written of each.
-
-        Errors: _LostError.
-        """
-        left, found = [*reversed([*objects])], list[ScannedWorkload]()
+    def _evaluate(self, objects: Iterable[ObjectJson], round_: _RunningScan, feed: Feed) -> list[ScannedWorkload]:
+        """Evaluate objects, slice by slice, and publish the results. Raises _LostError."""
+        left, results = [*reversed([*objects])], list[ScannedWorkload]()
         while left:
             if not self.may_write():
                 raise _LostError
@@ -245,54 +256,54 @@ class Scanner:
                     scanned = _scanned(left.pop(), within, round_)
                     if scanned is not None:
                         slice_.append(scanned)
-            for each in slice_:
-                self._publish(each)
-            found += slice_
+            for scanned_workload in slice_:
+                self._publish(scanned_workload)
+            results += slice_
             self._share.rest()
-            self._look_at_groups(feed)
-        return found
+            self._reconcile_groups(feed)
+        return results
 
-    def _look_at_groups(self, feed: Feed) -> None:
+    def _reconcile_groups(self, feed: Feed) -> None:
         self.groups.turn(feed)
         self._share.rest()
 
     def _publish(self, scanned: ScannedWorkload) -> None:
         for failure in scanned.failures:
-            fields = {"part": failure.part, "workload": scanned.title, **exception_fields(failure.error)}
-            _log.error("a part of the scan failed; the others answered", extra={"fields": fields})
+            fields = {"part": failure.part, "workload": scanned.title, **described(failure.error)}
+            _log.error("a bug stopped a part of the scan; the other parts are complete", extra={"fields": fields})
         if self.reports is not None:
             self.reports.take(report_content(scanned))
         if self.events is not None:
             now = datetime.fromtimestamp(self._clock(), UTC)
-            of = group_kind(scanned.api_version, scanned.kind), scanned.namespace, scanned.name
-            self.events.take(of, notices(scanned, now), now)
+            workload = group_kind(scanned.api_version, scanned.kind), scanned.namespace, scanned.name
+            self.events.take(workload, notices(scanned, now), now)
 
     def _context(self, policy: Policy, feed: Feed) -> ScanContext:
-        """The context of the next workloads.
+        """Return the context of the next workloads.
 
         Raises:
-            ClusterError: The watches are older than maxStaleness, so that a scan would report the past.
+            ClusterError: The copy of the cluster is older than maxStaleness, so a scan would report the past.
         """
         most = policy.max_staleness_seconds
         if feed.age > most:
-            raise ClusterError(f"the watches are {feed.age:.0f} s old, and maxStaleness is {most:.0f} s")
+            raise ClusterError(f"the copy of the cluster is {feed.age:.0f} s old; maxStaleness is {most:.0f} s")
         now = _iso(self._clock())
         context = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, today=now[:10], now=now)
         with feed.lock:
             return scan_context(context)
 
     def lines(self) -> dict[str, str]:
-        """How it stands, line by line, for readiness."""
+        """Return the scan's lines of /readyz."""
         if self.latest is not None:
-            told = f"{len(self.latest.scan.workloads):,} workloads {self._clock() - self.latest.ended:.0f} s ago"
+            state = f"{len(self.latest.scan.workloads):,} workloads {self._clock() - self.latest.ended:.0f} s ago"
         else:
-            told = "the first one" if self.feed is not None and self.feed.synced else "waiting for the cluster"
-        lines = {"scan": self.fault or told}
-        for each in self.feed.watch_states() if self.feed is not None else ():
-            if each.line:
-                lines[f"cluster {each.resource}"] = each.line
+            state = "the first scan runs" if self.feed is not None and self.feed.synced else "waiting for the cluster"
+        lines = {"scan": self.fault or state}
+        for watch in self.feed.watch_states() if self.feed is not None else ():
+            if watch.line:
+                lines[f"cluster {watch.resource}"] = watch.line
         if self.reports is not None:
-            lines["reports"] = self.reports.fault or str(self.reports.api or "not looked at")
+            lines["reports"] = self.reports.fault or str(self.reports.api or "not checked yet")
         if self.events is not None and self.events.fault:
             lines["events"] = self.events.fault
         if self.groups.fault:
@@ -300,21 +311,21 @@ class Scanner:
         return lines
 
     def _failed(self, text: str) -> float:
-        told = bounded(text)
-        if told != self.fault:
-            _log.warning("the scan: %s", told)
-        self.fault = told
+        fault = bounded(text)
+        if fault != self.fault:
+            _log.warning("the scan: %s", fault)
+        self.fault = fault
         self._failures += 1
         return min(_FIRST_WAIT_SECONDS * 2.0 ** (self._failures - 1), _LONGEST_WAIT_SECONDS)
 
-    def _give_up(self) -> None:
-        """Forget everything: whoever leads next begins anew."""
+    def _drop_state(self) -> None:
+        """Drop the state of this leadership. The next leader starts anew."""
         if self.feed is not None:
             self.feed.stop()
         if self.events is not None:
             self.events.forget()
         self.groups.forget()
-        self.feed, self.latest, self._round = None, None, None
+        self.feed, self.latest, self._running = None, None, None
         self._due, self._failures, self.fault = 0.0, 0, ""
 
 
@@ -322,14 +333,14 @@ def _iso(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def _scanned(one: ObjectJson, within: ScanContext, round_: _Round) -> ScannedWorkload | None:
-    """What there is to say of it; None for no workload, and for one that takes longer than others can wait."""
+def _scanned(one: ObjectJson, within: ScanContext, round_: _RunningScan) -> ScannedWorkload | None:
+    """Evaluate an object. None without a result: not a workload, or out of time."""
     try:
         return call_within(_MOST_SECONDS, partial(scan_workload, one, within))
     except OutOfTimeError:
         stated, meta = stated_type(one), read_meta(one)
         fields = {"kind": stated.kind, "namespace": meta.namespace, "name": meta.name}
-        _log.warning("a workload takes too long to look at; its report stays as it is", extra={"fields": fields})
+        _log.warning("a workload takes too long to scan; its report stays unchanged", extra={"fields": fields})
         kind = group_kind(stated.api_version or "", stated.kind or "")
         round_.lister.unread.add((kind, meta.namespace, meta.name))
         return None

@@ -1,7 +1,8 @@
-"""The objects that one scan looks at: workloads that somebody wrote, page by page, and pods that have none.
+"""List the objects of a scan: top-level workloads page by page, and pods without a workload.
 
-As in `audit` of a snapshot, and as JSON of the same fields: ReplicaSets of a Deployment and the pods of workloads
-repeat a template that is looked at already. A list that fails is begun again, and those before it are not.
+It selects the objects as `audit` of a snapshot does, and yields them as JSON of the same fields. A Deployment's
+ReplicaSets and the pods of workloads are skipped, since the scan already has their template. A failed list restarts;
+completed lists do not.
 """
 
 import logging
@@ -28,11 +29,11 @@ ObjectJson = bytes  # an object as JSON, with apiVersion and kind
 ObjectName = tuple[GroupKind, str, str]  # kind, namespace, name
 UnreadNames = Collection[GroupKind | ObjectName]
 
-# Each is a request; whoever has more pods that no workload stands for sees some of them.
+# Each is a request. A cluster with more such pods gets a sample.
 _MOST_UNOWNED = 1000
 _PAGE = 50
 _FOUND, _FORBIDDEN, _GONE = 200, 403, 404
-_NODE: GroupKind = ("", "Node")  # the owner of static pods, which each node has
+_NODE: GroupKind = ("", "Node")  # the owner of static pods; each node has some
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 _NAMED = decoder_of(Named)
 _POD = TypeMeta(api_version="v1", kind="Pod")
@@ -41,20 +42,20 @@ _log = logging.getLogger(__name__)
 
 
 def is_among(unread: UnreadNames, one: GroupKind | ObjectName) -> bool:
-    """Whether it is there, or the kind of the object is."""
+    """Whether the set contains the object, its kind, or this kind."""
     return one in unread or one[0] in unread
 
 
 def in_both(one: UnreadNames, other: UnreadNames) -> set[GroupKind | ObjectName]:
-    """What is in both, be it an object in one and its kind in the other."""
-    return {each for each in one if is_among(other, each)} | {each for each in other if is_among(one, each)}
+    """Return the intersection. An object matches its kind."""
+    return {item for item in one if is_among(other, item)} | {item for item in other if is_among(one, item)}
 
 
 class WorkloadLister:
-    """See the module; `objects` may be called again after it raised, and goes on.
+    """Lists objects. After an error, the next call of `objects` continues.
 
-    Shape: ``unread`` has the kinds of which not all objects could be read, and whoever looks at objects adds those of
-    which it knows nothing.
+    Attributes:
+        unread: Kinds without a complete list. The scan adds objects without a result.
     """
 
     def __init__(
@@ -64,17 +65,18 @@ class WorkloadLister:
         self._embedded = policy.workloads
         self._unowned = unowned
         self._pause = Pause(sleep=sleep)
-        self._left = [each for each in with_workloads(server, policy) if self._is_listed(each)]
-        of = [(each.api_versions[0], each.kind) for each in self._left]
-        # What these made is not looked at again; pods of other operators' kinds stand for what their operator made.
-        self._kinds = {group_kind(*each) for each in of if has_template(*each, self._embedded)}
-        self._pods: list[UnownedPod] | None = None  # that are still to be looked at; None before kinds are listed
+        self._left = [resource for resource in with_workloads(server, policy) if self._is_listed(resource)]
+        listed = [(resource.api_versions[0], resource.kind) for resource in self._left]
+        # Skip objects created by these kinds. For operators' kinds without a template, scan the pods.
+        self._kinds = {group_kind(*kind) for kind in listed if has_template(*kind, self._embedded)}
+        self._pods: list[UnownedPod] | None = None  # remaining pods; None before kinds are listed
         self.unread: set[GroupKind | ObjectName] = set()
 
     def objects(self) -> Iterator[list[ObjectJson]]:
-        """Some objects at a time.
+        """Yield the objects, several at a time.
 
-        Errors: ClusterError if the API server does not answer.
+        Raises:
+            ClusterError: The API server does not answer.
         """
         while self._left:
             yield from self._of_kind(self._left[0])
@@ -82,7 +84,7 @@ class WorkloadLister:
         if self._pods is None:
             self._pods = self._representatives()
         while self._pods:
-            yield [each for pod in self._pods[:_PAGE] if (each := self._pod(pod)) is not None]
+            yield [document for pod in self._pods[:_PAGE] if (document := self._pod(pod)) is not None]
             del self._pods[:_PAGE]
 
     def _is_listed(self, resource: Resource) -> bool:
@@ -93,30 +95,34 @@ class WorkloadLister:
     def _of_kind(self, resource: Resource) -> Iterator[list[ObjectJson]]:
         try:
             for page in list_pages(self._server, resource, pause=self._pause):
-                yield [each for item in page.items if (each := self._taken(item, page.of)) is not None]
+                yield [document for item in page.items if (document := self._taken(item, page.of)) is not None]
         except NotListedError as error:
             kind = group_kind(resource.api_versions[0], resource.kind)
             self.unread.add(kind)
-            # Their objects are nobody's business then, and pods of theirs stand for them.
+            # Without a list of the kind, its pods represent it.
             self._kinds.discard(kind)
             fields = {"resource": error.resource, "why": bounded(str(error))}
-            _log.info("a kind of workload is not listed", extra={"fields": fields})
+            _log.info("a kind of workload cannot be listed", extra={"fields": fields})
 
-    def _taken(self, item: Raw, of: TypeMeta) -> ObjectJson | None:
-        """The object, unless another one that is listed made it, or it is no object."""
+    def _taken(self, item: Raw, type_meta: TypeMeta) -> ObjectJson | None:
+        """Return the object. None if a listed object created it, or it cannot be decoded."""
         try:
             meta = read_nested(_NAMED.decode, bytes(item)).meta
-            version = of.api_version or ""
-            owner = stands_for(group_kind(version, of.kind or ""), version, meta, self._embedded)
+            version = type_meta.api_version or ""
+            owner = stands_for(group_kind(version, type_meta.kind or ""), version, meta, self._embedded)
             if owner is not None and group_kind(owner.api_version, owner.kind) in self._kinds:
                 return None
-            return read_nested(lambda text: project(text, of, self._embedded), bytes(item))
+            return read_nested(lambda text: project(text, type_meta, self._embedded), bytes(item))
         except _UNREADABLE:
             return None
 
     def _representatives(self) -> list[UnownedPod]:
-        """One pod of each controller whose kind is not listed, and every pod without one, as many as are looked at."""
-        seen, found, of_namespace = set[tuple[str, str, str, str]](), list[tuple[int, UnownedPod]](), Counter[str]()
+        """Return a pod of each controller of an unlisted kind, and pods without a controller, up to the limit."""
+        seen, candidates, of_namespace = (
+            set[tuple[str, str, str, str]](),
+            list[tuple[int, UnownedPod]](),
+            Counter[str](),
+        )
         for pod in self._unowned:
             owner = pod.owner
             if owner is not None:
@@ -126,19 +132,16 @@ class WorkloadLister:
                     continue
                 seen.add(key)
             of_namespace[pod.namespace] += 1
-            found.append((of_namespace[pod.namespace], pod))
-        if len(found) > _MOST_UNOWNED:
-            _log.warning("%d pods without a workload are looked at, and no more", _MOST_UNOWNED)
+            candidates.append((of_namespace[pod.namespace], pod))
+        if len(candidates) > _MOST_UNOWNED:
+            _log.warning("too many pods without a workload: only %d are scanned", _MOST_UNOWNED)
             self.unread.add(POD)
-        # The first of each namespace, the second of each, and so on: one that has many takes no other's place.
-        found.sort(key=lambda each: each[0])
-        return [pod for _, pod in found[:_MOST_UNOWNED]]
+        # Take the first pod of each namespace, then the second, so a namespace with many pods does not displace others.
+        candidates.sort(key=lambda candidate: candidate[0])
+        return [pod for _, pod in candidates[:_MOST_UNOWNED]]
 
     def _pod(self, pod: UnownedPod) -> ObjectJson | None:
-        """The pod; None where it has gone, or may not be read.
-
-        Errors: ClusterError.
-        """
+        """Get the pod. None if it is gone or unreadable. Raises ClusterError."""
         answer = self._server.send("GET", f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
         if answer.status == _FOUND:
             return project(msgspec.json.encode(answer.content), _POD, self._embedded)

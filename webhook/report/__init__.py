@@ -1,1 +1,1 @@
-"""Findings as objects of the cluster: report documents that dashboards read."""
+"""Report documents and event texts of scanned workloads."""

@@ -1,7 +1,7 @@
-"""Findings -> report documents, one a workload, in either of the two APIs that dashboards read.
+"""Report documents: a workload's findings in either of the two report APIs.
 
-A document belongs to its workload: it is in its namespace, is deleted with it, and keeps its name from run to run, so
-that the next one replaces it. A workload without findings has none, since a rule that could not look is no pass.
+A document lives in the workload's namespace and is deleted with it. Its name stays the same, so each scan replaces the
+document of the previous scan. A workload without findings has no document: a skipped rule is not a pass.
 
 Source: openreports/reports-api v0.2.1 apis/openreports.io/v1alpha1; kyverno v1.19.1 config/crds/policyreport;
 policy-reporter pkg/report/result/id_generator.go (``resultID``), pkg/openreports/reports_adapter.go (``GetSource`` is
@@ -30,17 +30,20 @@ _Json = dict[str, object]
 
 
 class ReportApi(StrEnum):
-    """The APIs, each as its documents name it."""
+    """The report APIs, by the ``apiVersion`` of their documents."""
 
     OPEN_REPORTS = "openreports.io/v1alpha1"
     POLICY_REPORTS = "wgpolicyk8s.io/v1alpha2"
 
 
 class ReportResult(Struct, frozen=True, kw_only=True):
-    """One result of a report: what a rule found, or how the workload stands.
+    """A result of a report: a finding, or the state of the workload's pods.
 
-    Shape: ``policy`` is the result's policy and rule; ``key`` tells several of one workload apart, and has no numbers
-    that change. ``result`` is fail, warn or skip. ``properties`` are one line each.
+    Attributes:
+        policy: Both the policy and the rule of the result.
+        key: Separates several results of a policy. It has no changing numbers.
+        result: fail, warn or skip.
+        properties: Values of a single line.
     """
 
     policy: str
@@ -53,7 +56,7 @@ class ReportResult(Struct, frozen=True, kw_only=True):
 
 
 class ReportContent(Struct, frozen=True, kw_only=True):
-    """One workload and what was found; ``uid`` is empty where it comes from a manifest."""
+    """The input of a report: a workload and its results. ``uid`` is empty for a manifest."""
 
     api_version: str
     kind: str
@@ -66,7 +69,7 @@ class ReportContent(Struct, frozen=True, kw_only=True):
 
 _SOURCE = "evenspread"
 _CATEGORY = "Topology Spread"
-# Of the greatest length, 3 KiB, as many as `_MAX_REPORT_BYTES` holds.
+# With the longest texts (3 KiB a result), exactly these fit into `_MAX_REPORT_BYTES`.
 _MAX_RESULTS = 64
 # kubectl apply keeps the whole document in an annotation, and all annotations together hold 256 KiB.
 _MAX_REPORT_BYTES = 192 * 1024
@@ -81,10 +84,14 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
 def report(found: ReportContent, api: ReportApi, seconds: int) -> _Json:
-    """The document of a workload.
+    """Return the document of a workload.
 
-    Shape: results stand in the order of severity; ``summary`` counts those that are left out, too.
-    Unit: ``seconds`` since 1970 (UTC), when the findings were made.
+    Results are sorted by severity. ``summary`` also counts results beyond the limit.
+
+    Args:
+        found: The workload and its results.
+        api: The report API.
+        seconds: Time of the findings, in seconds since 1970 (UTC).
     """
     ranked = sorted((*map(_found, found.findings), *found.stated), key=lambda each: each.severity.rank)
     results = [*_kept(_results(found, ranked, seconds))]
@@ -108,7 +115,7 @@ def report(found: ReportContent, api: ReportApi, seconds: int) -> _Json:
 
 
 def digest(document: Mapping[str, Any]) -> str:
-    """What a document says, without when: the same for one that was written and for the same one read back."""
+    """Return a hash of the content without times. It is the same before writing and after reading back."""
     meta = document.get("metadata") or {}
     said = {name: document.get(name) for name in ("source", "scope", "summary", "configuration")}
     said["owners"] = [each.get("uid") for each in meta.get("ownerReferences") or ()]
@@ -118,7 +125,7 @@ def digest(document: Mapping[str, Any]) -> str:
 
 
 def report_name(api_version: str, kind: str, name: str) -> str:
-    """The document's name: readable, a DNS label, and the same for the same workload in every version of its API."""
+    """Return the document's name: readable, a DNS label, and the same for every version of the workload's API."""
     mark = _mark(group_of(api_version), kind, name)[:8]
     readable = _NOT_IN_NAMES.sub("-", f"{kind}-{name}".lower())
     readable = readable[: _NAME_CHARS - len(mark) - 1].strip("-")
@@ -126,7 +133,7 @@ def report_name(api_version: str, kind: str, name: str) -> str:
 
 
 def _reference(found: ReportContent, *, namespaced: bool) -> _Json:
-    """The workload, as an owner or as the scope, which also has a namespace."""
+    """Return the workload as an owner, or with its namespace as the scope."""
     fields = {
         "apiVersion": found.api_version,
         "kind": found.kind,
@@ -159,35 +166,35 @@ def _found(judged: Judged) -> ReportResult:
 def _results(found: ReportContent, ranked: Iterable[ReportResult], seconds: int) -> Iterator[_Json]:
     workload = (group_of(found.api_version), found.kind, found.namespace, found.name)
     seen: Counter[tuple[str, str]] = Counter()
-    for each in ranked:
-        same = (each.policy, each.key)
+    for result in ranked:
+        same = (result.policy, result.key)
         seen[same] += 1
-        # Without it a message whose numbers change would be a new result to whoever is notified.
-        properties = {**each.properties, "resultID": _mark(*workload, *same, str(seen[same]))}
+        # Without this id, subscribers would take a message with new numbers for a new result.
+        properties = {**result.properties, "resultID": _mark(*workload, *same, str(seen[same]))}
         yield {
-            # Policy Reporter takes a report for that of the first result's source, in both APIs.
+            # Policy Reporter uses the source of the first result for the whole report, in both APIs.
             "source": _SOURCE,
-            "policy": each.policy,
-            "rule": each.policy,
+            "policy": result.policy,
+            "rule": result.policy,
             "category": _CATEGORY,
-            "severity": str(each.severity),
-            "result": each.result,
-            "scored": each.scored,
-            "message": one_line(each.message, _TEXT_CHARS),
+            "severity": str(result.severity),
+            "result": result.result,
+            "scored": result.scored,
+            "message": one_line(result.message, _TEXT_CHARS),
             "timestamp": {"seconds": seconds, "nanos": 0},
             "properties": {name: text for name, text in properties.items() if text},
         }
 
 
-def _result_of(judged: JudgedFinding) -> str:
-    """``fail`` for what would be refused; both APIs call what does not count against the object ``warn``."""
+def _result_of(judged: Judged) -> str:
+    """Return ``fail`` for a denial. Both APIs use ``warn`` for results that do not count against the object."""
     if judged.waived:
         return "skip"
     return "fail" if judged.mode is Mode.DENY else "warn"
 
 
 def _kept(results: Iterable[_Json]) -> Iterator[_Json]:
-    """As many results as a document may have, and as fit."""
+    """Yield results up to the limits of number and bytes."""
     room = _MAX_REPORT_BYTES
     for number, result in enumerate(results):
         room -= len(msgspec.json.encode(result))

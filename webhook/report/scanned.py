@@ -1,7 +1,6 @@
-"""What the scan saw of a workload -> what its report says, and what its events tell.
+"""The report and the events of a scanned workload.
 
-A report and an event are read by whoever may look into the workload's namespace: they name its own pods, and domains
-but for nodes, of which only counts are said.
+Every reader of the workload's namespace can read them. So they name its own pods and its domains, but only count nodes.
 
 Source: events.k8s.io/v1 Event (``note`` up to 1 kB, ``action`` and ``reason`` up to 128 characters).
 """
@@ -28,17 +27,20 @@ from webhook.report.documents import ReportContent, ReportResult
 SPREAD_VIOLATION, SPREAD_DRIFT, SPREAD_INFEASIBLE = "SpreadViolation", "SpreadDrift", "SpreadInfeasible"
 GROUP_CAP_EXCEEDED = "GroupCapExceeded"
 _DRIFT_POLICY, _INFEASIBLE_POLICY = "spread-drift", "spread-infeasible"
-# So long a pod may wait before its event: autoscalers and rollouts need some time.
+# A pod may be Pending this long before its event. Autoscalers and rollouts need some time.
 PATIENCE = timedelta(seconds=60)
-_MOST_DOMAINS = 12  # that a text names
-_NOTE_BYTES = 1000  # of 1,024
-_NAME_CHARS = 220  # of 253, with what follows
+_MOST_DOMAINS = 12  # named in a text
+_NOTE_BYTES = 1000  # the API allows 1,024
+_NAME_CHARS = 220  # the API allows 253, with the dot and the hash
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """An event that may be due: what about, why, and what makes it another one than the last.
+    """An event that may be due.
 
-    Shape: ``keys`` are what is wrong, one for each thing; whoever tells it compares them with those told before.
+    Attributes:
+        keys: The faults in it. Writers compare them with the faults of the last event.
+        note: The text.
+        regarding: The object of the event.
     """
 
     reason: str
@@ -48,7 +50,7 @@ class Notice(Struct, frozen=True, kw_only=True):
 
 
 def report_content(scanned: ScannedWorkload) -> ReportContent | None:
-    """The content of the workload's report; None where there is nothing to say."""
+    """Return the content of the workload's report. None if it has no results."""
     stated = pod_results(scanned)
     if not scanned.uid or not (scanned.findings or stated):
         return None
@@ -64,24 +66,24 @@ def report_content(scanned: ScannedWorkload) -> ReportContent | None:
 
 
 def pod_results(scanned: ScannedWorkload) -> tuple[ReportResult, ...]:
-    """How its pods stand, as results: that some wait for their constraints, and which constraints are exceeded."""
+    """Return results about the workload's pods: pods Pending for their constraints, and exceeded constraints."""
     return (*_infeasible(scanned), *map(_drift, _drifted(scanned)))
 
 
 def notices(scanned: ScannedWorkload, now: datetime) -> Iterator[Notice]:
-    """The events that a workload could be due, of what is wrong with it now.
+    """Yield the events due for the workload's present faults.
 
-    Shape: all of one reason are one event; each Pending pod has its own.
+    A reason has a single event for all its faults. Each Pending pod has its own.
     """
     regarding = reference(scanned.api_version, scanned.kind, scanned.namespace, scanned.name, scanned.uid)
-    told = [each for each in scanned.findings if each.mode in {Mode.WARN, Mode.DENY} and not each.waived]
-    if told:
-        keys = frozenset(each.finding.rule for each in told)
-        yield Notice(reason=SPREAD_VIOLATION, keys=keys, note=_violation(told), regarding=regarding)
-    drifted = [each for each in _drifted(scanned) if each.hard]
+    violations = [judged for judged in scanned.findings if judged.mode in {Mode.WARN, Mode.DENY} and not judged.waived]
+    if violations:
+        keys = frozenset(judged.finding.rule for judged in violations)
+        yield Notice(reason=SPREAD_VIOLATION, keys=keys, note=_violation_note(violations), regarding=regarding)
+    drifted = [skew for skew in _drifted(scanned) if skew.hard]
     if drifted:
-        keys = frozenset(f"{each.path} {each.topology_key}" for each in drifted)
-        note = "; ".join(f"{_counts(each)}: {_compared(each)}" for each in drifted)
+        keys = frozenset(f"{skew.path} {skew.topology_key}" for skew in drifted)
+        note = "; ".join(f"{_counts(skew)}: {_compared(skew)}" for skew in drifted)
         yield Notice(reason=SPREAD_DRIFT, keys=keys, note=short_note(note), regarding=regarding)
     for pod in scanned.pending_pods:
         if pod.cause is PendingCause.SPREAD and now - _time(pod.since, now) >= PATIENCE:
@@ -89,10 +91,7 @@ def notices(scanned: ScannedWorkload, now: datetime) -> Iterator[Notice]:
 
 
 def event(notice: Notice, now: datetime, instance: str) -> Mapping[str, Any]:
-    """The event of a notice.
-
-    Shape: the same notice gives the same name in every process.
-    """
+    """Return the Event object of a notice. Its name is the same in every process."""
     regarding = notice.regarding
     parts = (regarding["uid"], notice.reason, *sorted(notice.keys))
     mark = hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
@@ -112,12 +111,12 @@ def event(notice: Notice, now: datetime, instance: str) -> Mapping[str, Any]:
 
 
 def micro_time(now: datetime) -> str:
-    """As events have it."""
+    """Format a time as the MicroTime of events."""
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _drifted(scanned: ScannedWorkload) -> list[ActualSkew]:
-    """Constraints that its pods have, by the template or by injection, and that are above maxSkew."""
+    """Return the constraints above maxSkew, from the template or from injection."""
     return [each for each in scanned.skews if each.above and each.origin is not Origin.DEFAULT]
 
 
@@ -150,16 +149,16 @@ def _infeasible(scanned: ScannedWorkload) -> Iterator[ReportResult]:
             key="pending",
             severity=Severity.HIGH,
             result="fail",
-            message=f"{plural(waiting, 'pod')} Pending: no node admits them under their own spread constraints",
+            message=f"{plural(waiting, 'pod')} Pending: no node fits because of their own spread constraints",
             properties={"since": oldest.since if oldest else "", "fix": one_line(scanned.pending_fix)},
         )
 
 
 def _waiting(scanned: ScannedWorkload, pod: PendingPod) -> Notice:
-    hard = [each for each in scanned.skews if each.hard]
-    why = "; ".join(f"{_counts(each)} of maxSkew {each.max_skew}" for each in hard)
+    hard = [skew for skew in scanned.skews if skew.hard]
+    why = "; ".join(f"{_counts(skew)} with maxSkew {skew.max_skew}" for skew in hard)
     fix = f"fix: {scanned.pending_fix}" if scanned.pending_fix else ""
-    parts = ["no node admits the pod under its own spread constraints", why, fix]
+    parts = ["no node fits because of the pod's own spread constraints", why, fix]
     return Notice(
         reason=SPREAD_INFEASIBLE,
         keys=frozenset({pod.uid}),
@@ -168,15 +167,15 @@ def _waiting(scanned: ScannedWorkload, pod: PendingPod) -> Notice:
     )
 
 
-def _violation(told: list[JudgedFinding]) -> str:
-    first = told[0].finding
+def _violation_note(violations: list[Judged]) -> str:
+    first = violations[0].finding
     remedy = f"; {first.remedy}" if first.remedy else ""
-    rest = f" ({len(told) - 1} more)" if len(told) > 1 else ""
+    rest = f" ({len(violations) - 1} more)" if len(violations) > 1 else ""
     return short_note(f"{first.rule}: {first.summary}{remedy}{rest}")
 
 
 def short_note(text: str) -> str:
-    """The text as an event may have it."""
+    """Cut the text to the API's limit."""
     return one_line(text, _NOTE_BYTES).encode("utf-8", "replace")[:_NOTE_BYTES].decode("utf-8", "ignore")
 
 
@@ -190,14 +189,14 @@ def _compared(skew: ActualSkew) -> str:
 
 
 def _domains(skew: ActualSkew) -> str:
-    """``a 3, b 1, c 0``; of nodes, and of many domains, only the fewest and the most."""
+    """Return ``a 3, b 1, c 0``. For nodes, or many domains, return only the smallest and the largest count."""
     if skew.topology_key != HOSTNAME and skew.eligible <= _MOST_DOMAINS:
         return ", ".join(f"{one_line(name, 63)} {pods}" for name, pods in sorted(skew.domains.items()))
     return f"{skew.fewest} to {skew.most} in {skew.eligible:,} domains"
 
 
 def reference(api_version: str, kind: str, namespace: str, name: str, uid: str) -> Mapping[str, str]:
-    """What an event is about."""
+    """Return the ``regarding`` field of an event."""
     return {"apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name, "uid": uid}
 
 
@@ -208,23 +207,23 @@ def _time(text: str, otherwise: datetime) -> datetime:
         return otherwise
 
 
-def group_notices(of: SpreadGroup, status: Status) -> Iterator[Notice]:
-    """The event that is due while a cap of the group is broken."""
-    broken = [each for each in status.distribution if is_broken(each)]
+def group_notices(group: SpreadGroup, status: Status) -> Iterator[Notice]:
+    """Yield the event for a group with a broken cap."""
+    broken = [distribution for distribution in status.distribution if is_broken(distribution)]
     if broken:
         yield Notice(
             reason=GROUP_CAP_EXCEEDED,
             keys=frozenset(map(_key, broken)),
             note=short_note(status.condition(CAPS_HELD).message),
-            regarding=reference(API_VERSION, KIND, of.meta.namespace, of.meta.name, of.meta.uid),
+            regarding=reference(API_VERSION, KIND, group.meta.namespace, group.meta.name, group.meta.uid),
         )
 
 
-def is_broken(each: Distribution) -> bool:
-    """Whether a domain holds more than the cap leaves."""
-    return max(each.domains.values(), default=0) > each.cap
+def is_broken(distribution: Distribution) -> bool:
+    """Whether a domain holds more pods than the cap allows."""
+    return max(distribution.domains.values(), default=0) > distribution.cap
 
 
-def _key(each: Distribution) -> str:
-    selector = valid_selector(each.selector) if each.selector is not None else None
-    return f"{each.topology_key} {selector.text if selector is not None else ''}"
+def _key(distribution: Distribution) -> str:
+    selector = valid_selector(distribution.selector) if distribution.selector is not None else None
+    return f"{distribution.topology_key} {selector.text if selector is not None else ''}"

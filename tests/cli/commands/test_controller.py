@@ -96,7 +96,7 @@ def test_a_console_that_cannot_be_stops_nothing_else(tmp_path):
         command = [sys.executable, "-c", start, "controller", "--scan", *LEASE, *flags]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=out, env=os.environ) as process:  # noqa: S603 ours
             try:
-                eventually(lambda: "looking after the cluster" in log.read_text(), 60)
+                eventually(lambda: "the controller has started" in log.read_text(), 60)
                 assert f"no console at {console}: Address already in use" in log.read_text()
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(20) == 0

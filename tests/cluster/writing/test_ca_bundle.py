@@ -109,7 +109,7 @@ def test_a_refusal_of_one_does_not_keep_the_other_from_being_right(method):
 def test_a_lost_api_server_is_an_error():
     api = StoredApi()
     api.before = silent
-    with pytest.raises(ClusterError, match="no word in time"):
+    with pytest.raises(ClusterError, match="no answer in time"):
         publish(api, "evenspread", NEW)
 
 
@@ -166,7 +166,7 @@ def test_the_rules_never_come_before_the_ca():
 @pytest.mark.parametrize("text", ["", "{", "{}", '"a"'])
 def test_rules_that_are_none_are_said(text):
     api = StoredApi(**{VALIDATING: annotated(NEW, text=text)})
-    with pytest.raises(RefusedError, match=f"the annotation {RULES_ANNOTATION} is no list in JSON"):
+    with pytest.raises(RefusedError, match=f"the annotation {RULES_ANNOTATION} must be a JSON list"):
         complete(api, "evenspread", [NEW], serving=lambda: True)
 
 

@@ -56,14 +56,16 @@ def test_who_is_second_takes_what_the_first_wrote():
 def test_who_loses_every_time_says_so():
     api = StoredApi(**{PATH: EMPTY})
     api.before = lambda method, _: 409 if method == "PUT" else None
-    with pytest.raises(ClusterError, match=r"^Secret platform/evenspread-ca: others change it all the time$"):
+    with pytest.raises(
+        ClusterError, match=r"^Secret platform/evenspread-ca: every update conflicts with another writer$"
+    ):
         secret(api).update(step)
 
 
 @pytest.mark.parametrize(
     ("refused", "status", "said"),
     [
-        pytest.param("GET", 404, "is not there; the chart renders it", id="absent"),
+        pytest.param("GET", 404, "does not exist; the chart creates it", id="absent"),
         pytest.param("GET", 403, "says 403", id="may not be read"),
         pytest.param("PUT", 403, "says 403", id="may not be written"),
         pytest.param("PUT", 500, "says 500", id="a fault of the API server"),
@@ -80,7 +82,7 @@ def test_a_refusal_names_the_secret(refused, status, said):
 def test_a_lost_api_server_is_an_error():
     api = StoredApi(**{PATH: EMPTY})
     api.before = silent
-    with pytest.raises(ClusterError, match="no word in time"):
+    with pytest.raises(ClusterError, match="no answer in time"):
         secret(api).update(step)
 
 

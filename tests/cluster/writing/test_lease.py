@@ -78,7 +78,7 @@ def test_who_cannot_renew_stops_before_another_may_begin(cluster):
     cluster.api.before = silent
     cluster.now += 9.9
     one.turn()
-    assert (one.leading, one.fault) == (True, "https://api: no word in time")
+    assert (one.leading, one.fault) == (True, "https://api: no answer in time")
     cluster.now += 0.2
     assert not one.leading
 

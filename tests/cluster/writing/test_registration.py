@@ -121,7 +121,7 @@ def test_nothing_of_another_owner_is_touched(kind):
     path = f"{GROUP}/{kind.lower()}s/{REGISTRATION_NAME}"
     server = StoredApi(**{path: FOREIGN})
     with pytest.raises(
-        ClusterError, match=rf"^{kind} {REGISTRATION_NAME} exists and is not ours; delete it, or let it be$"
+        ClusterError, match=rf"^{kind} {REGISTRATION_NAME} exists, but evenspread did not create it; delete it first$"
     ):
         register(server, MADE, rehearsed=True)
     unregister(server, MADE)

@@ -1,1 +1,1 @@
-"""The objects that the program changes in the cluster; the admission path changes none."""
+"""The cluster objects written by evenspread. The admission path writes none."""

@@ -1,11 +1,11 @@
-"""What the chart leaves out of our two webhook configurations, by name: the caBundle, and rules that may refuse writes.
+"""Complete the two webhook configurations: the caBundle, and rules of webhooks that may refuse writes.
 
-The API server takes anything for a caBundle, and would then go on without us in silence: what is written is parsed
-first, and what stands there is compared as certificates. Under failurePolicy Fail the chart renders the rules as an
-annotation instead of a field, so that a configuration refuses nothing before the API server can verify us.
+The API server accepts any caBundle, and silently skips the webhook if the bundle is wrong. So evenspread parses a
+bundle before writing it, and compares certificates. Under failurePolicy Fail the chart renders the rules as an
+annotation instead of a field. So a configuration refuses nothing before the API server can verify evenspread.
 
-Both fields are left without an owner in managedFields. An upgrade, a rollback or a GitOps tool that does not render
-them leaves them alone, and one that does render them meets no conflict.
+Both fields have no owner in managedFields. So an upgrade, a rollback or a GitOps tool leaves them alone, and a tool
+that renders them meets no conflict.
 """
 
 import base64
@@ -24,18 +24,18 @@ from webhook.core.api.well_known import RULES_ANNOTATION
 KINDS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
 _ABSENT = 404
-# A `test` of a JSON Patch that failed, or a version that is gone: somebody has changed it meanwhile.
+# A failed `test` of a JSON Patch, or an outdated version: another client has changed the object meanwhile.
 _CHANGED = (409, 422)
 
 
 class Completed(Struct, frozen=True, kw_only=True):
-    """What was found and done.
+    """The result of `complete`.
 
-    Args:
-        written: The kinds that were written; empty says that all were complete.
-        absent: The kinds without such a configuration. A release may have only one, or have switched both off.
-        bare: The kinds that lack a caBundle, which somebody else fills in.
-        inert: The kinds that have no rules yet, since no replica could answer.
+    Attributes:
+        written: The changed kinds. Empty if all were complete.
+        absent: The kinds without such a configuration. A release may have only a single configuration, or none.
+        bare: The kinds without a caBundle, to be filled by another program.
+        inert: The kinds without rules yet, since no replica is ready.
     """
 
     written: tuple[str, ...] = ()
@@ -45,21 +45,21 @@ class Completed(Struct, frozen=True, kw_only=True):
 
 
 def collection(kind: str) -> str:
-    """The path of all webhook configurations of a kind."""
+    """Return the path of all webhook configurations of a kind."""
     return f"{_GROUP}/{kind.lower()}s"
 
 
 def complete(
     server: ApiServer, name: str, trusted: Sequence[bytes] | None, *, keeping: bool = False, serving: Callable[[], bool]
 ) -> Completed:
-    """Complete every webhook in our configurations.
+    """Complete every webhook in the configurations of this name.
 
     Args:
-        server: Has the configurations.
-        name: Theirs.
-        trusted: The certificates that the API server must trust, in PEM; None where somebody else fills them in.
-        keeping: Whether certificates that are trusted already stay.
-        serving: Whether replicas answer. Rules are added to a configuration without any only then.
+        server: The API server.
+        name: The name of both configurations.
+        trusted: The certificates for the caBundle, in PEM. None leaves it to another program.
+        keeping: Whether to keep the certificates already in it.
+        serving: Whether replicas are ready. A configuration without rules gets them only then.
 
     Raises:
         CertificateError: The bundle holds no certificate.
@@ -88,7 +88,7 @@ def _completed(  # noqa: PLR0913 those of `complete`, for one kind
     keeping: bool,
     serving: Callable[[], bool],
 ) -> Iterator[str]:
-    """Complete one configuration; yields the fields of `Completed` that its kind belongs to."""
+    """Complete a configuration. Yields the `Completed` fields of its kind."""
     path, title = f"{collection(kind)}/{name}", f"{kind} {name}"
     answer = server.send("GET", path)
     if answer.status == _ABSENT:
@@ -120,15 +120,15 @@ def _completed(  # noqa: PLR0913 those of `complete`, for one kind
 def _patched(
     server: ApiServer, path: str, title: str, content: Mapping[str, Any], patch: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Any]:
-    """Apply a JSON Patch to this version of an object; what is stored then, or nothing if it is another version."""
-    # Webhooks and owners are named by their place in a list, which is this one only in this version.
+    """Apply a JSON Patch to this version of an object. Returns the stored object, or {} for another version."""
+    # The patch refers to webhooks and owners by index, which is valid only in this version.
     version = {"op": "test", "path": "/metadata/resourceVersion", "value": content["metadata"]["resourceVersion"]}
     answer = server.send("PATCH", path, [version, *patch], media="application/json-patch+json")
     return {} if answer.status in _CHANGED else answer.accepted(title).content
 
 
 def _disowned(server: ApiServer, path: str, title: str, content: Mapping[str, Any]) -> None:
-    """Give up the ownership of what we have written.
+    """Remove evenspread from the owners of the written fields.
 
     Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go Update: managedFields of an update are taken.
     """
@@ -140,7 +140,7 @@ def _disowned(server: ApiServer, path: str, title: str, content: Mapping[str, An
 
 
 def _annotated_rules(configuration: Mapping[str, Any], title: str) -> list[Any] | None:
-    """The rules that the chart leaves to us; None where it renders them itself."""
+    """Return the rules from the annotation. None if the chart renders the field itself."""
     text = (configuration["metadata"].get("annotations") or {}).get(RULES_ANNOTATION)
     if text is None:
         return None
@@ -149,19 +149,19 @@ def _annotated_rules(configuration: Mapping[str, Any], title: str) -> list[Any] 
     except ValueError:
         rules = None
     if not isinstance(rules, list):
-        raise RefusedError(0, f"{title}: the annotation {RULES_ANNOTATION} is no list in JSON")
+        raise RefusedError(0, f"{title}: the annotation {RULES_ANNOTATION} must be a JSON list")
     return rules
 
 
 def _called(configuration: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Each webhook that is called by a Service, with its place in the list."""
+    """Yield each webhook called by a Service, with its index."""
     for number, webhook in enumerate(configuration.get("webhooks") or ()):
         if "service" in (webhook.get("clientConfig") or {}):
             yield number, webhook
 
 
 def _certificates(config: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """The certificates in a caBundle; none where it holds anything else."""
+    """Return the certificates in a caBundle. Empty for anything else."""
     try:
         return certificates_in(base64.b64decode(config.get("caBundle") or "", validate=True))
     except (binascii.Error, CertificateError):

@@ -1,8 +1,8 @@
-"""The Secret that holds our CA: read it, and change it unless somebody else has done so meanwhile.
+"""Read and update the Secret of the CA, without overwriting other writers.
 
-The chart renders it empty and the controller fills it by an update, so that no role may create Secrets. Its times are
-judged by the API server's clock, since that one verifies what the CA signs: a clock that is wrong on some node neither
-ends a CA nor makes one that no client accepts.
+The chart renders it empty and the controller fills it by an update, so no role needs permission to create Secrets. The
+API server's clock decides, since the API server verifies the CA's certificates: a wrong clock on a node neither ends a
+CA nor creates an unusable CA.
 
 Source: cert-manager pkg/server/tls/authority/authority.go.
 """
@@ -18,12 +18,12 @@ from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.named_watch import watch_named
 
 _ABSENT, _CONFLICT = 404, 409
-# Two controllers that start together need two.
+# Two controllers starting together need two attempts.
 _TRIES = 5
 
 
 class CaSecret:
-    """One Secret, by name."""
+    """The Secret of this name."""
 
     def __init__(self, server: ApiServer, namespace: str, name: str) -> None:
         self._server = server
@@ -37,35 +37,35 @@ class CaSecret:
         watch_named(self._server, self._collection, self._name, changed)
 
     def read(self) -> tuple[Authorities | None, datetime]:
-        """What it holds, and the time; None where it holds no CA."""
+        """Return the stored CA, if any, and the API server's time."""
         _, held, now = self._read()
         return held, now
 
     def update(self, step: Callable[[Authorities | None, datetime], Authorities]) -> tuple[Authorities, datetime]:
-        """Replace what it holds by the result of ``step``, again if another writer is quicker; result and time."""
+        """Replace the content by the result of ``step``. Retries after a conflict. Returns content and time."""
         for _ in range(_TRIES):
             content, held, now = self._read()
             following = step(held, now)
             if following == held:
                 return following, now
             data = {key: base64.b64encode(value).decode() for key, value in secret_data(following).items()}
-            # With the version that was read: a change in between is a conflict.
+            # The request has the version from reading, so a concurrent change is a conflict.
             answer = self._server.send("PUT", self._path, {**content, "data": data})
             if answer.status != _CONFLICT:
                 answer.accepted(self.title)
                 return following, now
-        raise ClusterError(f"{self.title}: others change it all the time")
+        raise ClusterError(f"{self.title}: every update conflicts with another writer")
 
     def _read(self) -> tuple[Mapping[str, Any], Authorities | None, datetime]:
         answer = self._server.send("GET", self._path)
         if answer.status == _ABSENT:
-            raise RefusedError(_ABSENT, f"{self.title} is not there; the chart renders it")
+            raise RefusedError(_ABSENT, f"{self.title} does not exist; the chart creates it")
         content = answer.accepted(self.title).content
         return content, read_secret_data(_decoded(content.get("data"))), answer.date or datetime.now(UTC)
 
 
 def _decoded(data: object) -> Mapping[str, bytes]:
-    """The data of a Secret; empty where it is none."""
+    """Decode the data of a Secret. Empty for invalid data."""
     if not isinstance(data, dict):
         return {}
     try:

@@ -1,6 +1,6 @@
-"""Our events, for ``kubectl describe`` and collectors of events.
+"""Write events, for ``kubectl describe`` and event collectors.
 
-The name of an event follows from its text and its object. So the API server refuses a second one of any replica.
+An event's name depends on its text and its object. So the API server rejects duplicates from any replica.
 
 Source: events.k8s.io/v1 Event; kube-apiserver --event-ttl, after which an event is gone (1 h by default).
 """
@@ -16,7 +16,7 @@ _EXISTS = 409
 
 
 def create_event(server: ApiServer, event: Mapping[str, Any]) -> bool:
-    """Create the event; returns False if it exists."""
+    """Create the event. Returns False if it exists."""
     answer = server.send("POST", _path(event), event)
     if answer.status == _EXISTS:
         return False
@@ -25,7 +25,7 @@ def create_event(server: ApiServer, event: Mapping[str, Any]) -> bool:
 
 
 def count_again(server: ApiServer, event: Mapping[str, Any], count: int, time: str) -> None:
-    """Count an event again, ``count`` times in all, at a MicroTime. Its note stays, as all but a series.
+    """Set the event's series to ``count`` at a MicroTime. The API allows no change of its note.
 
     Source: kubernetes 1.31 pkg/apis/core/validation/events.go ``ValidateEventUpdate``.
     """

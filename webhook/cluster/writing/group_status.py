@@ -1,7 +1,7 @@
-"""The status of SpreadGroups in the cluster: what stands there, and how another one is put there.
+"""Read and write the status of a SpreadGroup.
 
-It is put by server-side apply to the subresource, for the object that was read: one that was made anew under the same
-name has another uid, and the API server refuses.
+Server-side apply writes the status subresource of the object by uid. So the API server refuses it for a new group of
+the same name.
 
 Source: kubernetes.io/docs/reference/using-api/server-side-apply; apiextensions v1 ``CustomResourceSubresourceStatus``.
 """
@@ -23,7 +23,7 @@ _GONE = 404
 
 
 def read_status_of(server: ApiServer, of: SpreadGroup) -> object | None:
-    """The present status, empty if it was never written; None if the group is gone."""
+    """Return the present status, or {} without a status. None if the group is gone."""
     answer = server.send("GET", _path(of))
     if answer.status == _GONE or (answer.content.get("metadata") or {}).get("uid", of.meta.uid) != of.meta.uid:
         return None
@@ -31,14 +31,14 @@ def read_status_of(server: ApiServer, of: SpreadGroup) -> object | None:
 
 
 def put_status(server: ApiServer, of: SpreadGroup, status: Mapping[str, Any]) -> None:
-    """Make the status of the group what is given."""
+    """Write the status of the group."""
     meta = {"name": of.meta.name, "namespace": of.meta.namespace, "uid": of.meta.uid}
     document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": meta, "status": status}
     server.apply(f"{_path(of)}/status", document).accepted()
 
 
 def pods_of(server: ApiServer, namespace: str, selector: str) -> list[Pod] | None:
-    """The namespace's pods that a selector matches, without unreadable ones; None of more than `MOST_PODS`."""
+    """Return the readable pods matched by a selector. None for more than `MOST_PODS`."""
     pods = list[Pod]()
     for page in list_labelled(server, f"/api/v1/namespaces/{quote(namespace)}/pods", selector):
         values, _ = read_items(page, _PODS)

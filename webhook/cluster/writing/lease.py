@@ -1,8 +1,8 @@
-"""Which replica of a role acts, by a Lease: client-go's leader election, over a Lease that the chart has made.
+"""Elect the acting replica by a Lease, as client-go does. The chart creates the Lease.
 
-The holder renews it every 2 s. Another one takes it when it has not changed for 15 s, measured on that one's own
-monotonic clock: the times in the Lease are for people. A holder that could not renew for 10 s does not act any more, so
-that two never do, unless a request of the former one is still on its way; whatever acts must bear that, by versions.
+The holder renews it every 2 s. Another replica takes an unchanged Lease after 15 s on its own monotonic clock. The
+times in the Lease are only for people. A holder without a renewal for 10 s stops acting, so two replicas never act
+together. Exception: a request of the former holder may still be on its way. Writers handle that by object versions.
 
 Source: client-go tools/leaderelection/leaderelection.go, with the durations of kube-controller-manager's defaults
 (component-base config/v1alpha1/defaults.go).
@@ -22,15 +22,15 @@ from webhook.logs import bounded
 LEASE_SECONDS = 15
 RENEW_DEADLINE_SECONDS = 10.0
 RETRY_SECONDS = 2.0
-_JITTER = 1.2  # of waiting replicas, so that several do not ask at once
+_JITTER = 1.2  # randomises waiting replicas, so that they do not retry together
 _CONFLICT = 409
-_RELEASES = 3  # attempts; another one takes over 15 s later in any case
+_RELEASES = 3  # attempts; without a release, another replica takes over 15 s later
 
 _log = logging.getLogger(__name__)
 
 
 class Elector:
-    """Acquires one Lease. `run` needs a thread of its own; any thread may read ``holder`` and ``fault``."""
+    """Acquires a Lease. `run` needs its own thread, and any thread may read ``holder`` and ``fault``."""
 
     def __init__(
         self,
@@ -59,28 +59,26 @@ class Elector:
         return renewed is not None and self._clock() < renewed + RENEW_DEADLINE_SECONDS
 
     def run(self, stop: threading.Event) -> None:
-        """Acquire and renew until it is stopped; then give it back."""
+        """Acquire and renew the Lease until stopped, then release it."""
         while not stop.is_set():
             led = self.leading
             self.turn()
             if self.leading != led:
-                _log.info(
-                    "leading" if self.leading else "not leading any more", extra={"fields": {"lease": self._title}}
-                )
-            # As in client-go: a waiting replica is late by up to 1.2 times the period, the holder is not.
+                _log.info("leading" if self.leading else "no longer leading", extra={"fields": {"lease": self._title}})
+            # As in client-go, a waiting replica is late by up to 1.2 times the period. The holder is on time.
             late = 0.0 if self.leading else random.uniform(0.0, _JITTER)  # noqa: S311 spreads load, keeps no secret
             stop.wait(RETRY_SECONDS * (1 + late))
         self.release()
 
     def turn(self) -> None:
-        """Try once to acquire or renew it. Never raises."""
+        """Try once to acquire or renew the Lease. Never raises."""
         try:
             self._turn()
         except ClusterError as error:
             self._failed(str(error))
 
     def release(self) -> None:
-        """Give it back, so that no replica waits for its end. Never raises."""
+        """Release the Lease, so no replica waits for its end. Never raises."""
         for _ in range(_RELEASES if self._renewed_at is not None else 0):
             try:
                 lease = self._read()
@@ -119,29 +117,29 @@ class Elector:
         status = self._write(lease, wanted)
         if status == 200:
             self._observed, self._observed_at, self.holder = wanted, now, self._identity
-            # From before the request: no other replica counts from later than when it was written.
+            # Counted from before the request: other replicas count from its arrival or later.
             self._renewed_at, self.fault = now, ""
         elif status != _CONFLICT:
             self._failed(f"{self._title} cannot be written: {status}")
 
     def _read(self) -> Mapping[str, Any]:
-        """The Lease."""
+        """Get the Lease. Raises ClusterError."""
         answer = self._server.send("GET", self._path)
         if answer.status != 200:
             raise ClusterError(f"{self._title}: {answer.status} {answer.content.get('message', '')}")
         return answer.content
 
     def _write(self, lease: Mapping[str, Any], spec: Mapping[str, Any]) -> int:
-        """Replace its spec unless it has changed since it was read; returns the status."""
+        """Replace the spec, unless the Lease has changed since reading. Returns the status."""
         return self._server.send("PUT", self._path, {**lease, "spec": spec}).status
 
     def _failed(self, text: str) -> None:
-        told = bounded(text)
-        if told != self.fault:
-            _log.warning("the lease has a fault: %s", told)
-        self.fault = told
+        fault = bounded(text)
+        if fault != self.fault:
+            _log.warning("the lease cannot be acquired or renewed: %s", fault)
+        self.fault = fault
 
 
 def _now() -> str:
-    """MicroTime, as Leases have it."""
+    """Return the time as a MicroTime, as used in Leases."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,7 +1,7 @@
-"""Register a webhook that runs outside of the cluster, and remove the registration again.
+"""Register a webhook outside the cluster, and remove the registration.
 
-It is fail-open, has a timeout of two seconds, and excludes system namespaces: a webhook in somebody's terminal must not
-be able to block a cluster. If its removal fails, one `kubectl delete` is enough.
+It is fail-open, has a timeout of two seconds, and excludes system namespaces: a webhook in a terminal must not block a
+cluster. If its removal fails, a single `kubectl delete` is enough.
 """
 
 import base64
@@ -29,11 +29,11 @@ from webhook.core.workloads.kinds import KINDS, MADE_BY, POD, SCALED, resource_n
 REGISTRATION_NAME = "evenspread-local"
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
 _MANAGER = {APP_NAME: "evenspread", APP_MANAGED_BY: "evenspread-webhook"}
-_TIMEOUT_SECONDS = 2  # as in the chart: so long each write waits if this process is gone but still registered
+_TIMEOUT_SECONDS = 2  # as in the chart: each write waits this long if this process is gone but still registered
 _SYSTEM = ("kube-system", "kube-public", "kube-node-lease")
 
 _WRITES = ("CREATE", "UPDATE")
-# Group, resources, operations. A pod's constraints cannot change after its creation.
+# Group, resources, operations. A pod's constraints are immutable.
 _SCALES = ("apps", tuple(f"{resource_name(kind)}/scale" for kind in SCALED), ("UPDATE",))
 _PODS = (POD[0], (resource_name(POD),), ("CREATE",))
 _REVIEWED = [kind for kind, row in KINDS.items() if row.reviewed and kind != POD]
@@ -46,12 +46,12 @@ _VALIDATED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         for group in dict.fromkeys(group for group, _ in _REVIEWED)
     ),
 )
-# Kinds of the shards that a SpreadGroup has; their templates get its plan.
+# Shards of a SpreadGroup have these kinds. Their templates get its plan.
 _PLANNED = (("apps", ("deployments", "statefulsets"), _WRITES),)
 
 
 class _Webhook(NamedTuple):
-    """One of a configuration: the route that it is sent to, and what is sent."""
+    """A webhook of a configuration: its route and its filters."""
 
     name: str
     route: str
@@ -59,8 +59,8 @@ class _Webhook(NamedTuple):
     conditions: Mapping[str, str]
 
 
-# CEL conditions, so that requests that need no answer are not sent. Each must hold, and none may raise on an absent
-# field, which would refuse the request under failurePolicy Fail.
+# CEL conditions filter requests without an effect. All must hold. None may raise on an absent field: under
+# failurePolicy Fail that would refuse the request.
 _MADE = ", ".join(
     f"'{made[0]}/{made[1]} of {owner[0] or 'v1'}/{owner[1]}'"
     for made, owner in sorted(MADE_BY, key=lambda pair: pair[::-1])
@@ -69,14 +69,14 @@ _ANNOTATED = "!has(object.metadata.annotations) || !('{0}' in object.metadata.an
 _UNOWNED = "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(owner, "
 _CONTROLLED = "has(owner.controller) && owner.controller && "
 _TO_VALIDATE = {
-    # A StatefulSet takes for its own a revision that is being deleted, too.
+    # A StatefulSet also adopts a revision under deletion.
     "not-being-deleted": (
         "!has(object.metadata.deletionTimestamp) || request.resource.resource == 'controllerrevisions'"
     ),
     "new-or-its-spec-changed": (
         "request.operation != 'UPDATE' || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec"
     ),
-    # An owner reference is its author's word; who sent the object is not.
+    # Authors can forge an owner reference, but not the sender.
     "not-made-by-a-controller": (
         "!has(object.metadata.ownerReferences) || !has(request.userInfo.username) || "
         f"!(request.userInfo.username in ['{CONTROLLER_MANAGER}'] || "
@@ -92,7 +92,7 @@ _TO_VALIDATE = {
         f"!(request.userInfo.username in ['{CONTROLLER_MANAGER}'] || "
         f"request.userInfo.username.startsWith('{KUBE_SYSTEM_ACCOUNT}'))"
     ),
-    # Controllers record templates that were reviewed. The garbage collector may take one from an operator's object.
+    # Controllers record reviewed templates. The garbage collector may remove an operator's object as owner.
     "no-revision-of-a-controller": (
         "request.resource.resource != 'controllerrevisions' || !has(request.userInfo.username) || "
         f"!(request.userInfo.username in ['{CONTROLLER_MANAGER}'] || "
@@ -117,7 +117,7 @@ _TO_MUTATE = {
         f"{_ANNOTATED.format(SKIP_ANNOTATION)} || object.metadata.annotations['{SKIP_ANNOTATION}'] == 'false'"
     ),
 }
-# A changed template restarts the pods: one that its author leaves alone is not touched.
+# A changed template restarts the pods, so an unchanged template stays as it is.
 _TO_PLAN = {
     "new-or-its-template-changed": "request.operation != 'UPDATE' || object.spec.template != oldObject.spec.template"
 }
@@ -126,7 +126,7 @@ _GROUPS = _Webhook("groups.evenspread.io", "mutate", _PLANNED, _TO_PLAN)
 
 
 def configurations(url: str, ca: bytes, defaults: Defaults, *, groups: bool = False) -> tuple[Mapping[str, Any], ...]:
-    """The webhook configurations to register, as in the chart; the mutating one only if anything would be patched."""
+    """Return the webhook configurations, as in the chart; the mutating configuration only if it can patch."""
     made = [_configuration("Validating", [_webhook(_VALIDATE, url, ca)])]
     mutating = list[dict[str, Any]]()
     if defaults.injects:
@@ -145,7 +145,7 @@ def has_groups(server: ApiServer) -> bool:
 
 
 def _unneeded(defaults: Defaults) -> tuple[str, ...]:
-    """The conditions that would keep pods away whose own constraints may be changed, or let in those whose may not."""
+    """Return the conditions that do not fit the defaults: they would skip changeable pods, or send others."""
     strict, asking = "declares-no-constraint", "declares-no-constraint-or-asks-for-fallback"
     if defaults.fill_null_selector or defaults.fallback == FallbackMode.ALWAYS:
         return strict, asking
@@ -153,14 +153,18 @@ def _unneeded(defaults: Defaults) -> tuple[str, ...]:
 
 
 def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed: bool = False) -> None:
-    """Create the configurations, or update our own; those of others raise. ``rehearsed`` is a dry run."""
+    """Create the configurations, or update existing ones of evenspread. ``rehearsed`` is a dry run.
+
+    Raises:
+        ClusterError: A configuration belongs to another program, or the API server refuses.
+    """
     for configuration in made:
         path = _path(configuration["kind"])
         status, existing = server.request("GET", path)
-        # Server-side apply would take over whatever has the name.
+        # Server-side apply would overwrite any object of this name.
         if status == 200 and not _is_ours(existing):
             raise ClusterError(
-                f"{configuration['kind']} {REGISTRATION_NAME} exists and is not ours; delete it, or let it be"
+                f"{configuration['kind']} {REGISTRATION_NAME} exists, but evenspread did not create it; delete it first"
             )
         status, answer = server.request(
             "PATCH",
@@ -173,7 +177,7 @@ def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed:
 
 
 def unregister(server: ApiServer, made: Sequence[Mapping[str, Any]]) -> None:
-    """Delete what `register` created and is still ours. Raises after every deletion was tried."""
+    """Delete the configurations created by `register`. Raises after trying every deletion."""
     failed = []
     for configuration in made:
         path = _path(configuration["kind"])
@@ -182,7 +186,7 @@ def unregister(server: ApiServer, made: Sequence[Mapping[str, Any]]) -> None:
             if not _is_ours(answer):
                 continue
             status, answer = server.request("DELETE", path)
-        # Somebody else may have deleted it between the two requests.
+        # Another client may have deleted it between the two requests.
         if status not in {200, 202, 404}:
             failed.append(f"{configuration['kind']} {REGISTRATION_NAME}: {status} {answer.get('message', '')}")
     if failed:

@@ -1,7 +1,7 @@
-"""Our reports in the cluster: whether there is an API for them, which ones are there, and how one is put or taken away.
+"""Find, list, write and delete evenspread's reports in the cluster.
 
-Server-side apply writes a report, whether or not it exists, and whichever client made it. A report with our label is
-ours: one that is not wanted any more is deleted by name.
+Server-side apply writes a report, even if another client created it. evenspread's label marks its own reports. Obsolete
+reports are deleted by name.
 
 Source: openreports/reports-api v0.2.1 config/crd; kyverno v1.19.1 config/crds/policyreport.
 """
@@ -21,32 +21,31 @@ from webhook.core.api.well_known import APP_MANAGED_BY
 from webhook.core.decoders import decoder_of, read_nested
 
 _ABSENT, _GONE = 404, 410
-# About the one object: it was changed at the same time (409), is not valid (422) or too large (413) for the server.
+# Refusals of this object alone: a concurrent change (409), invalid (422), or too large for the server (413).
 _OF_ONE_OBJECT = (409, 413, 422)
 _NO_NAMESPACE = 'namespaces "'
-# With status 500, of an object that its namespace's users have made nearly as large as etcd takes.
+# The message of status 500 for an object near etcd's size limit.
 _FULL = "etcdserver: request is too large"
-# Quotas, policies, and namespaces that are being deleted have words of their own; without a permission nothing at all
-# can be written.
+# Quotas, policies and terminating namespaces refuse with other words. A missing permission blocks all writes.
 _NOT_ADMITTED = (400, 403)
 _NO_PERMISSION = (" cannot patch resource ", " cannot create resource ", " cannot delete resource ")
 
 
 class ReportStore(Struct, frozen=True):
-    """The reports of one kind in the cluster, as JSON objects; ``plural`` is the API's name for them."""
+    """The reports of a kind in the cluster, as JSON objects. ``plural`` is the API's name for them."""
 
     server: ApiServer
     api_version: str
     plural: str
 
     def ours(self) -> Iterator[Mapping[str, Any]]:
-        """Every report that carries our label, page by page."""
+        """Yield every report with evenspread's label."""
         try:
             yield from self._ours()
         except RefusedError as refusal:
             if refusal.status != _GONE:
                 raise
-            # The token of a page is too old: from the start, once.
+            # The page's token has expired: restart once.
             yield from self._ours()
 
     def _ours(self) -> Iterator[Mapping[str, Any]]:
@@ -54,12 +53,12 @@ class ReportStore(Struct, frozen=True):
             yield from map(_decoded, page.items or ())
 
     def put(self, document: Mapping[str, Any]) -> None:
-        """Make the report of this name in this namespace what the document says."""
+        """Write the report, identified by its namespace and name."""
         meta = document["metadata"]
         self.server.apply(f"{self._path(meta['namespace'])}/{quote(meta['name'])}", document).accepted()
 
     def remove(self, namespace: str, name: str) -> None:
-        """Take it away, unless somebody else has."""
+        """Delete the report, if it exists."""
         answer = self.server.send("DELETE", f"{self._path(namespace)}/{quote(name)}")
         if answer.status != _ABSENT:
             answer.accepted()
@@ -70,7 +69,7 @@ class ReportStore(Struct, frozen=True):
 
 
 def report_store(server: ApiServer, api_version: str, kind: str) -> ReportStore | None:
-    """Where reports of this kind are kept; None if the API server does not have it."""
+    """Return the store for reports of this kind. None if the API server lacks the kind."""
     try:
         with server.open(group_path(api_version)) as stream:
             plural = read_plurals(stream.body()).get(kind)
@@ -82,7 +81,7 @@ def report_store(server: ApiServer, api_version: str, kind: str) -> ReportStore 
 
 
 def is_of_one_object(refusal: RefusedError) -> bool:
-    """Whether the refusal is about that one object, or its namespace, so that others may be written all the same.
+    """Whether the refusal concerns only this object or its namespace, so other writes can continue.
 
     Source: apiserver pkg/endpoints/handlers/responsewriters/errors.go ``forbiddenMessage``.
     """
@@ -96,5 +95,5 @@ def _decoded(raw: Raw) -> Mapping[str, Any]:
     try:
         value = read_nested(decoder_of(object).decode, bytes(raw))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ClusterError("a report that cannot be read") from error
+        raise ClusterError("a report cannot be decoded") from error
     return value if isinstance(value, dict) else {}
