@@ -64,7 +64,7 @@ def test_replicas_wait_for_a_ca_that_the_api_server_trusts(installed):
 
     installed.api.before = seen
     for each in installed.replicas:
-        with pytest.raises(ClusterError, match="holds no CA yet; the controller makes it"):
+        with pytest.raises(ClusterError, match="holds no CA yet; the controller creates it"):
             each.reconcile()
     installed.upkeep.reconcile()
     for each in installed.replicas:

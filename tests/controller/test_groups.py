@@ -322,9 +322,9 @@ def test_the_plan_of_a_group_that_takes_for_ever_stays(api, replica, monkeypatch
 
 def test_of_groups_that_are_not_planned_no_change_is_looked_for(api, replica, monkeypatch):
     """A tenant makes thousands, and each turn would count the pods of each."""
-    marked, mark = set(), groups._mark
+    marked, mark = set(), groups._fingerprint
     monkeypatch.setattr(groups, "MOST_GROUPS", 2)
-    monkeypatch.setattr(groups, "_mark", lambda of, index: marked.add(of.meta.name) or mark(of, index))
+    monkeypatch.setattr(groups, "_fingerprint", lambda of, index: marked.add(of.meta.name) or mark(of, index))
     for number in range(4):
         add_group(api, f"cache-{number}", created=f"2026-11-23T1{number}:00:00Z")
     turns(replica, lambda: all(conditions(api, f"cache-{number}") for number in range(4)))

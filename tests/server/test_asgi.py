@@ -131,7 +131,9 @@ def test_a_rule_that_raises_is_logged_with_the_request_and_counted(caplog):
     text = state.metrics.text().decode()
     assert 'evenspread_rule_results_total{mode="",result="error",rule="selector-too-wide"} 1.0\n' in text
     assert "evenspread_admission_errors_total 0.0\n" in text
-    (told,) = [each for each in caplog.records if each.message == "a rule failed; the others answered"]
+    (told,) = [
+        each for each in caplog.records if each.message == "a rule failed because of a bug; the other rules answered"
+    ]
     assert {key: told.fields[key] for key in ("rule", "route", "namespace", "name", "error")} == {
         "rule": "selector-too-wide",
         "route": "validate",
@@ -159,7 +161,11 @@ def test_a_fix_that_raises_is_counted_and_logged_and_the_denial_stays(caplog, mo
     text = state.metrics.text().decode()
     assert 'evenspread_rule_results_total{mode="",result="error",rule="max-skew"} 1.0\n' in text
     assert 'evenspread_rule_results_total{mode="deny",result="fail",rule="max-skew"} 1.0\n' in text
-    told = [each.fields for each in caplog.records if each.message == "a rule failed; the others answered"]
+    told = [
+        each.fields
+        for each in caplog.records
+        if each.message == "a rule failed because of a bug; the other rules answered"
+    ]
     assert ("max-skew", "RuntimeError") in {(each["rule"], each["error"]) for each in told}
 
 
@@ -354,21 +360,21 @@ def test_a_body_may_come_in_pieces(state):
             request(headers={b"content-type": b"text/plain"}),
             (b"x",),
             415,
-            b"Content-Type is 'text/plain'; only application/json is read\n",
+            b"Content-Type is 'text/plain'; it must be application/json\n",
             id="another type",
         ),
         pytest.param(
             request(headers={b"content-type": None}),
             (b"x",),
             415,
-            b"Content-Type is ''; only application/json is read\n",
+            b"Content-Type is ''; it must be application/json\n",
             id="no type",
         ),
         pytest.param(
             request(headers={b"content-length": b"7340033"}),
             (b"",),
             413,
-            b"the body has 7340033 bytes; at most 7340032 are read\n",
+            b"the body has 7340033 bytes; the limit is 7340032\n",
             id="a byte too much, by its length",
         ),
         pytest.param(
@@ -565,7 +571,7 @@ def test_a_changed_configuration_is_taken_and_a_bad_one_is_not(tmp_path, state):
     file.write_text(GOOD + "ceiling: nonsense\n")
     asyncio.run(watch(lambda: state.config_fault))
     assert state.engine.policy.ceiling is Mode.AUDIT
-    assert state.config_fault.startswith(f"invalid, the last good one is in use: {file}:3:")
+    assert state.config_fault.startswith(f"invalid; the last good version stays in use: {file}:3:")
     assert "evenspread_config_valid 0.0\n" in state.metrics.text().decode()
     ready, text = state.readiness()
     assert ready

@@ -158,7 +158,7 @@ def test_a_refused_body_is_answered_before_it_is_read(server):
         reply = read_reply(stream)
     assert reply.status == 413
     assert reply.headers["connection"] == "close"
-    assert reply.body == b"the body has 8388608 bytes; at most 7340032 are read\n"
+    assert reply.body == b"the body has 8388608 bytes; the limit is 7340032\n"
 
 
 @pytest.mark.parametrize("size", [1, 7, 100, 250, len(posted(BODY)) - 1], ids=lambda size: f"{size} bytes at a time")

@@ -167,7 +167,9 @@ def test_it_serves_what_it_has_while_the_secret_is_empty(api, replica, tmp_path)
     replica.reconcile()
     first = served(tmp_path)
     api.put(PATH, EMPTY)
-    with pytest.raises(ClusterError, match=r"^Secret platform/evenspread-ca holds no CA yet; the controller makes it$"):
+    with pytest.raises(
+        ClusterError, match=r"^Secret platform/evenspread-ca holds no CA yet; the controller creates it$"
+    ):
         replica.reconcile()
     assert served(tmp_path) == first
     made(api)

@@ -161,7 +161,7 @@ def test_sighup_changes_nothing():
         worker_before = server.worker
         for process in (worker_before, server.process.pid):
             os.kill(process, signal.SIGHUP)
-        eventually(lambda: any("SIGHUP changes nothing" in line for line in server.lines))
+        eventually(lambda: any("SIGHUP is ignored" in line for line in server.lines))
         connection.sendall(posted(review()))
         assert read_reply(stream).status == 200
         assert server.worker == worker_before

@@ -250,7 +250,7 @@ def test_a_certificate_out_of_its_time_shows_and_does_not_end_readiness(tmp_path
     with serving("--cert", str(certificate), "--key", str(key), before=clock.code) as started:
         server = started._replace(ca=str(authority))
         for days, said in {
-            8: f"ended at {expires(made.certificate):%Y-%m-%dT%H:%M:%SZ}, by this machine's clock",
+            8: f"expired at {expires(made.certificate):%Y-%m-%dT%H:%M:%SZ}, by this machine's clock",
             -1: f"not valid before {begins(made.certificate):%Y-%m-%dT%H:%M:%SZ}, by this machine's clock",
             0: "ok",
         }.items():
@@ -268,7 +268,7 @@ def test_a_certificate_out_of_its_time_shows_and_does_not_end_readiness(tmp_path
         pytest.param(-3601, "not valid before 2026-11-21T23:00:00Z", id="before its first second"),
         pytest.param(-3600, "", id="its first second"),
         pytest.param(7 * 86400 - 1, "", id="its last second"),
-        pytest.param(7 * 86400, "ended at 2026-11-29T00:00:00Z", id="after its last second"),
+        pytest.param(7 * 86400, "expired at 2026-11-29T00:00:00Z", id="after its last second"),
     ],
 )
 def test_the_life_of_a_certificate_by_a_clock(tmp_path, seconds, fault):

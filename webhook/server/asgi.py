@@ -1,9 +1,12 @@
-"""The ASGI callables.
+"""The ASGI callables of both ports.
 
-Admission: POST /validate and /mutate with as few layers as possible; everything else goes to Flask. A review is
-answered in the event loop, since it takes microseconds; one with a long body goes to a pool of two threads, a costly
-object to a process of its own (`costly`), and to the pool if there is no answer; one whose pod came before its owner
-or before the cluster was listed waits as a suspended task (`waiting`).
+Admission: POST /validate and /mutate with few layers, and Flask for everything else. Most reviews take microseconds and
+are answered in the event loop. Exceptions:
+
+ - a long body goes to a pool of two threads,
+ - a costly object goes to its own process (`costly`), and without an answer to the pool,
+ - a review waits as a suspended task if its pod arrives before its owner, or before the first lists (`waiting`).
+
 Health: liveness and readiness are answered here, so that no slow handler delays them.
 """
 
@@ -47,23 +50,23 @@ from webhook.server.state import ServerState
 from webhook.server.turns import Caller, Turns, caller_of
 from webhook.server.waiting import FirstLists, OwnerWait
 
-# kube-apiserver sends its remaining time in whole seconds, rounded up, at most 30; without it, its own default.
+# kube-apiserver sends its remaining time in whole seconds, rounded up, at most 30. Without it, its default applies.
 _TIMEOUT = re.compile(rb"(?:^|&)timeout=(\d{1,3})s(?:&|$)")
-# For the way of the answer, and since the caller's time was rounded up.
+# For sending the answer, and because the caller's time is rounded up.
 _MARGIN_SECONDS = 0.25
 
-# Reading this many bytes takes up to 5 ms. For shorter bodies a thread costs more than it gains.
+# Decoding this many bytes takes up to 5 ms. For shorter bodies a thread costs more than it gains.
 LONG_BODY_BYTES = 64 * 1024
-# They take turns at the interpreter, so more are not faster; the second is for a review behind a much longer one.
+# Threads share the interpreter, so more are not faster. The second is for a review behind a much longer review.
 _POOL_THREADS = 2
-# The share of the remaining time for a process. Afterwards only rules without a cluster answer, in a thread.
+# Share of the remaining time for a process. Afterwards only rules without a cluster run, in a thread.
 _LOOKED_AT_SHARE = 0.6
-# The share of the then remaining time for a thread. The rest is for the answer by policy.
+# Share of the then remaining time for waiting for a thread. The rest is for the answer by policy.
 _WAITING_SHARE = 0.75
 
-_LONGEST_SECONDS = 30.0  # that a caller waits: a thread that the loop has left behind ends, too
+_LONGEST_SECONDS = 30.0  # a caller's longest wait; it also ends threads left behind by the loop
 
-# The reason of a denial for a review that was not read, by HTTP status.
+# The reason of a denial for an unread review, by HTTP status.
 _UNREAD = {408: Missing.BUSY.reason, 413: TOO_LONG, 429: Missing.BUSY.reason}
 
 _NOBODY = AdmissionRequest(uid="", operation="", group="", version="", kind="")
@@ -74,7 +77,7 @@ _JSON = (b"content-type", b"application/json")
 
 
 class AdmissionApp:
-    """The admission port: the two routes, and ``other`` for everything else."""
+    """The admission port: two routes, and ``other`` for everything else."""
 
     def __init__(self, state: ServerState, other: Application) -> None:
         self._state = state
@@ -88,7 +91,7 @@ class AdmissionApp:
         self._first_lists = FirstLists(state.feed, state.metrics)
 
     def start(self) -> None:
-        """Start what is beside the event loop, which runs by now."""
+        """Start feed, first lists and processes. The event loop must be running."""
         if self._state.feed is not None:
             self._state.feed.start(asyncio.get_running_loop())
         self._first_lists.start()
@@ -96,13 +99,13 @@ class AdmissionApp:
             self._reviewers.start()
 
     def close(self) -> None:
-        """End what is beside the event loop, with whatever it is doing."""
+        """Stop the lists and processes, including running jobs."""
         self._first_lists.close()
         if self._reviewers is not None:
             self._reviewers.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request."""
+        """Answer an HTTP request."""
         route = _ROUTES.get(scope["path"]) if scope["method"] == "POST" else None
         if route is None:
             await self._other(scope, receive, send)
@@ -131,7 +134,7 @@ class AdmissionApp:
             self._state.account(route, answer, time.perf_counter() - began)
 
     def direct(self, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bytes | None:
-        """The response to a complete, short review; None for any other request. Names of headers are lower case."""
+        """Return the response to a complete, short review. None for other requests. Header names are lower case."""
         began = time.perf_counter()
         path, _, query = target.partition(b"?")
         route = _DIRECT.get(path)
@@ -140,7 +143,7 @@ class AdmissionApp:
         try:
             deadline = began + _seconds(query) - _MARGIN_SECONDS
             answer = self._judge(route, body, deadline, waited=self._state.feed is None, in_line=True)
-        # The usual way words and counts the refusal, or cuts the body in a thread.
+        # The general path reports and counts the refusal, or truncates the body in a thread.
         except (ReviewError, RecursionError):
             return None
         if answer.decision.awaits is not None or answer.decision.costly:
@@ -151,11 +154,11 @@ class AdmissionApp:
     async def _answer(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, began: float
     ) -> ReviewAnswer:
-        """The answer to a review that is read whole; ``start`` gets the start of its body in any case."""
+        """Read the whole review, and answer it. ``start`` gets the start of the body in any case."""
         media = header(scope, b"content-type").partition(b";")[0].strip().lower()
         if media != b"application/json":
             stated = bounded(media.decode("latin-1"), 64)
-            raise BodyError(f"Content-Type is {stated!r}; only application/json is read", 415)
+            raise BodyError(f"Content-Type is {stated!r}; it must be application/json", 415)
         deadline = began + _seconds(scope["query_string"]) - _MARGIN_SECONDS
         async with reserve_memory(scope, MAX_REVIEW_BYTES, _LOOKED_AT_SHARE * (deadline - began)):
             body = await read_body(scope, receive, MAX_REVIEW_BYTES, start)
@@ -169,10 +172,10 @@ class AdmissionApp:
     async def _unread(
         self, route: Route, scope: Scope, receive: Receive, start: bytearray, status: int
     ) -> ReviewAnswer | None:
-        """What policy says of a review that is too long, or for which there is no room or time.
+        """Answer by policy for a review that is too long, or without memory or time.
 
-        The API server takes a refusal for no answer, and `failurePolicy: Ignore` would admit the object. None if the
-        envelope has not come: that is no API server.
+        The API server treats a refusal as no answer, and `failurePolicy: Ignore` would admit the object. Returns None
+        without the envelope: such a client is no API server.
         """
         del start[START_BYTES:]
         if status not in _UNREAD or header(scope, b"expect"):
@@ -218,7 +221,7 @@ class AdmissionApp:
         context = engine.context(state.today(), state.now(), Budget())
         return Job(request, replace(context, index=None, age=partial(float, engine.age())), waited)
 
-    def _judge(  # noqa: PLR0913 what differs from one request to the next
+    def _judge(  # noqa: PLR0913 varies by request
         self,
         route: Route,
         body: bytes,
@@ -244,7 +247,7 @@ class AdmissionApp:
 
 
 def health_app(state: ServerState, other: Application) -> Application:
-    """The plain port: liveness, readiness, and ``other`` for metrics and the rest."""
+    """Return the application of the plain port: liveness, readiness, and ``other`` for the rest."""
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         match scope["path"]:
@@ -264,14 +267,14 @@ def health_app(state: ServerState, other: Application) -> Application:
 
 
 class FromThread:
-    """Asks the index from a thread; the event loop answers, since the index is its own."""
+    """Queries the index from a thread. The event loop answers, since it owns the index."""
 
     def __init__(self, index: ReadOnlyIndex) -> None:
         self._index, self._loop = index, asyncio.get_running_loop()
 
     def all(self, questions: Sequence[IndexQuestion]) -> tuple[int, Sequence[object]]:
-        """See `Asking`."""
-        # In a context of its own: the thread's time limit is none of the loop's.
+        """Implement `Asking`."""
+        # In a new context: the thread's time limit must not apply to the loop.
         asked = contextvars.Context().run(
             asyncio.run_coroutine_threadsafe, answers_to(self._index, questions), self._loop
         )
@@ -279,7 +282,7 @@ class FromThread:
 
 
 class _Pool:
-    """Two threads, for which reviews wait as `turns` says; how many wait is bounded by the room for their bodies."""
+    """Two threads, in the order of `turns`. Memory for bodies bounds the number of waiting reviews."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="review")
@@ -299,7 +302,7 @@ class _Pool:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._free, caller, began)
 
-        # A thread goes on when its caller has left, and is not free before it ends.
+        # A thread continues after its caller has left, and is not free before it ends.
         judging = self._threads.submit(judge)
         judging.add_done_callback(ended)
         return await asyncio.wrap_future(judging)
@@ -310,7 +313,7 @@ class _Pool:
 
 
 def _envelope(body: bytes | bytearray) -> AdmissionRequest | None:
-    """The request without its objects; None where the start of the body does not have all of it."""
+    """Decode the request without its objects. None if the start of the body is incomplete."""
     try:
         return admission.decode_start(bytes(body[:START_BYTES]))
     except ReviewError:

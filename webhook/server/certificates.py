@@ -1,7 +1,7 @@
-"""The certificate that the server serves: a TLS context that follows its files, and who writes them.
+"""The served certificate: a TLS context reloaded from its files, and the writers of these files.
 
-A context is asked for once, at start. So that outer context stays, and its SNI callback, which OpenSSL calls
-for every handshake, with or without a server name, gives each connection a context with the newest pair.
+The server takes a single context at its start. So this outer context stays. OpenSSL calls its SNI callback for every
+handshake, with or without a server name, and the callback selects a context with the newest pair.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from webhook.cluster.connection import ClusterError
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.logs import bounded
 
-# Looking at the files takes two stat calls; a handshake takes a hundred times as long.
+# Checking the files takes two stat calls. A handshake takes a hundred times as long.
 FILE_SECONDS = 0.5
-# cert-manager's webhook looks at its Secret as often; a request costs the API server less than a millisecond.
+# cert-manager's webhook uses the same interval. A request costs the API server less than a millisecond.
 _SECRET_SECONDS = 10.0
-_LOOKS = 12  # in the life of a leaf at least, where that is short: four of them after it is due
-# After a failure at the start, doubled with each one more.
+_LOOKS = 12  # the fewest checks in the life of a leaf; four of them after it is due
+# Wait after a failure at the start, doubled with each further failure.
 _FIRST_WAIT_SECONDS = 0.5
-_RENEW_SECONDS = 60.0  # what is due then has more than two days left
+_RENEW_SECONDS = 60.0  # a due certificate has more than two days left
 
-# Of TLS 1.2, what Go's clients prefer: forward secrecy and authenticated encryption, nothing with CBC.
+# The TLS 1.2 ciphers preferred by Go's clients: forward secrecy and authenticated encryption, no CBC.
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 _log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ _Signature = tuple[tuple[int, int, int], ...]
 
 
 class RotatingTls:
-    """The certificate and key in two files, in their last good state. Raises CertificateError if they begin bad."""
+    """The last good certificate and key from two files. Raises CertificateError if the first pair is faulty."""
 
     def __init__(
         self,
@@ -56,13 +56,13 @@ class RotatingTls:
         self._current, self.begins, self.expires = self._load()
         self.faults = 0
         self.fault = ""
-        # The outer context decides whether a client's certificate is requested, the chosen one whether it is accepted.
+        # The outer context decides whether to request a client certificate, the selected context whether to accept it.
         self.context = _context(client_ca)
         self.context.load_cert_chain(certificate, key, password=_no_password)
         self.context.sni_callback = self._choose
 
     def refresh(self) -> None:
-        """Look at the files, unless that was done just before."""
+        """Check the files, unless they were checked just before."""
         now = self._clock()
         if now - self._looked < FILE_SECONDS:
             return
@@ -76,16 +76,16 @@ class RotatingTls:
         except CertificateError as error:
             self.faults += 1
             self.fault = bounded(str(error))
-            _log.warning("the new certificate cannot be served; the last good one stays: %s", self.fault)
+            _log.warning("the new certificate is invalid; the last good version stays in use: %s", self.fault)
         else:
             self.fault = ""
             _log.info("serving a new certificate", extra={"fields": {"expires": self.expires.isoformat()}})
 
     def time_fault(self, now: datetime) -> str:
-        """What a client with this clock has against the certificate's life; empty if nothing."""
+        """Return the fault of the certificate's dates for a client with this clock. Empty if there is none."""
         if now < self.begins:
             return f"not valid before {self.begins:%Y-%m-%dT%H:%M:%SZ}"
-        return f"ended at {self.expires:%Y-%m-%dT%H:%M:%SZ}" if now >= self.expires else ""
+        return f"expired at {self.expires:%Y-%m-%dT%H:%M:%SZ}" if now >= self.expires else ""
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _outer: ssl.SSLContext) -> None:
         self.refresh()
@@ -118,24 +118,24 @@ def _context(client_ca: Path | None) -> ssl.SSLContext:
             raise CertificateError(f"{client_ca}: {error.strerror or error}") from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(_CIPHERS)
-    # kube-apiserver would use h2 if it were offered, and this server does not speak it.
+    # kube-apiserver would use h2 if offered, and this server does not support it.
     context.set_alpn_protocols(["http/1.1"])
     context.options |= ssl.OP_NO_RENEGOTIATION
     return context
 
 
 def _no_password() -> str:
-    # Otherwise OpenSSL waits at the terminal for the password of an encrypted key.
+    # Otherwise OpenSSL prompts for the password of an encrypted key.
     return ""
 
 
 class OwnCertificate:
-    """A certificate that the replica issues to itself, with the CA in the Secret that all replicas share.
+    """A certificate issued by the replica itself, with the shared CA in the Secret.
 
     The controller stores the CA once the API server trusts it. Without a CA, a replica keeps its certificate or waits.
-    The key stands in a directory that the chart keeps in memory, since OpenSSL reads files. When the Secret changes,
-    and every ten seconds, the API server's clock judges the certificate. It is replaced when it is due, or when another
-    CA signs. Clients use the first of ``names``.
+    The key is in a directory in memory (set by the chart), since OpenSSL reads files. The certificate is checked by the
+    API server's clock every ten seconds and when the Secret changes. It is replaced when it is due or when another CA
+    signs. Clients use the first of ``names``.
     """
 
     def __init__(self, secret: CaSecret, names: tuple[str, ...], directory: Path, lives: Lifetimes) -> None:
@@ -150,7 +150,7 @@ class OwnCertificate:
         self.issued = asyncio.Event()
 
     async def keep(self) -> None:
-        """Have a certificate, and keep it good, for ever."""
+        """Issue the certificate and renew it, forever."""
         wait, changed, loop = _FIRST_WAIT_SECONDS, asyncio.Event(), asyncio.get_running_loop()
 
         def noticed() -> None:
@@ -162,7 +162,7 @@ class OwnCertificate:
             changed.clear()
             try:
                 await asyncio.to_thread(self.reconcile)
-            except Exception as error:  # noqa: BLE001 whatever it is: without a next look the certificate would end
+            except Exception as error:  # noqa: BLE001 any error: without another attempt the certificate would expire
                 self._failed(str(error))
             else:
                 self.fault = ""
@@ -173,10 +173,10 @@ class OwnCertificate:
             wait = min(self._look_seconds, wait * 2)
 
     def reconcile(self) -> None:
-        """Read the Secret, and issue a certificate if one is due. Any error leaves the certificate as it is."""
+        """Read the Secret, and issue a certificate if due. After an error the old certificate stays."""
         authorities, now = self._secret.read()
         if authorities is None:
-            raise ClusterError(f"{self._secret.title} holds no CA yet; the controller makes it")
+            raise ClusterError(f"{self._secret.title} holds no CA yet; the controller creates it")
         self.authority_expires = expires(authorities.signing.certificate)
         why = self._due(authorities, now)
         if why is None:
@@ -189,18 +189,18 @@ class OwnCertificate:
 
     def _due(self, authorities: Authorities, now: datetime) -> str | None:
         if self._leaf is None:
-            return "there is none"
+            return "the replica has no certificate yet"
         return leaf_due(self._leaf.certificate, authorities, self._names[0], now, self._lives)
 
     def _failed(self, text: str) -> None:
-        told = bounded(text) if self.issued.is_set() else bounded(f"waiting for {self._secret.title}: {text}")
-        if told != self.fault:
-            _log.warning("the certificate cannot be looked after: %s", told)
-        self.fault = told
+        fault = bounded(text) if self.issued.is_set() else bounded(f"waiting for {self._secret.title}: {text}")
+        if fault != self.fault:
+            _log.warning("the certificate cannot be renewed: %s", fault)
+        self.fault = fault
 
 
 async def renew_certificates(directory: Path, authority: Pair, names: tuple[str, ...]) -> None:
-    """Issue a new leaf after two thirds of the old one's life, by the wall clock, since machines get suspended."""
+    """Issue a new leaf after two thirds of the old leaf's life. The wall clock decides, since machines suspend."""
     while True:
         await asyncio.sleep(_RENEW_SECONDS)
         current = directory / "live" / "tls.crt"

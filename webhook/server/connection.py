@@ -1,9 +1,9 @@
-"""One HTTP/1.1 connection.
+"""A single HTTP/1.1 connection.
 
-    a plain request, whole    answered before `Connection.data_received` returns, without a task, queue or event
-    every other request       gunicorn's parser checks each byte; the ASGI callable answers, in a task
+    a complete, plain request   answered inside `Connection.data_received`, without a task, queue or event
+    every other request         gunicorn's parser checks each byte; the ASGI callable answers, in a task
 
-Requests are answered one after the other. Bytes behind a request wait until it is answered.
+Requests are answered in order. Bytes behind a request wait for its response.
 """
 
 import asyncio
@@ -25,20 +25,20 @@ from webhook.server.plain_request import FIELD_BYTES, FIELDS, LINE_BYTES, plain_
 from webhook.server.request_body import Application, encode_response
 from webhook.server.state import ServerState
 
-# From being accepted to the end of the first head; kube-apiserver gives up a handshake after as long.
+# From acceptance to the end of the first head. kube-apiserver's handshake timeout is the same.
 FIRST_REQUEST_SECONDS = 10.0
-# Twice what any caller waits for an answer.
+# Twice the longest timeout of a caller.
 STUCK_SECONDS = 60.0
-# Answers are a few KiB. A peer that has not read 64 KiB by then reads none.
+# Responses have a few KiB. A peer that has not read 64 KiB by then reads nothing.
 UNREAD_SECONDS = 5.0
-# kube-apiserver's heads have some 500 bytes, with a token to authenticate itself a few thousand.
+# kube-apiserver's heads have about 500 bytes, or a few thousand with an authentication token.
 _HEAD_BYTES = 32 * 1024
-# What waits for the application, or for its turn behind an answer that is not read, on each connection.
+# Bytes waiting on each connection, for the application or behind an unread response.
 _BUFFER_BYTES = 64 * 1024
-# A connection that reads, or has waiting, more than this at once keeps buffers of up to 0.6 MiB as long as it lives.
+# Beyond this many bytes at once, a connection keeps buffers of up to 0.6 MiB for the rest of its life.
 _BULKY_BYTES = 16 * 1024
-# So many chunks of a body may be of any size, and one more for each of these bytes: 5 µs each, in the event loop. What
-# is read at once, 256 KiB, has 43,000 chunks of one byte.
+# This many chunks of a body may have any size, and each further chunk needs this many bytes. A chunk takes 5 µs in the
+# event loop, and a single read of 256 KiB could hold 43,000 chunks of a byte.
 _CHUNKS, _CHUNK_BYTES = 256, 512
 
 _REFUSALS = {http.LimitRequestLine: 414, http.LimitRequestHeaders: 431, http.UnsupportedTransferCoding: 501}
@@ -47,16 +47,16 @@ _CLOSE = (b"connection", b"close")
 _log = logging.getLogger(__name__)
 
 
-# Systems without this event only report a connection that is shut in both directions.
+# Other systems only report a connection closed in both directions.
 _HALF_CLOSED: int = getattr(select, "POLLRDHUP", 0)
 _polling = select.poll()
 
 
 def has_left(peer: socket.socket) -> bool:
-    """Whether the peer has shut the connection, so that no caller waits for the answer. Takes one microsecond.
+    """Whether the peer has closed its side, so no caller waits for the response. Takes a microsecond.
 
-    A caller gives up after its timeout. A loop that is behind would stay behind if it answered such callers: the next
-    ones wait as long, leave too, and return with another handshake.
+    A caller closes after its timeout. A busy loop must not answer such callers: it would stay behind, and the next
+    callers would time out too, and return with another handshake.
     """
     _polling.register(peer, _HALF_CLOSED)
     try:
@@ -66,15 +66,15 @@ def has_left(peer: socket.socket) -> bool:
 
 
 class Port(Struct, frozen=True, kw_only=True):
-    """What the connections of one port share.
+    """The shared settings of a port's connections.
 
-    Args:
+    Attributes:
         table: The table of these connections.
         app: Answers a request.
-        direct: Answers a plain request from its target, headers and body; None leaves it to ``app``.
-        state: Says whether the process drains: then every answer closes its connection.
-        keepalive: How many seconds a connection may be idle after a valid request.
-        tls: Greets callers; None for a plain port.
+        direct: Answers a plain request from its target, headers and body. None leaves it to ``app``.
+        state: Its ``draining`` makes every response close the connection.
+        keepalive: Allowed idle seconds after a valid request.
+        tls: The TLS context. None for a plain port.
     """
 
     table: ConnectionTable
@@ -86,7 +86,7 @@ class Port(Struct, frozen=True, kw_only=True):
 
 
 class Connection(asyncio.Protocol):
-    """One connection, from when it is accepted until nothing of it is left."""
+    """A connection from its acceptance to its end."""
 
     def __init__(self, port: Port, source: str) -> None:
         self.port = port
@@ -94,28 +94,28 @@ class Connection(asyncio.Protocol):
         self.loop = asyncio.get_running_loop()
         self.held_bytes = 0
         self.used = time.monotonic()
-        # Whether it has sent a request that this port is for.
+        # Whether it has sent a valid request for this port.
         self.valid = False
         self.greeting: asyncio.Task[None] | None = None
         self.peer: socket.socket | None = None
-        self.transport: Any = None  # uvloop's
-        # The time that a body has to arrive, while one does.
+        self.transport: Any = None  # a transport of uvloop
+        # The timeout of a body's arrival, during its arrival.
         self.reading: asyncio.Timeout | None = None
         self.given_way = False
         self._ended = self._closed = False
         self._parser: Any = None  # gunicorn publishes no types
-        self._begun = False  # whether the parser has the start of a request
+        self._begun = False  # whether the parser has part of a request
         self._exchange: _Exchange | None = None
         self._behind = bytearray()
         self._paused = self._bulky = False
-        self._unread: asyncio.Future[None] | None = None  # while the peer does not take what was written
+        self._unread: asyncio.Future[None] | None = None  # set while the peer does not read
         self._head_bytes = self._chunks = self._chunk_bytes = 0  # of the current request
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to read, as much as is needed to have the next record whole."""
+        """Start to read, with limits for the buffers."""
         made: Any = transport
         if self._ended:
-            # uvloop reports a connection whose greeting was cancelled just before, and never reports its end.
+            # uvloop reports a connection after its greeting was cancelled, and never reports its end.
             made.abort()
             return
         self.transport = made
@@ -124,28 +124,28 @@ class Connection(asyncio.Protocol):
             made.set_read_buffer_limits(high=_BUFFER_BYTES)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Forget the connection, and leave nothing for the collector: it hardly ever runs over a large index."""
+        """Remove the connection, and break reference cycles: the collector rarely runs over a large index."""
         self.port.table.leave(self)
         self._closed = True
         self.resume_writing()
         self.transport = self.greeting = self.peer = self._parser = None
         if self._exchange is not None:
-            # The table no longer counts its body, and no caller waits for the answer.
+            # The table no longer counts its body, and no caller waits for the response.
             self._exchange.cancel()
 
     def pause_writing(self) -> None:
-        """The peer has not taken what was written."""
+        """The peer does not read the written data."""
         self._unread = self.loop.create_future()
         self._grow()
 
     def resume_writing(self) -> None:
-        """The peer has taken it."""
+        """The peer has read it."""
         if self._unread is not None:
             self._unread.set_result(None)
             self._unread = None
 
     def data_received(self, data: bytes) -> None:
-        """Read requests, or what follows of one."""
+        """Read new requests, or the rest of a request."""
         if self._closed:
             return
         if self._exchange is not None and self._exchange.complete:
@@ -170,33 +170,33 @@ class Connection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a whole request is being answered, and the peer reads answers."""
+        """Whether a complete request is being answered, and the peer reads responses."""
         return self._exchange is not None and self._exchange.complete and not self._closed and self._unread is None
 
     def overdue(self, now: float) -> bool:
-        """Whether it has been waited for too long: its handshake and first request, its next, its reading."""
+        """Whether the peer is too late: with its handshake, first request, next request or reading."""
         if self._unread is not None:
             return now - self.used > UNREAD_SECONDS
         allowed = STUCK_SECONDS if not self.idle else self.port.keepalive if self.valid else FIRST_REQUEST_SECONDS
         return now - self.used > allowed
 
     def close(self) -> None:
-        """Send what is to be sent, then end."""
+        """Send pending data, then end."""
         if self.transport is not None and not self._closed:
             self.transport.close()
         self._closed = True
 
     def end(self) -> None:
-        """End at once, in the middle of a handshake too."""
+        """End at once, also during a handshake."""
         self._ended = self._closed = True
         if self.transport is not None:
             self.transport.abort()
-        # Without a handshake the greeting is over in a moment; uvloop leaks one that is cancelled.
+        # A greeting without a handshake ends soon, and uvloop leaks a cancelled greeting.
         elif self.greeting is not None and self.port.tls is not None:
             self.greeting.cancel()
 
     def give_way(self) -> None:
-        """Read no more of a body, whose memory others need: its start is answered."""
+        """Stop reading a body, since others need its memory. Its start is answered."""
         self.given_way = True
         if self.reading is None:
             self.end()
@@ -204,30 +204,30 @@ class Connection(asyncio.Protocol):
             self.reading.reschedule(self.loop.time())
 
     def served(self) -> None:
-        """A valid request has been answered."""
+        """Record a response to a valid request."""
         self.used = time.monotonic()
         self.valid = True
         self.port.table.served(self)
 
     async def hold(self, size: int, seconds: float) -> bool:
-        """Whether so many bytes of a body may be held in memory, until `release`; that is waited for if need be."""
+        """Whether memory for a body is reserved until `release`. Waits up to ``seconds``."""
         return await self.port.table.hold_by(self, size, self.loop.time() + seconds)
 
     def release(self) -> None:
-        """The body is gone."""
+        """Return the body's memory."""
         self.port.table.release(self)
 
     async def write(self, data: bytes) -> None:
-        """Send it, and wait until the peer takes it."""
+        """Send data, and wait until the peer takes it."""
         self.used = time.monotonic()
         if not self._closed:
             self.transport.write(data)
             if self._unread is not None:
-                # A time limit of the caller's must not cancel the future, which `resume_writing` sets.
+                # A caller's timeout must not cancel the future: `resume_writing` sets it.
                 await asyncio.shield(self._unread)
 
     def refuse(self, status: int, text: str) -> None:
-        """Answer what cannot be read, or a failure of ours, and close."""
+        """Answer an invalid request, or a failure of evenspread, and close."""
         body = text.encode()
         headers = (b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body)), _CLOSE
         if not self._closed and (self._exchange is None or not self._exchange.responded):
@@ -235,7 +235,7 @@ class Connection(asyncio.Protocol):
         self.close()
 
     def balance(self) -> None:
-        """Read on only while little waits for the application, or for its turn behind an answer."""
+        """Pause reading while much data waits for the application or behind a response."""
         waiting = len(self._behind) + (self._exchange.waiting_bytes if self._exchange is not None else 0)
         if waiting > _BULKY_BYTES:
             self._grow()
@@ -245,9 +245,9 @@ class Connection(asyncio.Protocol):
             (self.transport.pause_reading if paused else self.transport.resume_reading)()
 
     def answered(self, *, keep: bool) -> None:
-        """The request is done with: read the next one, or close."""
+        """End a request: read the next request, or close."""
         self._exchange = None
-        # uvloop has closed the socket if the answer could not be written.
+        # After a failed write, uvloop has closed the socket.
         if self._closed or not keep or self.transport.is_closing():
             self.close()
             return
@@ -260,13 +260,13 @@ class Connection(asyncio.Protocol):
         self.balance()
 
     def _grow(self) -> None:
-        """Count the connection as one with large buffers, from now on."""
+        """Count the connection as having large buffers, for the rest of its life."""
         if not self._bulky and not self._closed:
             self._bulky = True
             self.port.table.grown(self)
 
     def _begin(self, data: bytes) -> None:
-        """Read from the start of a request. One is answered at once; those behind it wait for a turn in the loop."""
+        """Start a request. A plain request is answered at once, and the next waits for a turn of the loop."""
         request = None if self._unread is not None or self.port.state.draining else plain_request(data)
         if request is not None:
             if self.peer is not None and has_left(self.peer):
@@ -298,7 +298,7 @@ class Connection(asyncio.Protocol):
         except http.ParseError as error:
             self.refuse(_REFUSALS.get(type(error), 400), str(error))
         except ValueError:
-            # A Content-Length beyond 4,300 digits, which Python refuses to read as a number.
+            # Python does not parse a Content-Length beyond 4,300 digits.
             self.refuse(400, "Invalid header")
         else:
             self._behind += self._parser.remaining()
@@ -311,7 +311,7 @@ class Connection(asyncio.Protocol):
     def _on_headers_complete(self) -> bool:
         self.used = time.monotonic()
         self._exchange = _Exchange(self, self._parser)
-        return False  # the body is read
+        return False  # continue with the body
 
     def _on_body(self, chunk: bytes) -> None:
         if self._parser.is_chunked:
@@ -328,7 +328,7 @@ class Connection(asyncio.Protocol):
 
 
 class _Exchange:
-    """A request for the ASGI callable, whose body may still arrive, and the response."""
+    """A request for the ASGI callable, and its response. The body may still arrive."""
 
     def __init__(self, connection: Connection, parser: Any) -> None:  # noqa: ANN401 gunicorn publishes no types
         self._connection = connection
@@ -351,14 +351,14 @@ class _Exchange:
             "path": unquote_to_bytes(path).decode(errors="replace"),
             "raw_path": path,
             "query_string": query,
-            # Names with an underscore would be mistaken for others in a WSGI environment.
+            # In a WSGI environment, names with an underscore look like names with a dash.
             "headers": [field for field in parser.headers if b"_" not in field[0]],
             "connection": connection,
         }
         self._task: asyncio.Task[None] | None = connection.loop.create_task(self._run(scope))
 
     def feed(self, chunk: bytes, *, complete: bool = False) -> None:
-        """More of the body has come."""
+        """Add a part of the body."""
         if chunk:
             self._chunks.append(chunk)
             self.waiting_bytes += len(chunk)
@@ -366,7 +366,7 @@ class _Exchange:
         self._arrived.set()
 
     def cancel(self) -> None:
-        """Stop answering. A cancelled task keeps where it was cancelled, and so this object, which would keep it."""
+        """Cancel the task. A cancelled task keeps its traceback and so this object, so it is dropped here."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -374,7 +374,7 @@ class _Exchange:
     async def _run(self, scope: Mapping[str, Any]) -> None:
         try:
             await self._connection.port.app(scope, self._receive, self._send)
-        except Exception:  # noqa: BLE001 a bug of ours must not keep the connection
+        except Exception:  # noqa: BLE001 a bug must not keep the connection
             _log.exception("Error in ASGI application")
             if not self.responded:
                 self._connection.refuse(500, "Internal Server Error")

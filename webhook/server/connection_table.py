@@ -1,13 +1,14 @@
-"""Who may hold connections, and bytes of bodies, where there is not room for all.
+"""Share connections and body memory among sources when there is not enough for all.
 
-The port is open to the whole network, so room is shared by source: an address, of IPv6 the /64 that one machine has to
-itself. While there is room everybody is let in, up to half of it a source. In a full table whoever comes takes the
-place of the oldest idle connection of the source that holds most; connections that have not sent a valid request go
-first. Sources that have sent one and strangers are two groups: strangers are pushed out until an eighth is left to
-them, which nobody takes from them. So no crowd of strangers shuts kube-apiserver out, and a new kube-apiserver, a
-stranger at first, always gets in.
+The port is open to the whole network, so a source is an address, or an IPv6 /64, the range of a single machine. While
+there is room, every connection is accepted, up to half of the table for a source. In a full table, a new connection
+replaces the oldest idle connection of the largest source. Connections without a valid request go first.
 
-Bytes of bodies are shared by the same rule, where the table has connections.
+Sources with a valid request and strangers are two groups. Strangers give way until an eighth of the table is left, and
+keep that eighth. So a crowd of strangers cannot shut out kube-apiserver, and a new kube-apiserver, at first a stranger,
+always gets in.
+
+Body memory follows the same rule, in bytes instead of connections.
 """
 
 import asyncio
@@ -19,17 +20,17 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import nlargest
 from typing import Literal, Protocol
 
-# With the largest body allowed, four of them. A body costs up to three times its size while it arrives and is read:
-# twice as many took replicas past their limit that had been attacked otherwise before (docs/reliability.md).
+# Enough for four bodies of the largest size. While a body arrives and is decoded, it needs up to three times its size.
+# Twice this limit took replicas past their memory limit after other attacks (docs/reliability.md).
 MAX_HELD_BYTES = 32 * 1024 * 1024
-# Bodies up to this size may take a quarter more, so that long bodies of any source leave room for them.
+# Short bodies may use a quarter more, so that long bodies of any source leave room for them.
 SHORT_BODY_BYTES = 256 * 1024
-# Sources whose connections have ended, and that are no strangers when they come back.
+# Remembered sources without connections. They are not strangers when they return.
 _REMEMBERED = 1024
 # Connections with large buffers, which cost up to 0.6 MiB each. Three API servers keep 75 idle connections.
 MAX_BULKY = 128
-_CONNECTION_BYTES = 24 * 1024  # measured: what 2,000 at once took stays with the C library, 45 to 50 MiB
-_LOG_SECONDS = 10.0  # between two log lines, however many connections arrive
+_CONNECTION_BYTES = 24 * 1024  # measured: 2,000 connections leave 45 to 50 MiB with the C library
+_LOG_SECONDS = 10.0  # between two log lines, for any number of connections
 
 Reason = Literal["made-room", "over-share", "refused", "body-bytes", "late", "left", "buffers"]
 
@@ -37,34 +38,34 @@ _log = logging.getLogger(__name__)
 
 
 class TrackedConnection(Protocol):
-    """What the table needs of a connection. ``source`` comes from `source_of`."""
+    """The table's view of a connection. ``source`` comes from `source_of`."""
 
     source: str
     held_bytes: int
 
     @property
     def idle(self) -> bool:
-        """Whether no whole head has arrived that is not answered."""
+        """Whether it has no complete head without a response."""
 
     @property
     def busy(self) -> bool:
-        """Whether a whole request has arrived and is being answered."""
+        """Whether a complete request is being answered."""
 
     def overdue(self, now: float) -> bool:
-        """Whether its peer has been waited for too long, by the monotonic clock."""
+        """Whether its peer is too late, by the monotonic clock."""
 
     def close(self) -> None:
-        """Send what is to be sent, then end."""
+        """Send pending data, then end."""
 
     def end(self) -> None:
-        """End at once; nothing is waited for."""
+        """End at once, without waiting."""
 
     def give_way(self) -> None:
-        """Hold no bytes of a body any more."""
+        """Release the memory of its body."""
 
 
 class _Source:
-    """The connections of one source, the one used longest ago first."""
+    """The connections of a source, least recently used first."""
 
     def __init__(self, *, proven: bool) -> None:
         self.proven = proven
@@ -81,7 +82,7 @@ class _Source:
 
 
 class ConnectionTable:
-    """The connections of one port, for one event loop. ``ended`` gets each that is ended from here, and why."""
+    """The connections of a port, for a single event loop. ``ended`` gets each ended connection's port and reason."""
 
     def __init__(
         self,
@@ -111,18 +112,17 @@ class ConnectionTable:
         self._log_at = 0.0
 
     def __iter__(self) -> Iterator[TrackedConnection]:
-        """All connections, as they were when asked for."""
+        """Iterate over a snapshot of all connections."""
         return iter([each for source in self._sources.values() for each in source])
 
     def admit(self, connection: TrackedConnection) -> bool:
-        """Accept the connection, in place of another if need be; false if no other can make room."""
+        """Accept the connection, in place of another if necessary. Returns False if none can make room."""
         name = connection.source
         source = self._sources.get(name)
         if source is None:
             source = _Source(proven=name in self._remembered)
         room = True
-        # Half of the room is the most that one source has even in an empty table: the next kube-apiserver must find
-        # some.
+        # A source has at most half of the table, even in an empty table: the next kube-apiserver needs room.
         if len(source) >= max(1, self._limit // 2):
             room = self._end_oldest([source], "over-share")
         elif self.count >= self._limit:
@@ -137,7 +137,7 @@ class ConnectionTable:
         return True
 
     def leave(self, connection: TrackedConnection) -> None:
-        """Forget the connection, if it is known."""
+        """Remove the connection, if it is in the table."""
         self._bulky.pop(connection, None)
         source = self._sources.get(connection.source)
         if source is None or (connection not in source.unproven and connection not in source.served):
@@ -152,7 +152,7 @@ class ConnectionTable:
             del self._sources[connection.source]
 
     def served(self, connection: TrackedConnection) -> None:
-        """The connection has sent a valid request: it is the last of its source to be ended, and that no stranger."""
+        """Record a valid request. The source is no stranger, and this connection ends last in its source."""
         source = self._sources.get(connection.source)
         if source is None:
             return
@@ -168,7 +168,7 @@ class ConnectionTable:
             self._remember(connection.source)
 
     def grown(self, connection: TrackedConnection) -> None:
-        """Count a connection that keeps large buffers. If too many do, end one of the source that has most."""
+        """Count a connection with large buffers. Beyond the limit, end such a connection of the largest source."""
         self._bulky[connection] = None
         if len(self._bulky) <= MAX_BULKY:
             return
@@ -185,7 +185,7 @@ class ConnectionTable:
         return source is not None and source.proven
 
     def hold(self, connection: TrackedConnection, size: int) -> bool:
-        """Count so many bytes as the connection's, until `release`; false if others have a better right to them."""
+        """Reserve memory for the connection until `release`. Returns False if other sources have priority."""
         source = self._sources.get(connection.source)
         if source is None or (connection not in source.unproven and connection not in source.served):
             return False
@@ -197,7 +197,7 @@ class ConnectionTable:
         return True
 
     async def hold_by(self, connection: TrackedConnection, size: int, until: float) -> bool:
-        """As `hold`, but wait for room until the clock of the event loop shows ``until``."""
+        """Reserve memory as `hold` does, but wait for it until ``until`` on the event loop's clock."""
         try:
             async with asyncio.timeout_at(until):
                 while not self.hold(connection, size):
@@ -217,7 +217,7 @@ class ConnectionTable:
         return self.held_bytes + size <= budget
 
     def _wake(self) -> None:
-        """Let one waiting connection retry: one whose body fits, of a known caller, of the source with fewest bytes."""
+        """Let a waiting connection retry. A fitting body goes first, then known callers, then the least memory."""
         waiting = []
         for each, (size, freed) in self._waiting.items():
             source = self._sources.get(each.source)
@@ -227,21 +227,21 @@ class ConnectionTable:
             min(waiting, key=lambda each: each[0])[1].set_result(None)
 
     def release(self, connection: TrackedConnection) -> None:
-        """The body is gone."""
+        """Return the memory of the connection's body."""
         source = self._sources.get(connection.source)
         if source is not None and connection.held_bytes:
             self._count_bytes(connection, source, -connection.held_bytes)
             self._wake()
 
     def drained(self, much: int) -> bool:
-        """Whether no body is held, and bodies and connections took so much since this was last true."""
+        """Whether no body is held, and at least ``much`` bytes were in use since this was last true."""
         if self.held_bytes or self._most_held + self._left * _CONNECTION_BYTES < much:
             return False
         self._most_held = self._left = 0
         return True
 
     def end(self, connection: TrackedConnection, reason: Reason) -> None:
-        """End the connection, and count why."""
+        """End the connection, and count the reason."""
         self.leave(connection)
         connection.end()
         self._ended(self._port, reason)
@@ -255,26 +255,30 @@ class ConnectionTable:
             self._strangers_held += size
 
     def _largest(self, newcomer: _Source) -> Iterable[_Source]:
-        """Whose connections give way to the newcomer's: mostly the first's; the others where all of its are busy."""
+        """Yield sources to take a connection from: the largest, then others if all its connections are busy."""
         strangers = self._strangers + (not newcomer.proven)
         proven = strangers <= self._limit // 8
-        # Three, in case all connections of the largest are busy. A longer search would help an attacker.
+        # Three, in case all connections of the largest are busy. A longer search would help attackers.
         return nlargest(3, (each for each in self._sources.values() if each.proven is proven), key=len)
 
     def _heaviest(self, mine: _Source, size: int) -> _Source | None:
-        """Whose bytes give way to mine: a source that holds more than I would, unless I am known and it is not."""
+        """Return a source to take memory from, or None.
+
+        It holds more than this source would, or it is a stranger and this source is known.
+        """
         strangers = self._strangers_held + (0 if mine.proven else size)
         proven = strangers <= self._budget // 8
         group = (each for each in self._sources.values() if each.proven is proven)
         heaviest = max(group, key=lambda each: each.held_bytes, default=mine)
-        # A stranger always gives way to a known caller. Among equals, only a source that would still hold more does.
+        # A stranger always gives way to a known caller. Among equals, a source gives way only if it would still hold
+        # more.
         weaker = mine.proven and not heaviest.proven
         if heaviest is mine or not (weaker or heaviest.held_bytes > mine.held_bytes + size):
             return None
         return heaviest
 
     def _end_oldest(self, sources: Iterable[_Source], reason: Reason) -> bool:
-        """End the connection that was used longest ago, of the first source that has one that is not busy."""
+        """End the least recently used connection of the first source with an idle connection."""
         for source in sources:
             for each in source:
                 if not each.busy and (reason != "body-bytes" or each.held_bytes):
@@ -295,7 +299,7 @@ class ConnectionTable:
             self._remembered.popitem(last=False)
 
     def _count_and_log(self, refused: Reason | None) -> None:
-        """One line in ten seconds, however many come."""
+        """Count the reason. Log at most a line in ten seconds."""
         if refused is not None:
             self._ended(self._port, refused)
         self._ended_since_logged += 1
@@ -314,11 +318,11 @@ class ConnectionTable:
             "ended": self._ended_since_logged,
         }
         self._ended_since_logged = 0
-        _log.warning("full: connections are ended or refused to make room for others", extra={"fields": fields})
+        _log.warning("the port is full: ending or refusing connections to make room", extra={"fields": fields})
 
 
 def source_of(host: str) -> str:
-    """The source that an address belongs to: an IPv4 address, or the /64 of an IPv6 one."""
+    """Return the source of an address: an IPv4 address, or the /64 of an IPv6 address."""
     if ":" not in host:
         return host
     address = ipaddress.IPv6Address(host.partition("%")[0])

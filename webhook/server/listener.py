@@ -1,6 +1,6 @@
-"""Accepting connections: one at a time, so that the table knows each by its address before a handshake is paid for.
+"""Accept connections, so that the table knows each source before the cost of a handshake.
 
-The event loop's own server makes a protocol before it knows the address, and counts no unfinished handshake.
+The event loop's own server creates a protocol before it knows the address, and counts no unfinished handshake.
 """
 
 import asyncio
@@ -10,11 +10,11 @@ import socket
 from webhook.server.connection import FIRST_REQUEST_SECONDS, Connection, Port, has_left
 from webhook.server.connection_table import source_of
 
-# As long as a burst is waited for elsewhere; then it is the others' turn.
+# After this many connections, other work gets a turn.
 _AT_ONCE = 64
-# Descriptors or memory of the kernel are used up: asking again at once would be a busy loop.
+# The kernel's descriptors or memory are used up: an immediate retry would be a busy loop.
 _PAUSE_SECONDS = 0.1
-_GOODBYE_SECONDS = 2.0  # for the peer to confirm the end of TLS; until then its descriptor is in use
+_GOODBYE_SECONDS = 2.0  # for the peer's confirmation of the end of TLS; until then its descriptor is in use
 
 
 class Listener:
@@ -29,7 +29,7 @@ class Listener:
         self._listen()
 
     def close(self) -> None:
-        """Accept no more."""
+        """Stop accepting."""
         if self._open:
             self._open = False
             self._loop.remove_reader(self._socket)
@@ -56,7 +56,7 @@ class Listener:
                 accepted.close()
 
     async def _greet(self, accepted: socket.socket, connection: Connection) -> None:
-        """Hand the connection to its protocol, after the handshake where there is one."""
+        """Pass the connection to its protocol, after the handshake on a TLS port."""
         seconds = {}
         connection.peer = accepted
         if self._port.tls is not None:
@@ -72,5 +72,5 @@ class Listener:
             if connection.transport is None:
                 self._port.table.leave(connection)
                 accepted.close()
-                # A cancelled task keeps where it was cancelled, and so the connection, which would keep the task.
+                # A cancelled task keeps its traceback, and so the connection, which would keep the task.
                 connection.greeting = connection.peer = None

@@ -1,4 +1,4 @@
-"""Read a request's body within limits of size and time, and answer, also so that a refused client gets the answer."""
+"""Read a request's body within limits of size and time, and send responses, also to refused clients."""
 
 import asyncio
 import contextlib
@@ -14,20 +14,20 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# From the head to the last byte.
+# Time from the head to the last byte.
 _BODY_SECONDS = 10.0
-# How long, and how many bytes, of a refused body are read and discarded: closing at once would reset the connection,
-# and the client would lose the answer.
+# Limits of time and size for reading and discarding a refused body. Closing at once would reset the connection, and the
+# client would lose the response.
 _LINGER_SECONDS = 2.0
 _LINGER_BYTES = 40 * 1024 * 1024
-_START_SECONDS = 0.5  # for the start of a body that is not read whole; it has mostly come with the head
+_START_SECONDS = 0.5  # for the start of an unread body; it has usually arrived with the head
 
 TOO_MANY = "too many large reviews at once"
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 
 
 class BodyError(Exception):
-    """A body is refused; ``status`` is the HTTP status, None if the client has gone."""
+    """A refused body. ``status`` is the HTTP status, or None if the client has gone."""
 
     def __init__(self, message: str, status: int | None) -> None:
         super().__init__(message)
@@ -36,13 +36,13 @@ class BodyError(Exception):
 
 
 def header(scope: Scope, name: bytes) -> bytes:
-    """The header with this name (in lower case), else empty."""
+    """Return the header with this lower-case name, or an empty value."""
     return dict[bytes, bytes](scope["headers"]).get(name, b"")
 
 
 @contextlib.asynccontextmanager
 async def reserve_memory(scope: Scope, limit: int, seconds: float = 0.0) -> AsyncIterator[None]:
-    """Room for the body while it is needed. Raises BodyError 429 if none comes in time, or if others need it."""
+    """Reserve memory for the body within the block. Raises BodyError 429 without memory in time."""
     stated = header(scope, b"content-length")
     most = limit if header(scope, b"transfer-encoding") else min(int(stated or 0), limit)
     connection = scope["connection"]
@@ -56,13 +56,14 @@ async def reserve_memory(scope: Scope, limit: int, seconds: float = 0.0) -> Asyn
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int, body: bytearray) -> bytes:
-    """Read the whole body; ``body`` gets the pieces of one that arrives in several.
+    """Return the whole body. ``body`` collects the parts of a body in several parts.
 
-    Raises BodyError 413 by its stated length before a byte is read, else at the limit; 408 after 10 s.
+    Raises:
+        BodyError: 413 for an oversized body, before reading if its length is stated; 408 after 10 s.
     """
     stated = header(scope, b"content-length")
     if stated and int(stated) > limit:
-        raise BodyError(f"the body has {int(stated)} bytes; at most {limit} are read", 413)
+        raise BodyError(f"the body has {int(stated)} bytes; the limit is {limit}", 413)
     connection = scope["connection"]
     try:
         async with asyncio.timeout(_BODY_SECONDS) as connection.reading:
@@ -79,7 +80,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int, body: bytearray)
 
 
 async def read_start(receive: Receive, body: bytearray, size: int) -> None:
-    """Read on until ``body`` has so many bytes, the body ends, or no more has come for half a second."""
+    """Read until ``body`` has ``size`` bytes, the body ends, or nothing arrives for half a second."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_START_SECONDS):
             while len(body) < size:
@@ -90,7 +91,7 @@ async def read_start(receive: Receive, body: bytearray, size: int) -> None:
 
 
 async def _rest(message: Mapping[str, Any], receive: Receive, limit: int, body: bytearray) -> bytes:
-    # One growing block, which the C library can give back; 100 pieces of a large body would stay in its heap.
+    # A single growing block can return its memory. 100 parts of a large body would stay in the C library's heap.
     while True:
         if message["type"] != "http.request":
             raise BodyError("the client left", None)
@@ -103,13 +104,13 @@ async def _rest(message: Mapping[str, Any], receive: Receive, limit: int, body: 
 
 
 def encode_response(status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:
-    """A response of HTTP/1.1, with its Date."""
+    """Return an HTTP/1.1 response with its Date."""
     line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
     return b"%b%bdate: %b\r\n\r\n%b" % (line, b"".join(b"%b: %b\r\n" % each for each in headers), date_value(), body)
 
 
 def date_value() -> bytes:
-    """The Date header's value."""
+    """Return the Date header's value."""
     return _dated(int(time.time()))
 
 
@@ -128,10 +129,10 @@ async def respond(send: Send, status: int, body: bytes, headers: Iterable[tuple[
 async def refuse(  # noqa: PLR0913, PLR0917 as respond
     scope: Scope, receive: Receive, send: Send, status: int, body: bytes, media: tuple[bytes, bytes] = _TEXT
 ) -> None:
-    """Answer without having read the body, and close the connection so that the client still gets the answer."""
+    """Respond without reading the body, and close the connection so that the client still gets the response."""
     await respond(send, status, body, (media, (b"connection", b"close")))
     if header(scope, b"expect"):
-        return  # the client has not sent it and will not
+        return  # the client has not sent the body
     size = 0
     try:
         async with asyncio.timeout(_LINGER_SECONDS):

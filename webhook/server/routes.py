@@ -1,6 +1,6 @@
-"""The Flask applications: all routes that need not be fast.
+"""The Flask applications: all routes without a need for speed.
 
-The admission routes are here too, for Flask's test client, and for any other WSGI server.
+They include the admission routes, for Flask's test client and for other WSGI servers.
 """
 
 import time
@@ -19,7 +19,7 @@ _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def create_admission(state: ServerState) -> Flask:
-    """The admission port's routes."""
+    """Return the application of the admission port."""
     app = _bare_app()
     app.config["MAX_CONTENT_LENGTH"] = MAX_REVIEW_BYTES
 
@@ -28,7 +28,7 @@ def create_admission(state: ServerState) -> Flask:
         began = time.perf_counter()
         if request.mimetype != "application/json":
             stated = bounded(request.mimetype, 64)
-            raise ReviewError(f"Content-Type is {stated!r}; only application/json is read", 415)
+            raise ReviewError(f"Content-Type is {stated!r}; it must be application/json", 415)
         answer = admission.answer(
             route,
             admission.decode_review(request.get_data(cache=False)),
@@ -49,7 +49,7 @@ def create_admission(state: ServerState) -> Flask:
 
 
 def create_health(state: ServerState) -> Flask:
-    """The plain port's routes, except those that the ASGI callable answers itself."""
+    """Return the application of the plain port, except the routes of the ASGI callable."""
     app = _bare_app()
 
     @app.get("/metrics")

@@ -1,4 +1,4 @@
-"""One process: its settings, and gunicorn around them."""
+"""A serving process: its settings, and gunicorn."""
 
 import contextlib
 import errno
@@ -21,19 +21,19 @@ from webhook.cluster.feed import Feed
 from webhook.config import Loaded
 from webhook.server.certificates import OwnCertificate, RotatingTls
 
-BACKLOG = 1024  # a burst waits in it while the loop answers; the kernel caps it (net.core.somaxconn)
-# An answer has a few KiB. TLS keeps buffers as large as what is read at once, on each connection.
+BACKLOG = 1024  # holds a burst while the loop is busy; the kernel caps it (net.core.somaxconn)
+# A response has a few KiB. On each connection, TLS keeps buffers as large as a single read.
 _SEND_BYTES = _RECEIVE_BYTES = 64 * 1024
 
 _log = logging.getLogger(__name__)
 
 OPTIONS: dict[str, object] = {
-    "workers": 1,  # one index, one registry; capacity comes from replicas
+    "workers": 1,  # a single index and registry; add replicas for capacity
     "worker_class": "webhook.server.worker.Worker",
     "keepalive": 120,  # kube-apiserver keeps idle connections for 90 s
-    "timeout": 30,  # no heartbeat for so long is a hang: the longest review takes half a second
-    "graceful_timeout": 20,  # with the drain before it, less than the 30 s that Kubernetes gives a pod
-    "worker_connections": 2000,  # with TLS 50 KiB each: 100 MiB, a fifth of the chart's limit
+    "timeout": 30,  # longer without a heartbeat is a hang: the longest review takes half a second
+    "graceful_timeout": 20,  # together with the drain, less than the 30 s grace period of a pod
+    "worker_connections": 2000,  # 50 KiB each with TLS: 100 MiB, a fifth of the chart's limit
     "backlog": BACKLOG,
     "control_socket_disable": True,
     "forwarded_allow_ips": "",
@@ -42,11 +42,11 @@ OPTIONS: dict[str, object] = {
 
 
 class Certificates(Struct, frozen=True, kw_only=True):
-    """The files with the pair to serve.
+    """The files of the served pair.
 
-    Args:
-        own: Writes them, with certificates of the CA in the cluster.
-        renew: Writes them anew, with certificates of the throw-away CA in the file ``authority``.
+    Attributes:
+        own: Writes certificates of the cluster's CA to the files.
+        renew: Writes certificates of a temporary CA to the files. Its certificate is in ``authority``.
     """
 
     certificate: Path
@@ -57,7 +57,11 @@ class Certificates(Struct, frozen=True, kw_only=True):
 
 
 class ServerPlan(Struct, frozen=True, kw_only=True):
-    """Everything that one process serves with, decided before it starts."""
+    """The inputs of a serving process, complete before it starts.
+
+    admission, health = listen("", 8443, later=True), listen("", 8080)
+    serve(ServerPlan(engine=engine, certificates=certificates, admission=admission, health=health))
+    """
 
     engine: Engine
     certificates: Certificates
@@ -67,22 +71,29 @@ class ServerPlan(Struct, frozen=True, kw_only=True):
     loaded: Loaded | None = None
     feed: Feed | None = None
     follows_version: bool = False
-    # Longer than it takes until endpoints are removed everywhere, and no new connections come.
+    # Longer than the removal of endpoints everywhere, so that no new connections arrive afterwards.
     drain_seconds: float = 5.0
     on_ready: Callable[[], None] = lambda: None
 
     def tls(self) -> RotatingTls:
-        """A context of these files. Errors: CertificateError."""
+        """Return a TLS context of these files. Raises CertificateError."""
         return RotatingTls(self.certificates.certificate, self.certificates.key, self.client_ca)
 
 
 def listen(host: str, port: int, *, elsewhere: bool = False, later: bool = False) -> socket.socket:
-    """A listening socket; with ``elsewhere``, on any free port if this one is taken; with ``later``, only bound."""
+    """Return a listening socket.
+
+    Args:
+        host: The address.
+        port: The port.
+        elsewhere: Use any free port if this port is taken.
+        later: Only bind.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Accepted sockets inherit them. The kernel would give each up to 10 MiB, and count them as the container's.
+        # Accepted sockets inherit these sizes. The kernel could give each up to 10 MiB, and charges the container.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
         try:
@@ -100,7 +111,7 @@ def listen(host: str, port: int, *, elsewhere: bool = False, later: bool = False
 
 
 def serve(plan: ServerPlan) -> NoReturn:
-    """Run until a signal ends it, and raise SystemExit; CertificateError before anything is served."""
+    """Serve until a signal, then raise SystemExit. Raises CertificateError before serving."""
     if plan.certificates.own is None:
         plan.tls()
     _Master(_Application(plan)).run()
@@ -108,33 +119,33 @@ def serve(plan: ServerPlan) -> NoReturn:
 
 
 class _Master(Arbiter):  # type: ignore[misc]  # gunicorn publishes no types
-    """gunicorn's master process, without the signals that would start a second worker or replace the first."""
+    """gunicorn's master process, without signals that start a second worker or replace the first."""
 
     def __init__(self, application: BaseApplication) -> None:
         super().__init__(application)
         self._terminal = sys.stdin is not None and sys.stdin.isatty()
 
     def init_signals(self) -> None:
-        """As gunicorn, but for what it has for deployments of many workers."""
+        """Ignore gunicorn's signals for deployments with many workers."""
         super().init_signals()
         for number in (signal.SIGTTIN, signal.SIGTTOU, signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)
 
     def handle_hup(self) -> None:
-        """End with the terminal it was started in; elsewhere there is nothing to load anew (gunicorn would)."""
+        """End with the starting terminal. Elsewhere, ignore the signal, since gunicorn would reload."""
         if self._terminal:
             self.handle_term()
-        _log.info("SIGHUP changes nothing: configuration and certificate are followed")
+        _log.info("SIGHUP is ignored: changed configuration and certificates are loaded automatically")
 
 
 class _Log(Logger):  # type: ignore[misc]  # gunicorn publishes no types
-    """gunicorn's lines through our handler; no access log."""
+    """Sends gunicorn's lines to evenspread's log handler, without an access log."""
 
     def setup(self, cfg: Config) -> None:
         self.cfg = cfg
         self._access_log_enabled = False
         self.error_log.propagate = True
-        # Its info lines are one a start and a stop of each process, of no use to anyone.
+        # Its info lines only report starts and stops of processes.
         self.error_log.setLevel(max(logging.getLogger().level, logging.WARNING))
 
 
@@ -143,15 +154,15 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
 
     def __init__(self, plan: ServerPlan) -> None:
         self.plan = plan
-        # gunicorn closes the descriptor that it is given and keeps a copy. It is given the plain port, since it would
-        # have the other one listen at once, and callers would wait for a certificate that is not there yet.
+        # gunicorn closes a descriptor passed to it and keeps a copy. It gets only the plain port, because it listens at
+        # once: on the admission port, callers would wait for a missing certificate.
         self._bind = f"fd://{plan.health.detach()}"
         super().__init__()
 
     def load_config(self) -> None:
         settings = OPTIONS | {"bind": [self._bind], "logger_class": _Log}
         with contextlib.suppress(OSError):
-            if Path("/dev/shm").is_dir():  # noqa: S108 the heartbeat file, made by mkstemp; a read-only root has no /tmp
+            if Path("/dev/shm").is_dir():  # noqa: S108 the heartbeat file of mkstemp; a read-only root has no /tmp
                 settings["worker_tmp_dir"] = "/dev/shm"  # noqa: S108 as above
         for name, value in settings.items():
             self.cfg.set(name, value)

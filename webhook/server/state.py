@@ -1,4 +1,4 @@
-"""What changes while the process serves: requests read it; tasks that follow files and the cluster write it."""
+"""Shared state of the serving process. Tasks update it from files and the cluster, and requests read it."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from webhook.logs import bounded, exception_fields
 from webhook.metrics import Metrics
 from webhook.server.certificates import OwnCertificate, RotatingTls
 
-_FOLLOW_SECONDS = 1.0  # a few system calls; the kubelet takes up to a minute to bring a changed Secret or ConfigMap
+_FOLLOW_SECONDS = 1.0  # a few system calls; the kubelet takes up to a minute to update a Secret or ConfigMap
 
 _log = logging.getLogger(__name__)
 _decisions = logging.getLogger("webhook.decisions")
@@ -24,7 +24,7 @@ _decisions = logging.getLogger("webhook.decisions")
 
 @lru_cache(1)
 def _day(number: int) -> str:
-    # Formatting takes longer than most rules: once a day is enough, and once a second.
+    # Formatting takes longer than most rules, so both texts are cached: a day and a second.
     return time.strftime("%Y-%m-%d", time.gmtime(number * 86_400))
 
 
@@ -51,7 +51,7 @@ class ServerState:
         self.clock = clock
         if feed is not None:
             metrics.follow_cluster(feed.watch_states)
-        # Whether processes for costly objects have started, where there are any.
+        # Whether processes for costly objects have started, if there are any.
         self.reviewers_ready: Callable[[], bool] = lambda: True
         self.draining = False
         self.config_fault = ""
@@ -59,19 +59,19 @@ class ServerState:
         self.own_certificate = own_certificate
 
     def today(self) -> str:
-        """The date, as ISO text (UTC)."""
+        """Return the date as ISO text (UTC)."""
         return _day(int(self.clock()) // 86_400)
 
     def now(self) -> str:
-        """The time to the second, as ISO text (UTC)."""
+        """Return the time to the second as ISO text (UTC)."""
         return _second(int(self.clock()))
 
     def readiness(self) -> tuple[bool, str]:
-        """Whether to send requests here, and the lines that say why.
+        """Return whether to send requests here, and the text of /readyz.
 
-        A bad configuration file or certificate does not end readiness: the last good one serves. Nor does losing the
-        cluster, whose age is reported. Nor does a certificate that has ended: the caller's clock decides that, and may
-        be right where ours is not.
+        A faulty configuration file or certificate does not end readiness, since the last good version serves. A lost
+        cluster does not either: its age is reported. An expired certificate does not either: the caller's clock
+        decides, and this machine's clock may be wrong.
         """
         own_fault = self.own_certificate.fault if self.own_certificate is not None else ""
         lines = {
@@ -101,7 +101,7 @@ class ServerState:
         return lines
 
     def account(self, route: str, answer: ReviewAnswer, seconds: float) -> None:
-        """Count an answer, and log it if it is more than a plain yes."""
+        """Count an answer, and log it unless it is an admission without remarks."""
         decision, request = answer.decision, answer.request
         word = "error" if answer.failed else "allow" if decision.allowed else "deny"
         self.metrics.answered(route, word, dry_run=request.dry_run, seconds=seconds)
@@ -121,23 +121,23 @@ class ServerState:
             self.metrics.count("injections", "inject" if decision.injection.patch else "observe")
         elif route == "mutate" and decision.reason:
             self.metrics.count("injections_skipped", decision.reason)
-        # A plain yes is logged for debugging only: there are thousands a minute.
+        # An admission without remarks is logged only at debug level: there are thousands a minute.
         said = bool(decision.warnings or decision.patch or not decision.allowed)
         level = logging.INFO if said else logging.DEBUG
         if _decisions.isEnabledFor(level):
             _decisions.log(level, word, extra={"fields": _logged_fields(route, answer, seconds)})
 
     def _account_for_faults(self, route: str, answer: ReviewAnswer) -> None:
-        """Count and log the rules that raised."""
+        """Count and log failed rules."""
         for each in answer.decision.not_evaluated:
             if each.fault is not None:
                 self.metrics.rule_failed(each.rule)
-                told = {"rule": each.rule, "route": route, **answer.request.logged, **exception_fields(each.fault)}
-                _decisions.error("a rule failed; the others answered", extra={"fields": told})
+                fields = {"rule": each.rule, "route": route, **answer.request.logged, **described(each.fault)}
+                _decisions.error("a rule failed because of a bug; the other rules answered", extra={"fields": fields})
 
 
 async def follow_configuration(state: ServerState, loaded: Loaded) -> None:
-    """Load every change of the configuration file; an unusable one only changes the text of /readyz."""
+    """Reload the configuration file after each change. A faulty file only changes the text of /readyz."""
     while True:
         await asyncio.sleep(_FOLLOW_SECONDS)
         fresh = await asyncio.to_thread(reloaded, loaded)
@@ -148,11 +148,11 @@ async def follow_configuration(state: ServerState, loaded: Loaded) -> None:
 
 
 def take_configuration(state: ServerState, loaded: Loaded) -> None:
-    """Use a configuration that was read, or report why the previous one stays."""
+    """Use a loaded configuration, or report why the previous configuration stays."""
     state.metrics.config_valid.set(loaded.error is None)
     if loaded.error is not None:
-        state.config_fault = bounded(f"invalid, the last good one is in use: {loaded.error}".replace("\n", "; "))
-        _log.error("the configuration cannot be used; the last good one stays: %s", loaded.error)
+        state.config_fault = bounded(f"invalid; the last good version stays in use: {loaded.error}".replace("\n", "; "))
+        _log.error("the configuration is invalid; the last good version stays in use: %s", loaded.error)
         return
     state.config_fault = ""
     state.engine = msgspec.structs.replace(state.engine, policy=loaded.policy)
@@ -169,7 +169,7 @@ async def follow_version(state: ServerState, feed: Feed) -> None:
 
 
 async def follow_certificates(state: ServerState, tls: RotatingTls) -> None:
-    """Check the files even without connections, and publish what is served."""
+    """Check the certificate files regularly, even without connections, and publish their dates."""
     counted = 0
     while True:
         tls.refresh()

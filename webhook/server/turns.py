@@ -23,9 +23,9 @@ _Item = TypeVar("_Item")
 
 
 class Caller(NamedTuple):
-    """The author of a waiting request. ``keys`` are the namespace, then the user, within the source.
+    """The author of a waiting request. ``keys`` are hashes of the namespace, then of the user, within the source.
 
-    Hashes, since names may be long and `Turns` keeps them. A ``known`` source has sent valid reviews.
+    Hashes keep long names out of `Turns`. A ``known`` source has sent valid reviews.
     """
 
     known: bool
@@ -76,11 +76,11 @@ class Turns(Generic[_Item]):
         for key in (caller.source, *caller.keys):
             self._running[key] -= 1
             self._used[key] += seconds
-        self._running += Counter()  # drops those that have none
+        self._running += Counter()  # drops zeros
         self._lead()
 
     def crowds_itself(self, caller: Caller, *, has_turn: bool = False) -> bool:
-        """Whether the caller's namespace has used much recently, or has another request than one that ``has_turn``."""
+        """Whether the caller's namespace used much recently, or has another request besides its turn (``has_turn``)."""
         self._forget()
         own = caller.keys[0]
         here = self._running[own] + sum(own in each.keys for each in self._waiting.values())

@@ -1,10 +1,10 @@
-"""Reviews that wait, as suspended tasks without a thread: for their pod's owner or namespace, or for the first lists.
+"""Suspend reviews that wait for their pod's owner or namespace, or for the first lists.
 
-A controller makes a workload's first pod as soon as it has seen the ReplicaSet, which may be before our watch has: in a
-few of 100 fresh Deployments, by up to 10 ms. The watch wakes such a review.
+A controller creates a workload's first pod as soon as it has seen the ReplicaSet, sometimes before evenspread's watch:
+in a few of 100 new Deployments, by up to 10 ms. The watch wakes such a review. A suspended task needs no thread.
 
-A replica is not ready before the cluster was listed, and so is not asked. But a single replica that starts again is: an
-answer that knows no Service would leave a pod without constraints for as long as it lives.
+A replica without complete lists is not ready, so it gets no requests. Exception: a single restarting replica does. An
+answer without knowledge of Services would leave a pod without constraints for life.
 """
 
 import asyncio
@@ -17,35 +17,35 @@ from webhook.cluster.feed import Feed, Waiters
 from webhook.core.index.owners import Awaited
 from webhook.metrics import Metrics
 
-_MAX_WAIT_SECONDS = 0.25  # 25 times what was ever missing; a pod whose owner never comes is held up no longer
-_SHARE = 0.25  # of the caller's remaining time
-# Of the caller's remaining time: the rest is more than the answer takes.
+_MAX_WAIT_SECONDS = 0.25  # 25 times the longest observed delay; a pod whose owner never arrives waits no longer
+_SHARE = 0.25  # share of the caller's remaining time
+# Share of the caller's remaining time. The rest is more than enough for the answer.
 _LISTS_SHARE = 0.75
-_LOOK_SECONDS = 0.02  # how much later than the lists the reviews go on
-# The reviews of one source (an address) that wait at once. Each holds a body of up to 256 KiB, usually 6 KiB. Further
-# reviews are answered at once.
+_LOOK_SECONDS = 0.02  # polling interval for complete lists
+# Limit of waiting reviews of a source (an address). Each holds a body of up to 256 KiB, usually 6 KiB. Further reviews
+# are answered at once.
 MAX_WAITING_REVIEWS = 256
-# Those of one namespace of a source. Otherwise pods with made-up owners could take all places.
+# Limit for a namespace of a source. Otherwise pods with invented owners could take all places.
 MAX_OF_NAMESPACE = 64
 
 
 class Judge(Protocol):
-    """Judges the request by what the index has now."""
+    """Evaluates the request with the current index."""
 
     def __call__(self, *, waited: bool) -> Awaitable[ReviewAnswer]: ...
 
 
 class OwnerWait:
-    """Reviews that wait for an object that their pod arrived before; for one event loop."""
+    """Reviews waiting for an object that arrives after their pod. For a single event loop."""
 
     def __init__(self, arrivals: Waiters | None, metrics: Metrics) -> None:
         self._arrivals = arrivals
         self._metrics = metrics
-        # Of each source, and of each namespace that one names.
+        # Counts for each source, and for each namespace of a source.
         self._held: Counter[tuple[str, ...]] = Counter()
 
     async def answer(self, judge: Judge, remaining: Callable[[], float], source: str) -> ReviewAnswer:
-        """The answer, once the awaited object has arrived or the time for waiting is over."""
+        """Return the answer, after the awaited object has arrived or the time is over."""
         answer = await judge(waited=self._arrivals is None)
         if answer.decision.awaits is None or self._arrivals is None:
             return answer
@@ -58,7 +58,7 @@ class OwnerWait:
             return await self._wait(answer.decision.awaits, judge, self._arrivals, remaining)
         finally:
             self._held.subtract(own)
-            self._held += Counter()  # drops those that hold none
+            self._held += Counter()  # drops zeros
 
     async def _wait(
         self, awaited: Awaited, judge: Judge, arrivals: Waiters, remaining: Callable[[], float]
@@ -87,7 +87,7 @@ class OwnerWait:
 
 
 class FirstLists:
-    """Whether the first lists are complete, for one event loop. Without a feed nothing is awaited."""
+    """Waits for the first lists, for a single event loop. Without a feed it never waits."""
 
     def __init__(self, feed: Feed | None, metrics: Metrics) -> None:
         self._feed = feed
@@ -97,17 +97,17 @@ class FirstLists:
         self.awaited = feed is not None
 
     def start(self) -> None:
-        """Look for the end of the first lists."""
+        """Start to check for complete lists."""
         if self._feed is not None:
             self._task = asyncio.get_running_loop().create_task(self._look(self._feed))
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._task is not None:
             self._task.cancel()
 
     async def wait(self, remaining: float) -> None:
-        """Return once the cluster is known, or most of the time is over. Connections bound how many wait."""
+        """Return once the cluster is known, or most of the time is over. The connection limit bounds the waiters."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -119,7 +119,7 @@ class FirstLists:
             self._metrics.waited("listed", loop.time() - began)
 
     async def _look(self, feed: Feed) -> None:
-        while not feed.synced:  # noqa: ASYNC110 threads list, and no event is worth their while
+        while not feed.synced:  # noqa: ASYNC110 threads do the listing, and an event would not pay off
             await asyncio.sleep(_LOOK_SECONDS)
         self.awaited = False
         self._complete.set()

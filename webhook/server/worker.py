@@ -1,8 +1,8 @@
-"""The worker process under gunicorn's master: two ports on one event loop, until a signal drains it.
+"""The worker process under gunicorn's master: two ports on a single event loop, until a signal drains it.
 
-    start       the plain port first; the admission port listens as soon as there is a certificate, without one never
-    deadlines   a connection that waits for its peer too long is ended (`Connection.overdue`)
-    limits      sources share the connections (`connection_table`)
+    start       the plain port first; the admission port waits for a certificate
+    deadlines   ends connections with a late peer (`Connection.overdue`)
+    limits      shares connections among sources (`connection_table`)
     stop        SIGTERM drains first, SIGINT and SIGQUIT do not
 
 Source: gunicorn 27.0.1 workers/base.py.
@@ -42,41 +42,41 @@ from webhook.server.state import (
 )
 from webhook.server.wsgi_bridge import bridge
 
-# Probes and a few scrapers. Each new source gets in, whatever others hold.
+# For probes and a few scrapers. Each new source gets in, however many connections others hold.
 HEALTH_CONNECTIONS = 100
-_HEALTH_BODY_BYTES = 1024 * 1024  # of all connections; probes and scrapers send none
-_BODY_BYTES = 64 * 1024  # of one for Flask; none of its routes needs one
-_SWEEP_SECONDS = 1.0  # the time that a peer has is exceeded by no more; a sweep looks at each connection
-_HEARTBEAT_SECONDS = 1.0  # the master kills a worker of which it has not heard for 30 s
-_GOODBYE_SECONDS = 1.0  # for idle peers at the stop; kubelet and API server answer at once
-_LOOK_SECONDS = 0.1  # whether the last connection has ended
-_OTHER_DESCRIPTORS = 200  # listeners, files, and a watch for each of some twenty kinds, with room
-# After so long the event loop gets the interpreter back from a long review, or from events of the cluster. A call would
-# wait a few times for Python's own 5 ms.
+_HEALTH_BODY_BYTES = 1024 * 1024  # for all connections; probes and scrapers send no body
+_BODY_BYTES = 64 * 1024  # for a body to Flask; no route needs one
+_SWEEP_SECONDS = 1.0  # the most by which a peer can exceed its time; a sweep checks each connection
+_HEARTBEAT_SECONDS = 1.0  # the master kills a worker after 30 s without a heartbeat
+_GOODBYE_SECONDS = 1.0  # for idle peers at the stop; kubelet and API server react at once
+_LOOK_SECONDS = 0.1  # between two checks for the last connection
+_OTHER_DESCRIPTORS = 200  # listeners, files, and a watch for each of about twenty kinds, with a reserve
+# The event loop regains the interpreter after this time from a long review or from cluster events. By default, a
+# request would wait several times for Python's 5 ms.
 _TURN_SECONDS = 0.001
-# So many new values until the collector looks through them. By default 700: it ran within many reviews, for 5 % of the
-# time, and what ends leaves it nothing to find.
+# The collector runs after this many new objects. With the default of 700 it ran within many reviews, for 5 % of the
+# time, and ended requests leave it no work.
 COLLECT_AFTER = 10_000
-# The C library may keep less than this.
+# The C library may keep less than this many bytes.
 _MUCH_BYTES = 8 * 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
 
 class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
-    """The one worker process."""
+    """The worker process. There is a single one."""
 
     def init_process(self) -> None:
         """Prepare the process, and run."""
         keep_large_blocks_apart()
         _raise_descriptor_limit(self.cfg.worker_connections + HEALTH_CONNECTIONS + _OTHER_DESCRIPTORS)
         sys.setswitchinterval(_TURN_SECONDS)
-        # 50 KiB instead of asyncio's 300 for each TLS connection.
+        # uvloop needs 50 KiB for each TLS connection, asyncio 300.
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as self._runner:
             super().init_process()
 
     def init_signals(self) -> None:
-        """SIGTERM drains first; SIGHUP is for the master process, also where a terminal sends it to both."""
+        """SIGTERM drains first. SIGHUP is for the master process, even if a terminal sends it to both."""
         for number in self.SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH):
@@ -87,14 +87,14 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
             loop.add_signal_handler(number, partial(self._stop, at_once=True))
 
     def load_wsgi(self) -> None:
-        """Load both ports' applications."""
+        """Load the applications of both ports."""
         plan = self._plan = self.app.plan
         state = self._state = ServerState(plan.engine, Metrics(), plan.feed, plan.certificates.own)
         if plan.loaded is not None:
             take_configuration(state, plan.loaded)
         self._admission = AdmissionApp(state, bridge(lambda: _routes().create_admission(state), limit=_BODY_BYTES))
         health = health_app(state, bridge(lambda: _routes().create_health(state), limit=_BODY_BYTES))
-        # Loaded objects stay; a full collection that walks through them and a large index would delay every request.
+        # Loaded objects stay in memory. A full collection through them and a large index would delay every request.
         gc.freeze()
         gc.set_threshold(COLLECT_AFTER)
         ended = partial(state.metrics.count, "connections_ended")
@@ -103,16 +103,17 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         self._tables = self._connections, plain
         self._health = Port(table=plain, app=health, state=state, keepalive=self.cfg.keepalive)
         self._listeners: list[Listener] = []
-        self._at_once = False  # whether the stop waits for nobody
+        self._at_once = False  # whether to stop without waiting for connections
 
     def run(self) -> None:
         """Serve until the process has to end."""
         self._runner.run(self._serve())
 
     def drain(self) -> None:
-        """Stop after a while in which every answer says ``Connection: close``, so that callers go elsewhere.
+        """Drain, then stop.
 
-        Readiness turns false, but the listener stays open, since new connections come until the endpoint is removed.
+        While draining, every response says ``Connection: close``, so that callers reconnect elsewhere. Readiness
+        becomes false, but the listener stays open: new connections arrive until the endpoint is removed.
         """
         state, seconds = self._state, self._plan.drain_seconds
         if state.draining:
@@ -131,7 +132,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         self._runner.get_loop().call_later(_GOODBYE_SECONDS, self._end_idle)
 
     def _end_idle(self) -> None:
-        """End idle connections: a client that does not answer the end of TLS would delay the stop."""
+        """End idle connections: a client without an answer to the end of TLS would delay the stop."""
         for connection in self._idle():
             connection.end()
 
@@ -139,7 +140,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         return (connection for table in self._tables for connection in table if connection.idle)
 
     def _upkeep(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """What runs beside the requests."""
+        """Yield the background tasks."""
         plan, state = self._plan, self._state
         yield self._sweep()
         yield self._open()
@@ -153,7 +154,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
             yield follow_version(state, plan.feed)
 
     async def _open(self) -> None:
-        """Open the admission port as soon as there is a certificate to greet with, and follow the certificate."""
+        """Open the admission port once there is a certificate, and follow the certificate."""
         plan, state = self._plan, self._state
         try:
             if plan.certificates.own is not None:
@@ -161,7 +162,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
             tls = plan.tls()
             plan.admission.listen(BACKLOG)
         except Exception as error:
-            self.log.exception("no TLS context, or no port: nothing is served")
+            self.log.exception("cannot serve: no TLS context or no port")
             raise SystemExit(Arbiter.WORKER_BOOT_ERROR) from error
         if not state.draining:
             app = self._admission
@@ -189,7 +190,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
                 await asyncio.sleep(_HEARTBEAT_SECONDS)
             self._stop()
             until = loop.time() + self.cfg.graceful_timeout
-            while self._connections.count and not self._at_once and loop.time() < until:  # noqa: ASYNC110 for the stop alone
+            while self._connections.count and not self._at_once and loop.time() < until:  # noqa: ASYNC110 only during the stop
                 await asyncio.sleep(_LOOK_SECONDS)
         finally:
             for task in beside:
@@ -199,11 +200,11 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
             self._admission.close()
 
     async def _sweep(self) -> None:
-        """End connections that have waited for their peer for too long; return memory that is not needed any more."""
+        """End connections with a late peer, and return unused memory."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             self._state.metrics.open_connections.set(self._connections.count)
-            # First, since what is ended below is gone in a moment, and not yet.
+            # First, since connections ended below are still counted for a moment.
             if all(each.idle for each in self._connections) and any(each.drained(_MUCH_BYTES) for each in self._tables):
                 give_memory_back()
             now = time.monotonic()
@@ -214,13 +215,13 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
 
 
 def _routes() -> ModuleType:
-    from webhook.server import routes  # noqa: PLC0415 Flask is a third of the start
+    from webhook.server import routes  # noqa: PLC0415 loading Flask takes a third of the start
 
     return routes
 
 
 def _raise_descriptor_limit(wanted: int) -> None:
-    """Raise the soft limit, which is often 1,024 by default, as far as the hard limit allows."""
+    """Raise the soft limit, often 1,024, as far as the hard limit allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -228,9 +229,9 @@ def _raise_descriptor_limit(wanted: int) -> None:
 
 
 def _unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log errors of the event loop; failed TLS handshakes only for debugging, since anybody can cause them."""
+    """Log errors of the event loop. Failed TLS handshakes are debug messages, since any client can cause them."""
     error = context.get("exception")
     if isinstance(error, ssl.SSLError | OSError | TimeoutError):
         _log.debug("connection failed: %s", error)
     else:
-        _log.error("unhandled in the event loop: %s", context.get("message"), exc_info=error)
+        _log.error("unhandled error in the event loop: %s", context.get("message"), exc_info=error)

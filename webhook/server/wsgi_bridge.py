@@ -1,7 +1,7 @@
-"""An ASGI application that runs a WSGI application in threads.
+"""Run a WSGI application in threads, as an ASGI application.
 
-Existing adapters use a thread for streaming each request, or one thread for all; beside two slow handlers, liveness
-took 5.7 s in one of them.
+Existing adapters use a streaming thread for each request, or a single thread for all. With two slow handlers, liveness
+took 5.7 s in such an adapter.
 """
 
 import asyncio
@@ -27,17 +27,20 @@ from webhook.server.request_body import (
 WsgiApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _Response = tuple[int, list[tuple[bytes, bytes]], bytes]
 
-_THREADS = 16  # requests at once: health and metrics of several scrapers, none of which waits for a slow one
+_THREADS = 16  # concurrent requests: health and metrics of several scrapers, without waiting for a slow request
 _UNPREFIXED = {"CONTENT_TYPE", "CONTENT_LENGTH"}
 
 
 def bridge(make: Callable[[], WsgiApplication], *, limit: int) -> Application:
-    """Answer with the application that ``make`` returns at the first request. Bodies have up to ``limit`` bytes."""
+    """Return the ASGI application. ``make`` creates the WSGI application at the first request.
+
+    Bodies have up to ``limit`` bytes.
+    """
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="flask")
     made: list[WsgiApplication] = []
 
     def run(environ: dict[str, Any]) -> _Response:
-        # At the first request, since loading Flask is a third of the start.
+        # At the first request: loading Flask is a third of the start.
         from werkzeug.test import run_wsgi_app  # noqa: PLC0415 as above
 
         if not made:

@@ -247,6 +247,6 @@ class _Policy:
             return Policy()
         fresh = reloaded(self._loaded)
         if fresh is not self._loaded and fresh.error is not None:
-            _log.error("the configuration cannot be used; the last good one stays: %s", fresh.error)
+            _log.error("the configuration is invalid; the last good version stays in use: %s", fresh.error)
         self._loaded = fresh
         return fresh.policy

@@ -1,1 +1,1 @@
-"""Costly objects, judged by processes of their own: the pool of them, a process, and what both say to each other."""
+"""Processes for costly objects: their pool, a process, and the messages between both."""

@@ -1,15 +1,15 @@
-"""What the server and a process that judges costly objects say to each other, over one socket.
+"""The messages between the server and a process for costly objects, over a socket.
 
     server                              process
                                <-       Ready          once
-    NewView, NodeRows …        ->                      whenever the nodes have changed
+    NewView, NodeRows …        ->                      after each change of the nodes
     Job                        ->
-                               <-       Ready          begun
-                               <-       Questions      as often as a rule asks the cluster
+                               <-       Ready          started
+                               <-       Questions      for each query of a rule
     Answers                    ->
                                <-       Decision, or ReviewFailure
 
-Each is a pickle behind its length. Both ends are this program; what users write comes as bytes, as in a review.
+Each message is a pickle after its length. Both ends are this program. User input arrives as bytes, as in a review.
 """
 
 import pickle
@@ -26,7 +26,7 @@ LENGTH = struct.Struct("!Q")
 
 
 class Job(NamedTuple):
-    """A request of the validating route, and by what it is judged. The context has no cluster and no time limit."""
+    """A request of the validating route and its context, without a cluster and without a time limit."""
 
     request: AdmissionRequest
     context: Context
@@ -34,30 +34,30 @@ class Job(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """The process has come so far."""
+    """The process has started, or has received a job."""
 
 
 class Questions(NamedTuple):
-    """Questions to be answered, of one moment if they can be."""
+    """Queries of the index, to be answered from a single moment if possible."""
 
     questions: Sequence[IndexQuestion]
 
 
 class Answers(NamedTuple):
-    """The answers; where a question was for the nodes, the answer is the `Nodes` that they are."""
+    """The answers. `Nodes` replaces an answer with the current nodes."""
 
     revision: int
     answers: Sequence[object]
 
 
 class Nodes(NamedTuple):
-    """Stands for the view with this number, which the process has."""
+    """Refers to the view with this number in the process."""
 
     number: int
 
 
 class NewView(NamedTuple):
-    """The nodes have changed: their rows follow."""
+    """The start of a new view of the nodes. `NodeRows` follow."""
 
     number: int
     size: int
@@ -72,24 +72,24 @@ class NodeRows(NamedTuple):
 
 
 class ReviewFailure(NamedTuple):
-    """The exception that a review raised, which is a bug."""
+    """The exception raised by a review, a bug."""
 
     error: Exception
 
 
 def decision_of(decided: Decision | ReviewFailure) -> Decision:
-    """Errors: whatever the review raised."""
+    """Return the decision, or raise the error of the review."""
     if isinstance(decided, ReviewFailure):
         raise decided.error
     return decided
 
 
 def packed(message: object) -> bytes:
-    """The message as bytes, behind their number."""
+    """Encode a message: its length, then its bytes."""
     made = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return LENGTH.pack(len(made)) + made
 
 
-def unpacked(made: bytes) -> Any:  # noqa: ANN401 whatever was packed
-    """The message of these bytes, without their number."""
-    return pickle.loads(made)  # noqa: S301 our own process made it
+def unpacked(made: bytes) -> Any:  # noqa: ANN401 any message
+    """Decode a message from its bytes, without the length."""
+    return pickle.loads(made)  # noqa: S301 written by this program

@@ -1,10 +1,10 @@
-"""Costly objects are judged by processes beside the event loop, which answers what they ask of the cluster.
+"""Evaluate costly objects in processes. The event loop answers their queries of the cluster.
 
-    review says "costly" -> its turn          -> a process, for half a second of its work -> the decision
-                            or BUSY, CROWDED    or killed: TOO_COSTLY, and a new process
+    review reports "costly" -> its turn          -> a process, for half a second of CPU time -> the decision
+                               or BUSY, CROWDED     or killed: TOO_COSTLY, and a new process
 
-Objects wait for their turn as `turns` says. One that gets none in time was BUSY if its own namespace had others
-there, and CROWDED if not.
+`turns` orders the waiting objects. An object without a turn in time was BUSY if its own namespace had others waiting,
+else CROWDED.
 """
 
 import asyncio
@@ -38,22 +38,22 @@ from webhook.server.costly.job import (
 from webhook.server.turns import Caller, Turns
 
 _PROCESS = "webhook.server.costly.process"
-# The second is there while the first starts anew, which takes some 0.2 s. Each has 25 MiB, and the nodes.
+# The second works while the first restarts, for about 0.2 s. Each has 25 MiB, and the nodes.
 _PROCESSES = 2
-_FAIR_SECONDS = 0.5  # with less of it, who had the process before is why an object was not judged
-_QUESTIONS = 64  # that are answered at once
-_STUCK_SECONDS = 3.0  # for half a second of work; then the process is killed
-# Rows that are packed at once: a third of a millisecond.
+_FAIR_SECONDS = 0.5  # with less time left, the previous users of the process are the reason for a missing answer
+_QUESTIONS = 64  # answered without a pause
+_STUCK_SECONDS = 3.0  # for half a second of CPU time; then the process is killed
+# Rows packed without a pause: a third of a millisecond.
 _SLICE = 64
 _PART = 64 * 1024
-_AGAIN_SECONDS = 1.0  # after a process that did not start
-_GONE_SECONDS = 0.2  # what the kernel takes at most to end a killed process; the loop does not wait for it
+_AGAIN_SECONDS = 1.0  # wait after a process failed to start
+_GONE_SECONDS = 0.2  # the kernel ends a killed process within this time; the loop does not wait for it
 
 _OUTCOMES = {Missing.BUSY: "busy", Missing.CROWDED: "crowded", Missing.TOO_COSTLY: "too-costly"}
 
 
 class ReviewerPool:
-    """See the module; for one event loop."""
+    """The pool of processes. For a single event loop."""
 
     def __init__(self, metrics: Metrics, cluster: ReadOnlyIndex) -> None:
         self._metrics = metrics
@@ -63,19 +63,19 @@ class ReviewerPool:
         self._killed: set[_Process] = set()
         self._working: set[asyncio.Task[Decision | ReviewFailure | None]] = set()
         self.running = False
-        # Whether a process was ever ready. Later restarts do not change it: objects that crash processes must not take
-        # the replica out of its Service.
+        # Whether a process was ever ready. Later restarts do not change it: objects that crash processes must not
+        # remove the replica from its Service.
         self.ready = False
 
     def start(self) -> None:
-        """Start the processes; they are ready within a second."""
+        """Start the processes. They are ready within a second."""
         self.running = True
         while len(self._all) < _PROCESSES:
             process = _Process()
             self._all[process] = asyncio.get_running_loop().create_task(self._make_ready(process))
 
     def close(self) -> None:
-        """End the processes, in the middle of a job too."""
+        """End the processes, including running jobs."""
         self.running = False
         for process, getting_ready in self._all.items():
             getting_ready.cancel()
@@ -86,7 +86,7 @@ class ReviewerPool:
             self._reap(process)
 
     async def decide(self, job: Job, caller: Caller, until: float) -> Decision | ReviewFailure | Missing:
-        """The decision by ``until`` (of `time.perf_counter`), or why there is none."""
+        """Return the decision by ``until`` (of `time.perf_counter`), or the reason for its absence."""
         decision = await self._decide(job, caller, until)
         self._metrics.count("costly_reviews", _OUTCOMES[decision] if isinstance(decision, Missing) else "judged")
         return decision
@@ -99,7 +99,7 @@ class ReviewerPool:
         except TimeoutError:
             return Missing.BUSY if self._turns.crowds_itself(caller) else Missing.CROWDED
         began = time.perf_counter()
-        # Whoever asked may not wait for the end: a process that ends its job costs less than a new one.
+        # The job continues after its caller's deadline: finishing it is cheaper than a new process.
         working = asyncio.get_running_loop().create_task(self._work(process, job, caller))
         self._working.add(working)
         working.add_done_callback(self._working.discard)
@@ -110,7 +110,7 @@ class ReviewerPool:
         return Missing.TOO_COSTLY if decision is None else decision
 
     async def _work(self, process: "_Process", job: Job, caller: Caller) -> Decision | ReviewFailure | None:
-        """What the process decides, None if it ended; it is free again then, or replaced."""
+        """Return the process's decision, or None if it ended. Afterwards the process is free or replaced."""
         usable = False
         began = time.perf_counter()
         try:
@@ -130,7 +130,7 @@ class ReviewerPool:
 
     def _replace(self, process: "_Process") -> None:
         if process not in self._all:
-            return  # all have ended
+            return  # the pool is closed
         del self._all[process]
         process.end()
         self._killed.add(process)
@@ -154,16 +154,16 @@ class ReviewerPool:
 
 
 class _Process:
-    """One process, and the socket to it. Errors: ConnectionError where it has ended."""
+    """A process and its socket. Its methods raise ConnectionError after its end."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
         with theirs:
             command = (sys.executable, "-P", "-m", _PROCESS, str(theirs.fileno()))
-            # It finds its modules where this process does: an installed one finds them by a path of its own.
+            # It uses this process's module path: an installed program has its own.
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-            self._process = subprocess.Popen(  # noqa: S603 our own program
+            self._process = subprocess.Popen(  # noqa: S603 this program
                 command, stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),), process_group=0, env=environment
             )
         self._numbers = itertools.count()
@@ -171,27 +171,27 @@ class _Process:
         self._nodes = Nodes(-1)
 
     def end(self) -> None:
-        """Kill it."""
+        """Kill the process."""
         self._process.kill()
 
     def reap(self) -> None:
-        """Have the kernel forget it, which takes no time once it has ended."""
+        """Release the process in the kernel, without a wait once it has ended."""
         self._process.wait()
         self._socket.close()
 
     async def ready(self, cluster: ReadOnlyIndex) -> None:
-        """Wait until it has started, and tell it the nodes."""
+        """Wait for its start, and send the nodes."""
         await self._next()
         await self._tell(cluster.nodes.view())
 
     async def begin(self, job: Job, cluster: ReadOnlyIndex) -> None:
-        """Wait until it has begun with the job."""
+        """Send the job, and wait for its start."""
         await self._tell(cluster.nodes.view())
         await self._send(job)
         await self._next()
 
     async def decision(self, cluster: ReadOnlyIndex) -> Decision | ReviewFailure:
-        """What it decides, by what it asks of the cluster."""
+        """Return its decision. Meanwhile, answer its queries of the cluster."""
         while True:
             said = await self._next()
             if not isinstance(said, Questions):
@@ -204,7 +204,7 @@ class _Process:
             await self._send(Answers(revision, told))
 
     async def _tell(self, answer: object) -> None:
-        """Send the nodes if this answer is about them and they are new, in slices: others are answered in between."""
+        """Send changed nodes, in slices, so that other requests are answered in between."""
         if not isinstance(answer, NodeView) or answer is self._view:
             return
         self._view, self._nodes = answer, Nodes(next(self._numbers))
@@ -216,7 +216,7 @@ class _Process:
     async def _send(self, message: object) -> None:
         await asyncio.get_running_loop().sock_sendall(self._socket, packed(message))
 
-    async def _next(self) -> Any:  # noqa: ANN401 whatever the process sends next
+    async def _next(self) -> Any:  # noqa: ANN401 any message of the process
         head = await self._read(LENGTH.size)
         return unpacked(await self._read(*LENGTH.unpack(head)))
 
@@ -231,7 +231,7 @@ class _Process:
 
 
 async def answers_to(cluster: ReadOnlyIndex, questions: Sequence[IndexQuestion]) -> tuple[int, list[object]]:
-    """The answers, a few at a time: others are answered in between, since an object may need one for each namespace."""
+    """Answer queries, a few at a time: an object may query each namespace, and other requests need turns."""
     answers, revisions = list[object](), set[int]()
     for start in range(0, len(questions), _QUESTIONS):
         if start:

@@ -1,9 +1,9 @@
-"""A process that judges costly objects, one after the other, for the server that started it.
+"""Evaluate costly objects for the server that started this process.
 
     python -m webhook.server.costly.process DESCRIPTOR
 
-It has no index: what rules ask of the cluster it asks the server. It ends with the server, and in the middle of a job
-that takes too long.
+It has no index, and sends queries of the cluster to the server. It ends with the server, and is killed when a job takes
+too long.
 """
 
 import contextlib
@@ -39,18 +39,17 @@ from webhook.server.costly.job import (
     unpacked,
 )
 
-# The container's memory is the server's first: above this, the job fails.
+# The server has priority for the container's memory: above this limit, the job fails.
 _MOST_BYTES = 256 * 1024 * 1024
-# Of processor time: where others have the processor, nothing is taken from anybody. Rules that were quick have answered
-# a little before the kernel ends the process.
+# CPU time: waiting for the CPU costs nothing. Quick rules finish a little before the kernel ends the process.
 _WORK_SECONDS, _MOST_SECONDS = 0.4, 0.5
-_NICE = 5  # ordinary reviews come first
-# The server kills a process that is stuck. If that is gone, nobody would.
+_NICE = 5  # ordinary reviews have priority
+# The server kills a hanging process. This limit holds without the server.
 _LONGEST_SECONDS = 5
 
 
 class ServerLink:
-    """The server, as somebody who can be asked about the cluster (`core.index.facts.Asking`)."""
+    """The connection to the server. It answers queries of the cluster (`core.index.facts.Asking`)."""
 
     def __init__(self, connected: socket.socket, stream: BinaryIO) -> None:
         self._socket, self._stream = connected, stream
@@ -58,17 +57,17 @@ class ServerLink:
         self._view = NodeView((), 0, ())
 
     def all(self, questions: Sequence[IndexQuestion]) -> tuple[int, Sequence[object]]:
-        """See `Asking`."""
+        """Implement `Asking`."""
         self.send(Questions(questions))
         told: Answers = self.receive()
         return told.revision, [self._view if each == self._nodes else each for each in told.answers]
 
     def send(self, message: object) -> None:
-        """Send one message."""
+        """Send a message."""
         self._socket.sendall(packed(message))
 
-    def receive(self) -> Any:  # noqa: ANN401 whatever the server sends next
-        """The next message, but for the nodes. Errors: EOFError when the server has gone."""
+    def receive(self) -> Any:  # noqa: ANN401 any message of the server
+        """Return the next message. It applies new nodes first. Raises EOFError when the server has gone."""
         message = self._next()
         if not isinstance(message, NewView):
             return message
@@ -86,7 +85,7 @@ class ServerLink:
 
 
 def decide(job: Job, server: ServerLink) -> Decision:
-    """What `review` decides, by what the server answers."""
+    """Return the decision of `review`, with the server's answers."""
     context = replace(job.context, budget=Budget(clock=time.process_time).at_most(_WORK_SECONDS))
 
     def judge(index: ReadOnlyIndex) -> Decision:
@@ -96,7 +95,7 @@ def decide(job: Job, server: ServerLink) -> Decision:
 
 
 def work(server: ServerLink) -> None:
-    """Judge whatever the server sends, until it has gone."""
+    """Evaluate the server's jobs until it has gone."""
     with contextlib.suppress(EOFError, ConnectionError):
         server.send(Ready())
         while True:
@@ -109,13 +108,13 @@ def work(server: ServerLink) -> None:
                 answer = decide(job, server)
             except (EOFError, ConnectionError):
                 raise
-            except Exception as error:  # noqa: BLE001 the server has the boundary that words and logs it
+            except Exception as error:  # noqa: BLE001 the server reports and logs it
                 answer = ReviewFailure(error)
             server.send(answer)
             signal.alarm(0)
             signal.setitimer(signal.ITIMER_PROF, 0)
             del job, answer
-            give_memory_back()  # an idle process would keep what its largest object took
+            give_memory_back()  # otherwise an idle process keeps the memory of its largest object
 
 
 def main() -> None:

@@ -13,8 +13,9 @@ from webhook.core.text import listed
 _FREE = frozenset({"leading"})
 _FINE = re.compile(
     r"ok|none known|from a snapshot|off: .*"  # the webhook
-    r"|not checked yet|[\d,]+ workloads .*|the first scan runs|waiting for the cluster|no API for reports .*|[\w.]+/v\w+"
+    r"|not checked yet|[\d,]+ workloads .*|the first scan runs|waiting for the cluster"
     r"|not looked at|the first one"  # texts of older releases
+    r"|no API for reports .*|[\w.]+/v\w+"
 )
 _CA_LOST = "nobody writes the caBundle or replaces the CA before it ends"
 _SCAN_LOST = "no scan runs: reports, events and metrics stay as they are"
