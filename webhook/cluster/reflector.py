@@ -223,7 +223,9 @@ class Reflector:
         except ClusterError as error:
             return self._failed(str(error))
         except Exception as error:  # noqa: BLE001 without the thread, the index would become stale unnoticed
-            _log.error("the watch failed because of a bug", extra={"fields": {**self._fields(), **described(error)}})
+            _log.error(
+                "the watch failed because of a bug", extra={"fields": {**self._fields(), **exception_fields(error)}}
+            )
             self._begin_anew()
             return self._failed(type(error).__name__)
         finally:

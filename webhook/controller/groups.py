@@ -157,7 +157,7 @@ class GroupReconciler:
         except ClusterError as error:
             return f"groups: {error}"
         except Exception as error:  # noqa: BLE001 a group must never stop the others
-            fields = {"group": "/".join(name), **described(error)}
+            fields = {"group": "/".join(name), **exception_fields(error)}
             _log.error("a bug stopped the evaluation of a SpreadGroup; other groups continue", extra={"fields": fields})
             return f"groups: failed because of a bug: {type(error).__name__}"
         return ""
@@ -178,7 +178,7 @@ class GroupReconciler:
         self, spread_group: SpreadGroup, older: tuple[SpreadGroup, ...], before: Status, now: str, feed: Feed
     ) -> Status:
         """Compute the status within the CPU limit. Raises ClusterError or OutOfTimeError."""
-        group = readable(spread_group)
+        group = readable_group(spread_group)
         selector = None if group is None else compile_selector(group.selector).text
         pods = [] if selector is None else pods_of(self._server, spread_group.meta.namespace, selector)
         policy = self._policy()
@@ -233,7 +233,7 @@ def _name(spread_group: SpreadGroup) -> _Name:
 
 def _fingerprint(spread_group: SpreadGroup, index: ReadOnlyIndex) -> object:
     """Return a fingerprint of the group's workloads and pods, and of the nodes."""
-    group = readable(spread_group)
+    group = readable_group(spread_group)
     if group is None:
         return None
     view, selector = index.nodes.view(), compile_selector(group.selector)
@@ -245,7 +245,7 @@ def _fingerprint(spread_group: SpreadGroup, index: ReadOnlyIndex) -> object:
 
 def _by_node(pods: Iterable[Pod], index: ReadOnlyIndex) -> Counts:
     slots = index.nodes.view().slots
-    return Counter(slots[node] for pod in filter(stands, pods) if (node := pod.pod_spec.node_name or "") in slots)
+    return Counter(slots[node] for pod in filter(is_counted, pods) if (node := pod.pod_spec.node_name or "") in slots)
 
 
 def _counted(group: Group, index: ReadOnlyIndex) -> Counts:

@@ -21,7 +21,7 @@ from webhook.cluster.writing.lease import RETRY_SECONDS, Elector
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.figures import ScanFigures
 from webhook.controller.scan import FinishedScan, Scanner
-from webhook.logs import bounded, described
+from webhook.logs import bounded, exception_fields
 from webhook.metrics import register_process
 
 _JOIN_SECONDS = 5.0  # for releasing the lease
@@ -75,7 +75,7 @@ class Controller(Collector):
         except Exception as error:  # noqa: BLE001 any error: without another attempt the CA would expire
             fault = bounded(str(error))
             if fault != self._fault:
-                _log.warning("the CA cannot be maintained: %s", fault, extra={"fields": described(error)})
+                _log.warning("the CA cannot be maintained: %s", fault, extra={"fields": exception_fields(error)})
             self._fault = fault
         else:
             self._fault, self._looked = "", self._looked or not self._authority.waiting

@@ -34,7 +34,7 @@ from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.workloads.kinds import group_kind, group_of
 from webhook.core.workloads.reading import read_meta, stated_type
-from webhook.logs import bounded, described
+from webhook.logs import bounded, exception_fields
 from webhook.report.scanned import notices, report_content
 
 _LOOK_SECONDS = 0.5
@@ -197,7 +197,7 @@ class Scanner:
         except ClusterError as error:
             return self._failed(f"waiting: {error}")
         except Exception as error:  # noqa: BLE001 any error: the next scan may succeed
-            _log.error("the scan failed because of a bug", extra={"fields": described(error)})
+            _log.error("the scan failed because of a bug", extra={"fields": exception_fields(error)})
             self._running = None
             return self._failed(f"failed because of a bug: {type(error).__name__}")
         else:
@@ -269,7 +269,7 @@ class Scanner:
 
     def _publish(self, scanned: ScannedWorkload) -> None:
         for failure in scanned.failures:
-            fields = {"part": failure.part, "workload": scanned.title, **described(failure.error)}
+            fields = {"part": failure.part, "workload": scanned.title, **exception_fields(failure.error)}
             _log.error("a bug stopped a part of the scan; the other parts are complete", extra={"fields": fields})
         if self.reports is not None:
             self.reports.take(report_content(scanned))

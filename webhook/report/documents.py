@@ -63,7 +63,7 @@ class ReportContent(Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     uid: str = ""
-    findings: tuple[Judged, ...]
+    findings: tuple[JudgedFinding, ...]
     stated: tuple[ReportResult, ...] = ()
 
 
@@ -144,7 +144,7 @@ def _reference(found: ReportContent, *, namespaced: bool) -> _Json:
     return {key: one_line(text, _NAME_TEXT_CHARS) for key, text in fields.items() if text}
 
 
-def _found(judged: Judged) -> ReportResult:
+def _found(judged: JudgedFinding) -> ReportResult:
     finding = judged.finding
     return ReportResult(
         policy=finding.rule,
@@ -186,7 +186,7 @@ def _results(found: ReportContent, ranked: Iterable[ReportResult], seconds: int)
         }
 
 
-def _result_of(judged: Judged) -> str:
+def _result_of(judged: JudgedFinding) -> str:
     """Return ``fail`` for a denial. Both APIs use ``warn`` for results that do not count against the object."""
     if judged.waived:
         return "skip"

@@ -167,7 +167,7 @@ def _waiting(scanned: ScannedWorkload, pod: PendingPod) -> Notice:
     )
 
 
-def _violation_note(violations: list[Judged]) -> str:
+def _violation_note(violations: list[JudgedFinding]) -> str:
     first = violations[0].finding
     remedy = f"; {first.remedy}" if first.remedy else ""
     rest = f" ({len(violations) - 1} more)" if len(violations) > 1 else ""

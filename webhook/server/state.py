@@ -132,7 +132,7 @@ class ServerState:
         for each in answer.decision.not_evaluated:
             if each.fault is not None:
                 self.metrics.rule_failed(each.rule)
-                fields = {"rule": each.rule, "route": route, **answer.request.logged, **described(each.fault)}
+                fields = {"rule": each.rule, "route": route, **answer.request.logged, **exception_fields(each.fault)}
                 _decisions.error("a rule failed because of a bug; the other rules answered", extra={"fields": fields})
 
 

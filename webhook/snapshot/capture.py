@@ -42,7 +42,7 @@ class CapturedSnapshot(Struct, frozen=True, kw_only=True):
 
 
 def capture(live: LiveCluster, policy: Policy, progress: Callable[[int], None]) -> CapturedSnapshot:
-    """Read the cluster; ``progress`` is called with the number of objects read so far.
+    """Read the cluster.
 
     Args:
         live: The connection.

@@ -33,7 +33,7 @@ def render(
 
 def _reported(result: RunResult) -> dict[_Workload, ReportContent]:
     """The report of each workload: findings, and its pods if a whole cluster was examined by all rules."""
-    found, judged = dict[_Workload, ReportContent](), dict[_Workload, list[Judged]]()
+    found, judged = dict[_Workload, ReportContent](), dict[_Workload, list[JudgedFinding]]()
     for row in result.rows:
         of = row.manifest
         if not of.api_version:
