@@ -187,9 +187,9 @@ def _resized_one_by_one(pod: Pod, version: KubernetesVersion, assumed: Mapping[s
     if not gates.RESIZES_POD_LEVEL.holds(version) or status.resources is None:
         return _with_pod_level(pod, total, {}, version)
     written = spec.resources.requests if spec.resources else None
-    has = _amounts(_largest(None if infeasible else written, status.resources.requests, status.allocated_resources))
+    held = _amounts(_largest(None if infeasible else written, status.resources.requests, status.allocated_resources))
     # Count only resources named in the spec. Unreported resources count as 0.
-    return _with_pod_level(pod, total, {name: has.get(name, 0) for name in written or ()}, version, spec_counts=False)
+    return _with_pod_level(pod, total, {name: held.get(name, 0) for name in written or ()}, version, spec_counts=False)
 
 
 def _largest(*lists: ResourceList) -> ResourceList:
@@ -219,8 +219,8 @@ def _measured(pod: Pod, assumed: Mapping[str, int], *, infeasible: bool) -> tupl
 
     def actuated(container: Container) -> ResourceList:
         known = statuses.get(container.name)
-        has = known.resources.requests if known is not None and known.resources is not None else None
-        return allocated(container) if has is None else has
+        requests = known.resources.requests if known is not None and known.resources is not None else None
+        return allocated(container) if requests is None else requests
 
     containers, init_containers = pod.pod_spec.containers, pod.pod_spec.init_containers
     return (

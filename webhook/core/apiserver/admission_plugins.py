@@ -142,9 +142,9 @@ def _with_resources(
         return None
     filled = []
     for container in containers:
-        has = container.resources or ResourceRequirements()
+        own = container.resources or ResourceRequirements()
         resources = ResourceRequirements(
-            requests={**requests, **(has.requests or {})}, limits={**limits, **(has.limits or {})}
+            requests={**requests, **(own.requests or {})}, limits={**limits, **(own.limits or {})}
         )
         filled.append(replace(container, resources=resources))
     return tuple(filled)
@@ -238,8 +238,8 @@ def _runtime_refusals(pod: Pod, facts: AdmissionFacts) -> Iterator[str]:
     runtime = facts.runtime_class or (None if RUNTIME_CLASS in facts.unknown else RuntimeClass())
     if runtime is None:
         return
-    has, fixed = pod.pod_spec.overhead, runtime.overhead.pod_fixed if runtime.overhead else None
-    if has and runtime.overhead is not None and not _same(has, fixed or {}):
+    overhead, fixed = pod.pod_spec.overhead, runtime.overhead.pod_fixed if runtime.overhead else None
+    if overhead and runtime.overhead is not None and not _same(overhead, fixed or {}):
         yield "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
     chosen = pod.pod_spec.node_selector or {}
     for key, value in ((runtime.scheduling and runtime.scheduling.node_selector) or {}).items():
@@ -248,7 +248,7 @@ def _runtime_refusals(pod: Pod, facts: AdmissionFacts) -> Iterator[str]:
                 f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
                 f"pod.spec.nodeSelector[{key}] = {chosen[key]}"
             )
-    if has and runtime.overhead is None:
+    if overhead and runtime.overhead is None:
         yield "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
@@ -261,8 +261,8 @@ def _range_refusals(pod: Pod, ranges: Sequence[LimitRange]) -> Iterator[str]:
     spec = pod.pod_spec
     every = (*(spec.containers or ()), *(spec.init_containers or ()))
     for item in (item for limit_range in ranges for item in limit_range.items_of_type(OF_CONTAINERS)):
-        for has in (container.resources or ResourceRequirements() for container in every):
-            yield from _item_refusals(item, has.requests or {}, has.limits or {})
+        for resources in (container.resources or ResourceRequirements() for container in every):
+            yield from _item_refusals(item, resources.requests or {}, resources.limits or {})
     of_pod = [item for limit_range in ranges for item in limit_range.items_of_type(OF_PODS)]
     if of_pod:
         whole = spec.resources or ResourceRequirements()

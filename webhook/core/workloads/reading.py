@@ -429,23 +429,23 @@ def _operated(template: PodTemplate, site: Site, layout: Layout, meta: ObjectMet
     )
 
 
-def _decode_template(found: object, path: tuple[str, ...]) -> PodTemplate:
+def _decode_template(template: object, path: tuple[str, ...]) -> PodTemplate:
     """Decode a template inside a custom resource.
 
     If another field has the wrong type, only labels, annotations and constraints are read. Its controller may accept
     it.
     """
     try:
-        return converted(found, PodTemplate)
+        return converted(template, PodTemplate)
     except msgspec.ValidationError:
         pass
-    if isinstance(found, dict):
+    if isinstance(template, dict):
         kept = {"metadata": ("labels", "annotations"), "spec": (CONSTRAINTS,)}
-        found = {part: found.get(part) for part in kept}
+        template = {part: template.get(part) for part in kept}
         for part, names in kept.items():
-            if isinstance(has := found[part], dict):
-                found[part] = {name: has[name] for name in names if name in has}
-    return decode_strictly(msgspec.json.encode(found), _POD, "v1.PodTemplateSpec", path)[0]
+            if isinstance(fields := template[part], dict):
+                template[part] = {name: fields[name] for name in names if name in fields}
+    return decode_strictly(msgspec.json.encode(template), _POD, "v1.PodTemplateSpec", path)[0]
 
 
 def _selector(value: object) -> LabelSelector | None:

@@ -61,28 +61,30 @@ class Neighbours(Struct, frozen=True):
 def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
     """Count the existing pods for a pod's affinity. Source: filtering.go ``PreFilter``."""
     affinity, namespace = pod.pod_spec.affinity, pod.meta.namespace
-    rejecting = tuple(index.pods.terms_matching(namespace, pod.labels))
+    existing_terms = tuple(index.pods.terms_matching(namespace, pod.labels))
     if affinity is None:
-        return Neighbours(matches_itself=True, existing_terms=rejecting)
+        return Neighbours(matches_itself=True, existing_terms=existing_terms)
     near, far = affinity.pod_affinity, affinity.pod_anti_affinity
     faults: list[tuple[str, SelectorError]] = []
-    wanted = _resolved(near.required if near else None, namespace, "requiredAffinityTerms", faults)
-    own = _resolved(far.required if far else None, namespace, "requiredAntiAffinityTerms", faults)
+    affinity_terms = _resolved(near.required if near else None, namespace, "requiredAffinityTerms", faults)
+    anti_affinity_terms = _resolved(far.required if far else None, namespace, "requiredAntiAffinityTerms", faults)
     # These only score, but an invalid one rejects the pod.
     _resolved((term for _, term in preferred_terms(near)), namespace, "preferredAffinityTerms", faults)
     _resolved((term for _, term in preferred_terms(far)), namespace, "preferredAntiAffinityTerms", faults)
     if faults:
         texts = [f"{kind}: {error.text(index.version)}" for kind, error in faults]
         return Neighbours(error=texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
-    wanted = tuple(with_namespaces(term, index) for term in wanted)
-    own = tuple(with_namespaces(term, index) for term in own)
+    affinity_terms = tuple(with_namespaces(term, index) for term in affinity_terms)
+    anti_affinity_terms = tuple(with_namespaces(term, index) for term in anti_affinity_terms)
     return Neighbours(
-        affinity_terms=wanted,
-        affinity_pods=pods_meeting_all(wanted, index) if wanted else {},
-        matches_itself=all(term.in_namespace(namespace, {}) and term.selector.matches(pod.labels) for term in wanted),
-        anti_affinity_terms=own,
-        anti_affinity_pods=tuple(pods_meeting_all((term,), index) for term in own),
-        existing_terms=rejecting,
+        affinity_terms=affinity_terms,
+        affinity_pods=pods_meeting_all(affinity_terms, index) if affinity_terms else {},
+        matches_itself=all(
+            term.in_namespace(namespace, {}) and term.selector.matches(pod.labels) for term in affinity_terms
+        ),
+        anti_affinity_terms=anti_affinity_terms,
+        anti_affinity_pods=tuple(pods_meeting_all((term,), index) for term in anti_affinity_terms),
+        existing_terms=existing_terms,
     )
 
 

@@ -40,10 +40,10 @@ def _mean_left(resources: Sequence[ResourceUse], slot: int) -> int:
     """Source: noderesources/least_allocated.go ``leastRequestedScore``."""
     scores = []
     for resource in resources:
-        has = resource.allocatable[slot]
-        if has:
-            taken = has - resource.free[slot] + resource.assumed.get(slot, 0) + resource.scored
-            scores.append(0 if taken > has else (has - taken) * MAX_NODE_SCORE // has)
+        total = resource.allocatable[slot]
+        if total:
+            taken = total - resource.free[slot] + resource.assumed.get(slot, 0) + resource.scored
+            scores.append(0 if taken > total else (total - taken) * MAX_NODE_SCORE // total)
     return sum(scores) // len(scores) if scores else 0
 
 
@@ -70,9 +70,9 @@ def _change(resources: Sequence[ResourceUse], slot: int) -> int:
 def _shares(resources: Sequence[ResourceUse], slot: int, *, with_pod: bool) -> Iterator[float]:
     """List the requested share of each resource, at most 1."""
     for resource in resources:
-        has = resource.allocatable[slot]
-        if has:
-            yield min(1.0, (has - resource.free[slot] + with_pod * resource.request) / has)
+        total = resource.allocatable[slot]
+        if total:
+            yield min(1.0, (total - resource.free[slot] + with_pod * resource.request) / total)
 
 
 def _balance(shares: Iterable[float]) -> int:
