@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,7 @@ import yaml
 
 from examples import PAGES as REPLAYED
 from examples import SHOWN
-from webhook.cli.main import evenspread
+from webhook.cli.main import evenspread, main
 
 ROOT = Path(__file__).parents[1]
 TRACKED = subprocess.run(
@@ -199,3 +200,34 @@ def _has_options(name, arguments):
 )
 def test_a_command_is_known(line, expected):
     assert known(line) is expected
+
+
+EXAMPLE = ROOT / "webhook" / "example" / "cluster.jsonl"
+READS_A_CLUSTER = {"explain", "simulate", "audit", "snapshot", "skew"}
+TYPED = [
+    pytest.param(line.partition(" >")[0], id=f"{block.page.stem}: {line}")
+    for block in BLOCKS
+    if block.page.parent.name in {"how-to", "start"}
+    for line in block.lines
+    if re.match(r"evenspread (check|explain|simulate|audit|snapshot|skew|version)\b", line)
+]
+
+
+@pytest.mark.parametrize("line", TYPED)
+def test_a_command_of_a_guide_runs(line, tmp_path, monkeypatch, capsys):
+    """With the bundled example as the cluster, and a folder that has the named files."""
+    words = shlex.split(line)[1:]
+    if words[0] in READS_A_CLUSTER or "--cluster" in words:
+        words = [word for word in words if word != "--cluster"] + ["--snapshot", str(EXAMPLE)]
+    manifest = (ROOT / "examples" / "warned.yaml").read_text()
+    policy = (ROOT / "docs" / "example-policy.yaml").read_text()
+    for name, text in {"web.yaml": manifest, "manifests/web.yaml": manifest, "policy.yaml": policy}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    assert main(words) in {0, 1}, capsys.readouterr().err
+
+
+def test_the_guides_show_commands():
+    assert len(TYPED) > 10
