@@ -28,7 +28,7 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import inject
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.objects import Autoscaler, AutoscalerSpec, Declared, Namespace, Owner, ScaleTarget
+from webhook.core.index.objects import Autoscaler, AutoscalerSpec, DeclaredTemplate, Namespace, Owner, ScaleTarget
 from webhook.core.policy.defaults import DefaultConstraint, Defaults
 from webhook.core.policy.policy import Policy
 
@@ -132,7 +132,7 @@ def service(name, select, *, namespace=NAMESPACE):
 
 def declared(labelled, *constraints):
     """What a template says of spreading."""
-    return Declared(labels(labelled), constraints)
+    return DeclaredTemplate(labels(labelled), constraints)
 
 
 def owner(text, select=None, *templates, replicas=None, above=None, above_uid="", uid="", annotations=None):

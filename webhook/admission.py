@@ -27,8 +27,8 @@ from webhook.core.budget import Budget, OutOfTimeError, Reason, time_limit
 from webhook.core.cached_property import cached_property
 from webhook.core.context import Context
 from webhook.core.decoders import decoder_of, read_nested
-from webhook.core.index.facts import Asking, judged_afar
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.remote_index import IndexClient, judge_remotely
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.mutation import mutate
@@ -262,7 +262,7 @@ def answer(  # noqa: PLR0913 each differs between requests
     budget: Budget = _NO_LIMIT,
     waited: bool = True,
     unread_for: Reason | None = None,
-    asking: Asking | None = None,
+    asking: IndexClient | None = None,
 ) -> ReviewAnswer:
     """Judge a request and encode the answer. Never raises.
 
@@ -290,7 +290,7 @@ def answer(  # noqa: PLR0913 each differs between requests
 
         try:
             with nullcontext() if budget.may_search else time_limit(_is_over(_IN_LINE_SECONDS)):
-                decision = judge(engine.index) if asking is None else judged_afar(judge, asking)
+                decision = judge(engine.index) if asking is None else judge_remotely(judge, asking)
         except OutOfTimeError:
             return Decision(costly=True)
         # A patch on DELETE or CONNECT is an internal error in the API server, even with failurePolicy: Ignore.

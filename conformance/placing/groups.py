@@ -22,9 +22,9 @@ from webhook.core.api.version import RECORDED as RELEASE
 from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.context import Context
 from webhook.core.groups.caps import Cap
-from webhook.core.groups.derive import derive
+from webhook.core.groups.derive import derive_plan
 from webhook.core.groups.fields import with_fields
-from webhook.core.groups.group import Group, PlannedFor, Shard
+from webhook.core.groups.group import Group, PlanInput, Shard
 from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.policy.policy import Policy
 
@@ -84,7 +84,7 @@ def planned(shape):
     decoded = [as_created(msgspec.convert(each, Pod), RELEASE) for each in made]
     of = [Shard(name=f"redis-{number}", value=str(number), pod=each) for number, each in enumerate(decoded)]
     within = Context(policy=Policy(), version=RELEASE, index=index_of(cluster))
-    found = derive(PlannedFor(group=group, shards=tuple(of), within=within)).plan
+    found = derive_plan(PlanInput(group=group, shards=tuple(of), within=within)).plan
     if found is None or found.verdict is not PlacementOutcome.FITS:
         return None
     ordinals = []

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from webhook.cli.console_sources import of_scanner, over_file
 from webhook.cli.frame import Frame
 from webhook.cli.main import main
-from webhook.core.groups.status.forms import as_json
+from webhook.core.groups.status.forms import status_json
 from webhook.core.policy.policy import Policy
 from webhook.core.scan import group_members
 
@@ -93,7 +93,7 @@ def test_what_the_controller_stored_stays_in_a_file(tmp_path):
         replace(one, zones=two.zones, affinity=two.affinity)
         for one, two in ((stored[0], stored[2]), (stored[2], stored[0]))
     )
-    status = as_json(replace(first.status, workloads=tuple(stored), revision="kept"))
+    status = status_json(replace(first.status, workloads=tuple(stored), revision="kept"))
     (again,) = looked_at(tmp_path, asked | {"status": status}, *STATEFUL)
     assert again.status.revision == "kept"
     assert [each.zones for each in again.status.workloads] == [each.zones for each in stored]
@@ -102,7 +102,10 @@ def test_what_the_controller_stored_stays_in_a_file(tmp_path):
 def test_a_group_in_a_file_that_cannot_be_planned_says_why(tmp_path, monkeypatch):
     bad = group(caps=[{"topologyKey": ZONE, "lessThan": "1/0"}])
     (found,) = looked_at(tmp_path, bad, running("redis-0-0", "a0", 0))
-    assert found.status.condition("Planned").message == "spec.caps[0].lessThan: 1/0 is no share of the pods such as 1/2"
+    assert (
+        found.status.condition("Planned").message
+        == "spec.caps[0].lessThan: 1/0 is not a fraction of the pods such as 1/2"
+    )
     monkeypatch.setattr(group_members, "MOST_PODS", 1)
     (found,) = looked_at(tmp_path, group(caps=[]), *(running(f"redis-0-{each}", "a0", 0) for each in range(2)))
     assert found.status.condition("Planned").message == "the selector matches more than 1 pods"

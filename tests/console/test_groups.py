@@ -10,7 +10,7 @@ from core.groups.status.stands import THREE, members, placed, told
 from msgspec.structs import replace
 
 from webhook.core.api.spread_group import SpreadGroup
-from webhook.core.groups.status.forms import Found, Unguarded
+from webhook.core.groups.status.forms import GroupWithStatus, Unguarded
 
 # Three shards of two pods; in a zone fewer than half of them.
 SIX = zones(2, 2, 2)
@@ -23,7 +23,7 @@ def group(status, name="redis", namespace="shop"):
         "expected": {"shards": 3, "podsPerShard": 2},
     }
     meta = {"name": name, "namespace": namespace}
-    return Found(msgspec.convert({"metadata": meta, "spec": spec}, SpreadGroup), status)
+    return GroupWithStatus(msgspec.convert({"metadata": meta, "spec": spec}, SpreadGroup), status)
 
 
 def held():
@@ -63,7 +63,7 @@ def test_a_group_shows_its_caps_its_plan_and_its_fields(browse):
     assert "What is wrong" not in text
     assert "At most 2 pods in a zone Pods in each domain a 1 b 1 c 0 maxSkew 2 would not keep it" in text
     assert "of 6 pods in 3 zones, 3 could land in one." in text
-    assert "No order gets stuck yes: zones do not touch one another, and each has room for its own pods" in text
+    assert "No order gets stuck yes: zones do not affect one another, and each has room for its own pods" in text
     assert page.rows[-3:] == ["redis-0 ● ● no", "redis-1 ● no ●", "redis-2 no ● ●"]
     assert "StatefulSet redis-0 YAML spec: template: spec: topologySpreadConstraints: - " in text
     assert "minDomains: 1000000" in text
@@ -101,7 +101,7 @@ def test_a_group_that_is_not_there_is_said_so(browse, address):
 def test_a_group_that_nobody_has_planned_yet_has_a_page(browse):
     """No condition is there, no spec could be read."""
     status = replace(held(), conditions=(), workloads=(), distribution=())
-    none = Found(SpreadGroup(metadata=group(status).group.metadata), status)
+    none = GroupWithStatus(SpreadGroup(metadata=group(status).group.metadata), status)
     page = read(console(browse, none).get("/group?namespace=shop&name=redis"))
     assert page.texts["content"].startswith("redis SpreadGroup in shop The plan")
     assert (

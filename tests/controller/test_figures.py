@@ -6,10 +6,9 @@ from report.test_scanned import scanned, skew
 from webhook.cluster.reflector import WatchState
 from webhook.controller import figures
 from webhook.controller.figures import ScanFigures
-from webhook.controller.groups import Found
 from webhook.controller.scan import FinishedScan, ScanSettings
 from webhook.core.api.spread_group import GroupMeta, SpreadGroup
-from webhook.core.groups.status.forms import Dated, Distribution, Status, Unguarded
+from webhook.core.groups.status.forms import DatedCondition, Distribution, GroupWithStatus, SpreadGroupStatus, Unguarded
 from webhook.core.scan.scanned import ClusterScan, PendingCause, Stranded, ZoneLoss
 from webhook.report.documents import ReportApi
 
@@ -35,10 +34,10 @@ class Kept:
 def kept(name="cache", zones=3, namespace="shop"):
     """A group with a cap of two pods a zone, and a pod without the fields of its plan."""
     spreads = [Distribution(topology_key=key, domains={"a": zones, "b": 1}, cap=2) for key in ("zone", "host")]
-    conditions = (Dated(type="CapsHeld", status="False"),)
+    conditions = (DatedCondition(type="CapsHeld", status="False"),)
     unguarded = Unguarded(count=1, pods=("redis-0",))
-    status = Status(conditions=conditions, distribution=tuple(spreads), unguarded=unguarded)
-    return Found(SpreadGroup(metadata=GroupMeta(name=name, namespace=namespace)), status)
+    status = SpreadGroupStatus(conditions=conditions, distribution=tuple(spreads), unguarded=unguarded)
+    return GroupWithStatus(SpreadGroup(metadata=GroupMeta(name=name, namespace=namespace)), status)
 
 
 class Written:

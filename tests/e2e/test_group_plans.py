@@ -20,10 +20,10 @@ from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.context import Context
 from webhook.core.groups.caps import Cap
-from webhook.core.groups.derive import derive
-from webhook.core.groups.fields import naive
-from webhook.core.groups.group import Group, PlannedFor, Shard
-from webhook.core.groups.plan import batches
+from webhook.core.groups.derive import derive_plan
+from webhook.core.groups.fields import naive_fields
+from webhook.core.groups.group import Group, PlanInput, Shard
+from webhook.core.groups.plan import pod_batches
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.game_from_cluster import game_of
 from webhook.core.placement.search import canonical_form, search
@@ -63,9 +63,9 @@ def run(name: str, shards: int, nodes: int, *, derived: bool, large: str = "8") 
     )
     of = [Shard(name=f"r{number}", value=str(number), pod=pod(name, number)) for number in range(shards)]
     within = Context(policy=Policy(), version=RECORDED, index=index)
-    found = derive(PlannedFor(group=group, shards=tuple(of), within=within))
-    fields = found.plan.fields if derived else {each.name: naive(group, each) for each in of}
-    game = game_of(batches(found.of, fields, found.capacity), index)
+    found = derive_plan(PlanInput(group=group, shards=tuple(of), within=within))
+    fields = found.plan.fields if derived else {each.name: naive_fields(group, each) for each in of}
+    game = game_of(pod_batches(found.inputs, fields, found.capacity), index)
     workloads = [stateful_set(each, fields[each.name]) for each in of]
     said = simulate(game) if shards <= 3 else None
     return Run(World(name, made, workloads, game, said), group, derived)

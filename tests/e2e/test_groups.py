@@ -70,7 +70,7 @@ CAP = {"topologyKey": ZONE}
         pytest.param({"caps": [CAP | {"atMost": 0}]}, "must be a number of pods from 1, or a share", id="none"),
         pytest.param(
             {"caps": [CAP | {"atMost": 1, "selector": {"matchLabels": {"a": "b"}}}]},
-            "pods of a selector of their own are observed only",
+            "a cap with its own selector can only be observed",
             id="a selector that is enforced",
         ),
         pytest.param(

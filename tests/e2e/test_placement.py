@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import Node
 from webhook.core.api.version import RECORDED
-from webhook.core.coming_pods.missing_pods import to_come
+from webhook.core.coming_pods.missing_pods import missing_pods
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.index import node_sets
@@ -113,7 +113,7 @@ def world(choose: random.Random, name: str) -> World:
         first = len(batches)
         batches += [
             replace(batch, behind=None if batch.behind is None else batch.behind + first)
-            for batch in to_come(source, each["spec"]["replicas"], within).batches
+            for batch in missing_pods(source, each["spec"]["replicas"], within).batches
         ]
     game = game_of(batches, index)
     return World(name, nodes, workloads, game, simulate(game))

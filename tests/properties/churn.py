@@ -19,9 +19,9 @@ from webhook.core.api.types import Node, ObjectMeta, Pod, PodStatus, TypeMeta
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.context import Context
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.facts import answered, judged_afar
 from webhook.core.index.objects import Owner
 from webhook.core.index.readers import decode_object
+from webhook.core.index.remote_index import answer_all, judge_remotely
 from webhook.core.review.mutation import mutate
 from webhook.core.review.review import review
 
@@ -189,7 +189,7 @@ class Asking:
         self.index = index
 
     def all(self, questions):
-        return answered(self.index, questions)
+        return answer_all(self.index, questions)
 
 
 def answers(world, index):
@@ -199,7 +199,7 @@ def answers(world, index):
 
 
 def _answers(request, given, index):
-    yield judged_afar(lambda facts: review(request, replace(given, index=facts)), Asking(index))
+    yield judge_remotely(lambda facts: review(request, replace(given, index=facts)), Asking(index))
     yield review(request, replace(given, index=index))
     yield mutate(request, replace(given, index=index), waited=True)
 

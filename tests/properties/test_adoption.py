@@ -8,7 +8,7 @@ from strategies import defaults, needs_oracle, validated
 
 from webhook.core.api.types import LabelSelector, PodTemplate
 from webhook.core.api.version import RECORDED
-from webhook.core.coming_pods.declared import adopted
+from webhook.core.coming_pods.declared import declarable_constraints
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason
 from webhook.core.policy.policy import Policy
@@ -71,7 +71,7 @@ def surroundings(draw):
 @given(workloads(), defaults(), surroundings())
 def test_declared_is_what_would_be_injected(workload, configured, around):
     policy = Policy(defaults=msgspec.structs.replace(configured, mode="observe"))
-    declared = adopted(workload, "shop", Context(policy=policy, version=RECORDED, index=index(*around)))
+    declared = declarable_constraints(workload, "shop", Context(policy=policy, version=RECORDED, index=index(*around)))
     made, owners = running(workload)
     injected = defaulted(made, policy, index(*around, *owners))
     if declared == Skip(SkipReason.NOT_DECLARABLE):
@@ -90,7 +90,9 @@ def test_kube_apiserver_accepts_what_declares_it(cases):
     objects = []
     for workload, configured, around in cases:
         policy = Policy(defaults=msgspec.structs.replace(configured, mode="observe"))
-        declared = adopted(workload, "shop", Context(policy=policy, version=RECORDED, index=index(*around)))
+        declared = declarable_constraints(
+            workload, "shop", Context(policy=policy, version=RECORDED, index=index(*around))
+        )
         for constraints in ([], [] if isinstance(declared, Skip) else msgspec.to_builtins(declared)):
             objects += [as_deployment(workload, constraints), as_pod(workload, constraints)]
     answers, refused = validated(objects)

@@ -291,7 +291,7 @@ def test_counts_after_events_are_those_of_a_naive_recount(history, selector, lea
     for step in history:
         truth.step(*step)
     for namespace in NAMESPACES:
-        counts = truth.index.pods.count(namespace, compile_selector(selector), leaving=leaving)
+        counts = truth.index.pods.count(namespace, compile_selector(selector), terminating=leaving)
         names = truth.index.nodes.names()
         assert {names[slot]: number for slot, number in counts.items()} == recounted(
             truth, namespace, selector, leaving=leaving

@@ -8,11 +8,11 @@ from msgspec import UNSET, Struct, UnsetType
 from webhook.answers.document import Document, with_fields_of
 from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.groups.caps import Cap
-from webhook.core.groups.derive import Derived, fresh_plan, kept_plan
-from webhook.core.groups.fields import has_fields, naive
-from webhook.core.groups.group import Fields, Group, PlannedFor, Stored
+from webhook.core.groups.derive import PlanResult, fresh_plan, kept_plan
+from webhook.core.groups.fields import has_fields, naive_fields
+from webhook.core.groups.group import Fields, Group, PlanInput, StoredPlan
 from webhook.core.groups.outlook import Outlook
-from webhook.core.groups.plan import Plan, Proof, Way, outlook_of
+from webhook.core.groups.plan import CapMethod, GroupPlan, Proof, simulate_plan
 from webhook.core.placement.outcome import PlacementOutcome, Step
 from webhook.core.what_if.ending import PodMove
 
@@ -55,7 +55,7 @@ class KeptCap(Document, frozen=True):
     topology_key: str
     pods: int
     most: int | None
-    way: Way
+    way: CapMethod
 
 
 class DerivedPlan(Document, frozen=True):
@@ -96,8 +96,8 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
         seen: The result of the fields before. None if the group has no enforced cap.
     """
 
-    known: PlannedFor
-    derived: Derived
+    known: PlanInput
+    derived: PlanResult
     stands: bool
     naive: Fields
     own: bool
@@ -114,7 +114,7 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
         worst = self.seen.worst if self.seen is not None else {}
         return {key: each.pods for key, each in worst.items() if each.pods > (self.group.most(key) or 0)}
 
-    def restarts(self, plan: Plan) -> int:
+    def restarts(self, plan: GroupPlan) -> int:
         """Count the existing workloads whose template changes, so that their pods restart."""
         shards = {shard.name: shard for shard in self.known.shards}
         existing = [(shard.name, zones) for shard, zones in plan.pins if shard.exists]
@@ -132,7 +132,7 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
             yield PodMove(pod=f"{shards[step.batch + number // size].name}-{number % size}", node=step.node)
 
 
-def plan_answer(known: PlannedFor, freed: PlannedFor, before: Stored) -> PlanAnswer:
+def plan_answer(known: PlanInput, freed: PlanInput, before: StoredPlan) -> PlanAnswer:
     """Derive the plan, and simulate the fields before.
 
     Args:
@@ -143,7 +143,7 @@ def plan_answer(known: PlannedFor, freed: PlannedFor, before: Stored) -> PlanAns
     group = known.group
     stands = kept_plan(known, before) if before.zones else None
     derived = stands if stands is not None and stands.fits else fresh_plan(known, freed)
-    fields = {each.name: naive(group, each) for each in known.expected}
+    fields = {each.name: naive_fields(group, each) for each in known.expected}
     keys = dict.fromkeys(each.topology_key for each in group.caps if each.enforced)
     first, own = fields[known.shards[0].name], known.shards[0].pod.pod_spec.constraints
     return PlanAnswer(
@@ -152,7 +152,7 @@ def plan_answer(known: PlannedFor, freed: PlannedFor, before: Stored) -> PlanAns
         stands=derived is stands,
         naive=first,
         own=bool(own) and first.constraints == own,
-        seen=outlook_of(known, fields, derived.capacity, keys) if keys else None,
+        seen=simulate_plan(known, fields, derived.capacity, keys) if keys else None,
     )
 
 
@@ -202,7 +202,7 @@ def _derived(of: PlanAnswer) -> DerivedPlan:
             for key, each in (plan.keeping.items() if plan else ())
         ),
         proof=plan.proof if plan else None,
-        zones={shard.name: zones for shard, zones in plan.pins} if plan and plan.loads else {},
+        zones={shard.name: zones for shard, zones in plan.pins} if plan and plan.zone_pins else {},
         same_up_to=plan.same_up_to or None if plan else None,
         reasons=of.derived.reasons,
         nearest=of.derived.nearest,

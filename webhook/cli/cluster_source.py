@@ -106,7 +106,7 @@ def _from_cluster(
                 if why := index.apply("ADDED", value):
                     unreadable.append(left_out_line(of.kind, value, why))
             if listing.refused:
-                index.lack(listing.resource, listing.refused)
+                index.mark_missing(listing.resource, listing.refused)
                 missing.append(missing_kind_line(listing))
     for line in (*missing, *unreadable):
         say(f"{live.source}: note: {line}")

@@ -29,10 +29,10 @@ from webhook.controller.scan import Scanner
 from webhook.core.api.spread_group import RESOURCE
 from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.context import Context
-from webhook.core.groups.status.assess import not_evaluated
-from webhook.core.groups.status.forms import Found, Status, read_status
+from webhook.core.groups.status.assess import unevaluated_status
+from webhook.core.groups.status.forms import GroupWithStatus, SpreadGroupStatus, read_status
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.readers import readable
+from webhook.core.index.readers import decode_or_none
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.group_members import GroupInput, every_group, group_status, selector_of
 from webhook.core.scan.scanned import ClusterScan
@@ -70,21 +70,21 @@ def over_file(file: str, frame: Frame) -> Shown:
 
 def _groups(
     read: Sequence[File | InputFault], index: ReadOnlyIndex, policy: Policy, moment: str
-) -> tuple[Found, ...] | None:
+) -> tuple[GroupWithStatus, ...] | None:
     """The groups of the file, as the controller would tell of them; None where the file says nothing of groups."""
     if RESOURCE in index.lacking and not index.namespaces.all_groups():
         return None
     looked = every_group(_selected_pods(read, index), index)
     within = Context(policy=policy, version=index.version, index=index, now=moment)
-    return tuple(Found(each.group, _status(each, within)) for each in looked)
+    return tuple(GroupWithStatus(each.group, _status(each, within)) for each in looked)
 
 
-def _status(of: GroupInput, within: Context) -> Status:
+def _status(of: GroupInput, within: Context) -> SpreadGroupStatus:
     group, before = of.group, read_status(to_builtins(of.group.status))
     try:
         return group_status(group, of.older, of.pods, before, within)
     except Exception as error:  # noqa: BLE001 whatever one group does to us, the others are shown
-        return not_evaluated(f"failed by a bug: {type(error).__name__}", group.generation, before, within.now)
+        return unevaluated_status(f"failed by a bug: {type(error).__name__}", group.generation, before, within.now)
 
 
 def _selected_pods(read: Sequence[File | InputFault], index: ReadOnlyIndex) -> Iterator[Pod]:
@@ -94,7 +94,7 @@ def _selected_pods(read: Sequence[File | InputFault], index: ReadOnlyIndex) -> I
     for manifest in CheckRun().manifests(read, duplicates=False) if selectors else ():
         if manifest.kind != "Pod" or manifest.namespace not in selectors:
             continue
-        pod = readable(Raw(manifest.json_text), of_pods)
+        pod = decode_or_none(Raw(manifest.json_text), of_pods)
         if isinstance(pod, Pod) and any(each.matches(pod.labels) for each in selectors[manifest.namespace]):
             yield pod
 

@@ -137,7 +137,7 @@ class Feed:
     ) -> None:
         self.index = ClusterIndex(as_version or RECORDED)
         for resource in resources:
-            self.index.lack(resource.title, "not listed")
+            self.index.mark_missing(resource.title, "not listed")
         self.lock = threading.Lock()
         self.arrivals = Waiters()
         self.version: KubernetesVersion | None = None
@@ -201,7 +201,7 @@ class Feed:
         reflector.run()
 
     def _listed(self, resource: str) -> None:
-        self._write([partial(self.index.has, resource)])
+        self._write([partial(self.index.mark_known, resource)])
 
     def _write_locked(self, steps: Iterable[Step]) -> None:
         with self.lock:

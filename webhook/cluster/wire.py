@@ -13,7 +13,7 @@ from webhook.cluster.connection import ClusterError, RefusedError
 from webhook.core.api.types import ListMeta, Named, ObjectMeta
 from webhook.core.decoders import decoder_of, read_nested
 from webhook.core.index.objects import ApiObject
-from webhook.core.index.readers import Page, Reader, WatchEvent
+from webhook.core.index.readers import ListPage, Reader, WatchEvent
 from webhook.logs import bounded
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
@@ -74,7 +74,7 @@ class _GroupList(Struct, frozen=True):
     groups: tuple[_Group, ...] = ()
 
 
-def read_page(body: bytes, read: Reader) -> tuple[Page, list[LeftOutObject]]:
+def read_page(body: bytes, read: Reader) -> tuple[ListPage, list[LeftOutObject]]:
     """Decode a page. Returns the page and its undecodable objects."""
     try:
         return read_nested(read.page, body), []
@@ -84,7 +84,7 @@ def read_page(body: bytes, read: Reader) -> tuple[Page, list[LeftOutObject]]:
         raise ClusterError(f"the page is not JSON: {bounded(str(error))}") from error
     raw = read_raw_page(body)
     values, unread = read_items(raw, read)
-    return Page(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), unread
+    return ListPage(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), unread
 
 
 def read_items(page: RawPage, read: Reader) -> tuple[list[ApiObject], list[LeftOutObject]]:

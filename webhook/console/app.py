@@ -17,7 +17,7 @@ from webhook.console.query import read_query
 from webhook.console.rendering import HERE, render
 from webhook.console.shown import Overview, Shown, Source
 from webhook.console.what_if import MOST_NODES, MOST_REPLICAS, NoAnswer, Simulator, WhatIfChange, outcome, read_change
-from webhook.core.groups.status.forms import as_json as status_json
+from webhook.core.groups.status.forms import status_json
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 
 _HEADERS = {

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from webhook.answers.scanned import ScanDocument
-from webhook.core.groups.status.forms import Found
+from webhook.core.groups.status.forms import GroupWithStatus
 from webhook.core.scan.scanned import ClusterScan, Count, Published
 
 
@@ -49,7 +49,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     moment: str = ""
     live: bool = False
     waiting: str = ""
-    groups: tuple[Found, ...] | None = None
+    groups: tuple[GroupWithStatus, ...] | None = None
 
 
 Source = Callable[[], Shown]

@@ -26,8 +26,8 @@ from webhook.core.api.types import Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
 from webhook.core.groups.group import Group
-from webhook.core.groups.status.assess import not_evaluated
-from webhook.core.groups.status.forms import Found, Status, as_json, read_status
+from webhook.core.groups.status.assess import unevaluated_status
+from webhook.core.groups.status.forms import GroupWithStatus, SpreadGroupStatus, read_status, status_json
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
@@ -88,7 +88,7 @@ class GroupReconciler:
         self._last_checks: dict[_Name, _LastCheck] = {}
         self._due = 0.0
         self._given_up: dict[str, float] = {}  # suspended namespaces, and the end of their suspension
-        self.found: dict[_Name, Found] = {}
+        self.found: dict[_Name, GroupWithStatus] = {}
         self.fault = ""
         if self._events is not None:
             self._events.forget()
@@ -151,8 +151,8 @@ class GroupReconciler:
                 return ""
             before = read_status(written)
             status = self._assess(spread_group, older, before, feed)
-            self.found[name] = Found(spread_group, status)
-            if as_json(status) != as_json(before):
+            self.found[name] = GroupWithStatus(spread_group, status)
+            if status_json(status) != status_json(before):
                 self._write(spread_group, status)
         except ClusterError as error:
             return f"groups: {error}"
@@ -162,7 +162,9 @@ class GroupReconciler:
             return f"groups: failed because of a bug: {type(error).__name__}"
         return ""
 
-    def _assess(self, spread_group: SpreadGroup, older: tuple[SpreadGroup, ...], before: Status, feed: Feed) -> Status:
+    def _assess(
+        self, spread_group: SpreadGroup, older: tuple[SpreadGroup, ...], before: SpreadGroupStatus, feed: Feed
+    ) -> SpreadGroupStatus:
         now = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
             return self._compute_status(spread_group, older, before, now, feed)
@@ -172,11 +174,11 @@ class GroupReconciler:
             _log.warning("a SpreadGroup takes too long: skipping its namespace for an hour", extra={"fields": fields})
             # Keep the existing plan, since other clients may already use it.
             why = f"its evaluation takes more than {_MOST_SECONDS:.0f} s of CPU time"
-            return before if before.workloads else not_evaluated(why, spread_group.generation, before, now)
+            return before if before.workloads else unevaluated_status(why, spread_group.generation, before, now)
 
     def _compute_status(
-        self, spread_group: SpreadGroup, older: tuple[SpreadGroup, ...], before: Status, now: str, feed: Feed
-    ) -> Status:
+        self, spread_group: SpreadGroup, older: tuple[SpreadGroup, ...], before: SpreadGroupStatus, now: str, feed: Feed
+    ) -> SpreadGroupStatus:
         """Compute the status within the CPU limit. Raises ClusterError or OutOfTimeError."""
         group = readable_group(spread_group)
         selector = None if group is None else compile_selector(group.selector).text
@@ -189,13 +191,13 @@ class GroupReconciler:
             within = Context(policy=policy, version=feed.version or RECORDED, index=feed.index, now=now)
             return call_within(_MOST_SECONDS, partial(group_status, spread_group, older, pods, before, within))
 
-    def _write(self, spread_group: SpreadGroup, status: Status) -> None:
+    def _write(self, spread_group: SpreadGroup, status: SpreadGroupStatus) -> None:
         """Write the status. Raises ClusterError, except for a refusal of only this object."""
         if not self._allowance.take(spread_group.meta.namespace):
             self.writes["postponed"] += 1
             return
         try:
-            put_status(self._server, spread_group, as_json(status))
+            put_status(self._server, spread_group, status_json(status))
         except RefusedError as error:
             if not is_of_one_object(error):
                 self.writes["failed"] += 1

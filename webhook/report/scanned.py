@@ -15,7 +15,7 @@ from msgspec import Struct
 from webhook.core.api.selectors import valid_selector
 from webhook.core.api.spread_group import API_VERSION, CAPS_HELD, KIND, SpreadGroup
 from webhook.core.api.well_known import EVENT_CONTROLLER, HOSTNAME
-from webhook.core.groups.status.forms import Distribution, Status
+from webhook.core.groups.status.forms import Distribution, SpreadGroupStatus
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import JudgedFinding
 from webhook.core.rules.frame.rule import Severity
@@ -207,7 +207,7 @@ def _time(text: str, otherwise: datetime) -> datetime:
         return otherwise
 
 
-def group_notices(group: SpreadGroup, status: Status) -> Iterator[Notice]:
+def group_notices(group: SpreadGroup, status: SpreadGroupStatus) -> Iterator[Notice]:
     """Yield the event for a group with a broken cap."""
     broken = [distribution for distribution in status.distribution if is_broken(distribution)]
     if broken:

@@ -24,8 +24,8 @@ from msgspec.structs import replace
 from webhook import admission
 from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, START_BYTES, ReviewAnswer, ReviewError, Route
 from webhook.core.budget import TOO_LONG, Budget, Missing
-from webhook.core.index.facts import Asking, IndexQuestion
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.remote_index import IndexClient, IndexQuestion
 from webhook.core.review.decision import AdmissionRequest
 from webhook.logs import bounded
 from webhook.server.connection import Connection
@@ -231,7 +231,7 @@ class AdmissionApp:
         may_search: bool = False,
         unjudged: Missing | None = None,
         in_line: bool = False,
-        asking: Asking | None = None,
+        asking: IndexClient | None = None,
     ) -> ReviewAnswer:
         state = self._state
         return admission.answer(

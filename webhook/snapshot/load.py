@@ -171,7 +171,7 @@ def read_snapshot(
         if value is not None and (why := index.apply("ADDED", value)):
             refused.append(f"{name}:{item.line}: note: {left_out_line(kind, value, why)}")
     for resource, why in (absent(kinds) if header is None else header.lacks).items():
-        index.lack(resource, why)
+        index.mark_missing(resource, why)
     taken_at = None if header is None else header.taken_at
     return Snapshot(
         index=index,

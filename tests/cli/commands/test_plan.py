@@ -528,7 +528,7 @@ def test_volumes_pin_their_shard(answer):
         pytest.param(
             [group(9)],
             "a: a0 a1 a2 | b: b0 b1 b2",
-            "no fields can do the caps leave room for no more than 8 in a and 8 in b: 16 of 18 pods "
+            "no fields can do the caps allow only 8 in a and 8 in b: 16 of 18 pods "
             "the nearest that fits, in every order: "
             "at most 9 of 18 pods in a zone",
             id="two zones",
@@ -608,7 +608,7 @@ def test_two_groups_as_yaml(plan):
         ),
         pytest.param(
             config_map(**{"cluster-size": "5"}),
-            "ConfigMap redis cannot be planned: data[cluster-size]: 5 is odd, and a shard has a master and a replica",
+            "ConfigMap redis cannot be planned: data[cluster-size]: 5 is odd, but a shard has a master and a replica",
             id="a ConfigMap",
         ),
         pytest.param(
@@ -634,14 +634,14 @@ def test_two_workloads_of_one_shard_cannot_be_planned(plan):
     old["metadata"]["name"] = "old-0"
     code, out, err = plan(group(), shard(0), old)
     assert (code, out) == (3, "")
-    assert "group shop/cache cannot be planned: old-0, redis-0 run pods of one shard, 0" in err
+    assert "group shop/cache cannot be planned: old-0, redis-0 run pods of the same shard 0" in err
 
 
 def test_two_workloads_of_one_name_cannot_be_planned(plan):
     other = workload("Deployment", "app=redis shard=1", meta={"name": "redis-0", "namespace": "shop"})
     code, out, err = plan(group(), shard(0), other)
     assert (code, out) == (3, "")
-    assert "Deployment redis-0, StatefulSet redis-0 have one name; each shard has a name of its own" in err
+    assert "Deployment redis-0, StatefulSet redis-0 have the same name; give each shard its own name" in err
 
 
 def test_what_an_operator_made_is_the_shard(plan):

@@ -38,9 +38,8 @@ zone[0]  DoNotSchedule, maxSkew 1
 what would help Deployment shop/web, smallest first; with each of them all its
   pods fit, in every order:
   add nodeTaintsPolicy: Honor
-  set maxSkew: 5 (then one zone may have 5 pods more than another)
-  set whenUnsatisfiable: ScheduleAnyway (then all pods may come to stand in one
-    zone)
+  set maxSkew: 5 (then one zone may have 5 more pods than another)
+  set whenUnsatisfiable: ScheduleAnyway (then all pods may end up in one zone)
   set replicas: 6 (then 3 pods fewer run)
   remove taint dedicated:NoSchedule from c0
 
@@ -153,7 +152,7 @@ class TestJson:
             "from": 1,
             "to": 5,
             "fits": {"min": 9, "max": 9},
-            "harms": ["one zone may have 5 pods more than another"],
+            "harms": ["one zone may have 5 more pods than another"],
         }
         assert found["workloads"] == {
             "Deployment shop/web": {"verdict": "does-not-fit", "wanted": 9, "fits": {"min": 6, "max": 6}}

@@ -25,7 +25,7 @@ def tried(*constraints, helping=(), **known):
         asked.append(told(changes))
         return any(each in asked[-1] for each in helping)
 
-    found = [told(each) for each in Candidates(constraints=constraints, **known).that_help(fits)]
+    found = [told(each) for each in Candidates(constraints=constraints, **known).helpful(fits)]
     return asked, found
 
 

@@ -11,7 +11,7 @@ from webhook.core.api.types import (
     NodeSpec,
     Taint,
 )
-from webhook.core.coming_pods.daemon_pods import for_node, node_of, tolerant, wanted_nodes
+from webhook.core.coming_pods.daemon_pods import pod_for_node, target_node, wanted_nodes, with_daemon_tolerations
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.index import node_sets
 from webhook.core.scheduler.problem import take
@@ -52,14 +52,14 @@ def zones(*values):
 )
 def test_the_nodes_that_should_run_it(taints, spec, expected):
     view = tainted(*taints).nodes.view()
-    found = wanted_nodes(tolerant(pod("app=agent", **spec)), view)
+    found = wanted_nodes(with_daemon_tolerations(pod("app=agent", **spec)), view)
     assert " ".join(sorted(view.names[slot] for slot in node_sets.to_slots(found))) == expected
 
 
 def test_the_pod_of_a_node_goes_there_only():
     index = tainted()
-    made = for_node(tolerant(pod("app=agent", affinity=zones("z1"))), "c")
-    assert node_of(made) == "c"
+    made = pod_for_node(with_daemon_tolerations(pod("app=agent", affinity=zones("z1"))), "c")
+    assert target_node(made) == "c"
     found = explain_pod(take(index, made), index).verdict
     assert [found.nodes.names[slot] for slot in node_sets.to_slots(found.feasible)] == ["c"]
 
@@ -76,4 +76,4 @@ def field(key, operator, value):
     ids=["no affinity", "an empty one", "a zone", "another field", "not one node"],
 )
 def test_a_pod_for_any_node_names_none(affinity):
-    assert node_of(pod("app=web", affinity=affinity)) is None
+    assert target_node(pod("app=web", affinity=affinity)) is None

@@ -5,7 +5,7 @@ from manifest import workload
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.coming_pods.declared import adopted
+from webhook.core.coming_pods.declared import declarable_constraints
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import Skip
 from webhook.core.policy.defaults import DefaultsOverride
@@ -19,7 +19,7 @@ def given(manifest, cluster=(), configured=None, namespace="shop"):
     """What the template has to declare, one line a constraint, or the reason why nothing."""
     configured = configured or policy()
     read = read_workload(manifest, configured.workloads)
-    found = adopted(read, namespace, Context(policy=configured, version=RECORDED, index=index(*cluster)))
+    found = declarable_constraints(read, namespace, Context(policy=configured, version=RECORDED, index=index(*cluster)))
     return str(found.reason) if isinstance(found, Skip) else [short(each) for each in found]
 
 
@@ -217,8 +217,8 @@ def test_hard_by_the_number_of_domains(cluster, configured, expected):
 
 def test_without_services_nobody_knows_the_selector():
     known = index(*ZONES)
-    known.lack("services", "403")
-    assert adopted(
+    known.mark_missing("services", "403")
+    assert declarable_constraints(
         read_workload(workload("StatefulSet", "app=web")),
         "shop",
         Context(policy=policy(), version=RECORDED, index=known),
@@ -229,7 +229,7 @@ def test_the_index_is_as_before():
     known = index(LIVE, owner("Deployment/db", "app=db"))
     before = known.owners.of_namespace("shop")
     for kind in ("Deployment", "StatefulSet"):
-        assert adopted(
+        assert declarable_constraints(
             read_workload(workload(kind, "app=new", replicas=9)),
             "shop",
             Context(policy=policy(), version=RECORDED, index=known),

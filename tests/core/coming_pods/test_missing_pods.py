@@ -11,7 +11,7 @@ from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Container, ContainerPort, NodeSpec, ResourceRequirements
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE
-from webhook.core.coming_pods.missing_pods import in_a_rollout, to_come
+from webhook.core.coming_pods.missing_pods import missing_pods, rollout_pods
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.index.lost_nodes import UNREACHABLE
@@ -25,7 +25,7 @@ TWO = "a: a0=0 a1=0 | b: b0=0 b1=0"
 ZONES, HOSTS = "zone hard 1 app=web", "hostname hard 1 app=web"
 LATE = {"provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
 LATE_CLASS = convert({"metadata": {"name": "late"}, **LATE}, StorageClass)
-WAITS = "when terminating pods on unreachable nodes are gone, for which the rollout waits"
+WAITS = "when the terminating pods on unreachable nodes go, because the rollout waits for them"
 KEY_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 APART = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
 CLAIMS = {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "late"}}]}
@@ -42,20 +42,20 @@ def setting(index, *, own=OWN, **more):
 
 
 def asked(workload, replicas, setting):
-    """What `to_come` and `in_a_rollout` are asked."""
+    """What `missing_pods` and `rollout_pods` are asked."""
     within, more = setting
     source = PodSource(workload=workload, template=workload.templates[0], namespace=NAMESPACE, **more)
     return source, replicas, within
 
 
 def coming(workload, within, replicas=6):
-    return to_come(*asked(workload, replicas, within))
+    return missing_pods(*asked(workload, replicas, within))
 
 
 def rolling(within, *constraints, replicas=6, surge="25%", unavailable="25%", **more):
     strategy = {"strategy": {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}}
     workload = made("Deployment", *constraints, replicas=replicas, spec=strategy, **more)
-    return in_a_rollout(*asked(workload, replicas, within))
+    return rollout_pods(*asked(workload, replicas, within))
 
 
 def verdict(coming):
@@ -242,18 +242,18 @@ class TestARollout:
     def test_that_recreates_begins_when_all_old_pods_are_gone(self, nodes, strategy, expected):
         constraint = HOSTS if ":" not in nodes else ZONES
         workload = made("Deployment", constraint, replicas=3, spec={"strategy": strategy})
-        found = in_a_rollout(*asked(workload, 3, setting(nodes)))
+        found = rollout_pods(*asked(workload, 3, setting(nodes)))
         assert verdict(found) == expected
         assert not strategy or not any(step.gone for step in simulate(found.game()).witness)
 
     def test_that_recreates_waits_for_pods_on_unreachable_nodes(self):
         index = cluster("a: a0=1 | b: b0")
         workload = made("Deployment", ZONES, replicas=2, spec={"strategy": {"type": "Recreate"}})
-        assert in_a_rollout(*asked(workload, 2, setting(index))).unknown == ""
+        assert rollout_pods(*asked(workload, 2, setting(index))).unknown == ""
         node = index.nodes.get("a0")
         index.apply("MODIFIED", replace(node, spec=NodeSpec(taints=UNREACHABLE)))
-        waits = in_a_rollout(*asked(workload, 2, setting(index))).unknown
-        assert waits == "when its pods on unreachable nodes go, for which Recreate waits"
+        waits = rollout_pods(*asked(workload, 2, setting(index))).unknown
+        assert waits == "when its pods on unreachable nodes go, because Recreate waits for them"
 
     @pytest.mark.parametrize(
         ("pod", "unreachable", "expected"),
@@ -269,24 +269,24 @@ class TestARollout:
         if unreachable:
             index.apply("MODIFIED", replace(index.nodes.get("b0"), spec=NodeSpec(taints=UNREACHABLE)))
         workload = made("StatefulSet", ZONES, replicas=2)
-        found = in_a_rollout(*asked(workload, 2, setting(index)))
+        found = rollout_pods(*asked(workload, 2, setting(index)))
         assert (sum(sum(each.leaving.values()) for each in found.batches), found.unknown) == expected
 
     @pytest.mark.parametrize(
         ("kind", "spec", "unknown"),
         [
-            ("ReplicaSet", {}, "its controller replaces no pod that runs"),
-            ("Job", {}, "its controller replaces no pod that runs"),
-            ("Rollout", {}, "in which steps its controller replaces pods"),
-            ("StatefulSet", {"updateStrategy": {"type": "OnDelete"}}, "which pods somebody deletes (OnDelete)"),
-            ("StatefulSet", {"updateStrategy": {"type": "Recreate"}}, "in which steps its controller replaces pods"),
+            ("ReplicaSet", {}, "its controller does not replace running pods"),
+            ("Job", {}, "its controller does not replace running pods"),
+            ("Rollout", {}, "how its controller replaces pods"),
+            ("StatefulSet", {"updateStrategy": {"type": "OnDelete"}}, "which pods are deleted manually (OnDelete)"),
+            ("StatefulSet", {"updateStrategy": {"type": "Recreate"}}, "how its controller replaces pods"),
             ("StatefulSet", {"updateStrategy": {"type": "RollingUpdate"}}, ""),
             ("Deployment", {"strategy": {"type": "RollingUpdate"}}, ""),
         ],
     )
     def test_of_kinds_and_strategies(self, kind, spec, unknown):
         workload = made(kind, ZONES, spec=spec)
-        assert in_a_rollout(*asked(workload, 6, setting(TWO))).unknown == unknown
+        assert rollout_pods(*asked(workload, 6, setting(TWO))).unknown == unknown
 
     def test_below_the_partition_the_old_revision_comes_back(self):
         """Of its own revision a0 holds no pod, of the other one: whoever counts that must not go there."""
@@ -296,7 +296,7 @@ class TestARollout:
         for number in (1, 2):
             index.apply("ADDED", running(f"web-{number}", "a0"))
         workload = made("StatefulSet", constraint, replicas=3, spec=spec)
-        found = in_a_rollout(*asked(workload, 3, setting(index)))
+        found = rollout_pods(*asked(workload, 3, setting(index)))
         labels = [each.problem.pod.labels.get("controller-revision-hash") for each in found.batches]
         assert [each is None for each in labels] == [True, True, False]  # those that go, web-0, web-2
 

@@ -12,7 +12,7 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.context import Context
 from webhook.core.groups import derive as deriving
 from webhook.core.groups.caps import Cap
-from webhook.core.groups.group import Group, PlannedFor, Shard
+from webhook.core.groups.group import Group, PlanInput, Shard
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
 
@@ -57,11 +57,11 @@ def zones(*nodes):
 
 def planned_for(group, shards, index, policy=None, *, searches=True):
     within = Context(policy=policy or Policy(), version=RECORDED, index=index)
-    return PlannedFor(group=group, shards=tuple(shards), within=within, searches=searches)
+    return PlanInput(group=group, shards=tuple(shards), within=within, searches=searches)
 
 
 def derive(group, shards, index, policy=None, **more):
-    return deriving.derive(planned_for(group, shards, index, policy, **more))
+    return deriving.derive_plan(planned_for(group, shards, index, policy, **more))
 
 
 def derived(group, text, shards=None, policy=None, **more):

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import PodStatus
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.groups.fields import derived as fields_of
-from webhook.core.groups.fields import with_fields
-from webhook.core.groups.plan import batches
+from webhook.core.groups.fields import shard_fields as fields_of
+from webhook.core.groups.group import with_fields
+from webhook.core.groups.plan import pod_batches
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.placement.simulation import one_order, simulate
@@ -27,7 +27,7 @@ def stands(group, text):
     """The plan, the cluster with all pods of the group in it, and these pods with the number of their shard."""
     found = derived(group, text)
     index, shards = cluster(text), found.plan.shards
-    of = game_of(batches(found.of, found.plan.fields, found.capacity), found.of.index)
+    of = game_of(pod_batches(found.inputs, found.plan.fields, found.capacity), found.inputs.index)
     placed = []
     for number, step in enumerate(one_order(of)):
         like = with_fields(shards[step.batch].pod, found.plan.fields[shards[step.batch].name])
@@ -89,11 +89,11 @@ def test_shards_that_are_added_with_the_same_fields_find_their_places():
     plan, index, _ = stands(group, text)
     assert plan.same_up_to == 5
     grown = derived(replace(group, shards=5), text, shards_of(group)).plan
-    assert grown.loads.of_shards[:3] == plan.loads.of_shards
+    assert grown.zone_pins.of_shards[:3] == plan.zone_pins.of_shards
     constraints = plan.fields["redis-0"].constraints
     new = [
         with_fields(shard.pod, fields_of(group, shard, constraints, pins))
-        for shard, pins in zip(grown.shards[3:], grown.loads.of_shards[3:], strict=True)
+        for shard, pins in zip(grown.shards[3:], grown.zone_pins.of_shards[3:], strict=True)
     ]
     said = simulate(game_of([PodBatch(problem=take(index, each), pods=2, in_turn=True) for each in new], index))
     assert said.outcome is PlacementOutcome.FITS

@@ -9,7 +9,7 @@ from core.groups.grouped import cap, derive, redis, shards_of, zones
 from msgspec.structs import replace
 
 from webhook.core.api.well_known import BETA_ZONE, HOSTNAME, ZONE
-from webhook.core.groups.plan import Way
+from webhook.core.groups.plan import CapMethod
 from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.policy.policy import Policy
 
@@ -34,7 +34,7 @@ def test_no_order_leaves_a_required_zone_empty(nodes):
     text = zones(*nodes)
     group = redis(3, caps=CAPS, even=True, domains=tuple("abcd"[: len(nodes)]))
     plan = planned(group, text)
-    assert (plan.verdict, plan.keeping[ZONE].way) == (PlacementOutcome.FITS, Way.PINS)
+    assert (plan.verdict, plan.keeping[ZONE].way) == (PlacementOutcome.FITS, CapMethod.PINS)
     for held in zones_held(plan, text):
         assert sum(held.values()) == 6
         assert max(held.values()) - min(held.values()) <= 1
@@ -43,7 +43,7 @@ def test_no_order_leaves_a_required_zone_empty(nodes):
 def test_with_caps_alone_some_orders_do():
     text = zones(2, 2, 1)
     plan = planned(redis(3, caps=CAPS, domains=("a", "b", "c")), text)
-    assert plan.keeping[ZONE].way is not Way.PINS
+    assert plan.keeping[ZONE].way is not CapMethod.PINS
     assert any(min(held.values()) == 0 for held in zones_held(plan, text))
 
 

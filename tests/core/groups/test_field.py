@@ -9,16 +9,16 @@ from msgspec.structs import replace
 
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.groups.caps import fullest
-from webhook.core.groups.fields import derived as fields_of
-from webhook.core.groups.fields import exact_cap, max_skew
-from webhook.core.groups.plan import Way
+from webhook.core.groups.fields import shard_fields as fields_of
+from webhook.core.groups.group_constraints import exact_cap, group_constraint
+from webhook.core.groups.plan import CapMethod
 
 SIX = zones(2, 2, 2)
 
 
 def with_skews(group, hosts, in_zones, *, exact=False):
     """The pods with these caps as maxSkew, as the field has them, or as exact caps."""
-    made = exact_cap if exact else max_skew
+    made = exact_cap if exact else group_constraint
     constraints = (made(group, HOSTNAME, hosts), made(group, ZONE, in_zones))
     return [fields_of(group, each, constraints) for each in shards_of(group)]
 
@@ -56,7 +56,7 @@ def test_what_the_remedy_costs():
 @pytest.mark.parametrize("even", [False, True])
 def test_pins_never_get_stuck_and_keep_the_strict_caps(turn, even):
     plan = derived(redis(3), SIX).plan
-    assert plan.keeping[ZONE].way is Way.PINS
+    assert plan.keeping[ZONE].way is CapMethod.PINS
     pinned = Orders(hosts_of(SIX), 2, [*plan.fields.values()])
     assert pinned.stuck(turn, even=even) == 0
     assert {(pinned.most(end, HOSTNAME), pinned.most(end, ZONE)) for end in pinned.ends(turn, even=even)} == {(1, 2)}
@@ -179,20 +179,20 @@ def test_six_shards_to_ten_and_back_to_five():
     for many in (6, 10, 5):
         group, plan = placed(many, nodes)
         assert plan.verdict.value == "fits"
-        for shard, each in zip(plan.shards, plan.loads.of_shards, strict=True):
+        for shard, each in zip(plan.shards, plan.zone_pins.of_shards, strict=True):
             assert pins.setdefault(shard.name, each) == each
         for key in (HOSTNAME, ZONE):
             assert plan.keeping[key].worst <= group.most(key)
-        assert max(plan.loads.of_zones.values()) <= group.most(ZONE)
+        assert max(plan.zone_pins.of_zones.values()) <= group.most(ZONE)
 
 
 def test_five_shards_that_are_left_of_ten_stand_within_their_caps_by_zone():
     """What runs is older than the plan of five: on nodes there may be more pods than five shards may have."""
     nodes = zones(4, 4, 4)
     ten, five = placed(10, nodes), placed(5, nodes)
-    left = ten[1].loads.of_shards[:5]
+    left = ten[1].zone_pins.of_shards[:5]
     held = {zone: sum(zone in each for each in left) for zone in "abc"}
     assert max(held.values()) <= five[0].most(ZONE)
-    assert five[1].loads.of_shards == left
+    assert five[1].zone_pins.of_shards == left
     assert (ten[0].most(HOSTNAME), five[0].most(HOSTNAME)) == (6, 3)
     assert replace(five[0], shards=10).most(HOSTNAME) == 6

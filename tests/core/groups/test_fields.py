@@ -15,9 +15,12 @@ from webhook.core.api.types import (
     PodAffinityTerm,
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.groups.fields import derived, exact_cap, has_fields, naive, unpinned, with_fields, with_value
-from webhook.core.groups.group import Shard
+from webhook.core.groups.fields import has_fields, naive_fields, shard_fields
+from webhook.core.groups.group import Shard, with_fields
+from webhook.core.groups.group_constraints import exact_cap
+from webhook.core.groups.label_values import replace_label_value
 from webhook.core.groups.status.members import all_shards
+from webhook.core.groups.zone_pin import split_pin
 
 GROUP = redis(3)
 CAP = exact_cap(GROUP, HOSTNAME, 1)
@@ -37,29 +40,29 @@ def in_zones(*zones):
 
 def test_soft_constraints_and_other_keys_stay():
     soft, rack = constraint(when="ScheduleAnyway"), constraint("example.com/rack")
-    found = derived(GROUP, shard(constraint(), soft, rack, constraint(HOSTNAME)), [CAP])
+    found = shard_fields(GROUP, shard(constraint(), soft, rack, constraint(HOSTNAME)), [CAP])
     assert found.constraints == (CAP, soft, rack)
 
 
 def test_the_rule_of_thumb_stands_for_templates_without_constraints():
     own = constraint(max_skew=7)
-    assert naive(GROUP, shard(own)).constraints == (own,)
-    assert [(each.topology_key, each.max_skew) for each in naive(GROUP, shard()).constraints] == [
+    assert naive_fields(GROUP, shard(own)).constraints == (own,)
+    assert [(each.topology_key, each.max_skew) for each in naive_fields(GROUP, shard()).constraints] == [
         (HOSTNAME, 1),
         (ZONE, 2),
     ]
 
 
 def test_a_shard_is_kept_apart_once():
-    found = derived(GROUP, shard(), [])
+    found = shard_fields(GROUP, shard(), [])
     assert found.affinity == apart(term(ZONE, "app=redis shard=0"))
     own = apart(term(ZONE, "shard=0"))
-    assert derived(GROUP, shard(affinity=own), []).affinity == own
+    assert shard_fields(GROUP, shard(affinity=own), []).affinity == own
     elsewhere = apart(replace(term(ZONE, "shard=0"), namespaces=("other",)), term(ZONE, "shard=1"))
     new = (*elsewhere.pod_anti_affinity.required, term(ZONE, "app=redis shard=0"))
-    assert derived(GROUP, shard(affinity=elsewhere), []).affinity == apart(*new)
-    assert derived(redis(3, apart=()), shard(), []).affinity is None
-    pinned = derived(GROUP, shard(affinity=own), [], ("a", "b")).affinity
+    assert shard_fields(GROUP, shard(affinity=elsewhere), []).affinity == apart(*new)
+    assert shard_fields(redis(3, apart=()), shard(), []).affinity is None
+    pinned = shard_fields(GROUP, shard(affinity=own), [], ("a", "b")).affinity
     assert pinned == replace(own, node_affinity=on_nodes([in_zones("a", "b")]).node_affinity)
 
 
@@ -67,7 +70,7 @@ def test_pins_join_every_alternative_of_the_affinity():
     wanted = NodeSelectorRequirement(key="disk", operator="Exists")
     terms = (NodeSelectorTerm(match_expressions=(wanted, in_zones("a", "b", "c"))), NodeSelectorTerm())
     own = requiring(*terms)
-    found = derived(GROUP, shard(affinity=own), [], ("a", "b")).affinity.node_affinity.required
+    found = shard_fields(GROUP, shard(affinity=own), [], ("a", "b")).affinity.node_affinity.required
     assert [each.match_expressions for each in found.node_selector_terms] == [
         (wanted, in_zones("a", "b")),
         (in_zones("a", "b"),),
@@ -76,7 +79,7 @@ def test_pins_join_every_alternative_of_the_affinity():
 
 def test_required_domains_are_asked_for_without_pins_too():
     group = redis(3, domains=("a", "b"))
-    (found,) = derived(group, shard(), []).affinity.node_affinity.required.node_selector_terms
+    (found,) = shard_fields(group, shard(), []).affinity.node_affinity.required.node_selector_terms
     assert found.match_expressions == (in_zones("a", "b"),)
 
 
@@ -102,7 +105,7 @@ def test_another_value_of_the_label_stands_in_labels_and_selectors_alone():
 
     node = {"nodeAffinity": {"terms": [{"matchExpressions": [{"key": "shard", "operator": "In", "values": ["0"]}]}]}}
     rest = {"nodeSelector": {"shard": "0"}, "affinity": node, "args": ["0"], "replicas": 0}
-    assert with_value(of("0") | rest, "shard", "0", "7") == of("7") | rest
+    assert replace_label_value(of("0") | rest, "shard", "0", "7") == of("7") | rest
 
 
 def test_shards_are_in_the_order_of_their_names():
@@ -155,17 +158,17 @@ def on_nodes(*terms):
 )
 def test_a_pin_is_taken_off_a_template(given, left, zones):
     made = shard(affinity=given).pod
-    bare, found = unpinned(GROUP, made)
+    bare, found = split_pin(GROUP, made)
     assert found == zones
     assert bare.pod_spec.affinity == (given if left is ... else left)
     if zones:
-        assert unpinned(redis(3, apart=()), made) == (made, ())
+        assert split_pin(redis(3, apart=()), made) == (made, ())
 
 
 def test_fields_are_found_in_whatever_order_they_are_written():
     given = shard(constraint("example.com/rack"), affinity=on_nodes([DISK]))
     assert not has_fields(GROUP, given, [CAP], ("a", "b"))
-    fields = derived(GROUP, given, [CAP], ("a", "b"))
+    fields = shard_fields(GROUP, given, [CAP], ("a", "b"))
     (written,) = fields.affinity.node_affinity.required.node_selector_terms
     turned = replace(
         fields.affinity,

@@ -7,7 +7,7 @@ from itertools import combinations, product
 
 import pytest
 
-from webhook.core.groups.pins import pin
+from webhook.core.groups.pins import pin_zones
 
 ANY = ((),)
 
@@ -22,18 +22,18 @@ ANY = ((),)
     ],
 )
 def test_zones_of_shards(shards, pods, rooms, expected):
-    found = pin(ANY * shards, pods, rooms)
+    found = pin_zones(ANY * shards, pods, rooms)
     assert ["".join(each) for each in found.of_shards] == expected.split()
 
 
 def test_what_is_settled_stays_and_the_rest_evens_it_out():
-    found = pin([(), ("a", "b"), ("a", "b"), ()], 2, {"a": 9, "b": 9, "c": 9})
+    found = pin_zones([(), ("a", "b"), ("a", "b"), ()], 2, {"a": 9, "b": 9, "c": 9})
     assert found.of_shards == (("a", "c"), ("a", "b"), ("a", "b"), ("b", "c"))
     assert found.of_zones == {"a": 3, "b": 3, "c": 2}
 
 
 def test_a_settled_zone_that_is_not_known_is_given_anew():
-    assert pin([("gone", "a")], 2, {"a": 1, "b": 1}).of_shards == (("a", "b"),)
+    assert pin_zones([("gone", "a")], 2, {"a": 1, "b": 1}).of_shards == (("a", "b"),)
 
 
 @pytest.mark.parametrize(
@@ -47,16 +47,16 @@ def test_a_settled_zone_that_is_not_known_is_given_anew():
     ],
 )
 def test_no_way(settled, pods, rooms):
-    assert pin(settled, pods, rooms) is None
+    assert pin_zones(settled, pods, rooms) is None
 
 
 def test_that_there_is_too_little_room_is_seen_in_time():
     """Before pods that run are looked at: a group is asked about for many numbers of shards, and for many caps."""
     zones = [f"z{number:02}" for number in range(16)]
     running = [(zones[number % 16],) for number in range(200)]
-    assert pin(ANY * 200, 2, dict.fromkeys(zones, 25), running) is not None
+    assert pin_zones(ANY * 200, 2, dict.fromkeys(zones, 25), running) is not None
     began = time.process_time()
-    assert not any(pin(ANY * 200, 2, dict.fromkeys(zones, 24), running) for _ in range(100))
+    assert not any(pin_zones(ANY * 200, 2, dict.fromkeys(zones, 24), running) for _ in range(100))
     assert time.process_time() - began < 1
 
 
@@ -65,7 +65,7 @@ def test_there_is_a_way_wherever_there_can_be_one(zones):
     """Zones of all small sizes: a way is found exactly where rooms, no zone twice to a shard, hold all pods."""
     for rooms in product(range(1, 6), repeat=zones):
         for shards, pods in product(range(1, 6), range(1, zones + 1)):
-            found = pin(ANY * shards, pods, dict(zip("abcd", rooms, strict=False)))
+            found = pin_zones(ANY * shards, pods, dict(zip("abcd", rooms, strict=False)))
             assert (found is not None) == (sum(min(room, shards) for room in rooms) >= shards * pods)
             if found is not None:
                 assert all(len(set(each)) == pods for each in found.of_shards)
@@ -76,7 +76,7 @@ def test_there_is_a_way_wherever_there_can_be_one(zones):
 
 @pytest.mark.parametrize("pods", [1, 2, 3])
 def test_every_beginning_is_even_too(pods):
-    found = pin(ANY * 20, pods, dict.fromkeys("abcd", 99))
+    found = pin_zones(ANY * 20, pods, dict.fromkeys("abcd", 99))
     for many in range(1, 21):
         counts = Counter(zone for each in found.of_shards[:many] for zone in each)
         assert max(counts.values()) - min(counts[zone] for zone in "abcd") <= 1
@@ -109,7 +109,7 @@ def test_as_few_pods_move_as_can_be(seed):
             for each in every_way(shards, pods, rooms)
             if all({*known} <= {*zones} for known, zones in zip(settled, each, strict=True))
         ]
-        found = pin(settled, pods, rooms, running)
+        found = pin_zones(settled, pods, rooms, running)
         assert (found is None) == (not ways)
         if found is not None:
             assert found.of_shards in ways
@@ -119,17 +119,17 @@ def test_as_few_pods_move_as_can_be(seed):
 
 
 def test_a_shard_that_may_stay_in_either_zone_leaves_the_one_that_another_is_in():
-    assert pin(ANY * 2, 1, {"a": 1, "b": 1}, [("a", "b"), ("a",)]).of_shards == (("b",), ("a",))
+    assert pin_zones(ANY * 2, 1, {"a": 1, "b": 1}, [("a", "b"), ("a",)]).of_shards == (("b",), ("a",))
 
 
 def test_what_stays_leaves_the_rest_even():
-    found = pin(ANY * 4, 2, {"a": 9, "b": 9, "c": 9}, [("a", "b"), ("a", "b"), (), ()])
+    found = pin_zones(ANY * 4, 2, {"a": 9, "b": 9, "c": 9}, [("a", "b"), ("a", "b"), (), ()])
     assert found.of_shards == (("a", "b"), ("a", "b"), ("a", "c"), ("b", "c"))
     assert found.of_zones == {"a": 3, "b": 3, "c": 2}
 
 
 def test_of_many_zones_none_is_kept_for_pods_that_run():
     rooms = {f"z{number:02}": 1 for number in range(17)}
-    assert pin([()], 1, rooms, [("z16",)]).of_shards == (("z00",),)
+    assert pin_zones([()], 1, rooms, [("z16",)]).of_shards == (("z00",),)
     del rooms["z00"]
-    assert pin([()], 1, rooms, [("z16",)]).of_shards == (("z16",),)
+    assert pin_zones([()], 1, rooms, [("z16",)]).of_shards == (("z16",),)

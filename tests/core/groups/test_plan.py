@@ -22,10 +22,11 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.groups.derive import kept_plan
-from webhook.core.groups.fields import exact_cap, naive
-from webhook.core.groups.group import Stored
-from webhook.core.groups.outlook import EFFORT, outlook
-from webhook.core.groups.plan import Keeping, Proof, Way, batches
+from webhook.core.groups.fields import naive_fields
+from webhook.core.groups.group import StoredPlan
+from webhook.core.groups.group_constraints import exact_cap
+from webhook.core.groups.outlook import EFFORT, simulate_orders
+from webhook.core.groups.plan import CapGuarantee, CapMethod, Proof, pod_batches
 from webhook.core.placement.game_from_cluster import game_of
 from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.placement.simulation import one_order, simulate
@@ -44,25 +45,60 @@ def ways(plan):
     ("group", "nodes", "proof", "hosts", "in_zones"),
     [
         pytest.param(
-            redis(3), zones(2, 2, 2), Proof.ZONE_BY_ZONE, (Way.EXACT, 1), (Way.PINS, 2), id="three shards, six nodes"
+            redis(3),
+            zones(2, 2, 2),
+            Proof.ZONE_BY_ZONE,
+            (CapMethod.EXACT, 1),
+            (CapMethod.PINS, 2),
+            id="three shards, six nodes",
         ),
         pytest.param(
-            redis(9), zones(3, 3, 3), Proof.ZONE_BY_ZONE, (Way.EXACT, 5), (Way.PINS, 6), id="nine shards, three zones"
+            redis(9),
+            zones(3, 3, 3),
+            Proof.ZONE_BY_ZONE,
+            (CapMethod.EXACT, 5),
+            (CapMethod.PINS, 6),
+            id="nine shards, three zones",
         ),
         pytest.param(
-            redis(9), zones(4, 4, 4, 4), Proof.ROOM, (Way.EXACT, 5), (Way.EXACT, 8), id="in four zones caps are enough"
+            redis(9),
+            zones(4, 4, 4, 4),
+            Proof.ROOM,
+            (CapMethod.EXACT, 5),
+            (CapMethod.EXACT, 8),
+            id="in four zones caps are enough",
         ),
         pytest.param(
-            redis(4), zones(2, 2, 2), Proof.SEARCH, (Way.MAX_SKEW, 2), (Way.MAX_SKEW, 3), id="four shards, maxSkew"
+            redis(4),
+            zones(2, 2, 2),
+            Proof.SEARCH,
+            (CapMethod.MAX_SKEW, 2),
+            (CapMethod.MAX_SKEW, 3),
+            id="four shards, maxSkew",
         ),
         pytest.param(
-            redis(6, 3), zones(3, 3, 3), Proof.ROOM, (Way.EXACT, 5), (Way.NOTHING, 6), id="a pod of each shard a zone"
+            redis(6, 3),
+            zones(3, 3, 3),
+            Proof.ROOM,
+            (CapMethod.EXACT, 5),
+            (CapMethod.NOTHING, 6),
+            id="a pod of each shard a zone",
         ),
         pytest.param(
-            redis(5), zones(2, 3, 4), Proof.ZONE_BY_ZONE, (Way.EXACT, 3), (Way.PINS, 4), id="zones of 2, 3 and 4 nodes"
+            redis(5),
+            zones(2, 3, 4),
+            Proof.ZONE_BY_ZONE,
+            (CapMethod.EXACT, 3),
+            (CapMethod.PINS, 4),
+            id="zones of 2, 3 and 4 nodes",
         ),
         pytest.param(
-            redis(3, apart=()), zones(3, 3, 3), Proof.SEARCH, (Way.MAX_SKEW, 1), (Way.MAX_SKEW, 2), id="no shard rule"
+            redis(3, apart=()),
+            zones(3, 3, 3),
+            Proof.SEARCH,
+            (CapMethod.MAX_SKEW, 1),
+            (CapMethod.MAX_SKEW, 2),
+            id="no shard rule",
         ),
     ],
 )
@@ -75,17 +111,17 @@ def test_the_way_that_is_taken(group, nodes, proof, hosts, in_zones):
 
 def test_one_zone_keeps_nodes_apart():
     found = derived(redis(9, caps=HOSTS, apart=(HOSTNAME,)), zones(6)).plan
-    assert (found.proof, ways(found)) == (Proof.ROOM, {"hostname": (Way.EXACT, 5)})
+    assert (found.proof, ways(found)) == (Proof.ROOM, {"hostname": (CapMethod.EXACT, 5)})
 
 
 def test_a_group_that_names_no_zone_needs_no_label_of_zones():
     found = derived(redis(9, caps=HOSTS, apart=(HOSTNAME,)), "n0=0 n1=0 n2=0 | a: n3=0 n4=0 n5=0").plan
-    assert (found.proof, ways(found)) == (Proof.ROOM, {"hostname": (Way.EXACT, 5)})
+    assert (found.proof, ways(found)) == (Proof.ROOM, {"hostname": (CapMethod.EXACT, 5)})
 
 
 def test_two_zones_hold_a_half_each():
     found = derived(redis(9, caps=(cap(ZONE, "<=1/2"),)), zones(3, 3)).plan
-    assert (found.verdict, ways(found)) == (PlacementOutcome.FITS, {"zone": (Way.NOTHING, 9)})
+    assert (found.verdict, ways(found)) == (PlacementOutcome.FITS, {"zone": (CapMethod.NOTHING, 9)})
 
 
 # Small enough for every order, without a word of the engine.
@@ -119,7 +155,7 @@ def test_no_order_gets_stuck_or_breaks_a_cap(group, nodes):
 
 
 def naive_orders(group, nodes):
-    return Orders(hosts_of(nodes), group.pods_per_shard, [naive(group, each) for each in shards_of(group)])
+    return Orders(hosts_of(nodes), group.pods_per_shard, [naive_fields(group, each) for each in shards_of(group)])
 
 
 def test_how_often_the_rule_of_thumb_gets_stuck():
@@ -130,9 +166,9 @@ def test_how_often_the_rule_of_thumb_gets_stuck():
 def seen(group, nodes, effort=EFFORT):
     found = derived(group, nodes)
     shards = found.plan.shards if found.plan else shards_of(group)
-    fields = {each.name: naive(group, each) for each in shards}
-    players = batches(found.of, fields, found.capacity)
-    return outlook(players, found.of.index, [each.topology_key for each in group.caps], effort)
+    fields = {each.name: naive_fields(group, each) for each in shards}
+    players = pod_batches(found.inputs, fields, found.capacity)
+    return simulate_orders(players, found.inputs.index, [each.topology_key for each in group.caps], effort)
 
 
 @pytest.mark.slow
@@ -166,35 +202,35 @@ def test_eighteen_pods_break_the_cap_of_a_zone():
         pytest.param(
             redis(9),
             zones(4, 4),
-            "the caps leave room for no more than 8 in a and 8 in b: 16 of 18 pods",
+            "the caps allow only 8 in a and 8 in b: 16 of 18 pods",
             "at most 9 of 18 pods in a zone",
             id="two zones and less than half",
         ),
         pytest.param(
             redis(3, 3, caps=(cap(HOSTNAME, "<=3"),)),
             zones(4, 4),
-            "the 3 pods of a shard share no zone, and only 2 zones take any (a, b)",
-            "pods of a shard that share no node, instead of no zone",
+            "the 3 pods of a shard never share a zone, but only 2 zones take pods (a, b)",
+            "pods of a shard may share a zone, but no node",
             id="three pods, two zones",
         ),
         pytest.param(
             redis(2, 3, apart=(HOSTNAME,), caps=()),
             zones(2),
-            "the 3 pods of a shard share no node, and only 2 nodes take any",
+            "the 3 pods of a shard never share a node, but only 2 nodes take pods",
             None,
             id="three pods, two nodes",
         ),
         pytest.param(
             redis(6),
             zones(1, 1, 1),
-            "with at most 3 on a node, the nodes take no more than 3 in a, 3 in b and 3 in c: 9 of 12 pods",
+            "with at most 3 on a node, the nodes take only 3 in a, 3 in b and 3 in c: 9 of 12 pods",
             "at most 4 of 12 pods on a node",
             id="three nodes and less than a third",
         ),
         pytest.param(
             redis(1),
             zones(2, 2, 2),
-            "less than 1/3 of 2 pods is not even one on a node",
+            "less than 1/3 of 2 pods allows no pod on a node",
             None,
             id="one shard",
         ),
@@ -202,7 +238,7 @@ def test_eighteen_pods_break_the_cap_of_a_zone():
             redis(2, caps=()),
             "n0=0 n1=0 n2=0",
             "no node with the label topology.kubernetes.io/zone takes a pod of the group",
-            "pods of a shard that share no node, instead of no zone",
+            "pods of a shard may share a zone, but no node",
             id="no zone",
         ),
         pytest.param(
@@ -218,14 +254,14 @@ def test_eighteen_pods_break_the_cap_of_a_zone():
         pytest.param(
             redis(2, caps=()),
             zones(2),
-            "the 2 pods of a shard share no zone, and only 1 zone takes any (a)",
+            "the 2 pods of a shard never share a zone, but only 1 zone takes pods (a)",
             None,
             id="one zone",
         ),
         pytest.param(
             redis(2, apart=(HOSTNAME,), caps=()),
             zones(1),
-            "the 2 pods of a shard share no node, and only 1 node takes any",
+            "the 2 pods of a shard never share a node, but only 1 node takes pods",
             None,
             id="one node",
         ),
@@ -239,7 +275,7 @@ def test_what_cannot_be_and_the_nearest_that_can(group, nodes, reason, nearest):
 
 def test_room_that_is_taken_counts():
     found = derived(redis(9, caps=(cap(ZONE, "<1/2"),)), zones(3, 3, 3), resources={"cpu": "1", "pods": "1"})
-    assert found.reasons == ("the nodes take no more than 3 in a, 3 in b and 3 in c: 9 of 18 pods",)
+    assert found.reasons == ("the nodes take only 3 in a, 3 in b and 3 in c: 9 of 18 pods",)
 
 
 @pytest.mark.slow
@@ -309,7 +345,7 @@ BY_ZONE = redis(3, apart=(ZONE,), caps=(cap(HOSTNAME, "<=3"),))
 )
 def test_what_a_template_keeps_is_no_room(group, nodes, template):
     found = derived(group, nodes, with_spec(group, affinity=template))
-    placed = one_order(game_of(batches(found.of, found.plan.fields, found.capacity), found.of.index))
+    placed = one_order(game_of(pod_batches(found.inputs, found.plan.fields, found.capacity), found.inputs.index))
     assert (len(placed) < group.pods, found.plan.proof) == (True, Proof.NONE)
     assert found.plan.verdict is not PlacementOutcome.FITS
 
@@ -355,7 +391,7 @@ def test_pins_that_are_found_by_a_search_are_not_said_to_reach_further():
     group = redis(3, plan_for=6)
     template = with_spec(group, topology_spread_constraints=lambda _: (constraint("pool", select="app=redis"),))
     found = derived(group, zones(3, 3, 3), template, labelled="pool=x").plan
-    assert (found.loads is None, found.verdict, found.proof) == (False, PlacementOutcome.FITS, Proof.SEARCH)
+    assert (found.zone_pins is None, found.verdict, found.proof) == (False, PlacementOutcome.FITS, Proof.SEARCH)
     assert found.same_up_to == 3
 
 
@@ -363,7 +399,7 @@ def test_pins_that_are_given_stay():
     group = redis(3)
     first, second, third = shards_of(group)
     found = derived(group, zones(2, 2, 2), [replace(first, zones=("b", "c")), second, third]).plan
-    assert found.loads.of_shards == (("b", "c"), ("a", "b"), ("a", "c"))
+    assert found.zone_pins.of_shards == (("b", "c"), ("a", "b"), ("a", "c"))
 
 
 def test_volumes_that_break_a_cap_leave_no_pins():
@@ -371,7 +407,7 @@ def test_volumes_that_break_a_cap_leave_no_pins():
     group = redis(3)
     settled = [replace(each, zones=("a", "b")) for each in shards_of(group)]
     found = derived(group, zones(2, 2, 2), settled).plan
-    assert (found.loads, found.verdict) == (None, PlacementOutcome.STUCK)
+    assert (found.zone_pins, found.verdict) == (None, PlacementOutcome.STUCK)
 
 
 @pytest.mark.parametrize("zones_of_pods", [(), ("a",), ("a", "b")])
@@ -384,7 +420,7 @@ def test_pods_that_run_change_nothing_about_the_nearest_that_can(zones_of_pods):
 def test_only_required_domains_are_used():
     group = redis(4, caps=(cap(ZONE, "<=1/2"),), domains=("a", "b"))
     found = derived(group, zones(2, 2, 2))
-    assert [*found.capacity.of_zones] == ["a", "b"]
+    assert [*found.capacity.zones] == ["a", "b"]
     assert found.plan.verdict is PlacementOutcome.FITS
 
 
@@ -406,7 +442,7 @@ def test_karpenter_is_given_pins():
     ]
     group = redis(9)
     found = derive(group, shards_of(group), index(*labelled), Policy()).plan
-    assert (found.keeping[ZONE], found.proof) == (Keeping(Way.PINS, 5), Proof.ZONE_BY_ZONE)
+    assert (found.keeping[ZONE], found.proof) == (CapGuarantee(CapMethod.PINS, 5), Proof.ZONE_BY_ZONE)
 
 
 @pytest.mark.parametrize(
@@ -428,7 +464,7 @@ def test_up_to_how_many_shards_the_fields_stay(group, nodes, last):
 def test_scaling_moves_no_pin(path):
     """What the field checked: 3 to 5 shards, 6 to 10 and back to 5."""
     most = max(path)
-    pins = [derived(redis(many, plan_for=most), zones(6, 6, 6)).plan.loads.of_shards for many in path]
+    pins = [derived(redis(many, plan_for=most), zones(6, 6, 6)).plan.zone_pins.of_shards for many in path]
     longest = max(pins, key=len)
     assert all(each == longest[: len(each)] for each in pins)
     for each in pins:
@@ -461,8 +497,8 @@ def played(group, text, policy, fields=None):
     into = cluster(text)
     into.apply("ADDED", service("redis", "app=redis"))
     found = derive(group, shards_of(group), into, policy)
-    of = batches(found.of, fields or found.plan.fields, found.capacity)
-    return found.plan, simulate(game_of(of, found.of.index)).outcome
+    of = pod_batches(found.inputs, fields or found.plan.fields, found.capacity)
+    return found.plan, simulate(game_of(of, found.inputs.index)).outcome
 
 
 @pytest.mark.parametrize(
@@ -481,7 +517,7 @@ def test_default_constraints_of_the_scheduler_are_not_in_the_way(group, nodes, c
     found, outcome = played(group, nodes, scheduled(HARD))
     assert (found.verdict, outcome) == (PlacementOutcome.FITS, PlacementOutcome.FITS)
     assert found.constraints == (exact_cap(group, HOSTNAME, most),)
-    assert (found.keeping, found.loads, found.same_up_to) == (plain.keeping, plain.loads, plain.same_up_to)
+    assert (found.keeping, found.zone_pins, found.same_up_to) == (plain.keeping, plain.zone_pins, plain.same_up_to)
 
 
 @pytest.mark.parametrize(
@@ -524,7 +560,7 @@ def test_a_plan_that_stands_is_judged_with_the_defaults_that_it_gets_now():
     shards = shards_of(group)
 
     def stands(constraints, of=group):
-        found = kept_plan(planned_for(of, shards, index, scheduled(HARD)), Stored(constraints)).plan
+        found = kept_plan(planned_for(of, shards, index, scheduled(HARD)), StoredPlan(constraints)).plan
         return None if found is None else (found.verdict, found.constraints == constraints)
 
     assert stands(()) == (PlacementOutcome.NO_FIT, True)

@@ -7,7 +7,7 @@ import pytest
 
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import BETA_ZONE, HOSTNAME, ZONE
-from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
+from webhook.core.groups.reading import GroupError, describes_cluster, read_config_map, read_group, unread_keys
 
 SPEC = {
     "selector": {"matchLabels": {"redis.example/cluster": "cache"}},
@@ -113,20 +113,20 @@ CAP = {"topologyKey": ZONE}
         ),
         pytest.param(
             {"caps": [CAP | {"lessThan": "half"}]},
-            "spec.caps[0].lessThan: half is no share of the pods such as 1/2",
+            "spec.caps[0].lessThan: half is not a fraction of the pods such as 1/2",
             id="a word",
         ),
         pytest.param(
             {"caps": [CAP | {"atMost": "3/2"}]},
-            "spec.caps[0].atMost: 3/2 is no share of the pods such as 1/2",
+            "spec.caps[0].atMost: 3/2 is not a fraction of the pods such as 1/2",
             id="more than all",
         ),
         pytest.param(
             {"caps": [CAP | {"atMost": "1/0"}]},
-            "spec.caps[0].atMost: 1/0 is no share of the pods such as 1/2",
+            "spec.caps[0].atMost: 1/0 is not a fraction of the pods such as 1/2",
             id="divided by nothing",
         ),
-        pytest.param({"caps": [CAP | {"atMost": 0}]}, "spec.caps[0].atMost: 0 is no number of pods", id="none"),
+        pytest.param({"caps": [CAP | {"atMost": 0}]}, "spec.caps[0].atMost: 0 must be at least 1", id="none"),
         pytest.param(
             {"caps": [CAP | {"atMost": 3, "enforce": "maybe"}]},
             "spec.caps[0].enforce: maybe is neither enforce nor observe",
@@ -134,12 +134,12 @@ CAP = {"topologyKey": ZONE}
         ),
         pytest.param(
             {"caps": [CAP | {"atMost": 3, "selector": {}}]},
-            "spec.caps[0].selector: pods of a selector of their own are observed only; set enforce: observe",
+            "spec.caps[0].selector: a cap with its own selector can only be observed; set enforce: observe",
             id="a selector that is enforced",
         ),
         pytest.param(
             {"caps": [CAP | {"atMost": 3}, {"topologyKey": "example.com/rack", "atMost": 2}]},
-            f"spec: example.com/rack and {ZONE}: one key besides {HOSTNAME} can be planned for",
+            f"spec: example.com/rack and {ZONE}: a plan supports only one key besides {HOSTNAME}",
             id="zones and racks",
         ),
         pytest.param(
@@ -162,7 +162,7 @@ def test_what_is_no_spread_group_at_all():
         read_group(b"{", "default")
 
 
-NOT_FROM = "is no even number from data[cluster-size] on"
+NOT_FROM = "must be even, and at least data[cluster-size]"
 FIELD = {"cluster-size": "18", "max-pod-on-node": "5", "max-pod-in-zone": "8", "available-zones": "a, b,c"}
 
 
@@ -189,18 +189,18 @@ def test_one_zone_keeps_nodes_apart():
     ("data", "fault"),
     [
         pytest.param(
-            {"cluster-size": "17"}, "data[cluster-size]: 17 is odd, and a shard has a master and a replica", id="odd"
+            {"cluster-size": "17"}, "data[cluster-size]: 17 is odd, but a shard has a master and a replica", id="odd"
         ),
         pytest.param(
             {"cluster-size": "1" * 5000},
-            f"data[cluster-size]: {'1' * 39}… is no number of pods up to 400",
+            f"data[cluster-size]: {'1' * 39}… is not a number from 1 to 400",
             id="more digits than Python reads",
         ),
-        pytest.param({"cluster-size": "many"}, "data[cluster-size]: many is no number of pods up to 400", id="a word"),
+        pytest.param({"cluster-size": "many"}, "data[cluster-size]: many is not a number from 1 to 400", id="a word"),
         pytest.param({"plan-for-size": "16"}, f"data[plan-for-size]: 16 {NOT_FROM}", id="smaller"),
         pytest.param({"plan-for-size": "21"}, f"data[plan-for-size]: 21 {NOT_FROM}", id="odd size"),
-        pytest.param({"max-pod-on-node": 5}, 'data[max-pod-on-node]: 5 is no string; write "5"', id="not quoted"),
-        pytest.param({"max-pod-in-zone": "0"}, "data[max-pod-in-zone]: 0 is no number of pods up to 400", id="none"),
+        pytest.param({"max-pod-on-node": 5}, 'data[max-pod-on-node]: 5 is not a string; write "5"', id="not quoted"),
+        pytest.param({"max-pod-in-zone": "0"}, "data[max-pod-in-zone]: 0 is not a number from 1 to 400", id="none"),
     ],
 )
 def test_a_config_map_that_cannot_be_planned(data, fault):
@@ -231,7 +231,7 @@ def test_keys_that_say_nothing():
 
 
 def test_which_config_maps_describe_a_cluster():
-    assert [is_cluster(each) for each in ({"data": FIELD}, {"data": {"a": "b"}}, {}, {"data": None})] == [
+    assert [describes_cluster(each) for each in ({"data": FIELD}, {"data": {"a": "b"}}, {}, {"data": None})] == [
         True,
         False,
         False,

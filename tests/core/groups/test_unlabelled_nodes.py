@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from webhook.core.api.types import NodeSpec, Taint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.groups.derive import kept_plan
-from webhook.core.groups.fields import exact_cap, only_labelled
-from webhook.core.groups.group import Stored
-from webhook.core.groups.plan import Way
+from webhook.core.groups.fields import exact_cap, label_constraint
+from webhook.core.groups.group import StoredPlan
+from webhook.core.groups.plan import CapMethod
 from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.policy.policy import Policy
 
@@ -110,18 +110,18 @@ def cordoned(text, name):
 @pytest.mark.parametrize(
     ("index", "ways"),
     [
-        pytest.param(known(SIX), [Way.NOTHING], id="every node has the label"),
-        pytest.param(known(f"{SIX} | n0"), [Way.LABEL], id="one has not"),
-        pytest.param(known(f"{SIX} | f0"), [Way.LABEL], id="one has not, and is full today"),
-        pytest.param(cordoned(f"{SIX} | n0", "n0"), [Way.LABEL], id="one has not, and is cordoned today"),
-        pytest.param(known(f"{SIX} | ~n0"), [Way.NOTHING], id="one has not, and pods do not tolerate its taint"),
+        pytest.param(known(SIX), [CapMethod.NOTHING], id="every node has the label"),
+        pytest.param(known(f"{SIX} | n0"), [CapMethod.LABEL], id="one has not"),
+        pytest.param(known(f"{SIX} | f0"), [CapMethod.LABEL], id="one has not, and is full today"),
+        pytest.param(cordoned(f"{SIX} | n0", "n0"), [CapMethod.LABEL], id="one has not, and is cordoned today"),
+        pytest.param(known(f"{SIX} | ~n0"), [CapMethod.NOTHING], id="one has not, and pods do not tolerate its taint"),
     ],
 )
 def test_the_label_is_required_where_a_node_lacks_it(index, ways):
     group = redis(2, caps=(cap(ZONE, "<=2"),))
     plan = derive(group, shards_of(group), index, Policy()).plan
     assert [each.way for each in plan.keeping.values()] == ways
-    assert (only_labelled(group, ZONE) in plan.constraints) == (ways == [Way.LABEL])
+    assert (label_constraint(group, ZONE) in plan.constraints) == (ways == [CapMethod.LABEL])
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_the_label_is_required_where_a_node_lacks_it(index, ways):
 )
 def test_a_stored_plan_stands_while_no_pod_can_evade_it(constraints, nodes, stands):
     group = redis(2, caps=(cap(ZONE, "<=2"),))
-    given = {"label": (only_labelled(group, ZONE),), "cap": (exact_cap(group, ZONE, 2),)}.get(constraints, ())
-    found = kept_plan(planned_for(group, shards_of(group), known(nodes)), Stored(given))
+    given = {"label": (label_constraint(group, ZONE),), "cap": (exact_cap(group, ZONE, 2),)}.get(constraints, ())
+    found = kept_plan(planned_for(group, shards_of(group), known(nodes)), StoredPlan(given))
     assert (found.plan is not None and found.fits) == stands
 
 
@@ -146,4 +146,4 @@ def test_pods_that_run_on_such_nodes_are_placed_anew():
     group, index = redis(2, caps=(cap(ZONE, "<=2"),)), known(f"{SIX} | n0")
     for number in range(3):
         index.apply("ADDED", running(f"old-{number}", "n0", "app=other"))
-    assert derive(group, shards_of(group), index, Policy()).plan.keeping[ZONE].way is Way.LABEL
+    assert derive(group, shards_of(group), index, Policy()).plan.keeping[ZONE].way is CapMethod.LABEL

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from webhook.core.api.well_known import ZONE
 from webhook.core.groups.caps import Cap, fullest, safe_max_skew
-from webhook.core.groups.pins import pin
+from webhook.core.groups.pins import pin_zones
 
 FILE = Path(__file__).parents[3] / "docs" / "group-vectors.jsonl"
 PODS, DOMAINS = (2, 3, 4, 6, 8, 10, 12, 18, 24, 36, 60), (2, 3, 4, 6, 9, 14)
@@ -30,7 +30,7 @@ def vectors():
             yield {"of": "safeMaxSkew", "pods": pods, "domains": domains, "most": most, "maxSkew": safe}
     for shards, pods, rooms in product((1, 3, 5, 9), (1, 2, 3), ((9, 9, 9), (2, 4, 6), (9, 9), (3, 3, 3, 9))):
         named = dict(zip("abcd", rooms, strict=False))
-        loads = pin(((),) * shards, pods, named)
+        loads = pin_zones(((),) * shards, pods, named)
         zones = None if loads is None else loads.of_shards
         yield {"of": "pins", "shards": shards, "podsPerShard": pods, "rooms": named, "zones": zones}
 

@@ -138,10 +138,10 @@ def test_namespaces_known_by_what_is_in_them():
 def test_what_is_missing_is_told_from_what_is_not_there(known, lacking, asked, answer):
     made = index(*known)
     for resource, why in lacking.items():
-        made.lack(resource, why)
+        made.mark_missing(resource, why)
     assert made.lacks(*asked) == answer
     for resource in lacking:
-        made.has(resource)
+        made.mark_known(resource)
     assert "known" in made.lacks(*asked) or not made.lacks(*asked)
 
 

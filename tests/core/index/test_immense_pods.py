@@ -10,7 +10,7 @@ from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.immense_pods import MOST_PARTS
 from webhook.core.index.readers import decode_object
-from webhook.core.index.tables.pod_table import MOST_TERMS_ON_A_SHELF
+from webhook.core.index.tables.pod_table import MOST_TERMS_COMPARED
 
 POD = TypeMeta(api_version="v1", kind="Pod")
 APP = compile_selector(LabelSelector(match_labels={"app": "web"}))
@@ -106,7 +106,7 @@ def test_terms_of_many_pods_of_a_namespace_hold_up_nobody():
         affinity = anti(*exists(each, number * each), odd, namespaceSelector={})
         return pod(f"p{number}", "evil", affinity=affinity)
 
-    few = MOST_TERMS_ON_A_SHELF // each - 1
+    few = MOST_TERMS_COMPARED // each - 1
     for number in range(few):
         index.apply("ADDED", hostile(number))
     assert len(index.pods.terms_matching("shop", {"app": "web"})) == few * each + 2

@@ -22,7 +22,7 @@ def test_pods_there_do_not_count(gone):
     lost, slot = after(index, "a", gone=gone)
     other = index.nodes.view().slots["b"]
     assert lost.pods.count(NAMESPACE, WEB) == {other: 1}
-    assert lost.pods.count(NAMESPACE, WEB, leaving=True) == {other: 1}
+    assert lost.pods.count(NAMESPACE, WEB, terminating=True) == {other: 1}
     assert slot in index.pods.count(NAMESPACE, WEB)
 
 

@@ -70,7 +70,7 @@ BELOW = (
 WEB = compile_selector(selector("app=web"))
 QUESTIONS = {
     "count": lambda asked: asked.pods.count("shop", WEB),
-    "count with terminating pods": lambda asked: asked.pods.count("shop", WEB, leaving=True),
+    "count with terminating pods": lambda asked: asked.pods.count("shop", WEB, terminating=True),
     "count in another namespace": lambda asked: asked.pods.count("batch", WEB),
     "count of nothing": lambda asked: asked.pods.count("shop", compile_selector(None)),
     "short of cpu": lambda asked: asked.nodes.short_of((("cpu", 2000),)),

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from webhook.core.api.types import LabelSelector, SpreadConstraint, TypeMeta
-from webhook.core.index.objects import Declared
-from webhook.core.index.owners import as_json
+from webhook.core.index.objects import DeclaredTemplate
+from webhook.core.index.owners import owner_json
 from webhook.core.index.readers import decode_object, reader
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.reading import read_workload
@@ -184,7 +184,7 @@ TEMPLATE = (
     '{"metadata": {"labels": {"app": "web"}},'
     f' "spec": {{"topologySpreadConstraints": [{ZONE}], "containers": [{{"env": "secret"}}]}}}}'
 )
-WEB = Declared({"app": "web"}, (CONSTRAINT,))
+WEB = DeclaredTemplate({"app": "web"}, (CONSTRAINT,))
 OWNED = '"ownerReferences": [{"kind": "Deployment", "name": "web", "controller": true}],'
 
 
@@ -196,7 +196,7 @@ OWNED = '"ownerReferences": [{"kind": "Deployment", "name": "web", "controller":
         pytest.param("v1", "ReplicationController", "", TEMPLATE, (WEB,), id="a ReplicationController"),
         pytest.param("apps/v1", "ReplicaSet", "", TEMPLATE, (WEB,), id="a ReplicaSet of nobody's"),
         pytest.param("apps/v1", "ReplicaSet", OWNED, TEMPLATE, None, id="a ReplicaSet's is its Deployment's"),
-        pytest.param("apps/v1", "Deployment", "", "{}", (Declared({}, ()),), id="a template that says nothing"),
+        pytest.param("apps/v1", "Deployment", "", "{}", (DeclaredTemplate({}, ()),), id="a template that says nothing"),
         pytest.param("apps/v1", "Deployment", "", "null", None, id="no template, which only a file can say"),
         pytest.param(
             "apps/v1", "Deployment", "", '{"metadata": {"labels": 1}}', None, id="a template that no API server accepts"
@@ -242,7 +242,7 @@ def test_a_workload_is_known_as_far_as_it_is_read(kind, spec):
     meta = {"name": "web", "namespace": "shop"}
     owner = decoded(json.dumps({"metadata": meta, "spec": spec}), "apps/v1", kind)
     written = {"metadata": meta, "spec": {**spec, "replicas": 9}}
-    assert read_workload(as_json(owner, 9), api_version="apps/v1", kind=kind) == read_workload(
+    assert read_workload(owner_json(owner, 9), api_version="apps/v1", kind=kind) == read_workload(
         written, api_version="apps/v1", kind=kind
     )
     assert b"env" not in owner.spec
@@ -258,7 +258,7 @@ def test_a_workload_is_known_as_far_as_it_is_read(kind, spec):
 )
 def test_others_are_not(meta, spec):
     owner = decoded(json.dumps({"metadata": meta, "spec": spec}), "apps/v1", "ReplicaSet")
-    assert as_json(owner, 9) is None
+    assert owner_json(owner, 9) is None
 
 
 def test_a_wrong_type_is_an_error():

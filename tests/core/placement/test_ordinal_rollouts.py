@@ -14,7 +14,7 @@ from conformance.placing.worlds import HOSTNAME, ZONE, constraint, node, pod, ru
 from webhook.conformance.verdict_cases import read_scenario
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.version import RECORDED, KubernetesVersion
-from webhook.core.coming_pods.missing_pods import in_a_rollout
+from webhook.core.coming_pods.missing_pods import rollout_pods
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.placement.closed_forms import takes_every_pod
@@ -127,7 +127,7 @@ def ours(world, version=RECORDED):
     own = selector_from_labels(OWN)
     source = PodSource(workload=workload, template=workload.templates[0], namespace="shop", own=own)
     within = Context(policy=policy(mode="observe"), version=version, index=index)
-    return in_a_rollout(source, len(world["on"]), within)
+    return rollout_pods(source, len(world["on"]), within)
 
 
 def outcomes(came):
@@ -188,8 +188,8 @@ def test_before_1_37_one_pod_is_missing_at_most():
 @pytest.mark.parametrize(
     ("changes", "unknown"),
     [
-        ({"strategy": {"type": "OnDelete"}}, "which pods somebody deletes (OnDelete)"),
-        ({"built_in": False}, "in which steps its controller replaces pods"),
+        ({"strategy": {"type": "OnDelete"}}, "which pods are deleted manually (OnDelete)"),
+        ({"built_in": False}, "how its controller replaces pods"),
         ({"replicas": 300}, "300 ordinals are too many to look up"),
         ({"pins": None}, "where the volumes of its claims will be"),
     ],
@@ -209,7 +209,7 @@ def test_ordinal_rollouts_whose_course_is_unknown(changes, unknown):
     own = selector_from_labels(OWN)
     source = PodSource(workload=workload, template=workload.templates[0], namespace="shop", own=own)
     within = Context(policy=policy(mode="observe"), version=RECORDED, index=index)
-    assert in_a_rollout(source, changes.get("replicas", 1), within).unknown == unknown
+    assert rollout_pods(source, changes.get("replicas", 1), within).unknown == unknown
 
 
 def test_counted():

@@ -9,7 +9,7 @@ from conformance.placing.ours import game_in
 from conformance.placing.worlds import world
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.version import RECORDED
-from webhook.core.coming_pods.missing_pods import in_a_rollout
+from webhook.core.coming_pods.missing_pods import rollout_pods
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.placement.closed_forms import takes_every_pod
@@ -30,7 +30,7 @@ def rolling(nodes, *constraints, replicas=4, **more):
     own = selector_from_labels({"app": "web"})
     source = PodSource(workload=workload, template=workload.templates[0], namespace=NAMESPACE, own=own)
     within = Context(policy=policy(mode="observe"), version=RECORDED, index=cluster(nodes))
-    return in_a_rollout(source, replicas, within)
+    return rollout_pods(source, replicas, within)
 
 
 @pytest.mark.parametrize(

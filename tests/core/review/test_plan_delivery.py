@@ -15,7 +15,7 @@ from manifest import request
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.context import Context
-from webhook.core.groups.status.forms import as_json
+from webhook.core.groups.status.forms import status_json
 from webhook.core.policy.policy import Policy
 from webhook.core.review.mutation import mutate
 
@@ -214,7 +214,7 @@ def test_required_domains_are_asked_of_nodes_where_there_are_no_pins():
     after = patched(redis(), answer(redis(), on))
     assert pinned(after) == [{"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": ["n1", "n2"]}]}]
     refused = answer(redis(nodeSelector={HOSTNAME: "n1"}), on)
-    assert "the template itself keeps its pods out of hostname n2" in refused.warnings[0]
+    assert "the template's node selector or affinity excludes hostname n2" in refused.warnings[0]
 
 
 def zoned(operator, *values):
@@ -228,37 +228,37 @@ def zoned(operator, *values):
         pytest.param(
             redis(topologySpreadConstraints=[HARD]),
             group(),
-            "the template has a hard constraint of its own over zone",
+            "the template has its own hard zone constraint",
             id="a hard constraint of its own",
         ),
         pytest.param(
             redis(nodeSelector={ZONE: "a"}),
             group(),
-            "the template itself keeps its pods out of zone b",
+            "the template's node selector or affinity excludes zone b",
             id="a zone of its own",
         ),
         pytest.param(
             redis(affinity=zoned("In", "a", "c")),
             group(),
-            "the template itself keeps its pods out of zone b",
+            "the template's node selector or affinity excludes zone b",
             id="zones of its own",
         ),
         pytest.param(
             redis(affinity=zoned("NotIn", "a")),
             group(),
-            "the template itself keeps its pods out of zone a",
+            "the template's node selector or affinity excludes zone a",
             id="not in a zone",
         ),
         pytest.param(
             redis(affinity=zoned("DoesNotExist")),
             group(),
-            "the template itself keeps its pods out of zone a",
+            "the template's node selector or affinity excludes zone a",
             id="in no zone",
         ),
         pytest.param(
             redis(affinity={"nodeAffinity": {TERMS: {"nodeSelectorTerms": [{}, {}]}}}),
             group(),
-            "the template itself keeps its pods out of zone a",
+            "the template's node selector or affinity excludes zone a",
             id="on no node: an empty term matches none",
         ),
         pytest.param(
@@ -274,7 +274,7 @@ def zoned(operator, *values):
         pytest.param(
             redis(),
             group(status=stored(conditions=CONDITIONS[:2])),
-            "no plan of it is proven to place all pods",
+            "its plan is not proven to place all pods",
             id="it may get stuck",
         ),
         pytest.param(
@@ -287,7 +287,7 @@ def zoned(operator, *values):
         pytest.param(
             redis(labels={"app": "redis"}),
             group(),
-            "the template has no label shard, which tells the shards apart",
+            "the template lacks the label shard, which names the shard",
             id="no shard",
         ),
         pytest.param(
@@ -429,13 +429,13 @@ def test_a_template_that_changes_gets_the_present_plan_or_keeps_what_it_has():
     same = patched(changed, answer(changed, group(status=stored(revision="8b1c")), old=running))
     assert same["spec"]["template"]["metadata"] == running["spec"]["template"]["metadata"]
     own = redis(topologySpreadConstraints=[HARD])
-    assert "a hard constraint of its own over zone" in answer(own, group(status=OTHER), old=running).warnings[0]
+    assert "its own hard zone constraint" in answer(own, group(status=OTHER), old=running).warnings[0]
 
 
 @pytest.mark.parametrize(("of", "more", "reason", "_message"), REFUSED)
 def test_of_a_group_that_is_refused_nothing_is_delivered(of, more, reason, _message):
     """What the controller writes of it, read by the webhook; also where an earlier plan is still stored."""
-    status = as_json(told(of, cluster(SIX), **{"of": members()} | more))
+    status = status_json(told(of, cluster(SIX), **{"of": members()} | more))
     for stale in ({}, {"workloads": stored()["workloads"]}):
         decision = answer(redis(), group(status=status | stale))
         assert decision.patch == ()
@@ -453,7 +453,7 @@ def test_of_a_group_that_is_refused_nothing_is_delivered(of, more, reason, _mess
     ],
 )
 def test_of_a_group_that_is_impossible_nothing_is_delivered(of, nodes):
-    status = as_json(told(of, cluster(nodes), members()))
+    status = status_json(told(of, cluster(nodes), members()))
     assert answer(redis(), group(status=status)).warnings == (
         "evenspread: SpreadGroup cache: it cannot be planned (Impossible); its plan is not delivered",
     )
@@ -515,5 +515,5 @@ def test_a_template_that_says_more_than_people_do_is_not_compared_with_a_plan(co
 def test_a_record_that_is_longer_than_any_of_ours_is_none(fields):
     """So what it says was delivered is the author's own: a hard constraint over zones, which contradicts the plan."""
     own = {"topologySpreadConstraints": [HARD]}
-    assert "a hard constraint of its own" in answer(redis(meta=recorded(**fields), **own)).warnings[0]
+    assert "its own hard zone constraint" in answer(redis(meta=recorded(**fields), **own)).warnings[0]
     assert answer(redis(meta=recorded(constraints=[HARD]), **own)).patch

@@ -524,7 +524,7 @@ def test_a_custom_resource_is_examined_as_it_is():
 
 
 LACKING = index()
-LACKING.lack("namespaces", "403 Forbidden")
+LACKING.mark_missing("namespaces", "403 Forbidden")
 
 
 @pytest.mark.parametrize(

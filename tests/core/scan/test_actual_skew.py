@@ -113,7 +113,7 @@ def test_the_skews_of_one_workloads_templates():
     made = read_workload(item.raw, api_version="apps/v1", kind="Deployment")
     found = [*workload_skews(made, scan_context(context(state)), stand_in=False)]
     assert [(each.skew, each.above, each.hard) for each in found] == [(2, True, True)]
-    state.index.lack("pods", "403 Forbidden")
+    state.index.mark_missing("pods", "403 Forbidden")
     assert [*workload_skews(made, scan_context(context(state)), stand_in=False)] == []
     alone = read_workload(json.dumps(running_object("a", "a0")).encode(), api_version="v1", kind="Pod")
     assert [*workload_skews(alone, scan_context(context(state)), stand_in=False)] == []

@@ -38,7 +38,7 @@ def test_each_entry_concerns_some_pod_and_each_concern_is_an_entry():
     )
     index = cluster("z1: a=0")
     for resource in DRIVER_RESOURCES.values():
-        index.lack(resource, "403 Forbidden")
+        index.mark_missing(resource, "403 Forbidden")
     problems = take(index, everything), take(index, everything, profile=SchedulerProfile())
     concerned = {name for problem in problems for name in not_evaluated(problem)}
     assert concerned == {*NOT_EVALUATED}

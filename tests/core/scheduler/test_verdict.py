@@ -306,7 +306,7 @@ def test_a_named_node_is_asked_for_before_filters_since_1_37(version, reason):
 def test_what_is_not_evaluated(spec, concerns):
     index = cluster("z1: a=0")
     for resource in DRIVER_RESOURCES.values():
-        index.lack(resource, "403 Forbidden")
+        index.mark_missing(resource, "403 Forbidden")
     assert list(not_evaluated(take(index, pod(WEB, **spec)))) == ["SchedulerConfiguration", *concerns]
     assert {*concerns} <= {*NOT_EVALUATED}
 

@@ -17,7 +17,7 @@ from webhook.core.decoders import converted, decoder_of
 from webhook.core.groups.reading import GroupError, read_group
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, Owner, ScaleTarget
-from webhook.core.index.readers import readable
+from webhook.core.index.readers import decode_or_none
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
 from webhook.core.workloads.kinds import DEPLOYMENT, group_kind, native_version
@@ -118,7 +118,7 @@ def same_file_indexes(files: Iterable[File], namespace: str, policy: Policy) -> 
             for found in _objects((file,), (_TEMPLATE,)):
                 if not has_template(found.api_version, found.kind, policy.workloads):
                     continue
-                owner = readable(Raw(found.json_text), found.type_meta, policy.workloads)
+                owner = decode_or_none(Raw(found.json_text), found.type_meta, policy.workloads)
                 if isinstance(owner, Owner):
                     meta = structs.replace(owner.meta, namespace=found.namespace or namespace)
                     put(index, structs.replace(owner, meta=meta), owner.kind, file.name)

@@ -15,7 +15,7 @@ from webhook.core.api.types import Named, ObjectMeta
 from webhook.core.api.version import KubernetesVersion, parse_version
 from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import readable
+from webhook.core.index.readers import decode_or_none
 from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.scan_context import ObjectKey, Representatives, ScanContext, key_of, scan_context
 from webhook.core.scan.scanned import ScannedWorkload
@@ -47,7 +47,7 @@ def examine_cluster(
         namespaces.add(manifest.name if (manifest.api_version, manifest.kind) == _NAMESPACE else manifest.namespace)
         if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
             here.add(key_of(manifest.namespace, manifest.api_version, manifest.kind, manifest.name))
-        value = readable(Raw(manifest.json_text), manifest.type_meta, frame.policy.workloads)
+        value = decode_or_none(Raw(manifest.json_text), manifest.type_meta, frame.policy.workloads)
         # One that cannot be decoded is still examined later.
         if value is not None and (why := index.apply("ADDED", value)):
             faults.append(manifest.fault("", f"{manifest.title}: {why}: left out", fatal=False))
@@ -56,7 +56,7 @@ def examine_cluster(
     header = _stated_header(files)
     index.taken_at = stated_moment(files)
     for resource, why in (absent(kinds) if header is None else header.lacks).items():
-        index.lack(resource, why)
+        index.mark_missing(resource, why)
     frame = structs.replace(frame, index=index)
     within, chosen = scan_context(frame.context(frame.namespace)), Representatives(here, frame.policy.workloads)
     seen, scanned = CheckRun(), list[ScannedWorkload]()

@@ -13,8 +13,8 @@ from webhook.core.api.selectors import valid_selector
 from webhook.core.api.spread_group import CANNOT_GET_STUCK, CAPS_HELD, DELIVERED, FITS, PLANNED, PlannedWorkload
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.groups.caps import fullest
-from webhook.core.groups.derive import on, place
-from webhook.core.groups.status.forms import Dated, Distribution, Found
+from webhook.core.groups.derive import domain_noun, in_a_domain
+from webhook.core.groups.status.forms import DatedCondition, Distribution, GroupWithStatus
 from webhook.core.text import one_line, plural
 from webhook.core.yaml_text import block
 
@@ -33,12 +33,12 @@ _TITLES = {
 }
 
 
-def in_order(groups: Iterable[Found]) -> list[Found]:
+def in_order(groups: Iterable[GroupWithStatus]) -> list[GroupWithStatus]:
     """Groups with a broken cap first, then groups with another false condition, then the rest by name."""
     return sorted(groups, key=lambda each: (*_rank(each), each.group.meta.namespace, each.group.meta.name))
 
 
-def find_group(shown: Shown, wanted: Mapping[str, str]) -> Found | None:
+def find_group(shown: Shown, wanted: Mapping[str, str]) -> GroupWithStatus | None:
     """The group named by a URL."""
     asked = wanted.get("namespace", ""), wanted.get("name", "")
     return next(
@@ -58,7 +58,7 @@ def group_list(shown: Shown) -> dict[str, object]:
     }
 
 
-def group_page(of: Found) -> dict[str, object]:
+def group_page(of: GroupWithStatus) -> dict[str, object]:
     """The values of a group's page."""
     spec, status = of.group.spec, of.status
     workloads = status.workloads[:_MOST_SHARDS]
@@ -81,14 +81,14 @@ def group_page(of: Found) -> dict[str, object]:
     }
 
 
-def _rank(of: Found) -> tuple[bool, bool]:
+def _rank(of: GroupWithStatus) -> tuple[bool, bool]:
     return (
         of.status.condition(CAPS_HELD).status != "False",
         all(each.status == "True" for each in of.status.conditions),
     )
 
 
-def _line(of: Found) -> dict[str, object]:
+def _line(of: GroupWithStatus) -> dict[str, object]:
     name, namespace = of.group.meta.name, of.group.meta.namespace
     conditions = [of.status.condition(each) for each in _TITLES]
     return {
@@ -102,7 +102,7 @@ def _line(of: Found) -> dict[str, object]:
     }
 
 
-def _word(of: Dated) -> str:
+def _word(of: DatedCondition) -> str:
     return _WORDS.get(of.status, _WORDS["Unknown"])
 
 
@@ -110,12 +110,12 @@ def _size(shards: int, pods: int) -> str:
     return f"{plural(shards, 'shard')} of {plural(pods, 'pod')}"
 
 
-def _condition(of: Dated) -> Fact:
+def _condition(of: DatedCondition) -> Fact:
     title = _TITLES.get(of.type, one_line(of.type))
     return Fact(title, f"{_word(of)}: {one_line(of.message, _LONGEST)}", bad=of.status == "False")
 
 
-def _cap(of: Distribution, among: Found) -> dict[str, object]:
+def _cap(of: Distribution, among: GroupWithStatus) -> dict[str, object]:
     most = max([*of.domains.values(), of.cap, 1])
     full = most + max(1, most // 8)  # so that the cap is no edge of the picture
     selector = None if of.selector is None else valid_selector(of.selector)
@@ -124,7 +124,7 @@ def _cap(of: Distribution, among: Found) -> dict[str, object]:
         for name, pods in sorted(of.domains.items())
     ]
     return {
-        "title": f"At most {plural(of.cap, 'pod')} {on(of.topology_key)}",
+        "title": f"At most {plural(of.cap, 'pod')} {in_a_domain(of.topology_key)}",
         "terms": "" if selector is None else f"of the pods with {one_line(selector.text)}",
         "domains": rows,
         "rest": f"and {plural(of.more, 'domain')} with fewer pods" if of.more else "",
@@ -132,7 +132,7 @@ def _cap(of: Distribution, among: Found) -> dict[str, object]:
     }
 
 
-def _problem(of: Distribution, among: Found) -> str:
+def _problem(of: Distribution, among: GroupWithStatus) -> str:
     """Why maxSkew cannot replace the cap. Empty if maxSkew keeps the cap too."""
     spec, domains = among.group.spec, len(of.domains) + of.more
     # The list of nodes has only those with pods.
@@ -142,7 +142,7 @@ def _problem(of: Distribution, among: Found) -> str:
     worst = fullest(pods, domains, of.cap)
     if worst <= of.cap:
         return ""
-    where = place(of.topology_key)
+    where = domain_noun(of.topology_key)
     return f"maxSkew {of.cap} would not keep it: of {pods} pods in {plural(domains, where)}, {worst} could land in one."
 
 
@@ -160,7 +160,7 @@ def _rest(workloads: Sequence[PlannedWorkload]) -> str:
     return f"The fields of {plural(rest, 'more workload')} are in the status of the object." if rest > 0 else ""
 
 
-def _unguarded(of: Found) -> str:
+def _unguarded(of: GroupWithStatus) -> str:
     found = of.status.unguarded
     if not found.count:
         return ""

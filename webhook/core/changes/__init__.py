@@ -1,1 +1,1 @@
-"""Changes of constraints that would help: the candidates, their trial on one pod, and their words."""
+"""Changes of constraints that help pods without a node: candidates, trials on one pod, and texts."""

@@ -1,8 +1,8 @@
-"""Changes of constraints that may help pods that do not fit, smallest first, each tried before it is offered.
+"""Find changes of constraints that help pods without a node, the smallest first. Each is tested before it is offered.
 
-- For one pod (`pod_fixes`): its filters run again and leave a node. The pods after it may still wait.
-- For all pods of a workload (`Candidates`): the caller tries each change with all pods. Looser is not always better: a
-  larger maxSkew can open a new way to get stuck.
+- For one pod (`pod_fixes`): after the change, its filters leave a node. Later pods can still wait.
+- For all pods of a workload (`Candidates`): the caller tests each change with all pods. A looser constraint is not
+  always better. A larger maxSkew can let other orders get stuck.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,50 +19,50 @@ from webhook.core.changes.change import (
     Change,
     Changes,
     hard_after,
-    honored,
-    softened,
+    set_honor,
+    soften,
     with_changes,
 )
-from webhook.core.index.key_suggestions import meant_by, near
+from webhook.core.index.key_suggestions import closest_node_key, meant_by
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import CountedConstraints, DomainCounts
 from webhook.core.scheduler.problem import Problem
 
-# The largest maxSkew that the API accepts stands for no limit.
+# The largest maxSkew that the API accepts. It limits nothing.
 _NO_LIMIT = 2**31 - 1
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-def at_most(most: int, helps: Callable[_P, bool]) -> Callable[_P, bool]:
-    """The same trial, which fails without being made once `most` were made."""
+def limit_trials(most: int, helps: Callable[_P, bool]) -> Callable[_P, bool]:
+    """Limit a trial to ``most`` calls. Later calls fail without a trial."""
     left = iter(range(most))
     return lambda *args, **kwargs: next(left, None) is not None and helps(*args, **kwargs)
 
 
 def first_stage(*stages: Iterable[_T | None]) -> Iterator[_T]:
-    """What helped of the first stage in which anything did; later stages give up more, and are not tried then."""
+    """Yield the successes of the first stage with any. Later stages give up more, so they are not tried."""
     for stage in stages:
         helped = False
-        for found in stage:
-            if found is not None:
+        for success in stage:
+            if success is not None:
                 helped = True
-                yield found
+                yield success
         if helped:
             return
 
 
 class Candidates(Struct, frozen=True, kw_only=True):
-    """The constraints of a workload, and what is known of them.
+    """The candidates for a workload, from its constraints and its cluster.
 
-    Args:
-        constraints: All of its template.
-        domains: How many domains count, by index in ``constraints``.
-        skews: The lowest maxSkew that can help, by index, where that is known.
+    Attributes:
+        constraints: All constraints of the template.
+        domains: The number of counted domains, by index in ``constraints``.
+        skews: The lowest maxSkew that can help, by index, if known.
         revision: The label that differs between revisions, during a rolling update.
-        further: How many values of maxSkew are tried.
-        pairs: Whether two of the changes are tried together.
+        further: The number of values of maxSkew to try.
+        pairs: Whether to try two changes together.
         first: Changes to try before all others.
     """
 
@@ -74,69 +74,74 @@ class Candidates(Struct, frozen=True, kw_only=True):
     pairs: bool = True
     first: Sequence[Changes] = ()
 
-    def that_help(self, fits: Callable[[Changes], bool]) -> Iterator[Changes]:
-        """The changes with which all pods fit: first those that keep the pods spread.
+    def helpful(self, fits: Callable[[Changes], bool]) -> Iterator[Changes]:
+        """Yield the changes with which all pods fit, first those that keep the pods spread.
 
-        Of each field the first value that helps. Two changes, or all constraints, only if one alone does not help.
+        For each field, only the first helpful value. Two changes, or all constraints, only if no single change helps.
         """
         small = [*self._small()]
         pairs = (pair for pair in combinations(small, 2) if self.pairs and pair[0].at != pair[1].at)
         yield from first_stage(_of_each_field((*self.first, *((each,) for each in small)), fits), _first(pairs, fits))
-        soft = [softened(self.constraints, index) for index, each in enumerate(self.constraints) if each.hard]
+        soft = [soften(self.constraints, index) for index, constraint in enumerate(self.constraints) if constraint.hard]
         all_soft = [_joined(soft)] * (len(soft) > 1)
         yield from first_stage(_of_each_field(soft, fits), _first(all_soft, fits))
 
     def _small(self) -> Iterator[Change]:
-        """One field of one constraint, after which pods are spread still."""
-        hard = [(index, each) for index, each in enumerate(self.constraints) if each.hard]
+        """Changes of a single field that keep the pods spread."""
+        hard = [(index, constraint) for index, constraint in enumerate(self.constraints) if constraint.hard]
         for field in (NODE_TAINTS_POLICY, NODE_AFFINITY_POLICY):
             for index, _ in hard:
-                yield from honored(self.constraints, index, field)
-        for index, each in hard:
-            there = self.domains.get(index, 0)
-            if (each.min_domains or 1) > max(1, there):
-                yield Change(index, "minDomains", there if there > 1 else None)
-        for index, each in hard:
-            keys = each.match_label_keys or ()
-            if self.revision and self.revision not in keys and each.label_selector is not None:
+                yield from set_honor(self.constraints, index, field)
+        for index, constraint in hard:
+            domains = self.domains.get(index, 0)
+            if (constraint.min_domains or 1) > max(1, domains):
+                yield Change(index, "minDomains", domains if domains > 1 else None)
+        for index, constraint in hard:
+            keys = constraint.match_label_keys or ()
+            if self.revision and self.revision not in keys and constraint.label_selector is not None:
                 yield Change(index, "matchLabelKeys", (*keys, self.revision))
         for more in range(self.further):
-            for index, each in hard:
-                least = max(self.skews.get(index, 0), (each.max_skew or 0) + 1)
+            for index, constraint in hard:
+                least = max(self.skews.get(index, 0), (constraint.max_skew or 0) + 1)
                 yield Change(index, "maxSkew", least + more)
 
 
-def _of_each_field(several: Iterable[Changes], fits: Callable[[Changes], bool]) -> Iterator[Changes]:
+def _of_each_field(candidates: Iterable[Changes], fits: Callable[[Changes], bool]) -> Iterator[Changes]:
     solved: set[str] = set()
-    for changes in several:
+    for changes in candidates:
         if changes[0].at not in solved and fits(changes):
             solved.add(changes[0].at)
             yield changes
 
 
-def _first(several: Iterable[Changes], fits: Callable[[Changes], bool]) -> Iterator[Changes | None]:
-    yield next(filter(fits, several), None)
+def _first(candidates: Iterable[Changes], fits: Callable[[Changes], bool]) -> Iterator[Changes | None]:
+    yield next(filter(fits, candidates), None)
 
 
 class PodFix(Struct, frozen=True):
-    """Changes after which some node admits the pod; ``open`` are those nodes."""
+    """Changes after which some node admits the pod.
+
+    Attributes:
+        changes: The changes.
+        open: The admitting nodes, as a set of `node_sets`.
+    """
 
     changes: Changes
     open: int
 
     @property
     def nodes(self) -> int:
-        """How many nodes then admit the pod."""
+        """The number of admitting nodes."""
         return self.open.bit_count()
 
 
 class Narrowing(Struct, frozen=True, kw_only=True):
     """Selectors with which constraints count only the pod's own workload.
 
-    Args:
-        selectors: By the constraint's index in the pod.
-        agreed: Constraints whose other workloads are spread over the same key: counting them may be intended.
-        take: Makes the problem of a pod with other selectors.
+    Attributes:
+        selectors: The selectors, by the constraint's index in the pod.
+        agreed: The constraints whose other counted workloads also spread over the same key, probably on purpose.
+        take: Builds the problem of a pod with other selectors.
     """
 
     selectors: Mapping[int, LabelSelector]
@@ -144,28 +149,31 @@ class Narrowing(Struct, frozen=True, kw_only=True):
     take: Callable[[Pod], Problem]
 
 
-def changed(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
-    """The problem with a change, also where nominated pods are counted."""
-    nominated = {slot: change(each) for slot, each in problem.nominated.items()}
+def change_problem(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
+    """Apply a change to the problem, and to its variants with nominated pods."""
+    nominated = {slot: change(variant) for slot, variant in problem.nominated.items()}
     return replace(change(problem), nominated=nominated)
 
 
 def pod_fixes(problem: Problem, narrowing: Narrowing | None = None, *, well_known: bool = False) -> Iterator[PodFix]:
-    """Fixes for a pod that no node admits, smallest first; none if only a change of the cluster helps.
+    """Yield fixes for a pod without an admitting node, smallest first. None if only a change of the cluster helps.
 
-    Misspelt keys come first, with another change if necessary. Then one constraint, then the same change in all. The
-    iterator tries each fix when you take it.
+    Misspelt keys come first, with another change if necessary. Then changes of one constraint, then the same change in
+    all. The iterator tests each fix on demand.
 
     Args:
         problem: The pod and the cluster.
         narrowing: Selectors to offer.
-        well_known: As in `near`.
+        well_known: As in `closest_node_key`.
+
+    Example:
+        ``next(pod_fixes(take(index, pod)), None)`` is the smallest fix.
     """
-    declared = [index for index, each in enumerate(problem.pod.pod_spec.constraints) if each.hard]
+    declared = [index for index, constraint in enumerate(problem.pod.pod_spec.constraints) if constraint.hard]
     if len(declared) != len(problem.hard.constraints):
-        return  # the constraints are the cluster's defaults, or have an invalid selector
+        return  # The constraints are the cluster's defaults, or a selector is invalid.
     yield from _respelt(problem, declared, well_known=well_known)
-    # A selector that others chose too is meant to count their pods, and is narrowed only after all else.
+    # If others use the same selector, it probably counts their pods on purpose. Narrow it only as a last resort.
     meant = narrowing and {*narrowing.selectors} - narrowing.agreed
     if narrowing and meant:
         yield from _narrowed(problem.pod, narrowing, sorted(meant))
@@ -183,42 +191,42 @@ def _loosened(problem: Problem, declared: Sequence[int]) -> Iterator[PodFix]:
                 return
             yield _if_it_helps(problem, declared, changes) if changes else None
 
-    # One constraint at a time, since a change of all gives up more than most pods need.
+    # Change one constraint at a time first. A change of all gives up more.
     yield from first_stage(tried([[index] for index in declared]), tried([declared] if len(declared) > 1 else []))
 
 
-def meant_on(key: str, nodes: NodeView, *, well_known: bool = False) -> str | None:
-    """For a key that no node has: the nodes' key that was probably meant, if any; ``well_known`` as in `near`."""
+def intended_node_key(key: str, nodes: NodeView, *, well_known: bool = False) -> str | None:
+    """Guess the intended label key of the nodes, for a key without a node. ``well_known`` as in `closest_node_key`."""
     if key in nodes.keys:
         return None
     meant = meant_by(key)
-    return meant if meant in nodes.keys else near(key, nodes, well_known=well_known)
+    return meant if meant in nodes.keys else closest_node_key(key, nodes, well_known=well_known)
 
 
 def _respelt(problem: Problem, declared: Sequence[int], *, well_known: bool) -> Iterator[PodFix]:
-    """Correct the keys of all constraints whose key no node has; if that is not enough, with one more change."""
+    """Correct all keys without a node. If that is not enough, add one more change."""
     constraints = problem.pod.pod_spec.constraints
     keys = {index: constraints[index].topology_key or "" for index in declared}
-    guesses = {index: meant_on(key, problem.nodes, well_known=well_known) for index, key in keys.items()}
+    guesses = {index: intended_node_key(key, problem.nodes, well_known=well_known) for index, key in keys.items()}
     meant = {index: key for index, key in guesses.items() if key is not None}
-    there = {(each.topology_key, each.hard) for each in constraints}
+    there = {(constraint.topology_key, constraint.hard) for constraint in constraints}
     if not meant or len({*meant.values()}) < len(meant) or any((key, True) in there for key in meant.values()):
-        return  # kube-apiserver refuses two constraints with the same key and whenUnsatisfiable
+        return  # kube-apiserver rejects two constraints with the same key and whenUnsatisfiable.
     changes = tuple(Change(index, "topologyKey", key) for index, key in meant.items())
     fix = _if_it_helps(problem, declared, changes)
     if fix is not None:
         yield fix
         return
 
-    def with_keys(each: Problem) -> Problem:
-        return replace(each, pod=_with(each.pod, changes), hard=_applied(each.hard, declared, changes))
+    def with_keys(variant: Problem) -> Problem:
+        return replace(variant, pod=_with(variant.pod, changes), hard=_applied(variant.hard, declared, changes))
 
-    for more in _loosened(changed(problem, with_keys), declared):
+    for more in _loosened(change_problem(problem, with_keys), declared):
         yield PodFix((*changes, *more.changes), more.open)
 
 
 def _narrowed(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Iterator[PodFix]:
-    """Narrow the selector of one constraint; if that is not enough, of all that count other workloads."""
+    """Narrow the selector of one constraint. If that is not enough, of all that count other workloads."""
 
     def tried(groups: Iterable[Sequence[int]]) -> Iterator[PodFix | None]:
         for group in groups:
@@ -239,10 +247,10 @@ _Domains = Mapping[int, DomainCounts]
 
 
 def _candidates(problem: Problem, domains: _Domains, group: Sequence[int]) -> Iterator[Changes]:
-    """The same change of these constraints, from what still spreads the pods to what gives up the guarantee."""
+    """The same change of these constraints: first those that keep the pods spread, last those without a guarantee."""
     constraints = problem.pod.pod_spec.constraints
     for field in (NODE_TAINTS_POLICY, NODE_AFFINITY_POLICY):
-        yield _joined(honored(constraints, index, field) for index in group)
+        yield _joined(set_honor(constraints, index, field) for index in group)
     eligible = {index: domains[index].column.domain_count(domains[index].counting) for index in group}
     yield tuple(
         Change(index, "minDomains", there)
@@ -250,7 +258,7 @@ def _candidates(problem: Problem, domains: _Domains, group: Sequence[int]) -> It
         if 0 < there < domains[index].constraint.min_domains
     )
     yield _widened(problem, domains, group)
-    yield _joined(softened(constraints, index) for index in group)
+    yield _joined(soften(constraints, index) for index in group)
 
 
 def _joined(several: Iterable[Changes]) -> Changes:
@@ -258,17 +266,17 @@ def _joined(several: Iterable[Changes]) -> Changes:
 
 
 def _widened(problem: Problem, domains: _Domains, group: Sequence[int]) -> Changes:
-    """Raise maxSkew as little as possible, so that some node that passes all other filters is admitted."""
+    """Raise maxSkew as little as possible, to admit some node that passes all other filters."""
     unlimited = tuple(Change(index, "maxSkew", _NO_LIMIT) for index in group)
     open_ = decide(_changed(problem, [*domains], unlimited)).feasible
-    combinations = []
-    for slot, beside in problem.nominated.items():  # on these nodes, nominated pods count too
-        known = dict(zip(domains, Cycle(beside).domains, strict=True))
-        combinations += _needed([known[index] for index in group], open_ & 1 << slot)
+    choices = []
+    for slot, nominated in problem.nominated.items():  # On these nodes, nominated pods count too.
+        known = dict(zip(domains, Cycle(nominated).domains, strict=True))
+        choices += _needed([known[index] for index in group], open_ & 1 << slot)
         open_ &= ~(1 << slot)
-    combinations += _needed([domains[index] for index in group], open_)
-    # The least in all: of two constraints neither is raised for the sake of the other.
-    _, needed = min(((sum(skews), skews) for skews in combinations), default=(0, ()))
+    choices += _needed([domains[index] for index in group], open_)
+    # The lowest sum over all constraints, so no constraint is raised more than necessary.
+    _, needed = min(((sum(skews), skews) for skews in choices), default=(0, ()))
     return tuple(
         Change(index, "maxSkew", skew)
         for index, skew in zip(group, needed, strict=False)
@@ -276,10 +284,10 @@ def _widened(problem: Problem, domains: _Domains, group: Sequence[int]) -> Chang
     )
 
 
-def _needed(several: Sequence[DomainCounts], nodes: int) -> list[tuple[int, ...]]:
-    """The combinations of maxSkew that these nodes need: one value for each constraint."""
+def _needed(constraints: Sequence[DomainCounts], nodes: int) -> list[tuple[int, ...]]:
+    """The combinations of maxSkew, one value per constraint, that admit some of these nodes."""
     parts: list[tuple[tuple[int, ...], int]] = [((), nodes)] if nodes else []
-    for domains in several:
+    for domains in constraints:
         levels = [*_skews(domains)]
         parts = [
             ((*skews, skew), nodes & at_level)
@@ -291,15 +299,15 @@ def _needed(several: Sequence[DomainCounts], nodes: int) -> list[tuple[int, ...]
 
 
 def _skews(domains: DomainCounts) -> Iterator[tuple[int, int]]:
-    """The lowest maxSkew that admits the pod, with the nodes for which it does.
+    """Yield each useful maxSkew, with the nodes that need no larger one.
 
-    Shape: the first entry has all nodes whose domains have no matching pod, including nodes without the key.
+    The first entry includes all nodes whose domains have no matching pod, and nodes without the key.
     """
     column, least = domains.column, domains.constraint.max_skew
     above: dict[int, list[int]] = {}
     rest = -1
     for number, pods in domains.match_num.items():
-        # From the filter's formula: matching pods + self match - minimum <= maxSkew.
+        # The filter admits: matching pods + self match - minimum <= maxSkew.
         above.setdefault(max(least, pods + domains.self_match - domains.global_minimum), []).append(number)
     crowded = {skew: column.nodes_of(numbers) for skew, numbers in above.items() if skew > least}
     for nodes in crowded.values():
@@ -314,14 +322,14 @@ def _if_it_helps(problem: Problem, declared: Sequence[int], changes: Changes) ->
 
 
 def _changed(problem: Problem, declared: Sequence[int], changes: Changes) -> Problem:
-    return changed(problem, lambda each: replace(each, hard=_applied(each.hard, declared, changes)))
+    return change_problem(problem, lambda variant: replace(variant, hard=_applied(variant.hard, declared, changes)))
 
 
 def _applied(counted: CountedConstraints, declared: Sequence[int], changes: Changes) -> CountedConstraints:
-    """The hard constraints after the changes, without those that became soft or were removed."""
+    """Apply the changes to the hard constraints, and drop soft and removed ones."""
     kept = [
         (after, counts)
         for index, parsed, counts in zip(declared, counted.constraints, counted.counts, strict=True)
         if (after := hard_after(parsed, index, changes)) is not None
     ]
-    return replace(counted, constraints=tuple(each for each, _ in kept), counts=tuple(each for _, each in kept))
+    return replace(counted, constraints=tuple(after for after, _ in kept), counts=tuple(counts for _, counts in kept))

@@ -1,4 +1,4 @@
-"""One change of a constraint, the constraints after it, and its words: ``set maxSkew: 2``, ``remove minDomains``."""
+"""Describe, apply and print a change of a constraint: ``set maxSkew: 2``, ``remove minDomains``."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,16 +17,19 @@ from webhook.core.yaml_text import one_field
 NODE_TAINTS_POLICY = "nodeTaintsPolicy"
 NODE_AFFINITY_POLICY = "nodeAffinityPolicy"
 WHEN_UNSATISFIABLE = "whenUnsatisfiable"
-_NAMES = {each.encode_name: each.name for each in fields(SpreadConstraint)}
+_NAMES = {field.encode_name: field.name for field in fields(SpreadConstraint)}
 
 
 class Change(Struct, frozen=True):
-    """One field of one constraint is set or removed.
+    """Set or remove one field of one constraint.
 
-    Args:
+    Attributes:
         index: The constraint's index in the pod or the template.
-        field: The API's name. Empty removes the whole constraint.
-        value: None removes the field.
+        field: The field's name in the API. Empty to remove the whole constraint.
+        value: The new value. None to remove the field.
+
+    Example:
+        ``Change(0, "maxSkew", 2)`` sets maxSkew of the first constraint to 2.
     """
 
     index: int
@@ -48,64 +51,64 @@ Changes = tuple[Change, ...]
 
 
 def value_of(constraint: SpreadConstraint, field: str) -> object:
-    """A field by the API's name."""
+    """Read a field by its name in the API."""
     return getattr(constraint, _NAMES[field])
 
 
-def honored(constraints: Sequence[SpreadConstraint], index: int, field: str) -> Changes:
-    """Set a node policy to Honor, so that only nodes count that the pod can use; nothing where it is Honor."""
+def set_honor(constraints: Sequence[SpreadConstraint], index: int, field: str) -> Changes:
+    """Set a node policy to Honor, so only nodes usable by the pod count. No change if it already is Honor."""
     written = value_of(constraints[index], field) or (HONOR if field == NODE_AFFINITY_POLICY else None)
     return () if written == HONOR else (Change(index, field, HONOR),)
 
 
-def softened(constraints: Sequence[SpreadConstraint], index: int) -> Changes:
-    """Make a constraint soft, or remove it, where it has a soft twin."""
+def soften(constraints: Sequence[SpreadConstraint], index: int) -> Changes:
+    """Make a constraint soft. Remove it if the same soft constraint exists."""
     values = soft_fields(constraints[index], constraints)
-    return (Change(index),) if values is None else tuple(Change(index, *each) for each in values.items())
+    return (Change(index),) if values is None else tuple(Change(index, *item) for item in values.items())
 
 
 def with_changes(constraints: Sequence[SpreadConstraint], changes: Iterable[Change]) -> tuple[SpreadConstraint, ...]:
-    """The constraints after the changes."""
+    """Apply the changes to the constraints."""
     kept: list[SpreadConstraint | None] = [*constraints]
-    for each in changes:
-        written = kept[each.index]
+    for change in changes:
+        written = kept[change.index]
         if written is not None:
-            kept[each.index] = replace(written, **{_NAMES[each.field]: each.value}) if each.field else None
-    return tuple(each for each in kept if each is not None)
+            kept[change.index] = replace(written, **{_NAMES[change.field]: change.value}) if change.field else None
+    return tuple(constraint for constraint in kept if constraint is not None)
 
 
 def template_with(template: Template, changes: Iterable[Change]) -> Template:
-    """The template with its constraints after the changes."""
+    """Apply the changes to the template's constraints."""
     spec = template.template.pod_spec
     spec = replace(spec, topology_spread_constraints=with_changes(spec.constraints, changes))
     return replace(template, template=replace(template.template, spec=spec))
 
 
 def hard_after(constraint: Constraint, index: int, changes: Iterable[Change]) -> Constraint | None:
-    """A hard constraint of the scheduler after changes of other fields than selectors; None if soft or removed."""
-    own = [each for each in changes if each.index == index]
-    if any(each.softens for each in own):
+    """Apply changes to a hard constraint of the scheduler. None if soft or removed afterwards. Ignores selectors."""
+    own = [change for change in changes if change.index == index]
+    if any(change.softens for change in own):
         return None
-    # Only minDomains is ever removed. Without it one domain is enough.
-    return replace(constraint, **{_NAMES[each.field]: 1 if each.value is None else each.value for each in own})
+    # Changes only ever remove minDomains, whose default is 1.
+    return replace(constraint, **{_NAMES[change.field]: 1 if change.value is None else change.value for change in own})
 
 
 def field_text(field: str, value: object, *constraints: SpreadConstraint) -> str:
-    """One field in these constraints: ``set`` where one of them has it, if only as null."""
+    """The change of a field in words: ``set`` if one of the constraints has the field, even as null, else ``add``."""
     if value is None:
         return f"remove {field}"
-    there = any(field in msgspec.to_builtins(each) for each in constraints)
+    there = any(field in msgspec.to_builtins(constraint) for constraint in constraints)
     return f"{'set' if there else 'add'} {one_field(field, value)}"
 
 
-def in_words(changes: Changes, constraints: Sequence[SpreadConstraint]) -> str:
-    """The changes in the constraints of a pod, by name if several are hard: ``set maxSkew: 2 in zone[0]``."""
+def changes_text(changes: Changes, constraints: Sequence[SpreadConstraint]) -> str:
+    """The changes in words. With several hard constraints, each by name: ``set maxSkew: 2 in zone[0]``."""
     parts: dict[str, list[str]] = {}
     for change in changes:
         name = constraint_name(constraints[change.index].topology_key or "", change.index)
         text = field_text(change.field, change.value, constraints[change.index]) if change.field else f"remove {name}"
         parts.setdefault(text, []).append(name)
-    if sum(each.hard for each in constraints) == 1:
+    if sum(constraint.hard for constraint in constraints) == 1:
         return together([*parts])
     by_names: dict[tuple[str, ...], list[str]] = {}
     for text, names in parts.items():
@@ -116,14 +119,14 @@ def in_words(changes: Changes, constraints: Sequence[SpreadConstraint]) -> str:
 
 
 def trade_off(change: Change, constraints: Sequence[SpreadConstraint]) -> str:
-    """What a change gives up; empty where it only stops counting nodes that no pod can use."""
+    """The drawback of a change. Empty if it only stops counting unusable nodes."""
     key = constraints[change.index].topology_key or ""
     segment = "node" if key == HOSTNAME else segment_of(key)
     match change.field, change.value:
         case "maxSkew", value:
-            return f"one {segment} may have {value} pods more than another"
+            return f"one {segment} may have {value} more pods than another"
         case "whenUnsatisfiable" | "", _:
-            return f"all pods may come to stand in one {segment}"
+            return f"all pods may end up in one {segment}"
         case "minDomains", int(value):
             return f"pods may run in only {plural(value, segment)}"
         case _:

@@ -1,4 +1,4 @@
-"""The nodes on which a DaemonSet's controller wants a pod, and the pod that it makes for a node.
+"""Find the nodes of a DaemonSet, and build its pod for a node.
 
 Source: pkg/controller/daemon/daemon_controller.go ``NodeShouldRunDaemonPod``; daemon/util/daemonset_util.go
 ``AddOrUpdateDaemonPodTolerations``, ``ReplaceDaemonSetPodNodeNameNodeAffinity``.
@@ -38,8 +38,8 @@ _ALWAYS = (
 _IN_HOST_NETWORK = ((TAINT_NETWORK_UNAVAILABLE, NO_SCHEDULE),)
 
 
-def tolerant(pod: Pod) -> Pod:
-    """The pod with the tolerations that the controller adds to every pod of a DaemonSet.
+def with_daemon_tolerations(pod: Pod) -> Pod:
+    """Add the tolerations that the controller adds to every pod of a DaemonSet.
 
     Source: daemon/util/daemonset_util.go ``AddOrUpdateDaemonPodTolerations``.
     """
@@ -50,7 +50,7 @@ def tolerant(pod: Pod) -> Pod:
 
 
 def wanted_nodes(pod: Pod, view: NodeView) -> int:
-    """The nodes that should run the pod; it has the tolerations of `tolerant`.
+    """The nodes that should run the pod, which must have the tolerations of `with_daemon_tolerations`.
 
     Source: daemon/daemon_controller.go ``NodeShouldRunDaemonPod``, ``predicates``.
     """
@@ -61,8 +61,8 @@ def wanted_nodes(pod: Pod, view: NodeView) -> int:
     return nodes & tolerated_nodes(view, spec.tolerations)
 
 
-def for_node(pod: Pod, node: str) -> Pod:
-    """The pod that is made for one node; required node affinity is replaced by the node's name.
+def pod_for_node(pod: Pod, node: str) -> Pod:
+    """Build the pod for one node: the node's name replaces the required node affinity.
 
     Source: daemon/util/daemonset_util.go ``ReplaceDaemonSetPodNodeNameNodeAffinity``.
     """
@@ -73,8 +73,8 @@ def for_node(pod: Pod, node: str) -> Pod:
     return replace(pod, spec=replace(pod.pod_spec, affinity=pinned))
 
 
-def node_of(pod: Pod) -> str | None:
-    """The node that a DaemonSet's pod was made for; None if its affinity names none.
+def target_node(pod: Pod) -> str | None:
+    """The node for which a DaemonSet's pod was created. None if its affinity names no node.
 
     Source: daemon/util/daemonset_util.go ``GetTargetNodeName``.
     """

@@ -1,8 +1,8 @@
-"""The constraints that injection would give a workload's pods, in a form that its template can declare.
+"""Find the constraints that the webhook injects into a workload's pods, so its template can declare them.
 
     workload -> its next pod and that pod's owners -> injection -> constraints, unless they name one revision
 
-With these constraints in the template, the pods are the same whether the webhook injects or not.
+With these constraints in the template, the pods are the same with and without injection.
 """
 
 from msgspec.structs import replace
@@ -18,11 +18,11 @@ from webhook.core.policy.policy import Policy
 from webhook.core.workloads.kinds import DAEMON_SET, POD, REPLICATION_CONTROLLER, REVISIONED, SELECTING, group_kind
 from webhook.core.workloads.workload import Workload
 
-_DEFAULT_REPLICAS = 1  # kube-apiserver's default, and that of Argo Rollouts
+_DEFAULT_REPLICAS = 1  # The default of kube-apiserver and of Argo Rollouts.
 
 
-def adopted(workload: Workload, namespace: str, within: Context) -> tuple[SpreadConstraint, ...] | Skip:
-    """The constraints for the workload's template, or why there are none. Shape: ``namespace`` is not empty."""
+def declarable_constraints(workload: Workload, namespace: str, within: Context) -> tuple[SpreadConstraint, ...] | Skip:
+    """Return the constraints for the workload's template, or why there are none. ``namespace`` must not be empty."""
     policy, index = within.policy, within.cluster
     reason = _why_excluded(workload, policy) or (SkipReason.SERVICES_UNKNOWN if index.lacks("services") else None)
     if reason is not None:
@@ -31,7 +31,7 @@ def adopted(workload: Workload, namespace: str, within: Context) -> tuple[Spread
     own = _selector(workload, template.template)
     stated = replace(workload, selector=own, replicas=_replicas(workload, namespace, index))
     made = next_pod(PodSource(workload=stated, template=template, namespace=namespace), index)
-    # No constraint may depend on a label that differs between the pods.
+    # A constraint in the template must not use a label that differs between pods.
     declared = {*template.template.labels, revision}
     labels = {key: value for key, value in made.template.labels.items() if key in declared}
     pod = replace(made.template, metadata=replace(made.template.meta, labels=labels))
@@ -60,7 +60,7 @@ def _why_excluded(workload: Workload, policy: Policy) -> SkipReason | None:
 
 
 def _replicas(workload: Workload, namespace: str, index: ReadOnlyIndex) -> int | None:
-    """The replicas that the workload states, else those of the running one, which an apply does not change."""
+    """The workload's replicas. Without any, those of the running workload, since an apply keeps them."""
     if workload.replicas is not None or not (workload.built_in or workload.group_kind in REVISIONED):
         return workload.replicas
     running = index.owners.get(workload.api_version, workload.kind, namespace, workload.meta.name)
@@ -68,7 +68,7 @@ def _replicas(workload: Workload, namespace: str, index: ReadOnlyIndex) -> int |
 
 
 def _selector(workload: Workload, template: PodTemplate) -> LabelSelector | None:
-    """The workload's selector; for a ReplicationController without one, the API server takes the template's labels.
+    """The workload's selector. For a ReplicationController without one, the template's labels.
 
     Source: core/v1/defaults.go ``SetDefaults_ReplicationController``.
     """
@@ -78,11 +78,11 @@ def _selector(workload: Workload, template: PodTemplate) -> LabelSelector | None
 
 
 def _counts_domains(override: str | None, policy: Policy) -> bool:
-    """Whether some default in force is hard or soft depending on domains that the configuration does not list."""
+    """Whether a default in force is hard or soft depending on domains missing in the configuration."""
     defaults = policy.defaults
     in_force = [*defaults.default_constraints] if override is None else []
-    for each in defaults.overrides:
-        in_force += each.default_constraints if each.name == override else ()
+    for candidate in defaults.overrides:
+        in_force += candidate.default_constraints if candidate.name == override else ()
     return any(
         default.hard_when_domains is not None
         and len(policy.domains.get(default.constraint.topology_key or "", ())) < default.hard_when_domains

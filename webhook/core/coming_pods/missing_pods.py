@@ -1,10 +1,11 @@
-"""The pods of one template that look for a node, beside running ones.
+"""Find the pods of one template that need a node.
 
-    to_come         missing pods, Pending ones included
-    all_anew        all pods, as if none ran
-    in_a_rollout    pods of a new revision, which replace the running ones
+    missing_pods          the missing pods, including Pending ones
+    all_pods_recreated    all pods, as if none ran
+    rollout_pods          the pods of a new revision, which replace the running ones
 
-Pods of a StatefulSet come in turn, unless podManagementPolicy is Parallel. Bound volumes pin them to their nodes.
+A StatefulSet creates its pods one after the other, unless podManagementPolicy is Parallel. Bound volumes pin them to
+nodes.
 """
 
 from collections import Counter
@@ -28,21 +29,21 @@ from webhook.core.placement.simulation import simulate_batches
 from webhook.core.workloads.rollouts import surge_of, unavailable_of, unavailable_ordinals
 from webhook.core.workloads.workload import ClaimTemplates, Strategy
 
-_WAITS = "when terminating pods on unreachable nodes are gone, for which the rollout waits"
+_WAITS = "when the terminating pods on unreachable nodes go, because the rollout waits for them"
 _NO_CLAIMS = ClaimTemplates(())
-_UNKNOWN_STEPS = "in which steps its controller replaces pods"
+_UNKNOWN_STEPS = "how its controller replaces pods"
 
 
-class ToCome(Struct, frozen=True, kw_only=True):
-    """Pods that look for a node, and their cluster.
+class PodsToPlace(Struct, frozen=True, kw_only=True):
+    """Pods that need a node, and their cluster.
 
-    Args:
+    Attributes:
         index: The cluster.
-        batches: Equal pods.
-        staying: How many pods of the workload keep their nodes.
-        names: By batch; empty if only the controller knows them.
-        rollout: What a rolling update allows.
-        unknown: Why the pods are unknown; empty if they are known.
+        batches: The pods, in batches of equal pods.
+        staying: The number of the workload's pods that keep their nodes.
+        names: The pods' names by batch. Empty if the controller chooses random names.
+        rollout: The limits of a rolling update. None without one.
+        unknown: The missing fact, if the pods are unknown. Empty if they are known.
     """
 
     index: ReadOnlyIndex
@@ -53,16 +54,26 @@ class ToCome(Struct, frozen=True, kw_only=True):
     unknown: str = ""
 
     def game(self) -> ClusterGame:
-        """The game of these pods alone; several may be played as one, of the batches of all."""
+        """Build the game of these pods alone."""
         return game_of(self.batches, self.index, rollout=self.rollout)
 
     def outcome(self, effort: Effort) -> Simulation:
-        """What becomes of these pods alone."""
+        """Simulate these pods alone."""
         return simulate_batches(self.batches, self.index, effort, self.rollout)
 
 
-def to_come(source: PodSource, replicas: int, within: Context, following: ComingPod | None = None) -> ToCome:
-    """The pods that are missing of so many; ``following`` is the source's next pod, where it is known already."""
+def missing_pods(source: PodSource, replicas: int, within: Context, following: ComingPod | None = None) -> PodsToPlace:
+    """Find the missing pods of a workload.
+
+    Args:
+        source: The template.
+        replicas: The desired number of pods.
+        within: The policy and the cluster.
+        following: The source's next pod, if already known.
+
+    Example:
+        ``missing_pods(source, 6, context).outcome(Effort())`` tells whether the missing pods of six fit.
+    """
     if source.workload.traits.ordered:
         within = _terminated(source, within)
         return _ordinals(source, coming_pod(source, within).pod, replicas, within)
@@ -70,20 +81,20 @@ def to_come(source: PodSource, replicas: int, within: Context, following: Coming
     index, own = within.cluster, source.own
     staying = sum(index.pods.count(source.namespace, own).values()) if own is not None else 0
     batch = PodBatch(problem=problem_of(pod, within), pods=max(0, replicas - staying))
-    return ToCome(index=index, batches=(batch,) if batch.pods else (), staying=staying)
+    return PodsToPlace(index=index, batches=(batch,) if batch.pods else (), staying=staying)
 
 
-def all_anew(source: PodSource, replicas: int, within: Context) -> ToCome:
-    """All pods, in a cluster without those that run; none of pods with names, of which those that run keep theirs."""
+def all_pods_recreated(source: PodSource, replicas: int, within: Context) -> PodsToPlace:
+    """Find all pods, in a cluster without the running ones. None for a StatefulSet, whose running pods keep names."""
     index, own = within.cluster, source.own
     if own is None or source.workload.traits.ordered:
-        return ToCome(index=index)
+        return PodsToPlace(index=index)
     below = without_pods(index, coming_pod(source, within).pod, own, index.pods.count(source.namespace, own))
-    return to_come(source, replicas, within.with_index(below))
+    return missing_pods(source, replicas, within.with_index(below))
 
 
-def in_a_rollout(source: PodSource, replicas: int, within: Context) -> ToCome:
-    """All pods made anew, while the running ones, taken for an earlier revision, are deleted.
+def rollout_pods(source: PodSource, replicas: int, within: Context) -> PodsToPlace:
+    """Find the pods of a rollout: all pods are created, and the running ones, of an earlier revision, are deleted.
 
     A StatefulSet replaces pods under their names, from the highest ordinal down to the partition. Recreate deletes all
     pods first.
@@ -91,16 +102,17 @@ def in_a_rollout(source: PodSource, replicas: int, within: Context) -> ToCome:
     """
     workload, own, index = source.workload, source.own, within.cluster
     if own is None:
-        return ToCome(index=index, unknown="which pods are its own")
+        return PodsToPlace(index=index, unknown="which pods are its own")
     if workload.traits.ordered:
         return _by_ordinals(source, own, replicas, _terminated(source, within))
     if not workload.traits.surges:
-        kept = "its controller replaces no pod that runs"
-        return ToCome(index=index, unknown=kept if workload.built_in else _UNKNOWN_STEPS)
+        kept = "its controller does not replace running pods"
+        return PodsToPlace(index=index, unknown=kept if workload.built_in else _UNKNOWN_STEPS)
     if workload.recreates:
-        lost = unreachable_nodes(index.nodes.view())  # where no pod is ever gone
-        if any(lost >> slot & 1 for slot in index.pods.count(source.namespace, own, leaving=True)):
-            return ToCome(index=index, unknown="when its pods on unreachable nodes go, for which Recreate waits")
+        lost = unreachable_nodes(index.nodes.view())  # Pods there never finish terminating.
+        if any(lost >> slot & 1 for slot in index.pods.count(source.namespace, own, terminating=True)):
+            unknown = "when its pods on unreachable nodes go, because Recreate waits for them"
+            return PodsToPlace(index=index, unknown=unknown)
     new = coming_pod(replace(source, applied=False), within).pod
     running = index.pods.count(source.namespace, own)
     below = within.with_index(without_pods(index, new, own, running))
@@ -112,34 +124,34 @@ def in_a_rollout(source: PodSource, replicas: int, within: Context) -> ToCome:
     allowed = RollingUpdate(
         0, 1, replicas, surge_of(workload.strategy, replicas), unavailable_of(workload.strategy, replicas)
     )
-    return ToCome(index=below.cluster, batches=batches, rollout=allowed)
+    return PodsToPlace(index=below.cluster, batches=batches, rollout=allowed)
 
 
 def _terminated(source: PodSource, within: Context) -> Context:
-    """The context once a StatefulSet's terminating pods are gone: only then does its controller create others."""
+    """Remove a StatefulSet's terminating pods, since its controller creates others only after they are gone."""
     if not source.workload.traits.ordered or source.own is None:
         return within
     return within.with_index(terminated(within.cluster, source.namespace, source.own))
 
 
-def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> ToCome:
+def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> PodsToPlace:
     workload, index = source.workload, within.cluster
     numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
     claims = workload.claims or _NO_CLAIMS
     known = ordinals(index, source.namespace, workload.meta.name, claims, numbers)
     if known is None:
-        return ToCome(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
+        return PodsToPlace(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
     numbered = zip(numbers, known.pods, strict=True)
-    missing = [(each, f"{workload.meta.name}-{number}") for number, each in numbered if not each.runs]
-    if not all(each.certain for each, _ in missing):
-        return ToCome(index=index, unknown="where the volumes of its claims will be")
+    missing = [(pod, f"{workload.meta.name}-{number}") for number, pod in numbered if not pod.runs]
+    if not all(pod.certain for pod, _ in missing):
+        return PodsToPlace(index=index, unknown="where the volumes of its claims will be")
     problem, in_turn = problem_of(pod, within), not workload.parallel
     room = known.room if claims.names else {}
     run, groups = 0, dict[tuple[int, int | None], list[str]]()
-    for place, (each, name) in enumerate(missing):
-        # In turn, only equal pods that follow one another are made together.
-        run += in_turn and place > 0 and each.nodes != missing[place - 1][0].nodes
-        groups.setdefault((run, each.nodes), []).append(name)
+    for place, (ordinal, name) in enumerate(missing):
+        # A batch in turn only has equal pods with consecutive ordinals.
+        run += in_turn and place > 0 and ordinal.nodes != missing[place - 1][0].nodes
+        groups.setdefault((run, ordinal.nodes), []).append(name)
     batches = tuple(
         PodBatch(
             problem=problem,
@@ -151,7 +163,7 @@ def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> To
         )
         for number, ((_, nodes), names) in enumerate(groups.items())
     )
-    return ToCome(
+    return PodsToPlace(
         index=index,
         batches=batches,
         staying=replicas - len(missing),
@@ -159,23 +171,23 @@ def _ordinals(source: PodSource, pod: Pod, replicas: int, within: Context) -> To
     )
 
 
-def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Context) -> ToCome:
+def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Context) -> PodsToPlace:
     """Source: statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``."""
     workload, index, namespace = source.workload, within.cluster, source.namespace
     strategy, name = workload.strategy or Strategy(), workload.meta.name
     if strategy.type == "OnDelete":
-        return ToCome(index=index, unknown="which pods somebody deletes (OnDelete)")
+        return PodsToPlace(index=index, unknown="which pods are deleted manually (OnDelete)")
     if not workload.built_in or strategy.type not in {None, "RollingUpdate"}:
-        return ToCome(index=index, unknown=_UNKNOWN_STEPS)
-    if index.pods.count(namespace, own, leaving=True) != index.pods.count(namespace, own):
-        return ToCome(index=index, unknown=_WAITS)
+        return PodsToPlace(index=index, unknown=_UNKNOWN_STEPS)
+    if index.pods.count(namespace, own, terminating=True) != index.pods.count(namespace, own):
+        return PodsToPlace(index=index, unknown=_WAITS)
     numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
     known = ordinals(index, namespace, name, workload.claims or _NO_CLAIMS, numbers)
     if known is None:
-        return ToCome(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
+        return PodsToPlace(index=index, unknown=f"{replicas:,} ordinals are too many to look up")
     slots = dict(index.pods.matching(namespace, own))
     on = {number: slots.get(f"{name}-{number}") for number in numbers}
-    # Pods with an ordinal below the partition come back in the old revision.
+    # Pods with an ordinal below the partition are recreated in the old revision.
     partition = strategy.partition if isinstance(strategy.partition, int) else 0
     kept = [slot for number, slot in on.items() if number < partition and slot is not None]
     turns = [number for number, slot in on.items() if slot is None]
@@ -185,7 +197,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
         groups.setdefault((known.pods[number - numbers.start].nodes, number < partition), []).append(number)
     if not turns or not all(known.pods[number - numbers.start].certain for number in turns):
         unknown = "where the volumes of its claims will be" if turns else ""
-        return ToCome(index=index, staying=len(kept), unknown=unknown)
+        return PodsToPlace(index=index, staying=len(kept), unknown=unknown)
     pod_class = {number: place for place, group in enumerate(groups.values(), 1) for number in group}
     gated = gates.ORDINALS_UNAVAILABLE.holds(within.version)
     unavailable = unavailable_ordinals(workload.strategy, replicas) if gated else 1
@@ -201,7 +213,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
         PodBatch(problem=problems[of_old], pods=len(group), nodes=nodes, room=room)
         for (nodes, of_old), group in groups.items()
     )
-    return ToCome(
+    return PodsToPlace(
         index=below,
         batches=(PodBatch(problem=problems[True], pods=0, leaving=leaving), *news),
         staying=len(kept),
@@ -213,7 +225,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
             surge=0,
             unavailable=unavailable,
             turns=tuple(Turn(pod_class[number], on[number]) for number in turns),
-            # With several pods missing, which of them is made first depends on when the controller looks.
+            # With several missing pods, the timing of the controller decides which is created first.
             in_turn=not workload.parallel and unavailable == 1,
         ),
     )

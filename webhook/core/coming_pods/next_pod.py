@@ -1,10 +1,10 @@
-"""The next pod that a controller makes of a template, as the scheduler gets it.
+"""Build the next pod that a controller creates from a template, as the scheduler gets it.
 
-    PodSource -> next_pod        -> NextPod       labels, name and owners as the controller gives them
+    PodSource -> next_pod        -> NextPod       labels, name and owners from the controller
     pod       -> after_admission -> AdmittedPod   with injected constraints and kube-apiserver's additions
     PodSource -> coming_pod      -> ComingPod     both
 
-Quota and other webhooks are not applied.
+It ignores quota and other webhooks.
 """
 
 from collections.abc import Mapping
@@ -50,15 +50,18 @@ from webhook.core.workloads.kinds import (
 )
 from webhook.core.workloads.workload import Template, Workload
 
-_MOST_ORDINALS = 256  # of a StatefulSet, whose pods are looked up by name
+_MOST_ORDINALS = 256  # pods of a StatefulSet to look up by name
 
 
 class PodSource(Struct, frozen=True, kw_only=True):
-    """One template of a workload, of which a controller makes pods.
+    """One template of a workload, from which a controller creates pods.
 
-    Args:
-        own: Selects the workload's pods in every revision; None if unknown.
-        applied: Whether the cluster has the workload as it is. A manifest is a new revision.
+    Attributes:
+        workload: The workload.
+        template: The template.
+        namespace: The namespace of the pods.
+        own: Selects the workload's pods of every revision. None if unknown.
+        applied: Whether the cluster has the workload with this template. A manifest is a new revision.
     """
 
     workload: Workload
@@ -69,14 +72,20 @@ class PodSource(Struct, frozen=True, kw_only=True):
 
 
 class NextPod(Struct, frozen=True, kw_only=True):
-    """A pod as its controller sends it, and the controllers above it, which may not exist yet."""
+    """A pod as its controller sends it, and its owners, which may not exist yet."""
 
     template: PodTemplate
     owners: tuple[Owner, ...] = ()
 
 
 class AdmittedPod(Struct, frozen=True):
-    """A pod as the scheduler gets it, its injection or why there is none; ``unknown`` as in `AdmissionFacts`."""
+    """A pod as the scheduler gets it.
+
+    Attributes:
+        pod: The pod.
+        injected: Its injection, or the reason for none. None if the policy injects nothing.
+        unknown: As in `AdmissionFacts`.
+    """
 
     pod: Pod
     injected: Injection | Skip | None
@@ -84,7 +93,13 @@ class AdmittedPod(Struct, frozen=True):
 
 
 class ComingPod(AdmittedPod, frozen=True, kw_only=True, dict=True):
-    """The next pod of a source, also as it was ``sent``; the cluster of ``within`` has its owners."""
+    """The next pod of a source.
+
+    Attributes:
+        source: The template.
+        sent: The pod as its controller sends it.
+        within: The context. Its cluster has the pod's owners.
+    """
 
     source: PodSource
     sent: PodTemplate
@@ -92,26 +107,30 @@ class ComingPod(AdmittedPod, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def problem(self) -> Problem:
-        """What its scheduler faces."""
+        """The scheduling problem of the pod."""
         return problem_of(self.pod, self.within)
 
 
 def coming_pod(source: PodSource, within: Context, *, posted: bool = True) -> ComingPod:
-    """The next pod of a source; see `after_admission` for ``posted``."""
-    made = next_pod(source, within.cluster)
-    around = within.with_index(with_owners(within.cluster, made.owners)) if made.owners else within
-    ready = after_admission(made.template, source.namespace, around, posted=posted)
-    return ComingPod(*astuple(ready), source=source, sent=made.template, within=around)
+    """Build the next pod of a source. ``posted`` as in `after_admission`.
+
+    Example:
+        ``coming_pod(PodSource(workload=web, template=web.templates[0], namespace="shop"), context).pod``
+    """
+    sent = next_pod(source, within.cluster)
+    around = within.with_index(with_owners(within.cluster, sent.owners)) if sent.owners else within
+    ready = after_admission(sent.template, source.namespace, around, posted=posted)
+    return ComingPod(*astuple(ready), source=source, sent=sent.template, within=around)
 
 
 def after_admission(template: PodTemplate, namespace: str, within: Context, *, posted: bool = True) -> AdmittedPod:
-    """The pod after a create request.
+    """Apply admission to a pod.
 
     Args:
-        template: The pod as it is sent.
+        template: The pod as sent.
         namespace: The namespace of the request.
-        within: Policy and cluster.
-        posted: Whether it passes admission now. If not, it has passed it already.
+        within: The policy and the cluster.
+        posted: False for a pod that has already passed admission.
     """
     meta, spec, injected = template.meta, template.pod_spec, None
     policy, index, version = within.policy, within.cluster, within.version
@@ -121,7 +140,7 @@ def after_admission(template: PodTemplate, namespace: str, within: Context, *, p
         return AdmittedPod(as_created(pod, version), injected)
     facts = facts_for(pod, index)
     if policy.defaults.injects:
-        # kube-apiserver runs its own plugins before webhooks: injection sees the nodes that a RuntimeClass chooses.
+        # kube-apiserver runs its own plugins before webhooks, so injection sees the node selector of a RuntimeClass.
         seen = replace(template, spec=apply_plugins(with_decoding_defaults(pod, version), facts).pod_spec)
         result = inject(seen, namespace, within, waited=True)
         injected = result if isinstance(result, Injection | Skip) else None
@@ -131,13 +150,13 @@ def after_admission(template: PodTemplate, namespace: str, within: Context, *, p
 
 
 def next_pod(source: PodSource, index: ReadOnlyIndex) -> NextPod:
-    """The next pod of one template; a Pod is its own template."""
+    """Build the next pod of one template. A Pod is its own template."""
     workload, written, namespace = source.workload, source.template.template, source.namespace
     if workload.is_pod:
         return NextPod(template=written)
     uid = workload.meta.uid or placeholder(workload, "uid")
     own = replace(workload.meta, namespace=namespace, uid=uid, name=name_of(workload))
-    above = Owner(
+    owner = Owner(
         api_version=workload.api_version,
         kind=workload.kind,
         meta=own,
@@ -146,26 +165,26 @@ def next_pod(source: PodSource, index: ReadOnlyIndex) -> NextPod:
     )
     kind = workload.group_kind
     if kind in REVISIONED:
-        made = _in_replica_set(above, source, index)
+        child = _in_replica_set(owner, source, index)
     elif kind == STATEFUL_SET:
-        made = _ordinal(above, index, workload.first_ordinal)
+        child = _ordinal(owner, index, workload.first_ordinal)
     elif kind == CRON_JOB:
-        made = _in_job(above, *job_of(workload))
+        child = _in_job(owner, *job_of(workload))
     else:
-        made = _Child(f"{own.name}-{NOT_YET_KNOWN}", above)
+        child = _Child(f"{own.name}-{NOT_YET_KNOWN}", owner)
     meta = ObjectMeta(
-        name=made.name,
+        name=child.name,
         namespace=namespace,
-        labels=_labels(source, made, index) or None,
+        labels=_labels(source, child, index) or None,
         annotations=written.meta.annotations,
-        owner_references=(reference_to(made.owner),),
+        owner_references=(reference_to(child.owner),),
     )
-    owners = (above,) if made.owner is above else (above, made.owner)
+    owners = (owner,) if child.owner is owner else (owner, child.owner)
     return NextPod(template=replace(written, metadata=meta), owners=owners)
 
 
 class _Child(NamedTuple):
-    """What a controller adds to one pod; ``owner`` is the direct one, ``labels`` are those that differ between pods."""
+    """The name, the direct owner and the varying labels that a controller gives one pod."""
 
     name: str
     owner: Owner
@@ -178,7 +197,7 @@ def _labels(source: PodSource, made: _Child, index: ReadOnlyIndex) -> Mapping[st
         return labels
     running = _running_revisions(source.workload, made.owner.meta, index)
     if running is None or len(running) > 1:
-        # The next pod may be of any running revision.
+        # The next pod can be of any running revision.
         del labels[CONTROLLER_REVISION_HASH]
     elif running:
         (labels[CONTROLLER_REVISION_HASH],) = running
@@ -186,26 +205,26 @@ def _labels(source: PodSource, made: _Child, index: ReadOnlyIndex) -> Mapping[st
 
 
 def _running_revisions(workload: Workload, meta: ObjectMeta, index: ReadOnlyIndex) -> set[str] | None:
-    """The revisions of a StatefulSet's running pods; None for other kinds, whose pods have no known names."""
+    """The revisions of a StatefulSet's running pods. None for other kinds, whose pod names are unknown."""
     if workload.group_kind != STATEFUL_SET:
         return None
     first = workload.first_ordinal
     numbers = range(first, first + min(1 if workload.replicas is None else workload.replicas, _MOST_ORDINALS))
     pods = (index.pods.on_node(meta.namespace, f"{meta.name}-{number}") for number in numbers)
     labels = [pod.labels for pod in pods if pod is not None]
-    return {each[CONTROLLER_REVISION_HASH] for each in labels if CONTROLLER_REVISION_HASH in each}
+    return {own[CONTROLLER_REVISION_HASH] for own in labels if CONTROLLER_REVISION_HASH in own}
 
 
 def _in_replica_set(above: Owner, source: PodSource, index: ReadOnlyIndex) -> _Child:
-    """The next pod of a Deployment: from its largest ReplicaSet, or from a new one.
+    """Build the next pod of a Deployment: from its largest ReplicaSet, or from a new one.
 
     Source: deployment/sync.go ``getNewReplicaSet``.
     """
     key, revision = REVISIONED[source.workload.group_kind], placeholder(source.workload, "revision")
-    # While a rollout is in progress there are several; the largest makes the next pod most likely.
-    there = index.owners.of_namespace(source.namespace) if source.applied else ()
-    sets = [each for each in there if _is_set_of(each, above)]
-    current = max(sets, key=lambda each: (each.replicas or 0, each.meta.name), default=None)
+    # During a rollout there are several. The largest most likely creates the next pod.
+    owners = index.owners.of_namespace(source.namespace) if source.applied else ()
+    sets = [owner for owner in owners if _is_set_of(owner, above)]
+    current = max(sets, key=lambda owner: (owner.replicas or 0, owner.meta.name), default=None)
     labelled = ((current.selector.match_labels if current and current.selector else None) or {}).get(key)
     if current is not None and labelled is not None:
         return _Child(f"{current.meta.name}-{NOT_YET_KNOWN}", current, {key: labelled})
@@ -234,19 +253,19 @@ def _is_set_of(owner: Owner, above: Owner) -> bool:
 
 
 def _ordinal(above: Owner, index: ReadOnlyIndex, first: int) -> _Child:
-    """The next pod of a StatefulSet: the one with the lowest ordinal that has no pod.
+    """Build the next pod of a StatefulSet: the one with the lowest free ordinal.
 
     Source: pkg/controller/statefulset stateful_set_utils.go ``getStartOrdinal``, ``updateIdentity``.
     """
     existing = set(index.pods.names(above.meta.namespace))
-    # A StatefulSet fills gaps from below before it goes on.
+    # A StatefulSet fills gaps first, from the lowest ordinal.
     ordinal = next(number for number in count(first) if f"{above.meta.name}-{number}" not in existing)
     name = f"{above.meta.name}-{ordinal}"
     return _Child(name, above, ordinal_labels(name, ordinal))
 
 
 def _in_job(above: Owner, name: str, uid: str) -> _Child:
-    """The next pod of a CronJob: from its next Job. Source: cronjob/utils.go ``getJobFromTemplate2``."""
+    """Build the next pod of a CronJob: from its next Job. Source: cronjob/utils.go ``getJobFromTemplate2``."""
     meta = ObjectMeta(name=name, namespace=above.meta.namespace, uid=uid, owner_references=(reference_to(above),))
     job = Owner(
         api_version=native_version(JOB), kind=JOB[1], meta=meta, replicas=above.replicas, selector=above.selector
@@ -255,13 +274,13 @@ def _in_job(above: Owner, name: str, uid: str) -> _Child:
 
 
 def problem_of(pod: Pod, within: Context) -> Problem:
-    """The problem that the pod's scheduler faces."""
+    """Build the scheduling problem of a pod."""
     return take(within.cluster, pod, profile=profile_for(within.policy, pod.pod_spec.scheduler_name))
 
 
 def unknown_labels(pod: Pod) -> tuple[str, ...]:
-    """The labels that the pod's constraints select on, and whose values only its controller will know."""
-    asked: set[str] = set()
+    """The labels used by the pod's constraints whose values only its controller will know."""
+    selected: set[str] = set()
     for constraint in pod.pod_spec.constraints:
-        asked.update(constraint.match_label_keys or (), selected_keys(constraint.selector))
-    return tuple(key for key, value in pod.labels.items() if key in asked and is_placeholder(value))
+        selected.update(constraint.match_label_keys or (), selected_keys(constraint.selector))
+    return tuple(key for key, value in pod.labels.items() if key in selected and is_placeholder(value))

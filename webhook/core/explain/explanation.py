@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
-from webhook.core.changes.candidates import Narrowing, PodFix, changed, meant_on, pod_fixes
-from webhook.core.changes.change import in_words
+from webhook.core.changes.candidates import Narrowing, PodFix, change_problem, intended_node_key, pod_fixes
+from webhook.core.changes.change import changes_text
 from webhook.core.explain.counted_pods import CountedPods, counted_pods
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, FILTER_WORDS
 from webhook.core.explain.obstacles import Obstacle, grouped, obstacles
@@ -49,7 +49,7 @@ def _cause_of(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
 
 def without_spread(problem: Problem) -> Problem:
     """The problem without hard constraints. Soft constraints never reject a node."""
-    return changed(problem, lambda each: replace(each, hard=CountedConstraints()))
+    return change_problem(problem, lambda each: replace(each, hard=CountedConstraints()))
 
 
 class Balance(Struct, frozen=True):
@@ -128,7 +128,7 @@ class Explanation(Struct, frozen=True):
 
     def in_words(self, fix: PodFix) -> str:
         """A fix in words: ``set maxSkew: 2``."""
-        return in_words(fix.changes, self.problem.pod.pod_spec.constraints)
+        return changes_text(fix.changes, self.problem.pod.pod_spec.constraints)
 
 
 def explain_pod(
@@ -177,7 +177,7 @@ def explain_pod(
 
 def _with_counted_pods(balance: Balance, problem: Problem, index: ReadOnlyIndex | None) -> Balance:
     """Add the probably meant key and the owners of counted pods to a constraint."""
-    meant = meant_on(balance.domains.constraint.topology_key, problem.nodes)
+    meant = intended_node_key(balance.domains.constraint.topology_key, problem.nodes)
     who = None if index is None or meant else counted_pods(problem.pod, balance.written, balance.domains, index)
     return replace(balance, meant=meant, counted=who)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.core.api.resources import PODS
 from webhook.core.api.types import HONOR, Toleration
 from webhook.core.api.well_known import NODE_STATES, TAINT_UNSCHEDULABLE
-from webhook.core.changes.candidates import changed
+from webhook.core.changes.candidates import change_problem
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, PARTS
 from webhook.core.explain.obstacles import toleration_for, untolerated
 from webhook.core.index import node_sets
@@ -62,7 +62,7 @@ class Shortage(Struct, frozen=True):
 
 def _without(problem: Problem, plugins: frozenset[str]) -> Problem:
     kept = tuple(plugin for plugin in problem.filters if plugin not in plugins)
-    return changed(problem, lambda each: replace(each, filters=kept))
+    return change_problem(problem, lambda each: replace(each, filters=kept))
 
 
 def without_limits(problem: Problem) -> Problem:
@@ -112,7 +112,7 @@ def reliefs(problem: Problem, verdict: Verdict) -> Iterator[Relief]:
 def _tolerating(problem: Problem, tolerations: tuple[Toleration, ...]) -> Problem:
     spec = problem.pod.pod_spec
     pod = replace(problem.pod, spec=replace(spec, tolerations=(*(spec.tolerations or ()), *tolerations)))
-    return changed(problem, lambda each: replace(each, pod=pod))
+    return change_problem(problem, lambda each: replace(each, pod=pod))
 
 
 def blocking_parts(cycle: Cycle) -> Iterator[BlockingParts]:

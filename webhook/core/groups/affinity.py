@@ -1,4 +1,4 @@
-"""Edits of a pod's affinity: the nodes that it requires, and the pods that it keeps apart from."""
+"""Read and replace the required terms of a pod's affinity."""
 
 from collections.abc import Callable, Iterable
 
@@ -21,13 +21,13 @@ _NO_PODS = PodAffinity()
 
 
 def node_terms(affinity: Affinity | None) -> tuple[NodeSelectorTerm, ...]:
-    """The required terms about nodes, which are alternatives."""
+    """The required node affinity terms. They are alternatives."""
     nodes = affinity.node_affinity if affinity is not None else None
     return (nodes.required.node_selector_terms if nodes is not None and nodes.required is not None else None) or ()
 
 
 def with_node_terms(affinity: Affinity, terms: Iterable[NodeSelectorTerm]) -> Affinity:
-    """The affinity with these terms about nodes instead of its own."""
+    """Replace the required node affinity terms."""
     given = tuple(terms)
     required = NodeSelector(node_selector_terms=given) if given else None
     nodes = replace(affinity.node_affinity or _NO_NODES, required=required)
@@ -35,37 +35,20 @@ def with_node_terms(affinity: Affinity, terms: Iterable[NodeSelectorTerm]) -> Af
 
 
 def apart_terms(affinity: Affinity | None) -> tuple[PodAffinityTerm, ...]:
-    """The required terms of anti-affinity."""
+    """The required anti-affinity terms."""
     apart = affinity.pod_anti_affinity if affinity is not None else None
     return (apart.required if apart is not None else None) or ()
 
 
 def with_apart_terms(affinity: Affinity, terms: Iterable[PodAffinityTerm]) -> Affinity:
-    """The affinity with these terms of anti-affinity instead of its own."""
+    """Replace the required anti-affinity terms."""
     apart = replace(affinity.pod_anti_affinity or _NO_PODS, required=tuple(terms) or None)
     return replace(affinity, pod_anti_affinity=None if apart == _NO_PODS else apart)
 
 
-def without(term: NodeSelectorTerm, is_left_out: Callable[[NodeSelectorRequirement], bool]) -> NodeSelectorTerm:
-    """The term without some requirements."""
-    kept = tuple(each for each in term.match_expressions or () if not is_left_out(each))
+def without_requirements(
+    term: NodeSelectorTerm, is_removed: Callable[[NodeSelectorRequirement], bool]
+) -> NodeSelectorTerm:
+    """Remove requirements from the term."""
+    kept = tuple(requirement for requirement in term.match_expressions or () if not is_removed(requirement))
     return replace(term, match_expressions=kept or None)
-
-
-def pinned(affinity: Affinity, wanted: NodeSelectorRequirement, *, instead: bool = False) -> Affinity:
-    """The affinity with this requirement in each term that matches a node; ``instead`` of other domains of its key.
-
-    Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go ``isEmptyNodeSelectorTerm``.
-    """
-    terms = list[NodeSelectorTerm]()
-    for term in node_terms(affinity) or (NodeSelectorTerm(match_expressions=()),):
-        bare = without(term, lambda each: (each.key, each.operator) == (wanted.key, "In")) if instead else term
-        own = bare.match_expressions or ()
-        has_it = sorted_values(wanted) in map(sorted_values, own) or (term == NO_TERM and not instead)
-        terms.append(bare if has_it else replace(bare, match_expressions=(*own, wanted)))
-    return with_node_terms(affinity, terms)
-
-
-def sorted_values(each: NodeSelectorRequirement) -> NodeSelectorRequirement:
-    """The requirement with its values in order."""
-    return replace(each, values=tuple(sorted(each.values or ())) or None)

@@ -1,8 +1,9 @@
-"""A group: several workloads, one a shard, that caps hold for together."""
+"""A group: several workloads, each one shard, with caps over all their pods together."""
 
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api.types import (
     Affinity,
@@ -19,17 +20,22 @@ from webhook.core.index.read_only import ReadOnlyIndex
 
 
 class Group(Struct, frozen=True, kw_only=True):
-    """What its author wrote.
+    """The specification of a SpreadGroup.
 
     Attributes:
-        shard_label: The label whose value is the shard.
-        never_share: The keys of which pods of one shard share no domain.
-        shards: How many shards are expected. Shares are of their pods, whether they run or not.
-        plan_for: Up to how many shards the plan is to stay the same.
-        domains_key: The key of ``domains``.
-        domains: The only domains that pods may use. None for all.
+        name: The name of the SpreadGroup or ConfigMap.
+        namespace: Its namespace.
+        selector: Selects the pods of all shards.
+        shard_label: The label whose value names the shard.
+        never_share: Topology keys. Pods of one shard never share a domain of these.
+        shards: The expected number of shards. Caps as fractions refer to the expected pods, running or not.
+        pods_per_shard: The expected number of pods of each shard.
+        plan_for: The number of shards up to which the plan should stay the same.
+        caps: The limits on pods per domain.
+        domains_key: The topology key of ``domains``.
+        domains: The only domains for the pods. None for all.
         inject: Whether the webhook delivers the plan.
-        even: Whether it is also spread over nodes and zones, as far as its caps and nodes allow.
+        even: Whether to also spread the pods over nodes and zones, as far as caps and nodes allow.
     """
 
     name: str
@@ -48,19 +54,19 @@ class Group(Struct, frozen=True, kw_only=True):
 
     @property
     def pods(self) -> int:
-        """The pods of all expected shards."""
+        """The number of pods of all expected shards."""
         return self.shards * self.pods_per_shard
 
     @property
     def zone_key(self) -> str:
-        """The key above nodes that it is about."""
-        keys = (*self.never_share, *(each.topology_key for each in self.caps), self.domains_key)
+        """The group's topology key above nodes."""
+        keys = (*self.never_share, *(cap.topology_key for cap in self.caps), self.domains_key)
         return next((key for key in keys if key != HOSTNAME), ZONE)
 
     @property
     def names_zones(self) -> bool:
-        """Whether anything that is enforced is about a key above nodes; else nodes need no such label."""
-        enforced = (each.topology_key for each in self.caps if each.enforced)
+        """Whether an enforced rule uses a key above nodes. Otherwise nodes need no such label."""
+        enforced = (cap.topology_key for cap in self.caps if cap.enforced)
         return self.domains is not None or any(key != HOSTNAME for key in (*self.never_share, *enforced))
 
     @property
@@ -69,27 +75,28 @@ class Group(Struct, frozen=True, kw_only=True):
         return self.zone_key in self.never_share
 
     def shared_by(self, cap: Cap, selected: int) -> int:
-        """Of how many pods the cap's share is, if so many match its selector.
+        """The total to which a cap's fraction refers, if its selector matches ``selected`` pods.
 
-        No fewer than there are shards: a role that each shard has once, some of which have none yet.
+        At least the number of shards: a selected role exists once per shard, even before its pod runs.
         """
         return self.pods if cap.selector is None else max(selected, self.shards)
 
     def most(self, key: str) -> int | None:
-        """The most pods in a domain of the key that the enforced caps allow; None without one."""
-        found = [each.most(self.pods) for each in self.caps if each.enforced and each.topology_key == key]
-        return min(found, default=None)
+        """The lowest enforced cap on a domain of the key, in pods. None without a cap."""
+        limits = [cap.most(self.pods) for cap in self.caps if cap.enforced and cap.topology_key == key]
+        return min(limits, default=None)
 
 
 class Shard(Struct, frozen=True, kw_only=True):
     """One workload of a group.
 
     Attributes:
-        value: Its value of the shard label.
+        name: The workload's name.
+        value: The value of its shard label.
         pod: Its next pod, as the scheduler gets it, with the fields of its template.
-        in_turn: Whether its pods are created one after the other.
-        zones: The zones that its volumes or an earlier plan have settled.
-        running: The zones of its pods, the fullest first.
+        in_turn: Whether its controller creates one pod after the other.
+        zones: The zones settled by volumes or an earlier plan.
+        running: The zones of its running pods, the fullest first.
         exists: False for an expected shard without a workload.
     """
 
@@ -103,27 +110,39 @@ class Shard(Struct, frozen=True, kw_only=True):
 
 
 class Fields(Struct, frozen=True):
-    """What a shard's pod template gets: its hard spread constraints, and its affinity."""
+    """The spread constraints and the affinity of a shard's pod template."""
 
     constraints: tuple[SpreadConstraint, ...]
     affinity: Affinity | None = None
 
 
+def with_fields(pod: Pod, fields: Fields) -> Pod:
+    """Replace the pod's spread constraints and affinity."""
+    spec = replace(pod.pod_spec, topology_spread_constraints=fields.constraints or None, affinity=fields.affinity)
+    return replace(pod, spec=spec)
+
+
 class ShardPlan(Struct, frozen=True):
-    """What a plan adds to the pods of one shard: constraints, what it asks of nodes, terms that keep them apart."""
+    """The fields that a plan adds to the pods of one shard.
+
+    Attributes:
+        constraints: Hard spread constraints.
+        pin: The required zones or domains. None for any.
+        apart: Required anti-affinity terms between pods of the shard.
+    """
 
     constraints: tuple[SpreadConstraint, ...] = ()
     pin: NodeSelectorRequirement | None = None
     apart: tuple[PodAffinityTerm, ...] = ()
 
 
-class Stored(Struct, frozen=True):
-    """The fields of an earlier plan.
+class StoredPlan(Struct, frozen=True):
+    """The fields of an earlier plan, from the status of the SpreadGroup.
 
     Attributes:
         constraints: The hard constraints of all shards.
-        zones: The zones of each shard, by its value of the shard label.
-        apart: The topology keys of which the pods of a shard share no domain.
+        zones: The zones of each shard, by the value of its shard label.
+        apart: Topology keys. Pods of one shard share no domain of these.
     """
 
     constraints: tuple[SpreadConstraint, ...] = ()
@@ -131,22 +150,22 @@ class Stored(Struct, frozen=True):
     apart: frozenset[str] = frozenset()
 
 
-class Loads(Struct, frozen=True):
-    """Which zones each shard is pinned to, and how many pods each zone then holds."""
+class ZonePins(Struct, frozen=True):
+    """The pinned zones of each shard, and the number of pods that each zone gets."""
 
     of_shards: tuple[tuple[str, ...], ...]
     of_zones: Mapping[str, int]
 
 
-class PlannedFor(Struct, frozen=True, kw_only=True):
-    """A group with its shards, and the cluster to plan for.
+class PlanInput(Struct, frozen=True, kw_only=True):
+    """The input of a plan: a group, its shards and the cluster without its pods.
 
     Attributes:
         group: The group.
-        shards: A shard for each that is planned for, at least one.
+        shards: All planned shards, at least one. The expected shards come first.
         within: The policy, and the cluster without the group's pods.
-        running: How many pods of the group have a node.
-        searches: Whether small groups are played out if nothing else proves that they fit. That can take minutes.
+        running: The number of the group's pods with a node.
+        searches: Whether to search all orders of small groups without another proof. This can take minutes.
     """
 
     group: Group
@@ -162,5 +181,5 @@ class PlannedFor(Struct, frozen=True, kw_only=True):
 
     @property
     def expected(self) -> tuple[Shard, ...]:
-        """The shards that the group expects now."""
+        """The currently expected shards."""
         return self.shards[: self.group.shards]

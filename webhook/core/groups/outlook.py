@@ -1,7 +1,7 @@
-"""What becomes of the pods of a group with some fields: every order, or as many as can be looked at.
+"""Search the orders of placing a group's pods: do all pods fit, and how full can a domain get?
 
-Beside the verdict this is how full a domain can get. Where not every order can be followed, some are led: into one
-domain as long as it takes pods, and else to where they raise the minimum.
+If there are too many orders, the search follows some bad ones: they fill one domain while it takes pods, and otherwise
+raise the global minimum.
 """
 
 from collections import Counter
@@ -19,13 +19,19 @@ from webhook.core.placement.outcome import Effort, PlacementOutcome, Simulation,
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import named_steps, simulate, simulation_of_search
 
-# Some seconds; a group of four shards has fewer states, one of nine more than could ever be met.
+# Takes some seconds. A group of four shards has fewer states, a group of nine far too many.
 EFFORT = Effort(states=4_000)
-_MOST_LED = 8  # domains that orders are led into
+_MOST_LED = 8  # domains to fill, with one order each, if not all orders can be searched
 
 
-class Worst(Struct, frozen=True):
-    """The most pods that a domain was seen to hold: which, how many, and the order that leads there."""
+class FullestDomain(Struct, frozen=True):
+    """The fullest domain in any searched order.
+
+    Attributes:
+        domain: The domain. Empty if no pod was placed in one.
+        pods: Its number of pods.
+        steps: The order up to the last of these pods.
+    """
 
     domain: str
     pods: int
@@ -33,84 +39,96 @@ class Worst(Struct, frozen=True):
 
 
 class Outlook(Simulation, frozen=True, kw_only=True):
-    """What the orders come to, and the fullest domain by topology key; no order is worse if ``exact``."""
+    """The result of the search.
 
-    worst: Mapping[str, Worst]
+    Attributes:
+        worst: The fullest domain, by topology key.
+        exact: Whether the search covered all orders. If not, a domain can get fuller than ``worst``.
+    """
+
+    worst: Mapping[str, FullestDomain]
     exact: bool
 
     @property
     def gets_stuck(self) -> bool:
-        """Whether an order is known that leaves a pod without a node; of an unknown outcome it may be all of them."""
+        """Whether the search found an order that leaves a pod without a node. With an unknown outcome, all may."""
         return bool(self.witness) or self.outcome in {PlacementOutcome.STUCK, PlacementOutcome.NO_FIT}
 
 
-def outlook(batches: Sequence[PodBatch], index: ReadOnlyIndex, keys: Iterable[str], effort: Effort = EFFORT) -> Outlook:
-    """What becomes of these pods, and how full domains of the keys get."""
-    of = game_of(batches, index)
-    found = search(of.game, effort.states)
-    columns = {key: of.nodes.view.column(key) for key in keys}
-    if found.exact:
-        simulated = replace(simulation_of_search(of, found), stuck=found.stuck)
-        orders: Iterable[Sequence[Move]] = (end.moves for end in found.ends)
+def simulate_orders(
+    batches: Sequence[PodBatch], index: ReadOnlyIndex, keys: Iterable[str], effort: Effort = EFFORT
+) -> Outlook:
+    """Search the orders of these pods. Find the fullest domain of each key."""
+    cluster_game = game_of(batches, index)
+    result = search(cluster_game.game, effort.states)
+    columns = {key: cluster_game.nodes.view.column(key) for key in keys}
+    if result.exact:
+        simulated = replace(simulation_of_search(cluster_game, result), stuck=result.stuck)
+        orders: Iterable[Sequence[Move]] = (end.moves for end in result.ends)
     else:
-        simulated = simulate(of, Effort(states=1, orders=effort.orders, moves=effort.moves))
-        simulated = replace(simulated, fewest=len(simulated.witness) or None, states=found.states)
-        orders = [order for column in columns.values() for order in _led_orders(of, column)]
-    return Outlook(**asdict(simulated), worst=_worst(of, orders, columns), exact=found.exact)
+        simulated = simulate(cluster_game, Effort(states=1, orders=effort.orders, moves=effort.moves))
+        simulated = replace(simulated, fewest=len(simulated.witness) or None, states=result.states)
+        orders = [order for column in columns.values() for order in _led_orders(cluster_game, column)]
+    return Outlook(**asdict(simulated), worst=_worst(cluster_game, orders, columns), exact=result.exact)
 
 
-def _worst(of: ClusterGame, orders: Iterable[Sequence[Move]], columns: Mapping[str, Column]) -> Mapping[str, Worst]:
-    """The fullest domain of each key over these orders, and the order up to that pod."""
-    worst = dict.fromkeys(columns, Worst("", 0))
-    slots = of.nodes.view.slots
+def _worst(
+    cluster_game: ClusterGame, orders: Iterable[Sequence[Move]], columns: Mapping[str, Column]
+) -> Mapping[str, FullestDomain]:
+    """The fullest domain of each key in these orders."""
+    worst = dict.fromkeys(columns, FullestDomain("", 0))
+    slots = cluster_game.nodes.view.slots
     for moves in orders:
-        named = named_steps(of, moves)
+        named = named_steps(cluster_game, moves)
         for key, column in columns.items():
             held: Counter[int] = Counter()
             for number, step in enumerate(named, start=1):
                 domain = column.of[slots[step.node]]
                 held[domain] += 1
                 if domain >= 0 and held[domain] > worst[key].pods:
-                    worst[key] = Worst(column.values[domain], held[domain], named[:number])
+                    worst[key] = FullestDomain(column.values[domain], held[domain], named[:number])
     return worst
 
 
-def _led_orders(of: ClusterGame, column: Column) -> Iterable[Sequence[Move]]:
-    """For each of the first domains, an order that fills it."""
-    domains = [column.of[node_sets.to_slots(each.nodes)[0]] if each.nodes else -1 for each in of.game.classes]
+def _led_orders(cluster_game: ClusterGame, column: Column) -> Iterable[Sequence[Move]]:
+    """For each of the first domains, build an order that fills it."""
+    domains = [
+        column.of[node_sets.to_slots(node_class.nodes)[0]] if node_class.nodes else -1
+        for node_class in cluster_game.game.classes
+    ]
     if column.one_each:
-        yield _packing(of)
+        yield _packing(cluster_game)
         return
-    for target in [each for each in dict.fromkeys(domains) if each >= 0][:_MOST_LED]:
-        yield _led(of, domains, target)
+    for target in [domain for domain in dict.fromkeys(domains) if domain >= 0][:_MOST_LED]:
+        yield _led(cluster_game, domains, target)
 
 
-def _led(of: ClusterGame, domains: Sequence[int], target: int) -> Sequence[Move]:
-    """Fill the target; else place a pod in the emptiest domain."""
-    state, made, held, there = of.game.start, list[Move](), Counter[int](), Counter[int]()
-    while moves := of.game.moves(state):
-        inside = [each for each in moves if domains[each.number] == target]
+def _led(cluster_game: ClusterGame, domains: Sequence[int], target: int) -> Sequence[Move]:
+    """Fill the target domain. If it is full, place a pod in the emptiest domain."""
+    state, made, held, there = cluster_game.game.start, list[Move](), Counter[int](), Counter[int]()
+    while moves := cluster_game.game.moves(state):
+        inside = [move for move in moves if domains[move.number] == target]
         if inside:
-            move = min(inside, key=lambda each: there[each.pod_class])
+            move = min(inside, key=lambda move: there[move.pod_class])
             there[move.pod_class] += 1
         else:
-            move = min(moves, key=lambda each: (held[domains[each.number]], -there[each.pod_class]))
+            move = min(moves, key=lambda move: (held[domains[move.number]], -there[move.pod_class]))
         held[domains[move.number]] += 1
-        state = of.game.after(state, move)
+        state = cluster_game.game.after(state, move)
         made.append(move)
     return made
 
 
-def _packing(of: ClusterGame) -> Sequence[Move]:
-    """Fill the fullest node; else the emptiest."""
-    state: State = of.game.start
+def _packing(cluster_game: ClusterGame) -> Sequence[Move]:
+    """Fill the fullest node. If it is full, start with an empty one."""
+    state: State = cluster_game.game.start
     made = list[Move]()
     top = 0
-    while moves := of.game.moves(state):
-        move = max(moves, key=lambda each: sum(each.before))
+    while moves := cluster_game.game.moves(state):
+        move = max(moves, key=lambda move: sum(move.before))
         if sum(move.before) < top:
-            move = min(moves, key=lambda each: sum(each.before))
+            move = min(moves, key=lambda move: sum(move.before))
         top = max(top, sum(move.after))
-        state = of.game.after(state, move)
+        state = cluster_game.game.after(state, move)
         made.append(move)
     return made

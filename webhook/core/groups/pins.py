@@ -1,56 +1,55 @@
-"""Zones for each shard, so that every zone gets the number of pods that it is to have, whatever the order.
+"""Pin each shard to as many zones as it has pods, so every order fills the zones equally.
 
-A shard whose pods share no zone, and that may use exactly as many zones as it has pods, puts one pod into each. So the
-zones of the shards decide what every zone holds, and no pod takes the place of another zone's.
+Pods of a shard share no zone, so each of its zones gets one pod. The pins alone decide the number of pods in each zone,
+and no pod takes the place of another zone's pod.
 
-Pods that run stay where they are as far as that can be: of all ways, one in which the fewest shards get a zone that
-none of their pods is in.
+Running pods stay in their zones if possible: the fewest shards get a zone without one of their pods.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from webhook.core.groups.group import Loads
+from webhook.core.groups.group import ZonePins
 
-# With more zones and many pods to move, the fewest moves would take seconds.
+# With more zones and many pods to move, the search for the fewest moves takes seconds.
 _MOST_ZONES = 16
 
-_Step = tuple[int, str, str]  # a shard, the zone that it takes, the one that it leaves for it
+_Step = tuple[int, str, str]  # a shard, its new zone, the zone that it gives up
 
 
-def pin(
+def pin_zones(
     shards: Sequence[Sequence[str]], pods: int, rooms: Mapping[str, int], running: Sequence[Sequence[str]] = ()
-) -> Loads | None:
-    """Give each shard of so many pods a zone for each of them. None if there is no way.
+) -> ZonePins | None:
+    """Choose a zone for each pod of each shard.
 
     Args:
         shards: The settled zones of each shard.
-        pods: The pods of a shard.
-        rooms: The most pods of each zone. Of equal zones, the first is taken.
-        running: The zones of each shard's running pods, for more shards than these or for none.
+        pods: The number of pods of a shard.
+        rooms: The most pods of each zone. The first of equal zones wins.
+        running: The zones of each shard's running pods. Empty, or for at least all ``shards``.
 
     Returns:
-        Pins that only depend on the shards before, the rooms, the number of shards and what runs. Every beginning of
-        the list is about as even as the whole.
+        The pins. None if impossible. The first shards alone are spread about as evenly as all of them. A shard's pins
+        depend on earlier shards, the rooms, the number of shards and the running pods, not on later shards.
     """
     most = {zone: min(room, len(shards)) for zone, room in rooms.items()}
     if pods > len(rooms) or sum(most.values()) < pods * len(shards):
-        return None  # a search would take long to find no way
-    settled = [tuple(zone for zone in each if zone in rooms)[:pods] for each in shards]
+        return None  # Without this check, the search would take long to fail.
+    settled = [tuple(zone for zone in shard if zone in rooms)[:pods] for shard in shards]
     if any(running[: len(shards)]) and len(rooms) <= _MOST_ZONES:
         whole = _fewest_moves(settled, running, pods, rooms)
-        settled = settled if whole is None else staying(whole, settled, running)
+        settled = settled if whole is None else kept_zones(whole, settled, running)
     loads = _loads(settled, rooms)
     targets = _targets(loads, pods * len(shards), most)
     if targets is None:
         return None
-    found = _evenly(settled, pods, targets) or _fewest_moves(settled, ((),) * len(shards), pods, rooms)
-    return None if found is None else Loads(tuple(tuple(sorted(each)) for each in found), _loads(found, rooms))
+    zones = _evenly(settled, pods, targets) or _fewest_moves(settled, ((),) * len(shards), pods, rooms)
+    return None if zones is None else ZonePins(tuple(tuple(sorted(own)) for own in zones), _loads(zones, rooms))
 
 
-def staying(
+def kept_zones(
     given: Iterable[Iterable[str]], settled: Iterable[Sequence[str]], running: Sequence[Sequence[str]]
 ) -> list[tuple[str, ...]]:
-    """Of the zones that shards are given, those that were settled, and those in which their pods are."""
+    """The settled zones of each shard, and those of its given zones with a running pod."""
     return [
         (*known, *(zone for zone in runs if zone in zones and zone not in known))
         for zones, known, runs in zip(map(set, given), settled, running, strict=False)
@@ -58,21 +57,21 @@ def staying(
 
 
 def _loads(given: Iterable[Iterable[str]], rooms: Mapping[str, int]) -> dict[str, int]:
-    held = [zone for each in given for zone in each]
+    held = [zone for zones in given for zone in zones]
     return {zone: held.count(zone) for zone in rooms}
 
 
 def _evenly(settled: Sequence[Sequence[str]], pods: int, targets: Mapping[str, int]) -> list[list[str]] | None:
-    """Zones by which each zone reaches its target. None if this greedy choice gets stuck."""
+    """Choose zones until each zone reaches its target. None if this greedy choice gets stuck."""
     given, loads = list[list[str]](), _loads(settled, targets)
     for number, known in enumerate(settled):
-        chosen, left = list(known), sum(len(each) < pods for each in settled[number:])
+        chosen, left = list(known), sum(len(zones) < pods for zones in settled[number:])
         for _ in range(pods - len(known)):
-            open_ = [each for each in targets if each not in chosen and loads[each] < targets[each]]
+            open_ = [zone for zone in targets if zone not in chosen and loads[zone] < targets[zone]]
             if not open_:
                 return None
-            # A zone that needs a pod of each shard to come gets one now; else what lags behind its target most.
-            zone = min(open_, key=lambda each: (targets[each] - loads[each] < left, loads[each] / targets[each]))
+            # First a zone that needs a pod of every remaining shard, then the zone furthest from its target.
+            zone = min(open_, key=lambda zone: (targets[zone] - loads[zone] < left, loads[zone] / targets[zone]))
             loads[zone] += 1
             chosen.append(zone)
         given.append(chosen)
@@ -82,7 +81,7 @@ def _evenly(settled: Sequence[Sequence[str]], pods: int, targets: Mapping[str, i
 def _fewest_moves(
     settled: Sequence[Sequence[str]], running: Sequence[Sequence[str]], pods: int, rooms: Mapping[str, int]
 ) -> list[set[str]] | None:
-    """Zones for all pods that move the fewest pods. None if there is no way."""
+    """Choose zones for all pods with the fewest moved pods. None if impossible."""
     taken, fixed, runs = [*map(set, settled)], [*map(frozenset, settled)], [*map(frozenset, running)][: len(settled)]
     free = {zone: rooms[zone] - held for zone, held in _loads(settled, rooms).items()}
     if min(free.values(), default=0) < 0:
@@ -106,9 +105,9 @@ def _shortest(
     runs: Sequence[frozenset[str]],
     free: Mapping[str, int],
 ) -> list[_Step]:
-    """The fewest moves that give a shard one more zone, last step first. Empty if there are none.
+    """Find the fewest moves that give a shard one more zone, last step first. Empty if impossible.
 
-    Each zone on the way is left by a pod of another shard, which takes the next; the last has room (Bellman-Ford).
+    A path of zones (Bellman-Ford): in each, a pod of another shard makes room and goes to the next. The last has room.
     """
     wanted = runs[number] - taken[number] or free.keys() - taken[number]
     if at_once := [zone for zone in free if free[zone] and zone in wanted]:
@@ -131,15 +130,15 @@ def _shortest(
 def _exchanges(
     taken: Sequence[set[str]], fixed: Sequence[frozenset[str]], runs: Sequence[frozenset[str]], zones: Iterable[str]
 ) -> dict[tuple[str, str], tuple[int, int]]:
-    """By pair of zones, out of and into: the fewest additional moves, and the shard that makes them."""
-    found = dict[tuple[str, str], tuple[int, int]]()
+    """The cheapest move between each two zones: the number of additional moved pods, and the shard."""
+    exchanges = dict[tuple[str, str], tuple[int, int]]()
     for number, (has, stays, there) in enumerate(zip(taken, fixed, runs, strict=True)):
         for out in sorted(has - stays):
             for into in zones:
                 cost = (out in there) - (into in there)
-                if into not in has and cost < found.get((out, into), (2, 0))[0]:
-                    found[out, into] = (cost, number)
-    return found
+                if into not in has and cost < exchanges.get((out, into), (2, 0))[0]:
+                    exchanges[out, into] = (cost, number)
+    return exchanges
 
 
 def _targets(loads: Mapping[str, int], pods: int, most: Mapping[str, int]) -> dict[str, int] | None:

@@ -1,4 +1,4 @@
-"""A group as somebody wrote it: a SpreadGroup, or the ConfigMap that describes a cluster; and the groups of a pod."""
+"""Read groups from SpreadGroups and ConfigMaps, and find the groups of a pod."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,19 +20,19 @@ from webhook.core.text import one_line
 
 _BOTH = "both"
 _MOST_SHARDS = 200
-_MOST_PODS = 20  # of a shard
+_MOST_PODS = 20  # per shard
 _SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
 _WORDS = re.compile(r"[^\s,\[\]\"']+")
 # The ConfigMap's keys.
 _SIZE, _ON_NODE, _IN_ZONE, _ZONES = "cluster-size", "max-pod-on-node", "max-pod-in-zone", "available-zones"
-_PLAN_FOR = "plan-for-size"  # ours: the size up to which the fields are to stay the same
-_PAIR = 2  # a master and its replica
-_MANY_DIGITS = 20
+_PLAN_FOR = "plan-for-size"  # our own key: the size up to which the plan should stay the same
+_PAIR = 2  # pods of a shard: a master and its replica
+_MANY_DIGITS = 20  # far above the limit of pods, and far below the longest number that Python reads
 _Form = TypeVar("_Form", bound=Struct)
 
 
 class GroupError(Exception):
-    """A group that cannot be planned: what is wrong, each with its field."""
+    """A group that cannot be planned. ``faults`` lists the errors, each with its field."""
 
     def __init__(self, faults: Iterable[str]) -> None:
         self.faults = tuple(faults)
@@ -45,17 +45,26 @@ class _ConfigMap(Struct, frozen=True):
 
 
 def read_group(value: Mapping[str, object] | bytes, namespace: str) -> Group:
-    """The group of a SpreadGroup; ``namespace`` is where one goes that names none.
+    """Read a SpreadGroup.
 
-    Errors: GroupError.
+    Args:
+        value: The object, as values or JSON.
+        namespace: The namespace of an object without one.
+
+    Raises:
+        GroupError: The group cannot be planned.
+
+    Example:
+        ``read_group(yaml.safe_load(text), "shop").pods`` is the expected number of pods.
     """
-    return group_of(_decoded(value, SpreadGroup), namespace)
+    return group_from_spec(_decoded(value, SpreadGroup), namespace)
 
 
-def group_of(written: SpreadGroup, namespace: str = "") -> Group:
-    """The same of one that was decoded.
+def group_from_spec(written: SpreadGroup, namespace: str = "") -> Group:
+    """Read a decoded SpreadGroup.
 
-    Errors: GroupError.
+    Raises:
+        GroupError: The group cannot be planned.
     """
     spec, meta = written.spec, written.meta
     faults = ["Object missing required field `spec`"] if spec is None else [*_faults(spec)]
@@ -72,35 +81,41 @@ def group_of(written: SpreadGroup, namespace: str = "") -> Group:
         shards=spec.expected.shards,
         pods_per_shard=spec.expected.pods_per_shard,
         plan_for=max(spec.expected.shards, spec.plan_for.shards if spec.plan_for is not None else 0),
-        caps=tuple(_cap(each) for each in spec.caps),
+        caps=tuple(_cap(cap) for cap in spec.caps),
         domains_key=key,
         domains=spec.required_domains.values if spec.required_domains is not None else None,
         inject=spec.delivery == INJECT,
     )
 
 
-def is_cluster(value: Mapping[str, object]) -> bool:
-    """Whether a ConfigMap is one that describes a cluster of the field."""
+def describes_cluster(value: Mapping[str, object]) -> bool:
+    """Whether a ConfigMap describes a database cluster as a group."""
     data = value.get("data")
     return isinstance(data, Mapping) and _SIZE in data
 
 
 def unread_keys(value: Mapping[str, object]) -> tuple[str, ...]:
-    """What else such a ConfigMap says, as a key that is misspelt."""
+    """The unknown keys of such a ConfigMap, for example misspelt ones."""
     data, known = value.get("data"), {_SIZE, _ON_NODE, _IN_ZONE, _ZONES, _PLAN_FOR}
     return tuple(key for key in data if key not in known) if isinstance(data, Mapping) else ()
 
 
 def _small_number(text: str) -> int:
-    """The number; 0 for what is none, or has more digits than Python reads."""
+    """Parse a number. 0 for any other text, and for numbers with too many digits."""
     digits = text.strip()
     return int(digits) if digits.isdecimal() and len(digits) < _MANY_DIGITS else 0
 
 
 def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable[str], zone_key: str = ZONE) -> Group:
-    """The group of such a ConfigMap: even, with shards of a master and a replica, apart as far as the zones allow.
+    """Read the group of such a ConfigMap: an even group with shards of a master and a replica.
 
-    ``zones`` are those of the cluster by ``zone_key``, for a ConfigMap that names none. The selector is a placeholder.
+    The two pods never share a zone, or with a single zone never a node. The selector is a placeholder.
+
+    Args:
+        value: The ConfigMap.
+        namespace: The namespace of an object without one.
+        zones: The cluster's zones, for a ConfigMap that names none.
+        zone_key: The topology key of the zones.
 
     Raises:
         GroupError: The group cannot be planned.
@@ -112,11 +127,11 @@ def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable
         if text is not None and (number := _small_number(text)) and number <= _MOST_SHARDS * _PAIR:
             numbers[key] = number
         elif text is not None:
-            faults.append(f"data[{key}]: {one_line(text, 40)} is no number of pods up to {_MOST_SHARDS * _PAIR}")
+            faults.append(f"data[{key}]: {one_line(text, 40)} is not a number from 1 to {_MOST_SHARDS * _PAIR}")
     if not faults and numbers[_SIZE] % _PAIR:
-        faults.append(f"data[{_SIZE}]: {numbers[_SIZE]} is odd, and a shard has a master and a replica")
+        faults.append(f"data[{_SIZE}]: {numbers[_SIZE]} is odd, but a shard has a master and a replica")
     if not faults and _PLAN_FOR in numbers and (numbers[_PLAN_FOR] < numbers[_SIZE] or numbers[_PLAN_FOR] % _PAIR):
-        faults.append(f"data[{_PLAN_FOR}]: {numbers[_PLAN_FOR]} is no even number from data[{_SIZE}] on")
+        faults.append(f"data[{_PLAN_FOR}]: {numbers[_PLAN_FOR]} must be even, and at least data[{_SIZE}]")
     if faults:
         raise GroupError(faults)
     named = tuple(_WORDS.findall(data.get(_ZONES, "")))
@@ -139,10 +154,10 @@ def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable
 
 
 def _strings(data: Mapping[str, object]) -> dict[str, str]:
-    """The data of a ConfigMap. Errors: GroupError where one is not quoted: kube-apiserver takes nothing else."""
-    if others := [(key, one_line(str(each), 40)) for key, each in data.items() if not isinstance(each, str)]:
-        raise GroupError(f'data[{one_line(key, 40)}]: {text} is no string; write "{text}"' for key, text in others)
-    return {key: str(each) for key, each in data.items()}
+    """Check that all data are strings, as kube-apiserver requires. Raises GroupError."""
+    if others := [(key, one_line(str(value), 40)) for key, value in data.items() if not isinstance(value, str)]:
+        raise GroupError(f'data[{one_line(key, 40)}]: {text} is not a string; write "{text}"' for key, text in others)
+    return {key: str(value) for key, value in data.items()}
 
 
 def _decoded(value: Mapping[str, object] | bytes, form: type[_Form]) -> _Form:
@@ -169,13 +184,13 @@ def _faults(spec: GroupSpec) -> Iterator[str]:
         yield f"spec.planFor.shards: {spec.plan_for.shards} is not between expected.shards and {_MOST_SHARDS}"
     if spec.required_domains is not None and not spec.required_domains.values:
         yield "spec.requiredDomains.values: must not be empty"
-    for number, each in enumerate(spec.caps):
-        yield from _cap_faults(each, f"spec.caps[{number}]")
+    for number, cap in enumerate(spec.caps):
+        yield from _cap_faults(cap, f"spec.caps[{number}]")
     shared = [] if spec.shard.never_share in {None, _BOTH} else [spec.shard.never_share]
     domains = [] if spec.required_domains is None else [spec.required_domains.topology_key]
-    keys = {*shared, *domains, *(each.topology_key for each in spec.caps)} - {HOSTNAME, None}
+    keys = {*shared, *domains, *(cap.topology_key for cap in spec.caps)} - {HOSTNAME, None}
     if len(keys) > 1:
-        yield f"spec: {' and '.join(sorted(map(str, keys)))}: one key besides {HOSTNAME} can be planned for"
+        yield f"spec: {' and '.join(sorted(map(str, keys)))}: a plan supports only one key besides {HOSTNAME}"
 
 
 def _selector_error(selector: LabelSelector) -> str:
@@ -196,13 +211,13 @@ def _cap_faults(cap: WrittenCap, path: str) -> Iterator[str]:
     if isinstance(amount, str):
         share = _SHARE.fullmatch(amount)
         if share is None or not int(share[2]) or not 0 < Fraction(amount) <= 1:
-            yield f"{path}.{name}: {one_line(amount, 40)} is no share of the pods such as 1/2"
+            yield f"{path}.{name}: {one_line(amount, 40)} is not a fraction of the pods such as 1/2"
     elif amount is not None and amount < 1:
-        yield f"{path}.{name}: {amount} is no number of pods"
+        yield f"{path}.{name}: {amount} must be at least 1"
     if cap.enforce not in {None, "enforce", "observe"}:
         yield f"{path}.enforce: {one_line(str(cap.enforce), 40)} is neither enforce nor observe"
     if cap.selector is not None and cap.enforce != "observe":
-        yield f"{path}.selector: pods of a selector of their own are observed only; set enforce: observe"
+        yield f"{path}.selector: a cap with its own selector can only be observed; set enforce: observe"
     if cap.selector is not None and (error := _selector_error(cap.selector)):
         yield f"{path}.selector: {error}"
 
@@ -221,7 +236,7 @@ def _cap(written: WrittenCap) -> Cap:
 
 
 class Membership(Struct, frozen=True):
-    """A group as it was ``written`` and read, and the ``selector`` of its pods."""
+    """A SpreadGroup as ``written``, the ``group`` read from it, and the compiled ``selector`` of its pods."""
 
     written: SpreadGroup
     group: Group
@@ -229,10 +244,10 @@ class Membership(Struct, frozen=True):
 
 
 def memberships(namespace: str, labels: Mapping[str, str], index: ReadOnlyIndex) -> Iterator[Membership]:
-    """The groups of pods with these labels. A group that cannot be planned has no pods."""
-    for each in index.namespaces.groups(namespace):
+    """Find the groups of pods with these labels. Skip groups that cannot be planned."""
+    for written in index.namespaces.groups(namespace):
         try:
-            if each.spec is not None and (selector := compile_selector(each.spec.selector)).matches(labels):
-                yield Membership(each, group_of(each), selector)
+            if written.spec is not None and (selector := compile_selector(written.spec.selector)).matches(labels):
+                yield Membership(written, group_from_spec(written), selector)
         except (SelectorError, GroupError):
             continue

@@ -1,4 +1,4 @@
-"""How many pods of a group each zone takes, while a node takes no more than its cap."""
+"""Count the pods of a group that each zone takes, with the group's cap on nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -8,10 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import compile_required_nodes, valid_selector
-from webhook.core.api.types import PodAffinityTerm, SpreadConstraint
+from webhook.core.api.types import Pod, PodAffinityTerm, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.groups.fields import alone, exact_cap, is_ours
-from webhook.core.groups.group import Group, PlannedFor, Shard
+from webhook.core.groups.affinity import NO_AFFINITY, apart_terms, with_apart_terms
+from webhook.core.groups.fields import matches_own_pod
+from webhook.core.groups.group import Fields, Group, PlanInput, Shard, with_fields
+from webhook.core.groups.group_constraints import exact_cap, is_replaced
+from webhook.core.groups.zone_pin import pin_requirement, pinned
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.simulation import simulate
@@ -22,57 +25,54 @@ from webhook.core.scheduler.problem import take
 THE_CLUSTER = "the cluster"  # the name of all nodes together
 
 
-class Capacity(Struct, frozen=True, kw_only=True):
-    """What the nodes take of one pod after the other, limited by their cap and the cluster only.
+class GroupCapacity(Struct, frozen=True, kw_only=True):
+    """The pods that the nodes take, one after the other. Only the cap on nodes and the cluster limit them.
 
     Attributes:
-        of_zones: The zones that take pods. All nodes are one zone if some have none and the group does not need zones.
-        nodes: How many nodes take pods.
-        on_node: The most that a node takes. None if unlimited.
-        alike: Whether the numbers hold for each shard: only a plan and the shard rule tell their pods apart.
-        unlabelled: The topology keys that a usable node lacks. No cap over such a key counts the pods on that node.
+        zones: The pods that each zone takes. One zone for all nodes, if some have none and the group needs no zones.
+        nodes: The number of nodes that take pods.
+        on_node: The most pods on a node. None if unlimited.
+        alike: Whether the numbers hold for every shard. Then pods differ only by the plan and the shard rule.
+        unlabelled: The topology keys that a usable node lacks. A cap over such a key misses the pods on that node.
     """
 
-    of_zones: Mapping[str, int]
+    zones: Mapping[str, int]
     nodes: int
     on_node: int | None
     alike: bool
     unlabelled: frozenset[str] = frozenset()
 
     def domains(self, key: str) -> int:
-        """How many nodes or zones take pods."""
-        return self.nodes if key == HOSTNAME else len(self.of_zones)
+        """The number of nodes or zones that take pods."""
+        return self.nodes if key == HOSTNAME else len(self.zones)
 
 
-def capacity_of(of: PlannedFor) -> Capacity:
-    """The room for the pods of all shards."""
-    group, shards, index, pods = of.group, of.shards, of.index, len(of.shards) * of.group.pods_per_shard
-    # Without a cap, pods of one shard that share no node.
-    tops = [each for each in (group.most(HOSTNAME), len(shards) if group.never_share else None) if each is not None]
+def group_capacity(inputs: PlanInput) -> GroupCapacity:
+    """Count the pods that nodes and zones take."""
+    group, shards, index = inputs.group, inputs.shards, inputs.index
+    pods, nodes = len(shards) * group.pods_per_shard, index.nodes.view().size
+    # The shard rule limits a node to one pod of each shard.
+    tops = [top for top in (group.most(HOSTNAME), len(shards) if group.never_share else None) if top is not None]
     most = min(tops, default=None)
     capped = () if most is None else (exact_cap(group, HOSTNAME, max(1, most)),)
-    # So many that no zone is said to take fewer than it does.
-    asked = max(pods, (most or 0) * index.nodes.view().size)
+    # Enough pods to fill every zone, so no zone's number is too low.
+    wanted = max(pods, (most or 0) * nodes)
     zones = _zones(group, index)
-    found = {name: room for name, nodes in zones.items() if (room := _room(of, capped, asked, nodes))}
-    # Of a cap of one pod a node, as many as there are nodes.
+    rooms = {name: room for name, members in zones.items() if (room := _room(inputs, capped, wanted, members))}
+    # With a cap of one pod per node, the number of placed pods is the number of usable nodes.
     single = (exact_cap(group, HOSTNAME, 1),)
-    every = reduce(or_, zones.values(), 0)
-    nodes = _room(of, single, max(pods, index.nodes.view().size), every)
-    alike = _are_alike(group, shards, index) and all(_is_measured(group, each, shards) for each in shards)
+    usable = _room(inputs, single, max(pods, nodes), reduce(or_, zones.values(), 0))
+    alike = _are_alike(group, shards, index) and all(_is_measured(group, shard, shards) for shard in shards)
     unlabelled = _unlabelled(group, shards, index)
-    return Capacity(of_zones=found, nodes=nodes, on_node=most, alike=alike, unlabelled=unlabelled)
+    return GroupCapacity(zones=rooms, nodes=usable, on_node=most, alike=alike, unlabelled=unlabelled)
 
 
 def _unlabelled(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> frozenset[str]:
-    """The keys that a node lacks on which pods of some shard can run.
-
-    A full, cordoned or unready node can take pods later, so it counts.
-    """
+    """The keys that some usable node lacks. Full, cordoned and unready nodes count, since they can take pods later."""
     view, open_ = index.nodes.view(), 0
     lacking = {key: view.live & ~view.column(key).present for key in (HOSTNAME, group.zone_key)}
-    for each in shards if any(lacking.values()) else ():
-        spec = alone(group, each.pod, ()).pod_spec
+    for shard in shards if any(lacking.values()) else ():
+        spec = _without_shard_rule(group, shard.pod, ()).pod_spec
         nodes = usable_nodes(view, compile_required_nodes(spec.node_selector, spec.affinity))
         open_ |= nodes & (tolerated_nodes(view, spec.tolerations) | ~settled_nodes(view))
     return frozenset(key for key, nodes in lacking.items() if nodes & open_)
@@ -86,51 +86,60 @@ def _zones(group: Group, index: ReadOnlyIndex) -> Mapping[str, int]:
     return {value: column.with_value(value) for value in sorted(column.values)}
 
 
-def _room(of: PlannedFor, constraints: Sequence[SpreadConstraint], pods: int, nodes: int) -> int:
-    """How many of these pods of the first shard the nodes take, in every order."""
-    pod = of.shards[0].pod
-    given, profile = alone(of.group, pod, constraints), profile_for(of.within.policy, pod.pod_spec.scheduler_name)
+def _room(inputs: PlanInput, constraints: Sequence[SpreadConstraint], pods: int, nodes: int) -> int:
+    """The number of these pods of the first shard that the nodes take in every order."""
+    pod = inputs.shards[0].pod
+    profile = profile_for(inputs.within.policy, pod.pod_spec.scheduler_name)
     if profile is not None:
-        # Defaults are for pods without constraints, and a plan has one wherever they would be in the way.
+        # Defaults only apply to pods without constraints. Where they would reject nodes, a plan has a constraint.
         profile = replace(profile, defaulting_type="List", default_constraints=())
-    problem = take(of.index, given, profile=profile)
-    found = simulate(game_of([PodBatch(problem=problem, pods=pods, nodes=nodes)], of.index))
-    return found.fewest or 0
+    problem = take(inputs.index, _without_shard_rule(inputs.group, pod, constraints), profile=profile)
+    simulation = simulate(game_of([PodBatch(problem=problem, pods=pods, nodes=nodes)], inputs.index))
+    return simulation.fewest or 0
+
+
+def _without_shard_rule(group: Group, pod: Pod, constraints: Iterable[SpreadConstraint]) -> Pod:
+    """The pod with only these constraints, the required domains, and no anti-affinity to its own shard."""
+    own = pod.pod_spec.affinity or NO_AFFINITY
+    affinity = with_apart_terms(own, (term for term in apart_terms(own) if not matches_own_pod(term, pod)))
+    if (pin := pin_requirement(group, ())) is not None:
+        affinity = pinned(affinity, pin, instead=True)
+    return with_fields(pod, Fields(tuple(constraints), affinity))
 
 
 def _are_alike(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> bool:
-    """Whether only the shard's label tells the pods apart, for nodes and other pods."""
-    bare = [replace(alone(group, each.pod, ()), metadata=None) for each in shards]
-    objections = [index.pods.terms_matching(group.namespace, each.pod.labels) for each in shards]
-    return all(each == bare[0] for each in bare) and all(each == objections[0] for each in objections)
+    """Whether nodes and other pods treat the shards' pods alike."""
+    bare = [replace(_without_shard_rule(group, shard.pod, ()), metadata=None) for shard in shards]
+    objections = [index.pods.terms_matching(group.namespace, shard.pod.labels) for shard in shards]
+    return all(pod == bare[0] for pod in bare) and all(terms == objections[0] for terms in objections)
 
 
 def _is_measured(group: Group, shard: Shard, shards: Sequence[Shard]) -> bool:
-    """Whether a template keeps nothing that room is counted without, and that a plan leaves in it.
+    """Whether the capacity covers every rule that stays in the template with a plan.
 
-    Anti-affinity within the shard is the group's own rule: over its keys, and over nodes where they lie in zones that
-    the shard's pods do not share.
+    Anti-affinity within the shard is the group's own rule: over its keys, and over nodes if the shard's pods share no
+    zone.
     """
     spec = shard.pod.pod_spec
     near, apart = (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity) if spec.affinity else (None, None)
     ruled = {*group.never_share, HOSTNAME} if group.keeps_zones_apart else {*group.never_share}
     return not (
-        any(each.hard and not is_ours(group, each) for each in spec.constraints)
-        or any(_met(each, shards) for each in (near.required if near else None) or ())
+        any(constraint.hard and not is_replaced(group, constraint) for constraint in spec.constraints)
+        or any(_met(term, shards) for term in (near.required if near else None) or ())
         or any(
-            met != {shard.value} or each.topology_key not in ruled
-            for each in (apart.required if apart else None) or ()
-            if (met := _met(each, shards))
+            met != {shard.value} or term.topology_key not in ruled
+            for term in (apart.required if apart else None) or ()
+            if (met := _met(term, shards))
         )
     )
 
 
 def _met(term: PodAffinityTerm, shards: Iterable[Shard]) -> set[str]:
-    """The shards whose pods a term can match."""
+    """The shards whose pods the term can match."""
     selector = valid_selector(term.label_selector)
     names = term.namespaces if term.namespace_selector is None else None
     return {
-        each.value
-        for each in shards
-        if (not names or each.pod.meta.namespace in names) and (selector is None or selector.matches(each.pod.labels))
+        shard.value
+        for shard in shards
+        if (not names or shard.pod.meta.namespace in names) and (selector is None or selector.matches(shard.pod.labels))
     }

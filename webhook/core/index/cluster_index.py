@@ -80,13 +80,13 @@ class ClusterIndex(ReadOnlyIndex):
     def taken_at(self, time: str) -> None:
         self._taken_at = time
 
-    def lack(self, resource: str, why: str) -> None:
+    def mark_missing(self, resource: str, why: str) -> None:
         """Note that the objects of a resource (the API's plural) could not be read, and why ("403 Forbidden")."""
         self._lacking[resource] = why
         self._revision += 1
 
-    def has(self, resource: str) -> None:
-        """Undo `lack`: all objects of the resource are known."""
+    def mark_known(self, resource: str) -> None:
+        """Undo `mark_missing`: all objects of the resource are known."""
         self._lacking.pop(resource, None)
         self._revision += 1
 

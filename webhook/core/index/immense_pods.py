@@ -49,7 +49,7 @@ def _parts(meta: ObjectMeta, spec: PodSpec) -> int:
 
 
 def _of_containers(containers: Iterable[Container]) -> int:
-    return sum(1 + _size(each.ports) + _of_resources(each.resources) for each in containers)
+    return sum(1 + _size(container.ports) + _of_resources(container.resources) for container in containers)
 
 
 def _of_resources(resources: ResourceRequirements | None) -> int:
@@ -65,7 +65,7 @@ def _of_selector(selector: LabelSelector | None) -> int:
     if selector is None:
         return 0
     expressions = selector.match_expressions or ()
-    return _size(selector.match_labels) + sum(1 + _size(each.values) for each in expressions)
+    return _size(selector.match_labels) + sum(1 + _size(expression.values) for expression in expressions)
 
 
 def _size(of: Sized | None) -> int:

@@ -44,7 +44,7 @@ def intended(key: str) -> str:
     return SUCCESSORS.get(key) or meant_by(key) or key
 
 
-def near(key: str, view: NodeView, *, well_known: bool = False) -> str | None:
+def closest_node_key(key: str, view: NodeView, *, well_known: bool = False) -> str | None:
     """The node label key closest to this one. With ``well_known``, only Kubernetes' own keys.
 
     First the current name of a deprecated key, then a key with the same last part, then one under the same prefix whose

@@ -24,7 +24,7 @@ def unreachable_nodes(view: NodeView) -> int:
     Source: pkg/controller/nodelifecycle node_lifecycle_controller.go ``monitorNodeHealth``.
     """
     return sum(
-        members for taints, members in view.taint_classes if any(each.key == TAINT_UNREACHABLE for each in taints)
+        members for taints, members in view.taint_classes if any(taint.key == TAINT_UNREACHABLE for taint in taints)
     )
 
 
@@ -51,7 +51,7 @@ def keeps_name(index: ReadOnlyIndex, namespace: str, name: str) -> bool:
 
 def terminated(index: ReadOnlyIndex, namespace: str, own: Selector) -> ReadOnlyIndex:
     """The index without the terminating pods that ``own`` selects, once their kubelets have completed the deletion."""
-    if index.pods.count(namespace, own, leaving=True) == index.pods.count(namespace, own):
+    if index.pods.count(namespace, own, terminating=True) == index.pods.count(namespace, own):
         return index
     stays = unreachable_nodes(index.nodes.view())
     pods = ((name, index.pods.on_node(namespace, name)) for name, _ in index.pods.matching(namespace, own))
@@ -80,8 +80,8 @@ class _PodsElsewhere(Pods):
         super().__init__(below.answering)
         self._below, self._lost, self._gone = below, lost, gone
 
-    def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
-        return self._kept(self._below.count(namespace, selector, leaving=leaving))
+    def count(self, namespace: str, selector: Selector, *, terminating: bool = False) -> Counts:
+        return self._kept(self._below.count(namespace, selector, terminating=terminating))
 
     def on_node(self, namespace: str, name: str) -> PodOnNode | None:
         pod = self._below.on_node(namespace, name)
@@ -89,7 +89,7 @@ class _PodsElsewhere(Pods):
 
     def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
         terms = ((key, self._kept(counts)) for key, counts in self._below.terms_matching(namespace, labels))
-        return [each for each in terms if each[1]]
+        return [term for term in terms if term[1]]
 
     def claim_users(self, namespace: str, name: str) -> Counts:
         return self._kept(self._below.claim_users(namespace, name))

@@ -23,7 +23,7 @@ class Namespace(Named, frozen=True):
     """A namespace; its labels select overrides of defaults, and ceilings."""
 
 
-class Declared(Struct, frozen=True):
+class DeclaredTemplate(Struct, frozen=True):
     """What rules about other workloads need of a pod template: its labels and its constraints."""
 
     labels: Mapping[str, str]
@@ -46,7 +46,7 @@ class Owner(Struct, frozen=True, kw_only=True, gc=False):
     meta: ObjectMeta
     replicas: int | None = None
     selector: LabelSelector | None = None
-    templates: tuple[Declared, ...] | None = None
+    templates: tuple[DeclaredTemplate, ...] | None = None
     spec: bytes = b""
 
 

@@ -152,7 +152,7 @@ class _WithRoom(Nodes):
 
     def short_of(self, amounts: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
         below = self._below.short_of(amounts)
-        affected = [each for each in amounts if self._takes or each[0] in below]
+        affected = [amount for amount in amounts if self._takes or amount[0] in below]
         return _short_of(affected, self)
 
 
@@ -215,11 +215,11 @@ class _WithPods(_PodsOverlay):
         self._index, self._slot = below, slot
         self._pods = [(pod, extras_of(pod.meta, pod.pod_spec, below.version)) for pod in pods]
 
-    def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
+    def count(self, namespace: str, selector: Selector, *, terminating: bool = False) -> Counts:
         of_namespace = (pod for pod, _ in self._pods if pod.meta.namespace == namespace)
-        counted = (pod for pod in of_namespace if leaving or pod.meta.deletion_timestamp is None)
+        counted = (pod for pod in of_namespace if terminating or pod.meta.deletion_timestamp is None)
         number = 0 if selector.nothing else sum(selector.matches(pod.labels) for pod in counted)
-        return self._plus(self._below.count(namespace, selector, leaving=leaving), number)
+        return self._plus(self._below.count(namespace, selector, terminating=terminating), number)
 
     def namespaces(self) -> tuple[str, ...]:
         return tuple({*self._below.namespaces(), *(pod.meta.namespace for pod, _ in self._pods)})
@@ -278,8 +278,8 @@ class _WithoutPods(_PodsOverlay):
         self._namespace, self._own, self._running = like.meta.namespace, own, running
         self._extras = extras_of(like.meta, like.pod_spec, below.version)
 
-    def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
-        counts = self._below.count(namespace, selector, leaving=leaving)
+    def count(self, namespace: str, selector: Selector, *, terminating: bool = False) -> Counts:
+        counts = self._below.count(namespace, selector, terminating=terminating)
         if namespace != self._namespace or selector.nothing or not counts:
             return counts
         both = selector.joined(self._own.requirements)
@@ -322,9 +322,9 @@ class _WithoutNamed(_PodsOverlay):
     def on_node(self, namespace: str, name: str) -> PodOnNode | None:
         return None if self._is_gone(namespace, name) else self._below.on_node(namespace, name)
 
-    def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
-        counts = self._below.count(namespace, selector, leaving=leaving)
-        if not leaving or namespace != self._namespace:
+    def count(self, namespace: str, selector: Selector, *, terminating: bool = False) -> Counts:
+        counts = self._below.count(namespace, selector, terminating=terminating)
+        if not terminating or namespace != self._namespace:
             return counts
         return _less(counts, Counter(pod.slot for pod in self._pods.values() if selector.matches(pod.labels)))
 

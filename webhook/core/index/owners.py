@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from webhook.core.api.types import LabelSelector, OwnerReference, PodTemplate
 from webhook.core.api.well_known import CONTROLLER_UID, DESIRED_REPLICAS_ANNOTATIONS, OLD_CONTROLLER_UID
-from webhook.core.index.objects import Declared, Owner
+from webhook.core.index.objects import DeclaredTemplate, Owner
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.kinds import JOB, REPLICA_SET, SELECTING, GroupKind, group_kind
 from webhook.core.workloads.reading import read_workload
@@ -30,7 +30,7 @@ def reference_to(owner: Owner) -> OwnerReference:
     )
 
 
-def as_json(owner: Owner, replicas: int) -> bytes | None:
+def owner_json(owner: Owner, replicas: int) -> bytes | None:
     """The object with so many replicas, as far as it is read; None where the index does not keep its spec."""
     if not owner.spec:
         return None
@@ -38,23 +38,23 @@ def as_json(owner: Owner, replicas: int) -> bytes | None:
     return msgspec.json.encode({"metadata": owner.meta, "spec": spec})
 
 
-def maker_of(pod: PodTemplate, index: ReadOnlyIndex) -> Workload | None:
+def topmost_workload(pod: PodTemplate, index: ReadOnlyIndex) -> Workload | None:
     """The topmost controller of the pod as an object of its own, as far as it is read; None where that is not kept."""
     for reference in reversed(controllers(pod, index)):
         owner = index.owners.get(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
-        written = None if owner is None or owner.replicas is None else as_json(owner, owner.replicas)
+        written = None if owner is None or owner.replicas is None else owner_json(owner, owner.replicas)
         if owner is not None and written is not None:
             return read_workload(written, api_version=owner.api_version, kind=owner.kind)
     return None
 
 
-def keeps_revision(workload: Workload, template: PodTemplate, namespace: str, index: ReadOnlyIndex) -> bool:
+def has_same_template(workload: Workload, template: PodTemplate, namespace: str, index: ReadOnlyIndex) -> bool:
     """Whether the cluster has the workload with this template: the same labels and constraints.
 
     Then its running pods are of this revision, and its next pod is one more of them.
     """
     owner = index.owners.get(workload.api_version, workload.kind, namespace, workload.meta.name)
-    return owner is not None and owner.templates == (Declared(template.labels, template.pod_spec.constraints),)
+    return owner is not None and owner.templates == (DeclaredTemplate(template.labels, template.pod_spec.constraints),)
 
 
 class Awaited(Struct, frozen=True, kw_only=True, gc=False):

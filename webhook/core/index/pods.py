@@ -126,9 +126,9 @@ def preferred_terms(affinity: PodAffinity | None) -> Iterator[tuple[int, PodAffi
 
     Source: kube-scheduler framework/types.go ``GetWeightedAffinityTerms``.
     """
-    for each in (affinity.preferred if affinity else None) or ():
-        if each.pod_affinity_term is not None:
-            yield each.weight or 0, each.pod_affinity_term
+    for term in (affinity.preferred if affinity else None) or ():
+        if term.pod_affinity_term is not None:
+            yield term.weight or 0, term.pod_affinity_term
 
 
 def extras_of(meta: ObjectMeta, spec: PodSpec, version: KubernetesVersion) -> Extras:
@@ -137,7 +137,7 @@ def extras_of(meta: ObjectMeta, spec: PodSpec, version: KubernetesVersion) -> Ex
     required = (anti_affinity.required if anti_affinity is not None else None) or ()
     ports = host_ports(spec, version)
     # The scheduler looks at no other kinds of volumes, as of ConfigMaps, Secrets or emptyDir.
-    volumes = tuple(each for each in spec.volumes if each.has_claim or _in_tree(each)) if spec.volumes else ()
+    volumes = tuple(volume for volume in spec.volumes if volume.has_claim or _in_tree(volume)) if spec.volumes else ()
     if not (required or ports or volumes):
         return NO_EXTRAS
     try:
@@ -181,9 +181,9 @@ class Pods(View):
     A slot is a node's place in `Nodes.view`. Answers by slot may have slots of nodes that are gone.
     """
 
-    def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
-        """The number of matching pods by slot, never 0. Terminating pods count only with ``leaving``."""
-        return self._ask(Pods.count, namespace, selector, leaving=leaving)
+    def count(self, namespace: str, selector: Selector, *, terminating: bool = False) -> Counts:
+        """The number of matching pods by slot, never 0. Terminating pods count only with ``terminating``."""
+        return self._ask(Pods.count, namespace, selector, terminating=terminating)
 
     def count_unspread(self, namespace: str, selector: Selector) -> int:
         """The number of matching pods on nodes without a constraint that do not terminate. No overlay changes it."""

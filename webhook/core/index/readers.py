@@ -48,7 +48,7 @@ from webhook.core.api.well_known import (
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.decoders import decoder_of
 from webhook.core.index.immense_pods import without_excess
-from webhook.core.index.objects import ApiObject, Autoscaler, Declared, Namespace, Owner
+from webhook.core.index.objects import ApiObject, Autoscaler, DeclaredTemplate, Namespace, Owner
 from webhook.core.index.tables.shrinking import shared
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.reading import has_template, read_workload, reduce_spec
@@ -162,9 +162,9 @@ def _replica_set(read: _Scaled, of: TypeMeta) -> Owner:
 def _what_is_read(written: _ScaledSpec) -> bytes:
     """`Owner.spec`: without the replicas, and empty for a spec that is broken, as in files."""
     said = {
-        each.encode_name: value
-        for each in msgspec.structs.fields(_ScaledSpec)
-        if each.name != "replicas" and (value := getattr(written, each.name)) not in (None, _ABSENT)
+        field.encode_name: value
+        for field in msgspec.structs.fields(_ScaledSpec)
+        if field.name != "replicas" and (value := getattr(written, field.name)) not in (None, _ABSENT)
     }
     text = reduce_spec(msgspec.json.encode(said), READ_ANNOTATIONS)
     return text if len(text) <= _LONGEST_SPEC else b""
@@ -202,17 +202,17 @@ def _with_shared_constraints(status: GroupStatus) -> GroupStatus:
     known = dict[bytes, tuple[SpreadConstraint, ...]]()
     workloads = tuple(
         msgspec.structs.replace(
-            each,
+            workload,
             topology_spread_constraints=known.setdefault(
-                msgspec.json.encode(each.topology_spread_constraints), each.topology_spread_constraints
+                msgspec.json.encode(workload.topology_spread_constraints), workload.topology_spread_constraints
             ),
         )
-        for each in status.workloads
+        for workload in status.workloads
     )
     return msgspec.structs.replace(status, workloads=workloads)
 
 
-def _declared(template: msgspec.Raw) -> tuple[Declared, ...] | None:
+def _declared(template: msgspec.Raw) -> tuple[DeclaredTemplate, ...] | None:
     """The one template of a built-in kind; None where it is broken, as in files that no API server has accepted."""
     try:
         read = _TEMPLATE.decode(template)
@@ -220,7 +220,7 @@ def _declared(template: msgspec.Raw) -> tuple[Declared, ...] | None:
         return None
     labels = read.metadata.labels if read.metadata else None
     constraints = read.spec.topology_spread_constraints if read.spec else None
-    return (Declared(labels or {}, constraints or ()),)
+    return (DeclaredTemplate(labels or {}, constraints or ()),)
 
 
 def _owner(
@@ -228,7 +228,7 @@ def _owner(
     meta: _OwnerMeta | ObjectMeta | None,
     replicas: int | None,
     selector: LabelSelector | None,
-    templates: tuple[Declared, ...] | None = None,
+    templates: tuple[DeclaredTemplate, ...] | None = None,
 ) -> Owner:
     return Owner(
         api_version=of.api_version or "",
@@ -277,7 +277,7 @@ def _kept(annotations: Mapping[str, str] | None) -> Mapping[str, str] | None:
     return {key: annotations[key] for key in READ_ANNOTATIONS & annotations.keys()} or None if annotations else None
 
 
-class Page(Struct, frozen=True, kw_only=True, gc=False):
+class ListPage(Struct, frozen=True, kw_only=True, gc=False):
     """One page of a list: the list's resourceVersion, and the token of the next page, empty on the last."""
 
     values: tuple[ApiObject, ...]
@@ -292,7 +292,7 @@ class WatchEvent(Struct, frozen=True, kw_only=True, gc=False):
     value: ApiObject
 
 
-class _ListPage(Struct, Generic[_Wire], frozen=True):
+class _WirePage(Struct, Generic[_Wire], frozen=True):
     metadata: ListMeta = ListMeta()
     items: tuple[_Wire, ...] | None = None
 
@@ -310,19 +310,19 @@ class Reader(Struct, frozen=True, kw_only=True):
     """
 
     value: Callable[[RawJson], ApiObject]
-    page: Callable[[RawJson], Page]
+    page: Callable[[RawJson], ListPage]
     change: Callable[[RawJson], WatchEvent]
 
 
 def _reader(wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject], of: TypeMeta) -> Reader:
     one = decoder_of(wire)
-    pages = decoder_of(_ListPage[wire])  # type: ignore[valid-type]  # known only when it runs
+    pages = decoder_of(_WirePage[wire])  # type: ignore[valid-type]  # known only when it runs
     lines = decoder_of(_WatchLine[wire])  # type: ignore[valid-type]  # as above
 
-    def page(raw: RawJson) -> Page:
-        read: _ListPage[_Wire] = pages.decode(raw)
+    def page(raw: RawJson) -> ListPage:
+        read: _WirePage[_Wire] = pages.decode(raw)
         values = tuple([value(item, of) for item in read.items or ()])
-        return Page(values=values, version=read.metadata.resource_version, more=read.metadata.continue_)
+        return ListPage(values=values, version=read.metadata.resource_version, more=read.metadata.continue_)
 
     def change(raw: RawJson) -> WatchEvent:
         read: _WatchLine[_Wire] = lines.decode(raw)
@@ -390,7 +390,7 @@ def decode_object(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]
     return None if read is None else read.value(raw)
 
 
-def readable(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
+def decode_or_none(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
     """The same; None too for an object that cannot be read."""
     try:
         return decode_object(raw, of, embedded)
@@ -406,5 +406,8 @@ def _custom(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> O
         workload = None
     if workload is None:
         return _owner(of, decoder_of(Named).decode(raw).meta, None, None)
-    templates = tuple(Declared(each.template.labels, each.template.pod_spec.constraints) for each in workload.templates)
+    templates = tuple(
+        DeclaredTemplate(template.template.labels, template.template.pod_spec.constraints)
+        for template in workload.templates
+    )
     return _owner(of, workload.meta, workload.replicas, workload.selector, templates)

@@ -29,7 +29,7 @@ from webhook.core.api.well_known import CONTROLLER_MANAGER, KUBE_SYSTEM_ACCOUNT,
 from webhook.core.apiserver.decoding import DecodeError, decode_strictly
 from webhook.core.decoders import decoder_of, has_more_values
 from webhook.core.index.objects import Owner
-from webhook.core.index.owners import as_json
+from webhook.core.index.owners import owner_json
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
@@ -161,7 +161,7 @@ def _written(value: object, name: str, owner: Owner | None) -> bytes:
     read, unknown = decode_strictly(msgspec.json.encode(template), _TEMPLATE, "v1.PodTemplateSpec", _PATH)
     if unknown:
         raise DecodeError(path=".".join(_PATH), text=unknown[0], message=f"data: {unknown[0]}")
-    known = None if owner is None else as_json(owner, 1 if owner.replicas is None else owner.replicas)
+    known = None if owner is None else owner_json(owner, 1 if owner.replicas is None else owner.replicas)
     whole = msgspec.json.decode(known) if known else {"metadata": {"name": name}, "spec": {}}
     spec = {"selector": {"matchLabels": read.labels}, **whole["spec"], "template": template}
     meta = {**whole["metadata"], "ownerReferences": None, "deletionTimestamp": None, "annotations": None}
@@ -190,7 +190,7 @@ def as_update(request: AdmissionRequest, index: ReadOnlyIndex | None) -> Admissi
     if index is None or kind is None or by_autoscaler or before is None or after is None or after <= before:
         return None
     owner = index.owners.get(native_version(kind), kind[1], request.namespace, request.name)
-    written = None if owner is None else as_json(owner, after)
+    written = None if owner is None else owner_json(owner, after)
     if written is None:
         return None
     group, version = kind[0], native_version(kind).rpartition("/")[2]

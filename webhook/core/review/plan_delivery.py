@@ -18,7 +18,7 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.budget import Reason
 from webhook.core.context import Context
 from webhook.core.defaulting.injection import InjectionRecord, Operation, annotation_patch, injection_record, opted_out
-from webhook.core.groups.delivery import NO_PLAN, stored_plan, with_shard_plan
+from webhook.core.groups.delivery import NO_PLAN, stored_shard_plan, with_shard_plan
 from webhook.core.groups.group import Fields, ShardPlan
 from webhook.core.groups.reading import Membership, memberships
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -77,7 +77,7 @@ def _deliver(group: Membership, workload: Workload, request: AdmissionRequest, c
         if isinstance(kept, _Patched) and kept.template == _sent_template(request.old_object):
             return Decision(reason="already-there", patch=kept.operations)
     title = workload.kind, workload.meta.name or request.name
-    plan = stored_plan(group, template, before, title, context.version)
+    plan = stored_shard_plan(group, template, before, title, context.version)
     if isinstance(plan, Reason):
         if earlier is None:
             return _not_delivered(f"SpreadGroup {name}: {plan.text}")

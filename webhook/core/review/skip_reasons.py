@@ -23,7 +23,7 @@ from webhook.core.api.well_known import (
     NODES_GROUP,
 )
 from webhook.core.context import Context
-from webhook.core.index.objects import Declared, Owner
+from webhook.core.index.objects import DeclaredTemplate, Owner
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
@@ -83,7 +83,7 @@ def _denies_beyond_constraints(policy: Policy) -> bool:
     return any(not rule.of_a_part for rule in (*denying, *(each for each in RULES if denied_from(policy, each))))
 
 
-def _declared_by(owner: OwnerReference, namespace: str, index: ReadOnlyIndex) -> tuple[Declared, ...]:
+def _declared_by(owner: OwnerReference, namespace: str, index: ReadOnlyIndex) -> tuple[DeclaredTemplate, ...]:
     """Return the templates of the owner, or of the owner's owner. Empty for an unknown owner."""
     holder = _owner_of(owner, namespace, index)
     above = holder.meta.controller if holder is not None and holder.templates is None else None
@@ -97,13 +97,13 @@ def _owner_of(reference: OwnerReference, namespace: str, index: ReadOnlyIndex) -
     return owner if owner is not None and owner.meta.uid and owner.meta.uid == reference.uid else None
 
 
-def _repeats(workload: Workload, declared: tuple[Declared, ...]) -> bool:
+def _repeats(workload: Workload, declared: tuple[DeclaredTemplate, ...]) -> bool:
     return bool(workload.templates) and all(
         any(_repeats_one(template, each) for each in declared) for template in workload.templates
     )
 
 
-def _repeats_one(template: Template, declared: Declared) -> bool:
+def _repeats_one(template: Template, declared: DeclaredTemplate) -> bool:
     """Whether a template has these constraints and labels. Controllers may have added labels.
 
     An added label must not have a key that a constraint excludes, or the pod would not select itself. The labels of

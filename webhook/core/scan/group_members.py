@@ -10,12 +10,12 @@ from webhook.core.api.types import Pod
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod
 from webhook.core.context import Context
 from webhook.core.groups.group import Group
-from webhook.core.groups.reading import GroupError, group_of
-from webhook.core.groups.status.assess import ObservedGroup, assess, unreadable
-from webhook.core.groups.status.forms import Status
-from webhook.core.groups.status.members import Member
+from webhook.core.groups.reading import GroupError, group_from_spec
+from webhook.core.groups.status.assess import ObservedGroup, assess, invalid_spec_status
+from webhook.core.groups.status.forms import SpreadGroupStatus
+from webhook.core.groups.status.members import GroupMember
 from webhook.core.index.objects import Owner
-from webhook.core.index.owners import as_json
+from webhook.core.index.owners import owner_json
 from webhook.core.index.pods import FINISHED
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.reading import read_workload
@@ -32,23 +32,27 @@ def workloads_of(group: Group, index: ReadOnlyIndex) -> tuple[Owner, ...]:
     return tuple(owner for owner in owners if owner.spec)
 
 
-def members_of(group: Group, within: Context) -> Iterator[Member]:
+def members_of(group: Group, within: Context) -> Iterator[GroupMember]:
     """Yield the workloads with a shard label, each with its next pod."""
     for owner in workloads_of(group, within.cluster):
         replicas = 1 if owner.replicas is None else owner.replicas  # the API server's default
-        written = as_json(owner, replicas)
+        written = owner_json(owner, replicas)
         read = None if written is None else read_workload(written, api_version=owner.api_version, kind=owner.kind)
         template = read.templates[0] if read is not None else None
         value = template.template.labels.get(group.shard_label) if template is not None else None
         if read is not None and template is not None and value is not None:
             source = PodSource(workload=read, template=template, namespace=group.namespace, applied=True)
             pod = coming_pod(source, within).pod
-            yield Member(workload=read, shard=value, pod=pod, pods=replicas)
+            yield GroupMember(workload=read, shard=value, pod=pod, pods=replicas)
 
 
 def group_status(
-    written: SpreadGroup, older: Sequence[SpreadGroup], pods: Iterable[Pod] | None, before: Status, within: Context
-) -> Status:
+    written: SpreadGroup,
+    older: Sequence[SpreadGroup],
+    pods: Iterable[Pod] | None,
+    before: SpreadGroupStatus,
+    within: Context,
+) -> SpreadGroupStatus:
     """Compute the status of a group.
 
     Args:
@@ -59,12 +63,12 @@ def group_status(
         within: The policy, the cluster and the time.
     """
     try:
-        group = group_of(written)
+        group = group_from_spec(written)
     except GroupError as error:
-        return unreadable(error.faults, written.generation, before, within.now)
+        return invalid_spec_status(error.faults, written.generation, before, within.now)
     if pods is None:
         fault = f"the selector matches more than {MOST_PODS:,} pods"
-        return unreadable([fault], written.generation, before, within.now)
+        return invalid_spec_status([fault], written.generation, before, within.now)
     observed = ObservedGroup(
         group=group,
         generation=written.generation,
@@ -111,6 +115,6 @@ def is_counted(pod: Pod) -> bool:
 def readable_group(written: SpreadGroup) -> Group | None:
     """Parse a group. Return None if it has faults."""
     try:
-        return group_of(written)
+        return group_from_spec(written)
     except GroupError:
         return None

@@ -10,7 +10,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, OwnerReference, TypeMeta
-from webhook.core.coming_pods.daemon_pods import tolerant, wanted_nodes
+from webhook.core.coming_pods.daemon_pods import wanted_nodes, with_daemon_tolerations
 from webhook.core.coming_pods.next_pod import ComingPod
 from webhook.core.defaulting.injection import Injection
 from webhook.core.explain.edit_target import object_title
@@ -191,7 +191,7 @@ class _PodState:
         }
 
     def _nodes(self, coming: Sequence[ComingPod]) -> int | None:
-        wanted = (wanted_nodes(tolerant(pod.problem.pod), self._index.nodes.view()) for pod in coming)
+        wanted = (wanted_nodes(with_daemon_tolerations(pod.problem.pod), self._index.nodes.view()) for pod in coming)
         return sum(nodes.bit_count() for nodes in wanted) if coming else None
 
     def _injection(self, coming: Sequence[ComingPod]) -> Injection | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector
-from webhook.core.coming_pods.missing_pods import to_come
+from webhook.core.coming_pods.missing_pods import missing_pods
 from webhook.core.coming_pods.next_pod import ComingPod
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import UNREACHABLE
@@ -104,7 +104,7 @@ class _WorkloadLosses:
         return ZoneLoss(zone=zone.name, wanted=self.wanted, unreachable=unreachable, gone=gone)
 
     def _stranded(self, index: ReadOnlyIndex) -> Stranded:
-        missing = to_come(self._source, self.wanted, self._within.context.with_index(index))
+        missing = missing_pods(self._source, self.wanted, self._within.context.with_index(index))
         if missing.unknown:
             return Stranded(None, None)
         if not missing.batches:

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct, structs
 from webhook.core.api.selectors import NOTHING, valid_selector
 from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.apiserver.decoding import decode
-from webhook.core.coming_pods.daemon_pods import for_node, node_of, tolerant, wanted_nodes
+from webhook.core.coming_pods.daemon_pods import pod_for_node, target_node, wanted_nodes, with_daemon_tolerations
 from webhook.core.coming_pods.next_pod import ComingPod, PodSource, coming_pod, problem_of, unknown_labels
 from webhook.core.context import Context
 from webhook.core.decoders import decoder_of
@@ -19,7 +19,7 @@ from webhook.core.defaulting.injection import Injection, Skip
 from webhook.core.explain.edit_target import EditTarget, edit_target, object_title
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.owners import controller_kind, controllers, keeps_revision, maker_of
+from webhook.core.index.owners import controller_kind, controllers, has_same_template, topmost_workload
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import decide
@@ -92,7 +92,7 @@ def pods_of_object(
     namespace = namespace_of(workload.meta.namespace, within.namespace)
     title = one_line(f"{workload.kind} {namespace}/{workload.meta.name or workload.meta.generate_name or '(unnamed)'}")
     for template in workload.templates:
-        kept = applied or keeps_revision(workload, template.template, namespace, index)
+        kept = applied or has_same_template(workload, template.template, namespace, index)
         source = PodSource(workload=workload, template=template, namespace=namespace, applied=kept)
         add_owners(source, index)
         coming = coming_pod(source, within)
@@ -117,15 +117,15 @@ def pods_of_object(
 def _of_nodes(question: PodToExplain, title: str, workload: Workload, within: Context) -> Iterator[PodToExplain]:
     """Yield a pod for each group of equal nodes without the DaemonSet's pod."""
     index = within.cluster
-    pod, view = tolerant(question.pod), index.nodes.view()
+    pod, view = with_daemon_tolerations(question.pod), index.nodes.view()
     wanted = wanted_nodes(pod, view)
     if not wanted:
         note = "no node should run it, so its controller creates no pod; this explains the pod for any node"
         yield structs.replace(question, pod=pod, notes=(note, *question.notes))
         return
     namespace = pod.meta.namespace
-    made = {node_of(pod): pod for pod in waiting_pods_of(workload.kind, workload.meta.name, namespace, index)}
-    running = index.pods.count(namespace, valid_selector(workload.selector) or NOTHING, leaving=True)
+    made = {target_node(pod): pod for pod in waiting_pods_of(workload.kind, workload.meta.name, namespace, index)}
+    running = index.pods.count(namespace, valid_selector(workload.selector) or NOTHING, terminating=True)
     lacking = [
         view.names[slot] for slot in node_sets.to_slots(wanted) if slot not in running or view.names[slot] in made
     ]
@@ -140,7 +140,7 @@ def _of_nodes(question: PodToExplain, title: str, workload: Workload, within: Co
         return
     alike: dict[object, list[str]] = {}
     for name in lacking[:_MAX_COMPARED_NODES]:
-        verdict = decide(problem_of(made.get(name) or for_node(pod, name), within))
+        verdict = decide(problem_of(made.get(name) or pod_for_node(pod, name), within))
         # Thousands of nodes mostly have the same answer, so a single pod represents them.
         alike.setdefault((name in made, verdict.status(name)), []).append(name)
     count = f"{total:,} of {plural(nodes, 'node')} that should run it {'has' if total == 1 else 'have'} no running pod"
@@ -151,7 +151,7 @@ def _of_nodes(question: PodToExplain, title: str, workload: Workload, within: Co
         to_explain = (
             pod_to_explain(made[first], within, index)
             if first in made
-            else structs.replace(question, pod=for_node(pod, first))
+            else structs.replace(question, pod=pod_for_node(pod, first))
         )
         named = to_explain.title if first in made else one_line(f"the pod of {title} for node {first}")
         yield structs.replace(to_explain, title=named, notes=(note, *to_explain.notes))
@@ -160,10 +160,10 @@ def _of_nodes(question: PodToExplain, title: str, workload: Workload, within: Co
 def pod_to_explain(pod: Pod, within: Context, index: ReadOnlyIndex | None = None) -> PodToExplain:
     """Describe an existing pod. With an index, include the object to edit."""
     title = one_line(object_title("Pod", pod.meta.namespace, pod.meta.name))
-    if controller_kind(pod) == DAEMON_SET and (node := node_of(pod)):
+    if controller_kind(pod) == DAEMON_SET and (node := target_node(pod)):
         title = f"{title} for node {one_line(node, 64)}"
     where = None if index is None else edit_target(pod, index)
-    maker = None if index is None else maker_of(pod, index)
+    maker = None if index is None else topmost_workload(pod, index)
     return PodToExplain(title=title, pod=pod, notes=_notes(pod, within), target=where, maker=maker)
 
 

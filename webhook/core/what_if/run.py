@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import Pod
-from webhook.core.changes.candidates import at_most
+from webhook.core.changes.candidates import limit_trials
 from webhook.core.coming_pods.next_pod import coming_pod
 from webhook.core.context import Context
 from webhook.core.explain.explanation import Explanation, explain_pod
@@ -217,7 +217,7 @@ class Run(Struct, frozen=True, kw_only=True):
                 [rebuilt(workload, within.with_index(other)) for workload in outcome.workloads], other, _ROOM
             )
 
-        batches, tried = batches_of(outcome.workloads), at_most(trials_in(_ROOM_TRIALS, cluster), fits)
+        batches, tried = batches_of(outcome.workloads), limit_trials(trials_in(_ROOM_TRIALS, cluster), fits)
         rolling = any(workload.rollout is not None for workload in outcome.workloads)
         preempts = None if rolling else pods_to_preempt(batches, cluster, outcome.simulation, _ROOM)
         return nodes_to_add(batches, cluster, tried, within.policy.domains), preempts
@@ -296,7 +296,7 @@ class Run(Struct, frozen=True, kw_only=True):
     def _leaving(self, source: ReplicatedSource) -> int:
         if source.own is None:
             return 0
-        every = self.index.pods.count(source.namespace, source.own, leaving=True)
+        every = self.index.pods.count(source.namespace, source.own, terminating=True)
         return sum(every.values()) - sum(self.index.pods.count(source.namespace, source.own).values())
 
     def _unseen(self, others: Sequence[OtherPods]) -> Iterator[str]:

@@ -14,8 +14,8 @@ from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import Pod, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES, TAINT_UNSCHEDULABLE
 from webhook.core.changes.candidates import Candidates, PodFix
-from webhook.core.changes.change import Changes, in_words, template_with, trade_off, value_of
-from webhook.core.coming_pods.missing_pods import all_anew, to_come
+from webhook.core.changes.change import Changes, changes_text, template_with, trade_off, value_of
+from webhook.core.coming_pods.missing_pods import all_pods_recreated, missing_pods
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.index import node_sets
@@ -120,7 +120,7 @@ def _of_constraints(trials: _Trials, source: ReplicatedSource, end: Ending) -> I
         further=_FURTHER,
         first=[candidate for candidate in fixes if candidate[0].field in ("topologyKey", "labelSelector")],
     )
-    for changes in choices.that_help(
+    for changes in choices.helpful(
         lambda each: trials.fit(replace(source, template=template_with(source.template, each)))
     ):
         yield _loosened(changes, source, end)
@@ -216,7 +216,7 @@ def _loosened(changes: Changes, source: ReplicatedSource, end: Ending) -> Sugges
     whole = bool(more) or not first.field
     harms = (trade_off(change, constraints) for change in changes)
     return SuggestedChange(
-        text=in_words(changes, end.after.problem.pod.pod_spec.constraints),
+        text=changes_text(changes, end.after.problem.pod.pod_spec.constraints),
         target=source.title,
         path=f"{path}[{first.index}]" if whole else f"{path}{first.at}",
         before=None if whole else value_of(constraints[first.index], first.field),
@@ -260,7 +260,7 @@ def replicas_after(
 def _after(source: PodSource, within: Context) -> PlacedReplicas | None:
     """The worse of two cases: only missing pods are created, or all pods anew."""
     wanted, results = source.workload.replicas or 0, list[PlacedReplicas]()
-    for pods in (to_come, all_anew):
+    for pods in (missing_pods, all_pods_recreated):
         coming = pods(source, wanted, within)
         if coming.batches or coming.unknown:
             end = None if coming.unknown else coming.outcome(_OF_A_FIX)

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from webhook.core.context import Context
-from webhook.core.index.facts import IndexQuestion
 from webhook.core.index.nodes import NodeRow
+from webhook.core.index.remote_index import IndexQuestion
 from webhook.core.review.decision import AdmissionRequest, Decision
 
 LENGTH = struct.Struct("!Q")

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from webhook.core.budget import Missing
-from webhook.core.index.facts import OF_SEVERAL_MOMENTS, IndexQuestion, answered
 from webhook.core.index.nodes import NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.remote_index import SEVERAL_REVISIONS, IndexQuestion, answer_all
 from webhook.core.review.decision import Decision
 from webhook.metrics import Metrics
 from webhook.server.costly.job import (
@@ -236,7 +236,7 @@ async def answers_to(cluster: ReadOnlyIndex, questions: Sequence[IndexQuestion])
     for start in range(0, len(questions), _QUESTIONS):
         if start:
             await asyncio.sleep(0)
-        revision, some = answered(cluster, questions[start : start + _QUESTIONS])
+        revision, some = answer_all(cluster, questions[start : start + _QUESTIONS])
         revisions.add(revision)
         answers += some
-    return revisions.pop() if len(revisions) == 1 else OF_SEVERAL_MOMENTS, answers
+    return revisions.pop() if len(revisions) == 1 else SEVERAL_REVISIONS, answers

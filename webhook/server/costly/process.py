@@ -21,9 +21,9 @@ from msgspec.structs import replace
 
 from webhook.allocator import give_memory_back, keep_large_blocks_apart
 from webhook.core.budget import Budget
-from webhook.core.index.facts import IndexQuestion, judged_afar
 from webhook.core.index.nodes import NodeRow, NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.remote_index import IndexQuestion, judge_remotely
 from webhook.core.review.decision import Decision
 from webhook.core.review.review import review
 from webhook.server.costly.job import (
@@ -91,7 +91,7 @@ def decide(job: Job, server: ServerLink) -> Decision:
     def judge(index: ReadOnlyIndex) -> Decision:
         return review(job.request, replace(context, index=index), waited=job.waited)
 
-    return judged_afar(judge, server)
+    return judge_remotely(judge, server)
 
 
 def work(server: ServerLink) -> None:

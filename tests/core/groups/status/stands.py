@@ -7,11 +7,10 @@ from msgspec import structs
 from webhook.core.api.types import PodStatus
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
-from webhook.core.groups.fields import with_fields
-from webhook.core.groups.group import Fields
+from webhook.core.groups.group import Fields, with_fields
 from webhook.core.groups.status.assess import ObservedGroup, assess
-from webhook.core.groups.status.forms import Status
-from webhook.core.groups.status.members import Member
+from webhook.core.groups.status.forms import SpreadGroupStatus
+from webhook.core.groups.status.members import GroupMember
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.reading import read_workload
 
@@ -31,7 +30,7 @@ def member(number, pods=2, fields=None, claims=(), *, name="", kind="StatefulSet
     }
     made = pod(f"app=redis shard={number}")
     made = made if fields is None else with_fields(made, fields)
-    return Member(workload=read_workload(value), shard=str(number), pod=made, pods=pods)
+    return GroupMember(workload=read_workload(value), shard=str(number), pod=made, pods=pods)
 
 
 def members(shards=3, status=None, **more):
@@ -75,7 +74,7 @@ def told(group, index, of=(), pods=(), before=None, *, generation=1, now=NOON, o
         older=tuple(older),
         within=Context(policy=policy or Policy(), version=RECORDED, index=index, now=now),
     )
-    return assess(seen, before or Status())
+    return assess(seen, before or SpreadGroupStatus())
 
 
 def conditions(status):

@@ -22,8 +22,8 @@ from msgspec import structs
 from webhook.core.api.types import PodAffinityTerm
 from webhook.core.api.well_known import HOSTNAME, NODE_POOL, ZONE
 from webhook.core.groups.group import Fields
-from webhook.core.groups.status.assess import MOST_PODS_PLANNED, unreadable
-from webhook.core.groups.status.forms import Status, as_json, read_status
+from webhook.core.groups.status.assess import MOST_PODS_PLANNED, invalid_spec_status
+from webhook.core.groups.status.forms import SpreadGroupStatus, read_status, status_json
 
 PROVEN = {
     "Planned": ("True", "Planned"),
@@ -47,8 +47,8 @@ def test_a_group_is_planned_before_its_first_pod():
     assert {each.observed_generation for each in status.conditions} == {status.observed_generation} == {1}
     assert {each.last_transition_time for each in status.conditions} == {NOON}
     assert status.condition("Planned").message == (
-        "3 shards of 2 pods; on a node at most 1 pod by an exact cap and in a zone at most 2 pods by pins; the same up "
-        "to 3 shards"
+        "3 shards of 2 pods; at most 1 pod on a node by an exact cap and at most 2 pods in a zone by pins; "
+        "unchanged up to 3 shards"
     )
 
 
@@ -56,10 +56,10 @@ def test_what_stands_is_written_once():
     index = cluster(SIX)
     first = told(THREE, index, members())
     assert conditions(first)["Delivered"] == ("False", "FieldsDiffer")
-    assert first.condition("Delivered").message == "3 of 3 workloads have other fields, and restart with these"
+    assert first.condition("Delivered").message == "3 of 3 workloads have other fields; applying the plan restarts them"
     again = told(THREE, index, members(), before=first, now=LATER)
-    assert as_json(again) == as_json(first)
-    assert as_json(first)["unguarded"] == {"count": 0}
+    assert status_json(again) == status_json(first)
+    assert status_json(first)["unguarded"] == {"count": 0}
     taken = told(THREE, index, members(status=first), before=first, now=LATER)
     assert conditions(taken)["Delivered"] == ("True", "Delivered")
     assert {each.type: each.last_transition_time for each in taken.conditions} == {
@@ -124,7 +124,7 @@ def test_a_zone_that_is_lost_moves_no_pin_until_the_group_is_changed():
     assert pins(later) == pins(first)
     assert conditions(later)["Planned"] == ("True", "RevisionHeld")
     message = later.condition("Planned").message
-    assert message.endswith("would place all pods, and 2 workloads would restart; any change of the spec takes it")
+    assert message.endswith("would place all pods, but would restart 2 workloads; change the spec to apply it")
     taken = told(group, index, members(status=first), before=later, generation=2)
     assert "a" not in "".join(pins(taken).values())
     assert message.startswith(f"revision {taken.revision} ")
@@ -135,12 +135,12 @@ def test_a_plan_that_pods_have_stays_where_nobody_knows_who_made_them(with_field
     index = cluster(zones(2, 2, 2, 2, 2), labelled=f"{NODE_POOL}=main")
     group = redis(3, caps=(cap(HOSTNAME, "<=1"), cap(ZONE, "<=2")))
     first = told(group, index)
-    pods = placed(index, first if with_fields else Status(), b0="0")
+    pods = placed(index, first if with_fields else SpreadGroupStatus(), b0="0")
     lose(index, "a0", "a1")
     later = told(group, index, pods=pods, before=first)
     assert (pins(later) == pins(first)) is stays
     assert conditions(later)["Planned"] == ("True", "RevisionHeld" if stays else "Planned")
-    assert ("1 pod would be without its fields; any change" in later.condition("Planned").message) is stays
+    assert ("1 pod would lack its fields; change" in later.condition("Planned").message) is stays
 
 
 def test_a_stricter_cap_is_a_new_revision():
@@ -230,7 +230,7 @@ def test_a_cap_that_shards_keep_by_themselves_needs_nothing():
     index = cluster(SIX)
     group = redis(3, caps=(cap(HOSTNAME, "<=5"), cap(ZONE, "<=2")))
     first = told(group, index)
-    assert "on a node at most 3 pods without a constraint" in first.condition("Planned").message
+    assert "at most 3 pods on a node without a constraint" in first.condition("Planned").message
     assert told(group, index, before=first).revision == first.revision
 
 
@@ -240,14 +240,12 @@ def test_a_cap_that_shards_keep_by_themselves_needs_nothing():
 OLDER = structs.replace(THREE, name="older")
 # By reason: a group, what else there is, and what the condition says.
 REFUSED = [
-    pytest.param(
-        redis(1, 1), {}, "OnePod", "one shard of one pod is expected, and one pod cannot be spread", id="one pod"
-    ),
+    pytest.param(redis(1, 1), {}, "OnePod", "the group expects only one pod, which cannot be spread", id="one pod"),
     pytest.param(
         redis(3, 2, plan_for=MOST_PODS_PLANNED // 2 + 1),
         {},
         "TooLarge",
-        "402 pods are to be planned for; at most 400 are",
+        "the plan would cover 402 pods; the limit is 400",
         id="too large",
     ),
     *(
@@ -255,7 +253,7 @@ REFUSED = [
             THREE,
             {"older": [each] * 32},
             "TooManyGroups",
-            "of a namespace the 32 oldest groups are planned, and this one is younger",
+            "only the 32 oldest groups of a namespace get a plan; this one is newer",
             id=f"too many{say}",
         )
         for each, say in ((redis(3), ""), (None, " that say nothing"))
@@ -265,7 +263,7 @@ REFUSED = [
             THREE,
             {"older": [None, structs.replace(OLDER, selector=selector(text))]},
             "Overlaps",
-            "SpreadGroup older was there first, and selects pods of this one too",
+            "the older SpreadGroup older selects some of the same pods",
             id=say,
         )
         for text, say in (("app=redis", "the same selector"), ("shard=1", "a pod of both"))
@@ -274,14 +272,14 @@ REFUSED = [
         THREE,
         {"of": (*members(), member(0, name="old-0"))},
         "DuplicateShard",
-        "old-0, redis-0 run pods of one shard, 0; each shard is one workload",
+        "old-0, redis-0 run pods of the same shard 0; use one workload per shard",
         id="two workloads of a shard",
     ),
     pytest.param(
         THREE,
         {"of": (*members(2), member(2, name="redis-1", kind="Deployment"))},
         "DuplicateShard",
-        "Deployment redis-1, StatefulSet redis-1 have one name; each shard has a name of its own",
+        "Deployment redis-1, StatefulSet redis-1 have the same name; give each shard its own name",
         id="two workloads of a name",
     ),
 ]
@@ -320,7 +318,7 @@ def test_what_gets_stuck_in_every_order_that_was_tried_is_not_said_to_be_free_of
         "CapsHeld": ("True", "Held"),
         "Delivered": ("False", "FieldsDiffer"),
     }
-    assert status.condition("Fits").message == "every order that was tried leaves a pod without a node"
+    assert status.condition("Fits").message == "every tried order leaves a pod without a node"
 
 
 def test_what_cannot_be_planned_says_the_nearest_that_can():
@@ -333,8 +331,7 @@ def test_what_cannot_be_planned_says_the_nearest_that_can():
         "Delivered": ("False", "NoPlan"),
     }
     assert status.condition("Planned").message == (
-        "the caps leave room for no more than 2 in a and 2 in b: 4 of 6 pods; "
-        "the nearest that fits: at most 3 of 6 pods in a zone"
+        "the caps allow only 2 in a and 2 in b: 4 of 6 pods; the nearest that fits: at most 3 of 6 pods in a zone"
     )
     assert status.workloads == ()
 
@@ -352,12 +349,12 @@ def test_a_selector_that_selects_nothing_is_said_though_there_is_a_plan():
     assert conditions(status)["Planned"] == ("True", "Planned")
     assert conditions(status)["Delivered"] == ("False", "NothingSelected")
     assert status.condition("Delivered").message == (
-        "no workload and no pod of this namespace has the labels of the selector and of the shard"
+        "no workload or pod of this namespace has both the selector's labels and the shard label"
     )
 
 
 def test_a_spec_that_says_nothing_has_a_status_too():
-    status = unreadable(["spec.caps[0]: needs one of lessThan and atMost"], 4, Status(), NOON)
+    status = invalid_spec_status(["spec.caps[0]: needs one of lessThan and atMost"], 4, SpreadGroupStatus(), NOON)
     assert conditions(status)["Planned"] == ("False", "InvalidSpec")
     assert status.observed_generation == 4
 
@@ -371,7 +368,7 @@ def test_a_cap_that_is_broken_is_told_with_moves_until_it_holds():
     fine = placed(index, status, a0="0", b0="0", a1="1", c0="1", b1="2", c1="2")
     held = told(THREE, index, members(status=status), fine, before=status)
     assert conditions(held)["CapsHeld"] == ("True", "Held")
-    assert held.condition("CapsHeld").message == "the most pods on a node 1 of 1, in a zone 2 of 2"
+    assert held.condition("CapsHeld").message == "the fullest node has 1 of 1 pods, the fullest zone has 2 of 2 pods"
     stray = structs.replace(
         fine[5], spec=structs.replace(fine[5].pod_spec, node_name="a0", topology_spread_constraints=None)
     )
@@ -416,7 +413,7 @@ def test_a_cap_that_is_broken_is_told_with_moves_until_it_holds():
 def test_pods_on_nodes_without_the_label(pods, held, moves):
     """No cap counts them, so nobody can say that it holds."""
     index, group = cluster(f"{zones(3, 1, 1)} | n0=0"), redis(3, caps=(cap(ZONE, "<=2"),))
-    found = told(group, index, members(), placed(index, Status(), **pods))
+    found = told(group, index, members(), placed(index, SpreadGroupStatus(), **pods))
     assert conditions(found)["CapsHeld"] == held
     assert [(each.pod, each.source, each.to) for each in found.moves] == moves
 
@@ -426,7 +423,7 @@ def test_a_node_without_a_hostname_label_is_a_node():
     bare = index.nodes.get("a0")
     labels = {key: value for key, value in bare.metadata.labels.items() if key != HOSTNAME}
     index.apply("MODIFIED", structs.replace(bare, metadata=structs.replace(bare.metadata, labels=labels)))
-    found = told(group, index, members(), placed(index, Status(), a0="0 1", b0="0"))
+    found = told(group, index, members(), placed(index, SpreadGroupStatus(), a0="0 1", b0="0"))
     assert conditions(found)["CapsHeld"] == ("False", "CapExceeded")
     assert [dict(each.domains) for each in found.distribution] == [{"a0": 2, "b0": 1}]
 
@@ -439,32 +436,32 @@ def test_pods_that_no_plan_knows_are_unguarded():
     found = told(THREE, index, members(status=status), [*pods, bare], before=status)
     assert found.unguarded.pods == ("bare", "redis-9-0")
     assert found.condition("Delivered").message == (
-        "2 pods are without the fields of the plan, 1 for want of the label shard, which tells the shards apart"
+        "2 pods lack the fields of the plan, 1 of them the shard label shard"
     )
 
 
 @pytest.mark.parametrize(
-    ("inject", "when"), [(False, "restarts with these"), (True, "restarts when it is written next")]
+    ("inject", "when"), [(False, "applying the plan restarts it"), (True, "the next update restarts it")]
 )
 def test_the_message_counts_one_workload_with_other_fields(inject, when):
     group, index = structs.replace(THREE, inject=inject), cluster(SIX)
     status = told(group, index, members())
     given = (*members(status=status)[:2], member(2))
     found = told(group, index, given, before=status)
-    assert found.condition("Delivered").message == f"1 of 3 workloads has other fields, and {when}"
+    assert found.condition("Delivered").message == f"1 of 3 workloads has other fields; {when}"
 
 
 @pytest.mark.parametrize(
     ("shards", "clause"),
     [
         pytest.param(3, "", id="as many as are expected"),
-        pytest.param(4, "; 1 shard more than expected is not planned", id="one more"),
-        pytest.param(5, "; 2 shards more than expected are not planned", id="two more"),
+        pytest.param(4, "; no plan for 1 shard more than expected", id="one more"),
+        pytest.param(5, "; no plan for 2 shards more than expected", id="two more"),
     ],
 )
 def test_shards_that_run_beside_the_expected_ones_are_told_of(shards, clause):
     message = told(redis(3, caps=(cap(ZONE, "<=2"),)), cluster(SIX), members(shards)).condition("Planned").message
-    assert message == f"3 shards of 2 pods; in a zone at most 2 pods by pins; the same up to 3 shards{clause}"
+    assert message == f"3 shards of 2 pods; at most 2 pods in a zone by pins; unchanged up to 3 shards{clause}"
 
 
 def test_with_injection_templates_get_the_fields_when_they_are_written():
@@ -472,10 +469,10 @@ def test_with_injection_templates_get_the_fields_when_they_are_written():
     index = cluster(SIX)
     status = told(group, index, members())
     told_of = status.condition("Delivered").message
-    assert told_of == "3 of 3 workloads have other fields, and restart when they are written next"
+    assert told_of == "3 of 3 workloads have other fields; the next update restarts them"
     old = [pod("app=redis shard=0", node_name="a0")]
     found = told(group, index, members(status=status), old, before=status)
-    assert found.condition("Delivered").message == "1 pod is without the fields of the plan"
+    assert found.condition("Delivered").message == "1 pod lacks the fields of the plan"
 
 
 def test_moves_stay_within_pins_and_caps():
@@ -508,7 +505,7 @@ def test_masters_are_observed_and_not_moved():
     found = told(group, index, members(status=status), [*led, *pods[3:], pods[1]], before=status)
     assert found.condition("CapsHeld").message == "zone a 2 pods of role=master, at most 1"
     assert found.moves == ()
-    assert as_json(found)["distribution"][2] == {
+    assert status_json(found)["distribution"][2] == {
         "topologyKey": ZONE,
         "selector": {"matchLabels": {"role": "master"}},
         "domains": {"a": 2, "b": 0, "c": 0},
@@ -521,9 +518,9 @@ def test_a_status_is_read_again_as_it_was_written():
     status = told(THREE, index, members())
     placed(index, status, a0="0 1 2")
     found = told(THREE, index, members(), before=status)
-    assert read_status(as_json(found)) == found
-    assert read_status({"conditions": 7}) == Status()
-    assert read_status({}) == Status()
+    assert read_status(status_json(found)) == found
+    assert read_status({"conditions": 7}) == SpreadGroupStatus()
+    assert read_status({}) == SpreadGroupStatus()
 
 
 def test_fields_of_a_template_are_found_in_any_order():

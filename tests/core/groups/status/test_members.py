@@ -8,7 +8,7 @@ from core.scheduler.plugins.test_volume_filters import claim, in_zone, volume
 
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
-from webhook.core.groups.status.forms import Status
+from webhook.core.groups.status.forms import SpreadGroupStatus
 from webhook.core.groups.status.members import shards_in_cluster
 from webhook.core.policy.policy import Policy
 
@@ -62,7 +62,7 @@ def test_there_is_a_shard_for_each_that_is_planned_or_written(shards):
 
 def test_zones_in_which_pods_are_settle_nothing_and_are_told_the_fullest_first():
     index = cluster(f"lost=0 | {SIX}")
-    placed(index, Status(), a0="0", b0="0 1", b1="0", lost="1")
+    placed(index, SpreadGroupStatus(), a0="0", b0="0 1", b1="0", lost="1")
     found = shards_in_cluster(THREE, [member(0), member(1)], within(index))
     assert [(each.zones, each.running) for each in found.shards][:3] == [((), ("b", "a")), ((), ("b",)), ((), ())]
     assert found.running == 5
@@ -84,7 +84,7 @@ def test_zones_in_which_pods_are_settle_nothing_and_are_told_the_fullest_first()
 )
 def test_a_first_plan_leaves_pods_where_they_are(nodes, zones):
     index = cluster(SIX)
-    pods = placed(index, Status(), **nodes)
+    pods = placed(index, SpreadGroupStatus(), **nodes)
     status = told(redis(3, plan_for=6), index, members(), pods)
     assert " ".join(pins(status)[each] for each in "012") == zones
     assert conditions(status)["CannotGetStuck"] == ("True", "ZoneByZone")
@@ -96,5 +96,5 @@ def test_a_first_plan_leaves_pods_where_they_are(nodes, zones):
 def test_pods_of_shards_beyond_those_that_are_expected_stay_as_far_as_these_leave_room():
     """Of three shards a zone may hold two pods: one moves, and the fourth is no reason for it."""
     index = cluster(zones(4, 4, 4))
-    placed(index, Status(), a0="0 1", b0="0 1", b1="3", c1="3")
+    placed(index, SpreadGroupStatus(), a0="0 1", b0="0 1", b1="3", c1="3")
     assert pins(told(redis(3, plan_for=6), index, members(4))) == {"0": "bc", "1": "ab", "2": "ac"}

@@ -65,7 +65,7 @@ def test_what_is_deleted_or_changed_gives_nothing_any_more():
 def test_what_is_not_known_is_said(lacking, spec, unknown, missing):
     known = index(priority_class(), runtime_class({"cpu": "1"}))
     for resource in lacking:
-        known.lack(resource, "403 Forbidden")
+        known.mark_missing(resource, "403 Forbidden")
     found = facts(known, **spec)
     assert (found.unknown, found.missing) == (unknown, missing)
 
@@ -74,9 +74,9 @@ def test_answers_are_remembered_as_long_as_nothing_changes_and_they_are_few():
     known = index(GIVES)
     assert facts(known) is facts(known)
     first = facts(known)
-    known.lack("limitranges", "403 Forbidden")
+    known.mark_missing("limitranges", "403 Forbidden")
     assert facts(known).unknown == ("LimitRange",)
-    known.has("limitranges")
+    known.mark_known("limitranges")
     assert facts(known) is first
     for number in range(400):
         facts(known, priority_class_name=f"made-up-{number}")

@@ -100,7 +100,7 @@ def test_counts_of_big_selectors_follow_events(text):
     index.apply("DELETED", running("p9", "n0", "app=a4 tier=x serial=9"))
     index.apply("MODIFIED", running("p10", "n2", "app=a0 serial=10"))
     assert counted(index, text) == counted(fresh(), text)
-    assert counted(index, text, leaving=True) == counted(fresh(), text, leaving=True)
+    assert counted(index, text, terminating=True) == counted(fresh(), text, terminating=True)
 
 
 INDEX, PLACE = "apps.kubernetes.io/pod-index", "topology.kubernetes.io/zone"
@@ -151,7 +151,7 @@ def test_values_that_stand_aside_are_counted_as_pod_by_pod(number):
         for wanted in combinations(ASKED, number):
             asked = Selector(requirements=tuple(Requirement(*each) for each in wanted))
             for leaving in (False, True, False):
-                counts = index.pods.count("shop", asked, leaving=leaving)
+                counts = index.pods.count("shop", asked, terminating=leaving)
                 assert {names[slot]: pods for slot, pods in counts.items()} == one_by_one(wanted, leaving=leaving)
             assert index.pods.count_unspread("shop", asked) == sum(one_by_one(wanted, leaving=False).values())
         for each in range(0, 300, 3):

@@ -151,7 +151,7 @@ def test_what_is_missing():
     assert said(RULE, web()) == ["not evaluated: no cluster"]
     assert said(RULE, web(), index=shop("")) == ["not evaluated: no nodes known"]
     found = shop(APART)
-    found.lack("pods", "403 Forbidden")
+    found.mark_missing("pods", "403 Forbidden")
     assert said(RULE, web(), index=found) == ["not evaluated: pods: 403 Forbidden"]
     without = ["not evaluated: which pods are its own: the kind has no selector"]
     assert (
@@ -342,6 +342,6 @@ def test_one_volume_holds_all_pods(mode, zone, cluster, expected):
 
 def test_volumes_that_could_not_be_read():
     found = shop(APART)
-    found.lack("persistentvolumes", "403 Forbidden")
+    found.mark_missing("persistentvolumes", "403 Forbidden")
     assert said(RULE, web(**mounting("data")), index=found) == ["not evaluated: persistentvolumes: 403 Forbidden"]
     assert len(told(web(), found)) == 1

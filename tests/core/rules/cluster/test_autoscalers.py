@@ -349,7 +349,7 @@ def test_what_could_not_be_looked_at_is_said():
     assert said(RULE, manifest, index=index()) == ["not evaluated: no nodes known"]
     assert said(RULE, web(), index=index()) == []
     partly = cluster("a: n1", labelled=KARPENTER)
-    partly.lack("deployments", "403 Forbidden")
+    partly.mark_missing("deployments", "403 Forbidden")
     assert said(RULE, manifest, index=partly) == [
         "hostname[0]: Karpenter asks for 6 nodes, 1 exists",
         "not evaluated: deployments: 403 Forbidden",

@@ -8,7 +8,7 @@ from manifest import DENY, decide, findings_of, said, workload
 from manifest import told as told_by
 from msgspec.structs import replace
 
-from webhook.core.index.objects import Declared
+from webhook.core.index.objects import DeclaredTemplate
 from webhook.core.policy.policy import Messages
 from webhook.core.review.messages import WARNING_CHARS, warnings_of
 
@@ -151,7 +151,7 @@ def test_keys_with_one_short_name_are_written_out():
 def test_each_template_is_compared():
     pair = replace(
         owner("Thing/pair", None),
-        templates=(Declared({"app": "other"}, ()), *deployed("canary", "zone hard 2 app=web").templates),
+        templates=(DeclaredTemplate({"app": "other"}, ()), *deployed("canary", "zone hard 2 app=web").templates),
     )
     assert told(stable(JOINT), pair) == [
         "audit counted together with pair, but zone maxSkew 1 here, 2 there; make them alike"
@@ -184,7 +184,7 @@ def test_whom_it_does_not_compare(manifest, other):
 def test_what_is_missing():
     assert said(RULE, stable(JOINT)) == ["not evaluated: no cluster"]
     found = shop("", deployed("canary", "zone hard 2 app=web"))
-    found.lack("statefulsets", "403 Forbidden")
+    found.mark_missing("statefulsets", "403 Forbidden")
     assert said(RULE, stable(JOINT), index=found) == ["counted together with canary, but zone maxSkew 1 here, 2 there"]
     assert said(RULE, stable("zone hard 2 app=web"), index=found) == ["not evaluated: statefulsets: 403 Forbidden"]
 

@@ -495,7 +495,7 @@ def test_an_autoscaler_that_could_not_be_seen_may_add_to_a_single_replica():
     alone = workload("StatefulSet", "app=web", "zone soft 1 app=web", replicas=1)
     seen = index(node("n1", "a"), node("n2", "b"))
     assert said("spread-without-effect", alone, index=seen) == ["zone[0] has no effect on a single replica"]
-    seen.lack("horizontalpodautoscalers", "403 Forbidden")
+    seen.mark_missing("horizontalpodautoscalers", "403 Forbidden")
     assert said("spread-without-effect", alone, index=seen) == []
 
 

@@ -290,7 +290,7 @@ def test_keys_that_are_added_later_decide():
 
 def test_what_is_missing():
     found = shop("a: n1=pay", deployed("pay"))
-    found.lack("pods", "403 Forbidden")
+    found.mark_missing("pods", "403 Forbidden")
     assert said(RULE, asked("cart", HARD)) == ["not evaluated: no cluster"]
     assert said(RULE, asked("cart", HARD), index=found) == ["not evaluated: pods: 403 Forbidden"]
     assert said(RULE, asked("cart"), index=found) == []

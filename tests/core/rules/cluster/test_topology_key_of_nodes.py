@@ -6,7 +6,7 @@ from manifest import DENY, FIXED, GROWING, PLAIN, decide, examined, findings_of,
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
-from webhook.core.index.key_suggestions import near
+from webhook.core.index.key_suggestions import closest_node_key
 from webhook.core.policy.policy import Mode
 from webhook.core.review.messages import WARNING_CHARS
 
@@ -139,13 +139,13 @@ def test_a_typo_of_a_key_whose_domains_are_configured_is_none():
 )
 def test_the_key_of_nodes_that_was_meant(key, keys, meant):
     view = cluster("a: n1", labelled=" ".join(f"{each}=x" for each in keys.split())).nodes.view()
-    assert near(key, view) == meant
+    assert closest_node_key(key, view) == meant
 
 
 def test_a_former_name_is_answered_by_what_nodes_have():
     key = "failure-domain.beta.kubernetes.io/zone"
-    assert near(key, cluster("n1").nodes.view()) is None
-    assert near(key, cluster("n1", labelled="example.com/zone=a").nodes.view()) == "example.com/zone"
+    assert closest_node_key(key, cluster("n1").nodes.view()) is None
+    assert closest_node_key(key, cluster("n1", labelled="example.com/zone=a").nodes.view()) == "example.com/zone"
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_a_constraint_without_a_key_is_for_kube_apiserver_to_refuse():
 )
 def test_without_nodes_they_say_what_is_missing(rule, constraint, asks):
     hidden = index()
-    hidden.lack("nodes", "403 Forbidden")
+    hidden.mark_missing("nodes", "403 Forbidden")
     clusters = {"no cluster": None, "no nodes known": index(), "nodes: 403 Forbidden": hidden}
     for missing, known in clusters.items():
         expected = [f"not evaluated: {missing}"] if asks else []

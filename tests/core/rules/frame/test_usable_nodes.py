@@ -116,7 +116,7 @@ def test_pods_that_can_be_in_one_domain_only_are_no_finding(scheduling, expected
 
 def test_without_a_list_of_classes_the_nodes_are_not_known():
     cluster = index(*nodes("a: s1 | b: s2 | n3"))
-    cluster.lack("runtimeclasses", "forbidden")
+    cluster.mark_missing("runtimeclasses", "forbidden")
     assert said("topology-key-partial", in_sandbox("zone hard 1 app=web"), index=cluster) == [
         "not evaluated: runtimeclasses: forbidden"
     ]

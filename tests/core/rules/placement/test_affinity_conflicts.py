@@ -214,7 +214,7 @@ def test_a_claim_that_nobody_knows():
     manifest = web(ZONE, replicas=3, **DATA)
     index = cluster("a: n1 | b: n2 | c: n3")
     assert said(CONFLICTS, manifest, policy=FIXED, index=index) == ["not evaluated: a claim that is not known"]
-    index.lack("persistentvolumes", "403 Forbidden")
+    index.mark_missing("persistentvolumes", "403 Forbidden")
     assert said(CONFLICTS, manifest, policy=FIXED, index=index) == ["not evaluated: persistentvolumes: 403 Forbidden"]
 
 
@@ -295,7 +295,7 @@ def stateful(nodes, volumes, *constraints, running=0, lacks=None, made_by=None, 
         if ordinal < running:
             index.apply("ADDED", running_pod(f"web-{ordinal}", f"{zone}1"))
     if lacks:
-        index.lack(lacks, "403 Forbidden")
+        index.mark_missing(lacks, "403 Forbidden")
     index.apply(
         "ADDED",
         StorageClass(

@@ -384,7 +384,7 @@ class TestReplicasOfTheRevisionThatRuns:
         }
         index = self.known(self.MANIFEST, revision)
         assert told(DO_NOT_FIT, self.MANIFEST, index, FIXED)[0].startswith("warn 2 of 3 fit")
-        index.lack("replicasets", "403 Forbidden")
+        index.mark_missing("replicasets", "403 Forbidden")
         assert said(DO_NOT_FIT, self.MANIFEST, index=index) == [
             "not evaluated: whether all replicas fit is unknown: replicasets: 403 Forbidden"
         ]

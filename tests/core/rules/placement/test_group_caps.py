@@ -188,7 +188,7 @@ def test_what_is_not_known():
     found = town("a: n1=1,2 | b: n2")
     assert said(RULE, redis()) == ["not evaluated: no cluster"]
     assert said(RULE, redis(replicas=1)) == []
-    found.lack("spreadgroups", "403 Forbidden")
+    found.mark_missing("spreadgroups", "403 Forbidden")
     assert said(RULE, redis(), index=found) == ["not evaluated: spreadgroups: 403 Forbidden"]
     assert said(RULE, redis(kind="Pod"), index=found) == []
 
@@ -324,7 +324,7 @@ def test_volumes_of_other_workloads():
 
 def test_which_workloads_there_are_is_not_known():
     found = town(LATER)
-    found.lack("statefulsets", "403 Forbidden")
+    found.mark_missing("statefulsets", "403 Forbidden")
     assert said(RULE, ONE, index=found) == ["not evaluated: statefulsets: 403 Forbidden"]
     assert said(RULE, redis(), index=found) == can(3)
     assert said(RULE, redis("zone hard 1 app=redis minDomains:9", nodeSelector={ZONE: "b"}), index=found) == [

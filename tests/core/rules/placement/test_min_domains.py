@@ -235,7 +235,7 @@ def test_another_scheduler_may_decide_otherwise(fields, policy, missing):
 )
 def test_without_a_cluster_it_says_what_is_missing(constraint, asks):
     hidden = index()
-    hidden.lack("nodes", "403 Forbidden")
+    hidden.mark_missing("nodes", "403 Forbidden")
     clusters = {"no cluster": None, "no nodes known": index(), "nodes: 403 Forbidden": hidden}
     for missing, known in clusters.items():
         expected = [f"not evaluated: {missing}"] if asks else []

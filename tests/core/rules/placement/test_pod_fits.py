@@ -194,7 +194,7 @@ def test_a_cluster_that_is_just_young_enough():
 
 def test_volumes_that_nobody_could_read_are_unknown():
     index = cluster(TAINTED)
-    index.lack("persistentvolumes", "403 Forbidden")
+    index.mark_missing("persistentvolumes", "403 Forbidden")
     claims = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     decision = decide(bare(ZONE, volumes=claims), index=index)
     assert decision.audit["feasibility"] == "unknown: persistentvolumes: 403 Forbidden"
@@ -203,7 +203,7 @@ def test_volumes_that_nobody_could_read_are_unknown():
 
 def test_nodes_that_were_not_listed_yet_are_unknown():
     index = cluster(TAINTED)
-    index.lack("pods", "not listed")
+    index.mark_missing("pods", "not listed")
     assert decide(bare(ZONE), index=index).audit["feasibility"] == "unknown: pods: not listed"
 
 

@@ -21,11 +21,11 @@ from webhook.cli.terminal import print_faults, print_results
 from webhook.core.api.types import DO_NOT_SCHEDULE, Service
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.coming_pods.declared import adopted
+from webhook.core.coming_pods.declared import declarable_constraints
 from webhook.core.defaulting.injection import Skip, SkipReason
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
-from webhook.core.index.readers import readable
+from webhook.core.index.readers import decode_or_none
 from webhook.core.json_edits import Edit, applied
 from webhook.core.json_edits import Edit as EditOfObject
 from webhook.core.policy.policy import Mode, Policy
@@ -123,7 +123,7 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
     # Workloads stay out: each is asked about as if it were applied alone, and brings its own owners.
     if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
         return
-    value = readable(Raw(manifest.json_text), manifest.type_meta, frame.policy.workloads)
+    value = decode_or_none(Raw(manifest.json_text), manifest.type_meta, frame.policy.workloads)
     if isinstance(value, Service | Autoscaler) and value.metadata is not None:
         meta = structs.replace(value.metadata, namespace=namespace_of(manifest.namespace, frame.namespace))
         value = structs.replace(value, metadata=meta)
@@ -151,7 +151,9 @@ def _wanted(
             continue
         if workload is None or not workload.whole:
             continue
-        given = adopted(workload, namespace_of(manifest.namespace, frame.namespace), frame.context().with_index(index))
+        given = declarable_constraints(
+            workload, namespace_of(manifest.namespace, frame.namespace), frame.context().with_index(index)
+        )
         if isinstance(given, Skip):
             spared[given.reason] += 1
         else:

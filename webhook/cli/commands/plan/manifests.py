@@ -11,8 +11,8 @@ from webhook.cli.terminal import Json
 from webhook.core.api.spread_group import API_VERSION, KIND
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.well_known import INJECTED_ANNOTATION, LAST_APPLIED_ANNOTATION
-from webhook.core.groups.fields import with_value
 from webhook.core.groups.group import Fields, Group, Shard
+from webhook.core.groups.label_values import replace_label_value
 from webhook.core.json_edits import Edit, applied, value_at
 from webhook.core.what_if.sources import ReplicatedSource
 from webhook.core.workloads.reading import parse_object
@@ -169,7 +169,7 @@ def _made_up(group: Group, shard: Shard) -> Json:
 def _renamed(value: Json, of: Written, group: Group, shard: Shard) -> Json:
     """The workload of another shard: with its name, its value of the label, and the pods that a shard is to have."""
     path, label = of.source.template.path, group.shard_label
-    value = with_value(value, label, of.source.template.template.labels[label], shard.value)
+    value = replace_label_value(value, label, of.source.template.template.labels[label], shard.value)
     edits = [Edit("metadata.name", shard.name), Edit("spec.replicas", group.pods_per_shard)]
     if value_at(value, "spec.serviceName") == of.name:
         edits.append(Edit("spec.serviceName", shard.name))

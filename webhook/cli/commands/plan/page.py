@@ -8,9 +8,9 @@ from webhook.answers.planned import PlanAnswer
 from webhook.cli.commands.plan.manifests import PlannedGroup, spec_of
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint, wrapped
 from webhook.core.api.types import SpreadConstraint
-from webhook.core.groups.derive import on, place
-from webhook.core.groups.group import Group, Loads
-from webhook.core.groups.plan import Keeping, Plan, Proof, Way
+from webhook.core.groups.derive import domain_noun, in_a_domain
+from webhook.core.groups.group import Group, ZonePins
+from webhook.core.groups.plan import CapGuarantee, CapMethod, GroupPlan, Proof
 from webhook.core.placement.outcome import PlacementOutcome, Step
 from webhook.core.text import listed, one_line, plural, together
 from webhook.core.what_if.ending import PodMove
@@ -48,21 +48,23 @@ def render(target: PlannedGroup, *, color: bool) -> Iterator[str]:
 def _asked(target: PlannedGroup, paint: Paint) -> Iterator[str]:
     of = target.answer
     group, capacity = of.group, of.derived.capacity
-    apart = f", which share no {together(map(place, group.never_share))}" if group.never_share else ""
+    apart = f", which share no {together(map(domain_noun, group.never_share))}" if group.never_share else ""
     shards = f"{plural(group.shards, 'shard')} of {plural(group.pods_per_shard, 'pod')}{apart}"
     yield paint(f"group {one_line(group.name, _NAME)}: {shards}; {plural(group.pods, 'pod')}", BOLD) + "\n"
     for cap in group.caps:
         seen = "" if cap.enforced else " (observed only)"
         share = f"{cap.text} of the pods: " if cap.of_pods else ""
-        yield f"  {on(cap.topology_key)}  {share}at most {cap.most(group.pods)}{seen}\n"
-    zones = listed([one_line(zone, _NAME) for zone in capacity.of_zones], _ZONES) or "none"
-    where = f"{place(group.zone_key)}s that take pods: {zones}; " if group.names_zones else "nodes that take pods: "
+        yield f"  {in_a_domain(cap.topology_key)}  {share}at most {cap.most(group.pods)}{seen}\n"
+    zones = listed([one_line(zone, _NAME) for zone in capacity.zones], _ZONES) or "none"
+    where = (
+        f"{domain_noun(group.zone_key)}s that take pods: {zones}; " if group.names_zones else "nodes that take pods: "
+    )
     nodes = plural(capacity.nodes, "node") if group.names_zones else capacity.nodes
     yield f"  {where}{nodes}\n"
     if of.known.running:
         run = "pod runs" if of.known.running == 1 else "pods run"
         yield from wrapped(f"note: {of.known.running} {run} already; all are placed anew here", indent="  ")
-    if empty := [one_line(each, _NAME) for each in group.domains or () if each not in capacity.of_zones]:
+    if empty := [one_line(each, _NAME) for each in group.domains or () if each not in capacity.zones]:
         yield from wrapped(f"note: no node takes a pod in {together(empty)}, which the group names", indent="  ")
     if of.stands:
         whose = "that are stored for it" if target.stored else "of its templates"
@@ -77,7 +79,9 @@ def _before(of: PlanAnswer, paint: Paint) -> Iterator[str]:
     if seen is None:
         yield "no cap is enforced\n"
         return
-    said = together(f"{place(each.topology_key or '')} {each.max_skew}" for each in of.naive.constraints if each.hard)
+    said = together(
+        f"{domain_noun(each.topology_key or '')} {each.max_skew}" for each in of.naive.constraints if each.hard
+    )
     yield from wrapped(f"{what} ({said})", paint, BOLD)
     fine = True
     if seen.gets_stuck:
@@ -90,7 +94,7 @@ def _before(of: PlanAnswer, paint: Paint) -> Iterator[str]:
     for key, pods in of.broken.items():
         fine = False
         worst, most = seen.worst[key], of.group.most(key)
-        where = f"{place(key)} {one_line(worst.domain, _NAME)}"
+        where = f"{domain_noun(key)} {one_line(worst.domain, _NAME)}"
         yield from wrapped(f"can put {pods} pods into {where}, where {most} may be, so:", paint, RED, indent="  ")
         yield from _steps(of, of.named(worst.steps))
     if fine:
@@ -142,10 +146,10 @@ _PROOFS = {
 }
 
 
-def _after(of: PlanAnswer, plan: Plan, paint: Paint) -> Iterator[str]:
+def _after(of: PlanAnswer, plan: GroupPlan, paint: Paint) -> Iterator[str]:
     yield paint("what keeps the caps", BOLD) + "\n"
     for key, each in plan.keeping.items():
-        yield from wrapped(f"{place(key)}: {_way(of.group, plan, key, each)}", indent="  ")
+        yield from wrapped(f"{domain_noun(key)}: {_way(of.group, plan, key, each)}", indent="  ")
     stuck = plan.outlook.stuck if plan.outlook is not None and plan.outlook.gets_stuck else None
     verdict = PlacementOutcome.STUCK if stuck and plan.verdict is PlacementOutcome.UNKNOWN else plan.verdict
     yield from wrapped(_VERDICTS[verdict], paint, _COLORS.get(verdict, YELLOW), indent="  ")
@@ -154,44 +158,44 @@ def _after(of: PlanAnswer, plan: Plan, paint: Paint) -> Iterator[str]:
         yield from wrapped(f"{_share(stuck)} of the orders that were tried get stuck", indent="  ")
     if plan.verdict is PlacementOutcome.FITS and of.group.plan_for > of.group.shards:
         yield from wrapped(f"these fields keep the caps of up to {plan.same_up_to} shards", indent="  ")
-    if plan.loads is not None:
+    if plan.zone_pins is not None:
         yield "\n"
-        yield from _picture(of.group, plan, plan.loads)
+        yield from _picture(of.group, plan, plan.zone_pins)
 
 
-def _way(group: Group, plan: Plan, key: str, of: Keeping) -> str:
-    where, pods = place(key), plural(of.worst, "pod")
+def _way(group: Group, plan: GroupPlan, key: str, of: CapGuarantee) -> str:
+    where, pods = domain_noun(key), plural(of.worst, "pod")
     match of.way:
-        case Way.NOTHING:
-            return f"no constraint; the {group.shards} shards have at most one pod each {on(key)}"
-        case Way.LABEL:
-            few = "" if group.most(key) is None else f"; at most {pods} {on(key)}"
+        case CapMethod.NOTHING:
+            return f"no constraint; the {group.shards} shards have at most one pod each {in_a_domain(key)}"
+        case CapMethod.LABEL:
+            few = "" if group.most(key) is None else f"; at most {pods} {in_a_domain(key)}"
             return f"a constraint keeps pods off nodes without the label{few}"
-        case Way.PINS:
+        case CapMethod.PINS:
             return f"each shard is pinned to {plural(group.pods_per_shard, where)}; a {where} gets at most {pods}"
-        case Way.EXACT:
-            return f"maxSkew {of.worst} with minDomains above the number of {where}s: at most {pods} {on(key)}"
+        case CapMethod.EXACT:
+            return f"maxSkew {of.worst} with minDomains above the number of {where}s: at most {pods} {in_a_domain(key)}"
         case _:
             skew = next(each.max_skew for each in _constraints(plan) if each.topology_key == key)
             return f"maxSkew {skew}, the largest that lets no {where} hold more than {pods}"
 
 
-def _constraints(plan: Plan) -> tuple[SpreadConstraint, ...]:
+def _constraints(plan: GroupPlan) -> tuple[SpreadConstraint, ...]:
     return next(iter(plan.fields.values())).constraints
 
 
-def _proof(of: PlanAnswer, plan: Plan) -> str:
-    if plan.proof is not Proof.ZONE_BY_ZONE or plan.loads is None:
+def _proof(of: PlanAnswer, plan: GroupPlan) -> str:
+    if plan.proof is not Proof.ZONE_BY_ZONE or plan.zone_pins is None:
         return _PROOFS[plan.proof]
-    capacity, where = of.derived.capacity, place(of.group.zone_key)
+    capacity, where = of.derived.capacity, domain_noun(of.group.zone_key)
     each = together(
-        f"{one_line(zone, _NAME)} {pods} of {capacity.of_zones[zone]}"
-        for zone, pods in [*plan.loads.of_zones.items()][:_ZONES]
+        f"{one_line(zone, _NAME)} {pods} of {capacity.zones[zone]}"
+        for zone, pods in [*plan.zone_pins.of_zones.items()][:_ZONES]
     )
     return f"proof: no pod takes the place of another {where}'s, and each {where} has room for its own ({each})"
 
 
-def _picture(group: Group, plan: Plan, loads: Loads) -> Iterator[str]:
+def _picture(group: Group, plan: GroupPlan, loads: ZonePins) -> Iterator[str]:
     """A row a shard, a column a zone."""
     zones = [*loads.of_zones][:_ZONES]
     names = [one_line(each.name, _NAME) for each in plan.shards]
@@ -212,7 +216,7 @@ def _picture(group: Group, plan: Plan, loads: Loads) -> Iterator[str]:
     yield f"{row('pods', {zone: str(loads.of_zones[zone]) for zone in zones})}{allowed}\n"
 
 
-def _fields(target: PlannedGroup, plan: Plan, paint: Paint) -> Iterator[str]:
+def _fields(target: PlannedGroup, plan: GroupPlan, paint: Paint) -> Iterator[str]:
     """The constraints of all shards, and the affinity of one."""
     name, fields = next(iter(plan.fields.items()))
     text = block({key: value for key, value in spec_of(fields).items() if value})

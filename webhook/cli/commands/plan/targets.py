@@ -26,10 +26,12 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.coming_pods.next_pod import coming_pod
 from webhook.core.context import Context
 from webhook.core.groups.derive import stored_of
-from webhook.core.groups.fields import missing_terms, ours, unpinned
-from webhook.core.groups.group import Group, Shard, Stored
-from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group, unread_keys
-from webhook.core.groups.status.members import Member, duplicate_shards, shards_in_cluster
+from webhook.core.groups.fields import missing_apart_terms
+from webhook.core.groups.group import Group, Shard, StoredPlan
+from webhook.core.groups.group_constraints import replaced_constraints
+from webhook.core.groups.reading import GroupError, describes_cluster, read_config_map, read_group, unread_keys
+from webhook.core.groups.status.members import GroupMember, duplicate_shards, shards_in_cluster
+from webhook.core.groups.zone_pin import split_pin
 from webhook.core.index.nodes import NodeView
 from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import one_line
@@ -127,7 +129,7 @@ def _take(read: _Read, each: Object, within: Context) -> None:
             read.groups.append(_Wanted(group, applicable(of, value, group.namespace)))
         elif of.kind == _CONFIG_MAP:
             value = object_of(each.value)
-            read.configured += [value] if is_cluster(value) else []
+            read.configured += [value] if describes_cluster(value) else []
         else:
             known = {one.source.title for one in read.workloads}
             found = sources_of(each.value, of, within, applied=each.applied)
@@ -213,14 +215,16 @@ def _planned(wanted: _Wanted, read: _Read, known: ClusterSource, within: Context
     )
 
 
-def _of_templates(group: Group, shards: Iterable[Shard]) -> Stored:
+def _of_templates(group: Group, shards: Iterable[Shard]) -> StoredPlan:
     """The plan in the templates of all shards, for a group without a status. Empty if they differ."""
     there = [each for each in shards if each.exists]
-    constraints = [ours(group, each.pod.pod_spec.constraints) for each in there]
-    if any(each != constraints[0] for each in constraints) or any(missing_terms(group, each) for each in there):
-        return Stored()
+    constraints = [replaced_constraints(group, each.pod.pod_spec.constraints) for each in there]
+    if any(each != constraints[0] for each in constraints) or any(missing_apart_terms(group, each) for each in there):
+        return StoredPlan()
     given = constraints[0] if constraints else ()
-    return Stored(given, {each.value: unpinned(group, each.pod)[1] for each in there}, frozenset(group.never_share))
+    return StoredPlan(
+        given, {each.value: split_pin(group, each.pod)[1] for each in there}, frozenset(group.never_share)
+    )
 
 
 def _unseen(shards: Iterable[Shard]) -> Iterator[str]:
@@ -246,10 +250,10 @@ def _mine(group: Group, workloads: Iterable[Written]) -> list[Written]:
     ]
 
 
-def _member(of: ReplicatedSource, group: Group, within: Context) -> Member:
+def _member(of: ReplicatedSource, group: Group, within: Context) -> GroupMember:
     pod = coming_pod(of, within).pod
     value = of.template.template.labels[group.shard_label]
-    return Member(workload=of.workload, shard=value, pod=pod, pods=of.replicas)
+    return GroupMember(workload=of.workload, shard=value, pod=pod, pods=of.replicas)
 
 
 def no_shard(name: str) -> str:

@@ -19,8 +19,8 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.context import Context
 from webhook.core.decoders import decoder_of
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.owners import keeps_revision
-from webhook.core.index.readers import readable
+from webhook.core.index.owners import has_same_template
+from webhook.core.index.readers import decode_or_none
 from webhook.core.what_if.events import WhatIf
 from webhook.core.what_if.run import Targets
 from webhook.core.what_if.sources import ReplicatedSource, add_owners, sources_in_cluster, sources_of
@@ -86,7 +86,7 @@ def targets(
     pods: dict[str, list[Pod]] = {}
     others = list[Item]()
     for item in known.kept:
-        value = readable(item.raw, item.of, within.policy.workloads) if item.of.kind == POD[1] else None
+        value = decode_or_none(item.raw, item.of, within.policy.workloads) if item.of.kind == POD[1] else None
         if isinstance(value, Pod) and value.pod_spec.node_name:
             pods.setdefault(value.pod_spec.node_name, []).append(value)
         else:
@@ -152,7 +152,7 @@ def _of_files(
             seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
             continue
         for each in mine:
-            applied = keeps_revision(each.workload, each.template.template, each.namespace, known.index)
+            applied = has_same_template(each.workload, each.template.template, each.namespace, known.index)
             named = each if each.workload.meta.name else _with_own_uid(each, len(found))
             found.append(replace(named, applied=applied))
         if not mine:
@@ -170,7 +170,7 @@ def _with_own_uid(source: ReplicatedSource, number: int) -> ReplicatedSource:
 
 def _apply(manifest: Manifest, known: ClusterSource, within: Context) -> None:
     """Put into the index what pods depend on: services, claims and storage classes."""
-    value = readable(manifest.json_text, manifest.type_meta, within.policy.workloads)
+    value = decode_or_none(manifest.json_text, manifest.type_meta, within.policy.workloads)
     if isinstance(value, Service | Claim):
         meta = value.metadata
         if meta is not None and not meta.namespace:

@@ -1,1 +1,1 @@
-"""How a group stands in a cluster: its stored plan, kept or made anew, its pods against its caps, and what is wrong."""
+"""The status of a group in a cluster: its plan, stored or new, its pods compared with its caps, and its problems."""

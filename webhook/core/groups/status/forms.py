@@ -1,4 +1,4 @@
-"""The status of a SpreadGroup as it is written, and read again by whoever writes the next one."""
+"""The status of a SpreadGroup, as the controller writes it and reads it again."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,18 +12,18 @@ from webhook.core.api.types import LabelSelector
 from webhook.core.decoders import converted
 
 
-class _Written(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Base of what stands in a status."""
+class _StatusPart(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Base of the parts of a status."""
 
 
-class Dated(Condition, frozen=True, gc=False):
-    """A condition with the ISO time since which it has its status."""
+class DatedCondition(Condition, frozen=True, gc=False):
+    """A condition with the time of its last status change, in ISO format."""
 
     last_transition_time: str = ""
 
 
-class Distribution(_Written, frozen=True):
-    """Pods by domain under one cap; ``more`` are domains that are not listed."""
+class Distribution(_StatusPart, frozen=True):
+    """The pods in each domain of one cap. ``more`` is the number of unlisted domains."""
 
     topology_key: str = ""
     selector: LabelSelector | None = None
@@ -32,12 +32,14 @@ class Distribution(_Written, frozen=True):
     cap: int = -1
 
 
-class ProposedMove(_Written, frozen=True):
-    """A pod whose deletion would bring a domain nearer to its cap, and where it could go then.
+class ProposedMove(_StatusPart, frozen=True):
+    """A move that brings a domain closer to its cap: delete the pod, and let its replacement go elsewhere.
 
     Attributes:
-        source: A domain of the cap's key, or a node without its label.
-        to: A domain. Empty for a node.
+        pod: The pod's name.
+        source: A domain of the cap's key, or a node without its label. The field is ``from``.
+        to: A domain. Empty for a move between nodes.
+        reason: The broken cap, or the missing label.
     """
 
     pod: str = ""
@@ -46,55 +48,55 @@ class ProposedMove(_Written, frozen=True):
     reason: str = ""
 
 
-class Unguarded(_Written, frozen=True):
-    """Pods without the fields of the plan: how many, and the names of the first."""
+class Unguarded(_StatusPart, frozen=True):
+    """The number of pods without the fields of the plan, and the first names."""
 
     count: int = 0
     pods: tuple[str, ...] = ()
 
 
-class Status(_Written, frozen=True):
+class SpreadGroupStatus(_StatusPart, frozen=True):
     """The whole status."""
 
     observed_generation: int = 0
     revision: str = ""
-    conditions: tuple[Dated, ...] = ()
+    conditions: tuple[DatedCondition, ...] = ()
     workloads: tuple[PlannedWorkload, ...] = ()
     distribution: tuple[Distribution, ...] = ()
     moves: tuple[ProposedMove, ...] = ()
     unguarded: Unguarded = Unguarded()
 
-    def condition(self, of: str) -> Dated:
-        """The condition of that type; an empty one where it is not there."""
-        return next((each for each in self.conditions if each.type == of), Dated())
+    def condition(self, kind: str) -> DatedCondition:
+        """The condition of this type. An empty one if absent."""
+        return next((condition for condition in self.conditions if condition.type == kind), DatedCondition())
 
 
-class Found(NamedTuple):
-    """A group, and the status that it has."""
+class GroupWithStatus(NamedTuple):
+    """A group and its current status."""
 
     group: SpreadGroup
-    status: Status
+    status: SpreadGroupStatus
 
 
-def read_status(value: object) -> Status:
-    """The status of an object; an empty one where there is none that can be read."""
+def read_status(value: object) -> SpreadGroupStatus:
+    """Read the status of an object. An empty status if it is absent or unreadable."""
     try:
-        return converted(value, Status)
+        return converted(value, SpreadGroupStatus)
     except msgspec.ValidationError:
-        return Status()
+        return SpreadGroupStatus()
 
 
-def as_json(status: Status) -> Mapping[str, Any]:
-    """As it is written; nothing stands for what is empty.
+def status_json(status: SpreadGroupStatus) -> Mapping[str, Any]:
+    """Encode the status as JSON, without empty fields.
 
-    Shape: the number of unguarded pods is always there, since server-side apply makes null of an object whose fields
-    are all gone, which the definition refuses.
+    The number of unguarded pods is always present. Without it, server-side apply would turn the object into null, which
+    the resource definition rejects.
     """
-    found: dict[str, Any] = msgspec.to_builtins(status)
-    found["unguarded"] = {"count": 0} | found.get("unguarded", {})
+    fields: dict[str, Any] = msgspec.to_builtins(status)
+    fields["unguarded"] = {"count": 0} | fields.get("unguarded", {})
     return {
-        key: [_without_empty(each) for each in value] if key in {"conditions", "workloads"} else value
-        for key, value in found.items()
+        key: [_without_empty(item) for item in value] if key in {"conditions", "workloads"} else value
+        for key, value in fields.items()
     }
 
 
@@ -102,14 +104,16 @@ def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value not in (None, "", [], ())}
 
 
-def dated(conditions: Sequence[Dated], before: Status, generation: int, now: str) -> tuple[Dated, ...]:
-    """The conditions with the times since which they have their status."""
+def date_conditions(
+    conditions: Sequence[DatedCondition], before: SpreadGroupStatus, generation: int, now: str
+) -> tuple[DatedCondition, ...]:
+    """Date the conditions with the time of their last status change."""
     return tuple(
         replace(
-            each,
+            condition,
             observed_generation=generation,
-            last_transition_time=old.last_transition_time if old.status == each.status else now,
+            last_transition_time=old.last_transition_time if old.status == condition.status else now,
         )
-        for each in conditions
-        for old in (before.condition(each.type),)
+        for condition in conditions
+        for old in (before.condition(condition.type),)
     )

@@ -156,7 +156,9 @@ class NamespaceTable(Namespaces):
         if priority_class:
             priority = self._priorities.get(priority_class)
         else:
-            priority = min(self._defaults.values(), key=lambda each: (each.value, each.meta.name), default=None)
+            priority = min(
+                self._defaults.values(), key=lambda default: (default.value, default.meta.name), default=None
+            )
         runtime = self._runtimes.get(runtime_class)
         absent = {PRIORITY_CLASS: priority_class and priority is None, RUNTIME_CLASS: runtime_class and runtime is None}
         unread -= {RUNTIME_CLASS} if not runtime_class or runtime else set()

@@ -77,8 +77,8 @@ class OwnerTable(Owners):
         return () if templates is None else tuple(templates.matching(selector, most))
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
-        scalers = self._scalers.of((namespace, (group_of(api_version), kind), name))
-        return min(scalers, key=lambda each: each.meta.name, default=None)
+        scalers = self._scalers.values((namespace, (group_of(api_version), kind), name))
+        return min(scalers, key=lambda scaler: scaler.meta.name, default=None)
 
 
 class _Templates:
@@ -110,12 +110,14 @@ class _Templates:
         """The workloads with a template that the selector matches, among the first ``most`` candidates by name."""
         candidates = {} if selector.nothing else self._candidates(selector)
         for key in nsmallest(most, candidates):
-            if any(selector.matches(each.labels) for each in candidates[key].templates or ()):
+            if any(selector.matches(template.labels) for template in candidates[key].templates or ()):
                 yield candidates[key]
 
     def _candidates(self, selector: Selector) -> dict[_OwnerKey, Owner]:
         """The workloads with the rarest of the labels that the selector requires; all if it requires none."""
-        positive = [self._labelled_as(each) for each in selector.requirements if each.operator in _POSITIVE]
+        positive = [
+            self._labelled_as(requirement) for requirement in selector.requirements if requirement.operator in _POSITIVE
+        ]
         return min(positive, key=len, default=self._owners)
 
     def _labelled_as(self, requirement: Requirement) -> dict[_OwnerKey, Owner]:
@@ -124,4 +126,4 @@ class _Templates:
 
 
 def _labels(owner: Owner) -> set[tuple[str, str]]:
-    return {label for each in owner.templates or () for label in each.labels.items()}
+    return {label for template in owner.templates or () for label in template.labels.items()}

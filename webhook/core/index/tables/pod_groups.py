@@ -64,23 +64,23 @@ class _PodGroup:
 
     Attributes:
         counts: The number of pods by slot, never 0.
-        leaving: The same of terminating pods, which spread constraints do not count and affinity terms do.
+        terminating: The same of terminating pods, which spread constraints do not count and affinity terms do.
         unspread: The number of pods without a constraint that do not terminate.
     """
 
-    __slots__ = ("counts", "labels", "leaving", "unspread")
+    __slots__ = ("counts", "labels", "terminating", "unspread")
 
     def __init__(self, labels: Mapping[str, str]) -> None:
         self.labels = labels
         self.counts: dict[int, int] = {}
-        self.leaving: dict[int, int] = {}
+        self.terminating: dict[int, int] = {}
         self.unspread = 0
 
 
 class PodRecord:
     """One pod on a node. ``aside`` has the values of many-valued keys, ``spread`` is true if it has a constraint."""
 
-    __slots__ = ("aside", "extras", "group", "leaving", "priority", "request", "slot", "spread", "uid")
+    __slots__ = ("aside", "extras", "group", "priority", "request", "slot", "spread", "terminating", "uid")
 
     def __init__(self, uid: str, slot: int, group: _PodGroup, aside: Mapping[str, str], request: PodRequest) -> None:
         self.uid = uid
@@ -88,7 +88,7 @@ class PodRecord:
         self.group = group
         self.aside = aside
         self.request = request
-        self.leaving = False
+        self.terminating = False
         self.priority = 0
         self.spread = False
         self.extras = NO_EXTRAS
@@ -171,7 +171,7 @@ class NamespacePods:
             self._put_back(key, value, record)
         self._count(record, -1)
         group = record.group
-        if not group.counts and not group.leaving:
+        if not group.counts and not group.terminating:
             self._drop_group(group)
         if len(self.records) * _FORGET_AT < self._learn_at > self._least:
             self._learn_at = max(self._least, 2 * len(self.records))
@@ -187,8 +187,8 @@ class NamespacePods:
                 discard(self._many_valued, key)
 
     def _count(self, record: PodRecord, sign: int) -> None:
-        if record.leaving:
-            bump(record.group.leaving, record.slot, sign)
+        if record.terminating:
+            bump(record.group.terminating, record.slot, sign)
             return
         bump(record.group.counts, record.slot, sign)
         record.group.unspread += 0 if record.spread else sign
@@ -266,23 +266,23 @@ class NamespacePods:
                 return [group for group in groups if key not in group.labels]
         return [group for group in groups if requirement.matches(group.labels)]
 
-    def count(self, requirements: Requirements, *, leaving: bool) -> Counts:
+    def count(self, requirements: Requirements, *, terminating: bool) -> Counts:
         """See `Pods.count`."""
         # Selectors such as ``app!=web`` match nearly every group: added up once, then kept up to date by events.
-        kept = None if leaving else self._kept.get(requirements)
+        kept = None if terminating else self._kept.get(requirements)
         if kept is not None:
             return dict(kept.counts)
         by_value, by_group = self._apart(requirements)
         if any(each.operator in _POSITIVE for each in by_value):
             holders = self._holders(by_value, by_group)
-            counts, asked = _on_slots(holders, leaving=leaving), len(holders)
+            counts, asked = _on_slots(holders, terminating=terminating), len(holders)
         else:
-            counts, asked = self._count_groups(by_group, leaving=leaving)
+            counts, asked = self._count_groups(by_group, terminating=terminating)
             if by_value:
                 # Only NotIn is left of the conditions on many-valued keys: its pods were counted with their groups.
-                for slot, number in _on_slots(self._refused(by_value, by_group), leaving=leaving).items():
+                for slot, number in _on_slots(self._refused(by_value, by_group), terminating=terminating).items():
                     bump(counts, slot, -number)
-        if asked > _WORTH_KEEPING and not leaving and _short(requirements):
+        if asked > _WORTH_KEEPING and not terminating and _short(requirements):
             if len(self._kept) >= _KEPT_COUNTS:
                 del self._kept[next(iter(self._kept))]
             self._kept[requirements] = _Kept(requirements, dict(counts))
@@ -292,10 +292,10 @@ class NamespacePods:
         """How many pods meet all requirements and have no constraint; terminating ones do not count."""
         by_value, by_group = self._apart(requirements)
         if any(each.operator in _POSITIVE for each in by_value):
-            return sum(not (each.leaving or each.spread) for each in self._holders(by_value, by_group))
+            return sum(not (holder.terminating or holder.spread) for holder in self._holders(by_value, by_group))
         refused = self._refused(by_value, by_group) if by_value else ()
         unspread = sum(group.unspread for group in self.matching(by_group))
-        return unspread - sum(not (each.leaving or each.spread) for each in refused)
+        return unspread - sum(not (each.terminating or each.spread) for each in refused)
 
     def pods_matching(self, requirements: Requirements) -> Iterator[tuple[str, int]]:
         """The names and slots of the pods that meet all requirements, including terminating pods."""
@@ -311,21 +311,23 @@ class NamespacePods:
         by_value = tuple(r for r in requirements if r.key in self._many_valued and r.operator in _BY_VALUE)
         return by_value, tuple(r for r in requirements if r not in by_value) if by_value else requirements
 
-    def _count_groups(self, requirements: Requirements, *, leaving: bool) -> tuple[dict[int, int], int]:
+    def _count_groups(self, requirements: Requirements, *, terminating: bool) -> tuple[dict[int, int], int]:
         """The pods of matching groups, and how many groups were added up.
 
         Without a positive requirement nearly every group matches: then the others are subtracted from the total.
         """
-        if leaving or any(r.operator in _POSITIVE for r in requirements):
+        if terminating or any(r.operator in _POSITIVE for r in requirements):
             groups = self.matching(requirements)
-            return _merged(groups, leaving=leaving), len(groups)
+            return _merged(groups, terminating=terminating), len(groups)
         others: set[_PodGroup] = set()
         for requirement in requirements:
             others |= self._not_meeting(requirement)
         if len(others) * 2 > len(self.groups):
-            return _merged([group for group in self.groups.values() if group not in others], leaving=False), len(others)
+            return _merged([group for group in self.groups.values() if group not in others], terminating=False), len(
+                others
+            )
         counts = dict(self._total)
-        for slot, number in _merged(others, leaving=False).items():
+        for slot, number in _merged(others, terminating=False).items():
             if counts[slot] == number:
                 del counts[slot]
             else:
@@ -373,13 +375,13 @@ class NamespacePods:
 def _of_groups(pods: Collection[PodRecord], requirements: Requirements) -> Collection[PodRecord]:
     if not requirements:
         return pods
-    met = {group for group in {each.group for each in pods} if _meets(group, requirements)}
-    return [each for each in pods if each.group in met]
+    met = {group for group in {pod.group for pod in pods} if _meets(group, requirements)}
+    return [pod for pod in pods if pod.group in met]
 
 
 # All pods at a time: those of a zone are a third of a namespace, and one by one they took ten times as long.
-def _on_slots(pods: Iterable[PodRecord], *, leaving: bool) -> dict[int, int]:
-    return dict(Counter([each.slot for each in pods if leaving or not each.leaving]))
+def _on_slots(pods: Iterable[PodRecord], *, terminating: bool) -> dict[int, int]:
+    return dict(Counter([pod.slot for pod in pods if terminating or not pod.terminating]))
 
 
 _NOTHING_ASIDE: dict[str, str] = {}
@@ -393,8 +395,11 @@ def _meets(group: _PodGroup, requirements: Requirements) -> bool:
 
 def _short(requirements: Requirements) -> bool:
     """Whether the selector is as short as those that people write."""
-    values = sum(1 + len(each.values) for each in requirements)
-    return values <= _KEPT_VALUES and sum(len(text) for each in requirements for text in each.values) <= _KEPT_TEXT
+    values = sum(1 + len(requirement.values) for requirement in requirements)
+    return (
+        values <= _KEPT_VALUES
+        and sum(len(text) for requirement in requirements for text in requirement.values) <= _KEPT_TEXT
+    )
 
 
 def bump(counts: dict[_Key, int], key: _Key, by: int) -> None:
@@ -406,10 +411,10 @@ def bump(counts: dict[_Key, int], key: _Key, by: int) -> None:
         drop(counts, key)
 
 
-def _merged(groups: Collection[_PodGroup], *, leaving: bool) -> dict[int, int]:
+def _merged(groups: Collection[_PodGroup], *, terminating: bool) -> dict[int, int]:
     parts = [group.counts for group in groups if group.counts]
-    if leaving:
-        parts += [group.leaving for group in groups if group.leaving]
+    if terminating:
+        parts += [group.terminating for group in groups if group.terminating]
     if not parts:
         return {}
     # Copying a table is much faster than filling one, so the largest is copied, and the others are added.

@@ -35,12 +35,12 @@ from webhook.core.index.tables.shrinking import discard, drop, drop_under, put_u
 _MAX_ENTRIES_OF_A_TERM = 16
 # Different terms of one namespace's pods that are compared with an incoming pod, 3 µs each. Of a namespace that has
 # more none is: its pods would slow down everybody's.
-MOST_TERMS_ON_A_SHELF = 100
+MOST_TERMS_COMPARED = 100
 _ANY = ""  # instead of a namespace
 
 _Outer = TypeVar("_Outer")
 _Key = TypeVar("_Key")
-_Shelf = tuple[str, ...]  # namespace, label and value; without label where a term requires none
+_TermKey = tuple[str, ...]  # namespace, label and value; without label where a term requires none
 
 
 class _TermUse:
@@ -71,7 +71,7 @@ class PodTable(Pods):
         self._mounts: dict[int, int] = {}
         self._claim_users: dict[tuple[str, str], dict[int, int]] = {}
         self._terms: dict[tuple[str, Term], _TermUse] = {}
-        self._shelves: dict[_Shelf, dict[str, set[_TermUse]]] = {}  # by the namespace of the pods that have them
+        self._shelves: dict[_TermKey, dict[str, set[_TermUse]]] = {}  # by the namespace of the pods that have them
 
     def put(self, pod: Pod, key: str, version: KubernetesVersion) -> None:
         """Add or replace a pod; ``key`` is its name, or any other text that is unique in its namespace."""
@@ -110,7 +110,7 @@ class PodTable(Pods):
 
     def _place(self, pod: Pod, key: str, version: KubernetesVersion, slot: int) -> None:
         meta, spec = pod.meta, pod.pod_spec
-        namespace, leaving = meta.namespace, meta.deletion_timestamp is not None
+        namespace, terminating = meta.namespace, meta.deletion_timestamp is not None
         request, extras = existing_request(pod, version), extras_of(meta, spec, version)
         old = self.record(namespace, key)
         # Most events of a running pod change its status only: comparing is cheaper than removing and adding.
@@ -119,7 +119,7 @@ class PodTable(Pods):
             if (
                 old.group is group
                 and old.slot == slot
-                and old.leaving is leaving
+                and old.terminating is terminating
                 and old.uid == meta.uid
                 and old.request == request
                 and old.aside == aside
@@ -132,7 +132,7 @@ class PodTable(Pods):
         if space is None:
             space = self._namespaces[namespace] = NamespacePods(self._learn_at)
         record = PodRecord(meta.uid, slot, *space.group(meta.labels or {}), request)
-        record.leaving, record.extras, record.priority = leaving, extras, spec.priority or 0
+        record.terminating, record.extras, record.priority = terminating, extras, spec.priority or 0
         record.spread = bool(spec.topology_spread_constraints)
         space.add(key, record)
         self._nodes.use(slot, request, 1)
@@ -172,12 +172,12 @@ class PodTable(Pods):
         if record is None:
             return None
         labels, extras = {**record.group.labels, **record.aside}, record.extras
-        return PodOnNode(record.slot, record.leaving, labels, record.request, extras.ports, extras.terms)
+        return PodOnNode(record.slot, record.terminating, labels, record.request, extras.ports, extras.terms)
 
-    def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
+    def count(self, namespace: str, selector: Selector, *, terminating: bool = False) -> Counts:
         check_time()
         space = self._namespaces.get(namespace)
-        return {} if space is None or selector.nothing else space.count(selector.requirements, leaving=leaving)
+        return {} if space is None or selector.nothing else space.count(selector.requirements, terminating=terminating)
 
     def count_unspread(self, namespace: str, selector: Selector) -> int:
         space = self._namespaces.get(namespace)
@@ -229,7 +229,7 @@ class PodTable(Pods):
         for space in {_ANY, namespace}:
             for shelf in ((space,), *((space, key, value) for key, value in labels.items())):
                 for uses in self._shelves.get(shelf, {}).values():
-                    if len(uses) <= MOST_TERMS_ON_A_SHELF:
+                    if len(uses) <= MOST_TERMS_COMPARED:
                         candidates |= uses
         of_namespace = self._labels_of(namespace)
         return [
@@ -248,7 +248,7 @@ class PodTable(Pods):
             for key, record in space.records.items():
                 check_time()
                 terms = record.extras.terms
-                if any(each.in_namespace(namespace, of_namespace) and each.selector.matches(labels) for each in terms):
+                if any(term.in_namespace(namespace, of_namespace) and term.selector.matches(labels) for term in terms):
                     found.append((its_namespace, key, record.slot))
         return found
 
@@ -289,24 +289,24 @@ class PodTable(Pods):
 
     def _shelve(self, use: _TermUse) -> None:
         """Put the term where `terms_matching` looks for it."""
-        for shelf in _shelves(use.term):
+        for shelf in _term_keys(use.term):
             self._shelves.setdefault(shelf, {}).setdefault(use.namespace, set()).add(use)
 
     def _unshelve(self, use: _TermUse) -> None:
-        for shelf in _shelves(use.term):
+        for shelf in _term_keys(use.term):
             uses = self._shelves[shelf][use.namespace]
             discard(uses, use)
             if not uses:
                 drop_under(self._shelves, shelf, use.namespace)
 
 
-def _shelves(term: Term) -> Iterable[_Shelf]:
+def _term_keys(term: Term) -> Iterable[_TermKey]:
     """Where a term is looked up: by each of its namespaces, or `_ANY`, and by a label that it requires, if it does."""
     if term.selector.nothing:
         return ()
     narrow = term.namespace_selector.nothing and len(term.namespaces) <= _MAX_ENTRIES_OF_A_TERM
     spaces = term.namespaces if narrow else (_ANY,)
-    positive = (each for each in term.selector.requirements if each.operator in ("=", "In"))
+    positive = (requirement for requirement in term.selector.requirements if requirement.operator in ("=", "In"))
     # A term is put under each value in each namespace, and anybody may write many: then under none of them.
     few = (each for each in positive if len(set(each.values)) * len(spaces) <= _MAX_ENTRIES_OF_A_TERM)
     label = next(few, None)

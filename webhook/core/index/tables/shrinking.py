@@ -56,7 +56,7 @@ class Grouped(Generic[_Outer, _Key, _Value]):
             drop_under(self._groups, self._group_of[key], key)
             drop(self._group_of, key)
 
-    def of(self, group: _Outer) -> Iterable[_Value]:
+    def values(self, group: _Outer) -> Iterable[_Value]:
         """The values of a group."""
         return self._groups.get(group, {}).values()
 

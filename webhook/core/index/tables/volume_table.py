@@ -86,8 +86,8 @@ class VolumeTable(Volumes):
 
     def candidates(self, claim: Claim) -> tuple[PersistentVolume, ...]:
         check_time()
-        made = self._offered.of((claim.meta.namespace, claim.meta.name))
-        free = self._offered.of(claim.storage_class)
+        made = self._offered.values((claim.meta.namespace, claim.meta.name))
+        free = self._offered.values(claim.storage_class)
         return (*(volume for volume in made if volume.storage_class == claim.storage_class), *free)
 
     def storage_class(self, name: str) -> StorageClass | None:
@@ -95,7 +95,9 @@ class VolumeTable(Volumes):
 
     def default_class(self) -> StorageClass | None:
         classes = self._classes.values()
-        defaults = [each for each in classes if (each.meta.annotations or {}).get(DEFAULT_CLASS) == "true"]
+        defaults = [
+            node_class for node_class in classes if (node_class.meta.annotations or {}).get(DEFAULT_CLASS) == "true"
+        ]
         return defaults[0] if len(defaults) == 1 else None
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
@@ -109,7 +111,7 @@ class VolumeTable(Volumes):
         return frozenset(node for node, csi in nodes if any(each.name == driver for each in csi.spec.drivers or ()))
 
     def capacities(self, storage_class: str) -> tuple[StorageCapacity, ...]:
-        return tuple(self._capacities.of(storage_class))
+        return tuple(self._capacities.values(storage_class))
 
     def attachments(self) -> Mapping[str, int]:
         return self._attachments.sizes()
@@ -119,7 +121,7 @@ class VolumeTable(Volumes):
 
     def _handles(self, node: str) -> Iterator[Handle]:
         """The volumes that are attached to a node, as far as they are known."""
-        for each in self._attachments.of(node):
-            volume = self._volumes.get(each.spec.source.persistent_volume_name or "")
-            if each.spec.attacher and volume is not None and volume.spec.csi is not None:
-                yield each.spec.attacher, volume.spec.csi.volume_handle
+        for attachment in self._attachments.values(node):
+            volume = self._volumes.get(attachment.spec.source.persistent_volume_name or "")
+            if attachment.spec.attacher and volume is not None and volume.spec.csi is not None:
+                yield attachment.spec.attacher, volume.spec.csi.volume_handle

@@ -9,7 +9,7 @@ from webhook.core.api.selectors import Selector
 from webhook.core.api.types import ClaimSource, Pod, Volume
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import has_conditions
-from webhook.core.changes.candidates import changed
+from webhook.core.changes.candidates import change_problem
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
 from webhook.core.explain.explanation import without_spread
 from webhook.core.index.label_column import Column
@@ -118,7 +118,7 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyInd
             continue
         # Made anew, the pods are gone from the counts before the first of them is placed.
         of_others = [foreign_pods(pod.meta.namespace, each.selector, own, index) for each in problem.hard.constraints]
-        anew = changed(problem, lambda each: _with_counts(each, of_others))  # noqa: B023 called at once
+        anew = change_problem(problem, lambda each: _with_counts(each, of_others))  # noqa: B023 called at once
         if found := _help(template, away, own, subject, anew):
             return found
     return None
@@ -180,7 +180,7 @@ def _help(template: Template, away: Away, own: Selector, subject: Subject, anew:
     is_open = bool(decide(anew).feasible & away.nodes)
     if len(alone) < len(counting) and not (alone and is_open):
         # Where the constraints count no pod of others either.
-        alone_there = changed(anew, lambda each: _with_counts(each, [{}] * len(each.hard.counts)))
+        alone_there = change_problem(anew, lambda each: _with_counts(each, [{}] * len(each.hard.counts)))
         opened = decide(alone_there).feasible & away.nodes
         return ("count only these pods", "use the workload's own selector as labelSelector") if opened else None
     if not is_open:

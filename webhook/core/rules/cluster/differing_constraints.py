@@ -7,7 +7,7 @@ from typing import NamedTuple
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.api.written_selector import has_conditions
-from webhook.core.index.objects import Declared, Owner
+from webhook.core.index.objects import DeclaredTemplate, Owner
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counted_workloads import (
     OWN_LABELS,
@@ -194,7 +194,7 @@ def _counted_owners(selectors: Iterable[Selector | None], subject: Subject) -> I
                 yield owner
 
 
-def _counts(constraint: SpreadConstraint, other: Declared, labels: Mapping[str, str], late: _Late) -> bool:
+def _counts(constraint: SpreadConstraint, other: DeclaredTemplate, labels: Mapping[str, str], late: _Late) -> bool:
     """Whether a constraint of another workload surely counts pods with these labels."""
     if not has_conditions(constraint.selector) or any(late_keys(constraint, other.labels, late)):
         return False

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import EQUALS, Selector, selector_from_labels
 from webhook.core.api.types import LabelSelector, Pod
 from webhook.core.api.written_selector import has_conditions, pairs_text
-from webhook.core.changes.candidates import changed
+from webhook.core.changes.candidates import change_problem
 from webhook.core.coming_pods.next_pod import PodSource, coming_pod, problem_of
 from webhook.core.groups.reading import memberships
 from webhook.core.index import node_sets
@@ -338,7 +338,7 @@ def _numbers(pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other]) 
         return replace(of, hard=replace(of.hard, counts=tuple(counts)))
 
     # Worth a warning only if it changes where the pod may go, not if it merely changes numbers.
-    beside, without = decide(problem).feasible, decide(changed(problem, discounted)).feasible
+    beside, without = decide(problem).feasible, decide(change_problem(problem, discounted)).feasible
     return None if beside == without else (beside.bit_count(), without.bit_count())
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from webhook.core.api.well_known import HOSTNAME, SUCCESSORS, ZONE
-from webhook.core.index.key_suggestions import ON_EVERY_NODE, PLACES, meant_by, meant_by_bare, near
+from webhook.core.index.key_suggestions import ON_EVERY_NODE, PLACES, closest_node_key, meant_by, meant_by_bare
 from webhook.core.policy.capacity import can_add_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.fixes import Fix, over_another_key
@@ -174,7 +174,9 @@ def _unknown(placed: Placed, key: str, ground: UsableNodes, subject: Subject) ->
         detail = f"{compared} label {said}, and no node has it"
     # A soft constraint over zones alone is harmless on a cluster in one place.
     portable = key in PLACES and not placed.constraint.hard and softs == 1
-    instead = near(key, ground.view, well_known=not subject.policy.messages.name_keys(offline=subject.offline))
+    instead = closest_node_key(
+        key, ground.view, well_known=not subject.policy.messages.name_keys(offline=subject.offline)
+    )
     fix = Fix(f"label the nodes with {said}, or use a key that they have")
     if instead and ground.open & ~ground.view.column(instead).present:
         fix = Fix(f"use {one_line(instead)}, and label the nodes that lack it")

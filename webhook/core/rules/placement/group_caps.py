@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import Selector, compile_selector
 from webhook.core.api.spread_group import RESOURCE
 from webhook.core.budget import Missing, Reason
-from webhook.core.coming_pods.missing_pods import ToCome, to_come
+from webhook.core.coming_pods.missing_pods import PodsToPlace, missing_pods
 from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.delivery import has_stored_plan
 from webhook.core.groups.reading import Membership, memberships
 from webhook.core.index.label_column import Column
 from webhook.core.index.objects import Owner
-from webhook.core.index.owners import as_json
+from webhook.core.index.owners import owner_json
 from webhook.core.index.pods import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
@@ -210,7 +210,7 @@ def _fullest(pods: Mapping[str, int], there: Mapping[str, int]) -> _Fullest | No
 
 
 def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
-    coming: ToCome,
+    coming: PodsToPlace,
     others: Sequence[_Lacking],
     limit: _Limit,
     column: Column,
@@ -241,7 +241,7 @@ def _led(  # noqa: PLR0913, PLR0917 each a fact of its own
 
 
 def _beside(  # noqa: PLR0913, PLR0917 each a fact of its own
-    coming: ToCome, others: Sequence[_Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
+    coming: PodsToPlace, others: Sequence[_Lacking], most: int, name: str, nodes: int, held: int, subject: Subject
 ) -> Iterator[_Fullest | Reason]:
     """The domain with pods that others lack, up to the cap, and after them the workload's own."""
     before = min(most - held, sum(one.pods for each in others for one in each.batches))
@@ -282,7 +282,7 @@ def _following(own: Sequence[PodBatch], others: Sequence[_Lacking]) -> list[PodB
     return found
 
 
-def _game_in(nodes: int, coming: ToCome, others: Sequence[PodBatch], subject: Subject) -> ClusterGame | None:
+def _game_in(nodes: int, coming: PodsToPlace, others: Sequence[PodBatch], subject: Subject) -> ClusterGame | None:
     """The game of these pods on some nodes alone; None where other reviews would wait for it."""
     batches = [
         replace(each, nodes=nodes if each.nodes is None else each.nodes & nodes) for each in (*coming.batches, *others)
@@ -299,7 +299,7 @@ def _has_own(domain: str, column: Column, subject: Subject, index: ReadOnlyIndex
     return domain in _by_domain(index.pods.count(namespace_of(subject.workload.meta.namespace), own), column, index)
 
 
-def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> ToCome | Reason | None:
+def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> PodsToPlace | Reason | None:
     """The workload's pods that look for a node, beside those that run; a reason if that is unknown, None for none."""
     workload = subject.workload
     spec = template.template.pod_spec
@@ -314,7 +314,7 @@ def _coming(template: Template, subject: Subject, index: ReadOnlyIndex) -> ToCom
         applied=True,
     )
     replicas = 1 if template.replicas is None else template.replicas
-    found = to_come(source, replicas, subject.context.with_index(index))
+    found = missing_pods(source, replicas, subject.context.with_index(index))
     if found.unknown or not found.batches:
         return Reason(f"unknown: {found.unknown}") if found.unknown else None
     pods = sum(each.pods for each in found.batches)
@@ -390,7 +390,7 @@ def _missing(owner: Owner, namespace: str, index: ReadOnlyIndex) -> int:
 
 
 def _lacking_of(owner: Owner, pods: int, of: Membership, subject: Subject, index: ReadOnlyIndex) -> Iterator[_Lacking]:
-    written = as_json(owner, 1 if owner.replicas is None else owner.replicas) or b"{}"
+    written = owner_json(owner, 1 if owner.replicas is None else owner.replicas) or b"{}"
     read = read_workload(written, api_version=owner.api_version, kind=owner.kind)
     for workload, template in [(read, each) for each in read.templates] if read is not None else []:
         if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in subject.policy.scheduler_names:
@@ -403,7 +403,7 @@ def _lacking_of(owner: Owner, pods: int, of: Membership, subject: Subject, index
             own=compiled(owner.selector),
             applied=True,
         )
-        found = to_come(source, template.replicas or 0, subject.context.with_index(index))
+        found = missing_pods(source, template.replicas or 0, subject.context.with_index(index))
         why = Reason(f"unknown: of another workload of the group, {found.unknown}") if found.unknown else None
         planned = has_stored_plan(of, template.template, (owner.kind, owner.meta.name))
         yield _Lacking(pods, found.batches, "" if planned else owner.meta.name, why)

@@ -152,7 +152,7 @@ def pods_meeting_all(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Counts:
     total: dict[int, int] = {}
     for namespace in _common_namespaces(terms, index):
         # Terminating pods still count here, unlike for spread constraints.
-        for slot, pods in index.pods.count(namespace, joined, leaving=True).items():
+        for slot, pods in index.pods.count(namespace, joined, terminating=True).items():
             total[slot] = total.get(slot, 0) + pods
     return total
 

@@ -41,7 +41,7 @@ def test_what_is_missing():
     manifest = web(ZONE, replicas=7)
     index = cluster("a: n1 | b: n2 | c: ~n3")
     assert said(TAINTED, manifest) == ["not evaluated: no cluster"]
-    index.lack("pods", "403 Forbidden")
+    index.mark_missing("pods", "403 Forbidden")
     assert said(TAINTED, manifest, index=index) == ["not evaluated: pods: 403 Forbidden"]
 
 

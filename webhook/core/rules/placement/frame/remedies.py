@@ -13,8 +13,8 @@ from webhook.core.changes.change import (
     Change,
     Changes,
     hard_after,
-    honored,
-    softened,
+    set_honor,
+    soften,
 )
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.proofs.workload_problem import CountedConstraint
@@ -126,7 +126,7 @@ def removed(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
 
 def _honoring(case: TemplateUnderRule, several: Sequence[Placed], fields: Sequence[str]) -> Remedy | None:
     written = case.placed[0].template.template.pod_spec.constraints
-    changed = {field: [each for each in several if honored(written, each.index, field)] for field in fields}
+    changed = {field: [each for each in several if set_honor(written, each.index, field)] for field in fields}
     if not all(changed.values()):
         return None
     made = tuple(Change(each.index, field, HONOR) for field, group in changed.items() for each in group)
@@ -170,7 +170,7 @@ def made_soft(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
         yield from removed(case, several[0])
         return
     written = case.placed[0].template.template.pod_spec.constraints
-    soft = [softened(written, each.index) for each in several]
+    soft = [soften(written, each.index) for each in several]
     words = [
         f"make {each.short_name} ScheduleAnyway" if made[0].field else f"remove {each.name}"
         for each, made in zip(several, soft, strict=True)

@@ -13,11 +13,11 @@ from msgspec import Struct
 from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.well_known import HOSTNAME, JOB_NAME
 from webhook.core.budget import Missing, Reason
-from webhook.core.changes.candidates import Candidates, at_most
+from webhook.core.changes.candidates import Candidates, limit_trials
 from webhook.core.changes.change import WHEN_UNSATISFIABLE, Changes, template_with
-from webhook.core.coming_pods.missing_pods import ToCome, all_anew, in_a_rollout, to_come
+from webhook.core.coming_pods.missing_pods import PodsToPlace, all_pods_recreated, missing_pods, rollout_pods
 from webhook.core.coming_pods.next_pod import PodSource
-from webhook.core.index.owners import keeps_revision
+from webhook.core.index.owners import has_same_template
 from webhook.core.placement.making_room import cause_of_misfit, pods_to_preempt
 from webhook.core.placement.outcome import Effort, PlacementOutcome, Simulation
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
@@ -52,7 +52,7 @@ class Question(Enum):
     ROLLOUT = auto()
 
 
-_PODS = {Question.MISSING: to_come, Question.ANEW: all_anew, Question.ROLLOUT: in_a_rollout}
+_PODS = {Question.MISSING: missing_pods, Question.ANEW: all_pods_recreated, Question.ROLLOUT: rollout_pods}
 
 
 class Shortfall(Struct, frozen=True):
@@ -131,7 +131,7 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
     return Shortfall(case, question, replicas, came.staying, found, why, mode, victims)
 
 
-def _simulated(case: TemplateUnderRule, came: ToCome) -> Simulation | Reason | None:
+def _simulated(case: TemplateUnderRule, came: PodsToPlace) -> Simulation | Reason | None:
     """What the engine says; None if all pods fit, a reason if that is unknown."""
     may_search = case.subject.context.budget.may_search
     found = came.outcome(_effort(case) if may_search else _CLOSED_FORMS)
@@ -146,13 +146,13 @@ def _effort(case: TemplateUnderRule) -> Effort:
     return _OFFLINE if case.subject.offline else _WAITING
 
 
-def _coming(case: TemplateUnderRule, question: Question, template: Template, replicas: int) -> ToCome:
+def _coming(case: TemplateUnderRule, question: Question, template: Template, replicas: int) -> PodsToPlace:
     subject, own = case.subject, case.once(_own_pods)
     workload = subject.workload
     if own is None:
-        return ToCome(index=case.index, unknown=NO_SELECTOR.text)
+        return PodsToPlace(index=case.index, unknown=NO_SELECTOR.text)
     if unknown := case.once(_unknown_labels):
-        return ToCome(index=case.index, unknown=unknown)
+        return PodsToPlace(index=case.index, unknown=unknown)
     source = PodSource(
         workload=workload,
         template=template,
@@ -173,12 +173,12 @@ def _own_pods(case: TemplateUnderRule) -> Selector | None:
     if own is not None or workload.traits.selects or not labels:
         return own
     alike, namespace = selector_from_labels(labels), namespace_of(workload.meta.namespace)
-    return None if case.index.pods.count(namespace, alike, leaving=True) else alike
+    return None if case.index.pods.count(namespace, alike, terminating=True) else alike
 
 
 def _is_applied(case: TemplateUnderRule) -> bool:
     of, template = case.subject.workload, case.placed[0].template.template
-    return keeps_revision(of, template, namespace_of(of.meta.namespace), case.index)
+    return has_same_template(of, template, namespace_of(of.meta.namespace), case.index)
 
 
 def _unknown_labels(case: TemplateUnderRule) -> str:
@@ -232,7 +232,7 @@ def _that_helps(short: Shortfall, template: Template) -> Changes | None:
     def fits(changes: Changes) -> bool:
         return not case.subject.out_of_time and _always_fit(short, template_with(template, changes))
 
-    return next(choices.that_help(at_most(most, fits)), None)
+    return next(choices.helpful(limit_trials(most, fits)), None)
 
 
 def _always_fit(short: Shortfall, template: Template) -> bool:

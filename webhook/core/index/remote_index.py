@@ -20,51 +20,51 @@ from webhook.core.index.read_only import Namespaces, Owners, ReadOnlyIndex, Volu
 _Decision = TypeVar("_Decision")
 # Measured beside a thousand events a second: of 3,000 reviews 56 would have been judged twice, and none a third time.
 _MAX_DECISIONS = 3
-OF_SEVERAL_MOMENTS = -1
+SEVERAL_REVISIONS = -1
 """The revision of answers between which events came in."""
 
 
-class Asking(Protocol):
+class IndexClient(Protocol):
     """Asks the index; says at which revision of the index it was answered."""
 
     def all(self, questions: Sequence["IndexQuestion"]) -> tuple[int, Sequence[object]]:
-        """The answers to some questions, of the same moment, or at the revision `OF_SEVERAL_MOMENTS`."""
+        """The answers to some questions, of the same moment, or at the revision `SEVERAL_REVISIONS`."""
 
 
 IndexQuestion = tuple[str, tuple[object, ...], Mapping[str, object]]
 """A property of `ReadOnlyIndex`, or a view and its method, as in "pods.count"; and what it is called with."""
 
 
-def answered(index: ReadOnlyIndex, questions: Iterable[IndexQuestion]) -> tuple[int, list[object]]:
-    """The answers of this index at this moment, as `Asking` has them."""
+def answer_all(index: ReadOnlyIndex, questions: Iterable[IndexQuestion]) -> tuple[int, list[object]]:
+    """The answers of this index at this moment, as `IndexClient` has them."""
     found = ((attrgetter(name)(index), of, named) for name, of, named in questions)
     return index.revision, [asked(*of, **named) if callable(asked) else asked for asked, of, named in found]
 
 
-def judged_afar(judge: Callable[[ReadOnlyIndex], _Decision], asking: Asking) -> _Decision:
+def judge_remotely(judge: Callable[[ReadOnlyIndex], _Decision], asking: IndexClient) -> _Decision:
     """The function's decision on the cluster at one moment. Events do not wait for it.
 
     The function can run several times, and must depend on nothing else that changes. If events come in each time, the
     questions of only the last run are answered at a later moment than the rest.
     """
-    facts = Facts(asking)
+    facts = RemoteIndex(asking)
     decision = judge(facts)
     for _ in range(_MAX_DECISIONS - 1):
-        if facts.of_one_moment or not facts.ask_again():
+        if facts.consistent or not facts.refresh():
             break
         decision = judge(facts)
     return decision
 
 
-class Facts(ReadOnlyIndex):
+class RemoteIndex(ReadOnlyIndex):
     """Answers as the index does, and asks each question once."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: IndexClient) -> None:
         self._asking = asking
         self._questions: dict[Hashable, IndexQuestion] = {}
         self.known: dict[Hashable, object] = {}
         self._revision: int | None = None
-        self.of_one_moment = True  # whether nothing changed between the questions
+        self.consistent = True  # whether nothing changed between the questions
         self.nodes, self.pods = Nodes(self._of("nodes")), Pods(self._of("pods"))
         self.volumes, self.owners = Volumes(self._of("volumes")), Owners(self._of("owners"))
         self.namespaces = Namespaces(self._of("namespaces"))
@@ -89,11 +89,11 @@ class Facts(ReadOnlyIndex):
         lacking: Mapping[str, str] = self._answer("lacking")
         return lacking
 
-    def ask_again(self) -> bool:
+    def refresh(self) -> bool:
         """Replace all answers by those of this moment, and say whether one of them is another than before."""
         self._revision, answers = self._asking.all([*self._questions.values()])
         before, self.known = self.known, dict(zip(self._questions, answers, strict=True))
-        self.of_one_moment = self._revision != OF_SEVERAL_MOMENTS
+        self.consistent = self._revision != SEVERAL_REVISIONS
         return self.known != before
 
     def _of(self, view: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -112,6 +112,6 @@ class Facts(ReadOnlyIndex):
             revision, [answer] = self._asking.all([(name, of, named)])
             self._questions[key], self.known[key] = (name, of, named), answer
             if revision != self._revision:
-                self.of_one_moment = self._revision is None
+                self.consistent = self._revision is None
                 self._revision = revision
         return answer

@@ -14,7 +14,7 @@ from webhook.core.api.storage import Claim, ClaimSpec
 from webhook.core.api.types import ObjectMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.context import Context
-from webhook.core.index.facts import OF_SEVERAL_MOMENTS, Facts, answered, judged_afar
+from webhook.core.index.remote_index import SEVERAL_REVISIONS, RemoteIndex, answer_all, judge_remotely
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import review
 
@@ -29,15 +29,15 @@ class Noting:
 
     def all(self, questions):
         self.asked += [name for name, _, _ in questions]
-        return answered(self.of, questions)
+        return answer_all(self.of, questions)
 
 
 def test_each_question_is_asked_once():
     ask = Noting(cluster("z1: a=2 b=1"))
-    facts = Facts(ask)
+    facts = RemoteIndex(ask)
     for _ in range(2):
         assert sum(facts.pods.count("shop", WEB).values()) == 3
-        assert facts.pods.count("shop", WEB, leaving=True) == facts.pods.count("shop", WEB)
+        assert facts.pods.count("shop", WEB, terminating=True) == facts.pods.count("shop", WEB)
         assert facts.pods.count("batch", WEB) == {}
         assert facts.version == RECORDED
         assert facts.pods.terms_matching("shop", {"app": "web"}) == []  # no key of a dict
@@ -69,7 +69,7 @@ def test_an_object_is_not_judged_anew_for_events_about_others():
         seen.append((pods, len(asked.pods.names("shop"))))
         return seen[-1]
 
-    assert judged_afar(judge, Noting(known)) == (2, 2)
+    assert judge_remotely(judge, Noting(known)) == (2, 2)
     assert len(seen) == 1
 
 
@@ -79,7 +79,7 @@ def test_an_object_is_not_judged_anew_for_events_about_others():
 def test_changes_while_an_object_is_judged_afar(changes, expected):
     known = cluster("z1: a=2")
     judge, found = counting(known, [running(f"new-{number}", "a") for number in range(changes)])
-    assert judged_afar(judge, Noting(known)) == expected[-1]
+    assert judge_remotely(judge, Noting(known)) == expected[-1]
     assert found == expected
 
 
@@ -91,13 +91,13 @@ def test_afar_changes_do_not_wait():
         known.apply("ADDED", running(f"new-{len(seen)}", "a"))
         return asked.nodes.get(f"asked for the first time: {len(seen)}")
 
-    assert judged_afar(judge, Noting(known)) is None
+    assert judge_remotely(judge, Noting(known)) is None
     assert seen == [2, 3, 4]
 
 
 def elsewhere(facts):
     """The facts in another process, which has no index to ask."""
-    made = Facts(None)
+    made = RemoteIndex(None)
     made.known = pickle.loads(pickle.dumps(facts.known))  # noqa: S301 what was pickled here
     return made
 
@@ -105,7 +105,7 @@ def elsewhere(facts):
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(manifests)
 def test_the_same_facts_give_the_same_decision_elsewhere(written):
-    asked, facts = decode_review(body(written)), Facts(Noting(CLUSTER))
+    asked, facts = decode_review(body(written)), RemoteIndex(Noting(CLUSTER))
     here = Context(policy=Policy(), version=RECORDED, index=facts)
     decision = review(asked, here)
     assert review(asked, replace(here, index=CLUSTER)) == decision
@@ -126,7 +126,7 @@ class Mixed(Noting):
             return super().all(questions)
         self.times -= 1
         revision, answers = super().all(questions)
-        return revision if self.times < 0 else OF_SEVERAL_MOMENTS, answers
+        return revision if self.times < 0 else SEVERAL_REVISIONS, answers
 
 
 @pytest.mark.parametrize(("times", "asked"), [(0, 1), (1, 2), (9, 2)])
@@ -134,5 +134,5 @@ def test_answers_of_several_moments_are_compared_once_more(times, asked):
     known = cluster("z1: a=2")
     judge, found = counting(known, [running("late", "a")])
     mixed = Mixed(known, times)
-    assert judged_afar(judge, mixed) == (3, 3)
+    assert judge_remotely(judge, mixed) == (3, 3)
     assert (len(found), times - mixed.times) == (2, asked)
