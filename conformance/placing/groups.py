@@ -23,7 +23,7 @@ from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.context import Context
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.derive import derive_plan
-from webhook.core.groups.fields import with_fields
+from webhook.core.groups.group import with_fields
 from webhook.core.groups.group import Group, PlanInput, Shard
 from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.policy.policy import Policy

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from webhook.core.api.types import NodeSpec, Taint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.groups.derive import kept_plan
-from webhook.core.groups.fields import exact_cap, label_constraint
 from webhook.core.groups.group import StoredPlan
+from webhook.core.groups.group_constraints import exact_cap, label_constraint
 from webhook.core.groups.plan import CapMethod
 from webhook.core.placement.outcome import PlacementOutcome
 from webhook.core.policy.policy import Policy
