@@ -24,7 +24,7 @@ OUTSIDE = (
     "conformance/vectors/README.md",
 )
 # Files that people copy. The site has them too, so their links need no repository.
-_COPIED = re.compile(r"^(examples|webhook/console)/.*\.(yaml|json)$")
+_COPIED = re.compile(r"^(examples|webhook/(console|config)|charts/evenspread)/[^/]*\.(yaml|json)$")
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"(?ms)^( *)(`{3,}).*?^\1\2[^\n]*$")
 
@@ -70,7 +70,7 @@ def _add_pages(entries: Iterable[object], title: str, folder: str, others: set[s
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages outside `docs/`, and the files that they and `docs/` link to."""
     listed = subprocess.run(  # noqa: S603
-        ["git", "-C", str(ROOT), "ls-files", "examples", "webhook/console"],  # noqa: S607
+        ["git", "-C", str(ROOT), "ls-files", "examples", "webhook", "charts"],  # noqa: S607
         capture_output=True,
         text=True,
         check=True,
