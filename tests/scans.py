@@ -9,7 +9,8 @@ from webhook.core.context import Context
 from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.scan_context import Representatives, key_of, scan_context
 from webhook.core.scan.workload_scan import scan_workload
-from webhook.core.workloads.reading import has_template, read_meta
+from webhook.core.workloads.kind_fields import has_template
+from webhook.core.workloads.reading import read_meta
 from webhook.snapshot.load import read_snapshot
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from webhook.cli.main import main
-from webhook.core.workloads.reading import has_template
+from webhook.core.workloads.kind_fields import has_template
 
 ROOT = Path(__file__).parents[2]
 CLUSTER = ROOT / "webhook" / "example" / "cluster.jsonl"

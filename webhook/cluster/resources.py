@@ -11,6 +11,7 @@ from webhook.core.api.types import TypeMeta
 from webhook.core.index.readers import Reader, reader
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.core.workloads.kind_fields import has_template
 from webhook.core.workloads.kinds import (
     DEPLOYMENT,
     NATIVE,
@@ -24,7 +25,6 @@ from webhook.core.workloads.kinds import (
     resource_name,
 )
 from webhook.core.workloads.operators import OPERATOR_LAYOUTS
-from webhook.core.workloads.reading import has_template
 
 
 class Resource(Struct, frozen=True, kw_only=True):

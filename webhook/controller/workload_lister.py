@@ -20,8 +20,8 @@ from webhook.core.api.types import Named, TypeMeta
 from webhook.core.decoders import decoder_of, read_nested
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.scan_context import stands_for
+from webhook.core.workloads.kind_fields import constraint_paths, has_template
 from webhook.core.workloads.kinds import POD, GroupKind, group_kind
-from webhook.core.workloads.reading import constraint_paths, has_template
 from webhook.logs import bounded
 from webhook.snapshot.projection import project
 

@@ -26,8 +26,8 @@ from msgspec.inspect import (
 from webhook.core.api.types import TypeMeta, Volume
 from webhook.core.decoders import decoder_of
 from webhook.core.index import readers
-from webhook.core.workloads import reading
 from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.core.workloads.kind_fields import fields_read
 
 Json = Any
 
@@ -76,7 +76,7 @@ def _shape_of(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> CopiedSh
     """The copied parts of a kind's objects. Empty if no answer depends on them."""
     read = readers.decoded_type(of)
     shape = _typed(type_info(decoder_of(read).type)) if read is not None else None
-    for path, type_ in reading.fields_read(of, embedded):
+    for path, type_ in fields_read(of, embedded):
         shape = _either(shape, _at(path, _typed(type_info(decoder_of(type_).type))))
     return shape or CopiedShape()
 

@@ -127,7 +127,8 @@ from webhook.core.api.types import OwnerReference, TypeMeta
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Defaults
 from webhook.core.workloads.controller_labels import may_be_added
-from webhook.core.workloads.reading import constraint_paths, has_template, read_workload
+from webhook.core.workloads.kind_fields import constraint_paths, has_template
+from webhook.core.workloads.reading import read_workload
 
 ship = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}}
 fleet = {

@@ -10,9 +10,10 @@ from webhook.core.context import Context
 from webhook.core.policy.policy import Policy
 from webhook.core.review.examination import examine
 from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.core.workloads.kind_fields import constraint_paths, has_template
 from webhook.core.workloads.kinds import KINDS
 from webhook.core.workloads.operators import FILLS, OPERATOR_LAYOUTS
-from webhook.core.workloads.reading import constraint_paths, has_template, read_workload
+from webhook.core.workloads.reading import read_workload
 
 ZONE = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
 INSTANCE = {"app.kubernetes.io/instance": "db"}

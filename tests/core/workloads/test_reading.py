@@ -11,7 +11,8 @@ import pytest
 from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.workloads.custom_kinds import EmbeddedKind
-from webhook.core.workloads.reading import has_template, read_exactly, read_meta, read_workload, stated_type
+from webhook.core.workloads.kind_fields import has_template
+from webhook.core.workloads.reading import read_exactly, read_meta, read_workload, stated_type
 from webhook.core.workloads.workload import Strategy
 
 POD = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c"}]}}

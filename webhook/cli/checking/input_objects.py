@@ -20,8 +20,8 @@ from webhook.core.index.objects import Autoscaler, AutoscalerSpec, Owner, ScaleT
 from webhook.core.index.readers import decode_or_none
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
+from webhook.core.workloads.kind_fields import has_template
 from webhook.core.workloads.kinds import DEPLOYMENT, group_kind, native_version
-from webhook.core.workloads.reading import has_template
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest, read_manifests

@@ -20,9 +20,9 @@ from webhook.core.json_edits import value_at
 from webhook.core.review.decision import Examination
 from webhook.core.rules.rule_set import API_RULES
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
+from webhook.core.workloads.kind_fields import constraint_paths
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, CRON_JOB, DEPLOYMENT, KINDS, POD, native_version
 from webhook.core.workloads.operators import OPERATOR_LAYOUTS
-from webhook.core.workloads.reading import constraint_paths
 from webhook.manifests.reading.kustomizations import is_kustomization
 from webhook.manifests.reading.manifest import JSON_PATCH, OPERATIONS, FieldPosition, Manifest
 

@@ -29,7 +29,7 @@ from webhook.core.rules.constraint.api import WRONG_TYPE
 from webhook.core.rules.constraint.unknown_fields import right_paths
 from webhook.core.text import plural
 from webhook.core.workloads.custom_kinds import VALUES_KIND
-from webhook.core.workloads.reading import has_template
+from webhook.core.workloads.kind_fields import has_template
 from webhook.manifests.reading.carried_texts import carried, with_values
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import PIPES, File

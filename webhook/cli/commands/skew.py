@@ -36,8 +36,9 @@ from webhook.core.scan.scan_context import Representatives, ScanContext, key_of,
 from webhook.core.scan.scanned import ActualSkew, Origin
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.core.workloads.kind_fields import has_template
 from webhook.core.workloads.kinds import POD, group_kind
-from webhook.core.workloads.reading import has_template, read_exactly, read_meta, read_workload
+from webhook.core.workloads.reading import read_exactly, read_meta, read_workload
 from webhook.snapshot.load import Item
 
 _NAME = 60

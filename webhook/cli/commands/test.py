@@ -23,7 +23,7 @@ from webhook.cli.terminal import DIM, GREEN, RED, Json, Paint, colored, print_fa
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.text import did_you_mean, one_line, plural
-from webhook.core.workloads.reading import has_template
+from webhook.core.workloads.kind_fields import has_template
 from webhook.manifests.reading.documents import InputDocument, InputFault
 from webhook.manifests.reading.files import read_files
 

@@ -51,7 +51,8 @@ from webhook.core.index.immense_pods import without_excess
 from webhook.core.index.objects import ApiObject, Autoscaler, DeclaredTemplate, Namespace, Owner
 from webhook.core.index.tables.shrinking import shared
 from webhook.core.workloads.custom_kinds import EmbeddedKind
-from webhook.core.workloads.reading import has_template, read_workload, reduce_spec
+from webhook.core.workloads.kind_fields import has_template
+from webhook.core.workloads.reading import read_workload, reduce_spec
 
 READ_ANNOTATIONS = frozenset(
     {SKIP_ANNOTATION, INJECTED_ANNOTATION, MIRROR_ANNOTATION, EXEMPT_ANNOTATION, FALLBACK_ANNOTATION}

@@ -10,7 +10,8 @@ from webhook.core.budget import Reason
 from webhook.core.decoders import has_more_values
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.limits import MAX_VALUES, TOO_MANY_VALUES
-from webhook.core.workloads.reading import constraint_paths, read_meta, read_workload
+from webhook.core.workloads.kind_fields import constraint_paths
+from webhook.core.workloads.reading import read_meta, read_workload
 from webhook.core.workloads.workload import Workload
 
 _NO_META = ObjectMeta()

@@ -45,8 +45,9 @@ from webhook.core.rules.limits import MAX_VALUES
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import noted, with_tried_fixes
 from webhook.core.text import one_line
+from webhook.core.workloads.kind_fields import constraint_paths
 from webhook.core.workloads.kinds import group_kind
-from webhook.core.workloads.reading import constraint_paths, parse_object, read_meta
+from webhook.core.workloads.reading import parse_object, read_meta
 from webhook.core.workloads.workload import Workload
 
 # Eight messages of 1,024 characters fit into the 10 KiB limit of an audit annotation.

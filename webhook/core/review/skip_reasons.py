@@ -29,8 +29,8 @@ from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.read_object import ReadObject
 from webhook.core.rules.rule_set import BY_ID, RULES, denied_from
+from webhook.core.workloads.kind_fields import makes_kind
 from webhook.core.workloads.kinds import POD, group_kind
-from webhook.core.workloads.reading import makes_kind
 from webhook.core.workloads.workload import Template, Workload
 
 _EXCLUDING = frozenset({NOT_IN, DOES_NOT_EXIST})

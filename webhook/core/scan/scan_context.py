@@ -16,8 +16,8 @@ from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.options import DefaultsMode
 from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.core.workloads.kind_fields import has_template, makes_kind
 from webhook.core.workloads.kinds import POD, GroupKind, group_kind
-from webhook.core.workloads.reading import has_template, makes_kind
 from webhook.core.workloads.workload import Workload, namespace_of
 
 _MOST_ZONES = 12  # clusters have fewer zones, so a label with more values does not name zones

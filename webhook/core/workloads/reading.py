@@ -30,21 +30,20 @@ from webhook.core.workloads.custom_kinds import (
     value_at_layout_path,
     walk,
 )
+from webhook.core.workloads.kind_fields import layout_of
 from webhook.core.workloads.kinds import (
     BUILT_IN_KINDS,
     CRON_JOB,
     JOB,
     KINDS,
-    MADE_BY,
     POD,
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
-    TEMPLATED,
     GroupKind,
     group_kind,
     traits,
 )
-from webhook.core.workloads.operators import FILLS, OPERATOR_LAYOUTS, OperatorConstraint, SiblingFields
+from webhook.core.workloads.operators import FILLS, OperatorConstraint, SiblingFields
 from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, Workload
 
 
@@ -69,12 +68,6 @@ def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
 
 _T = TypeVar("_T")
 
-# Types of built-in kinds other than `built_in_objects.Object`.
-_DECODED: Mapping[GroupKind, type] = {
-    POD: PodTemplate,
-    REPLICATION_CONTROLLER: built_in_objects.Controller,
-    JOB: built_in_objects.Job,
-}
 _NAMED = decoder_of(Named)
 _OBJECT = decoder_of(built_in_objects.Object)
 _SPEC = decoder_of(built_in_objects.Spec)
@@ -112,7 +105,7 @@ def read_workload(
     key = group_kind(api_version, kind)
     if own is None and key in BUILT_IN_KINDS:
         return (_read_pod if key == POD else _read_object)(raw, api_version, key)
-    layout = own or _layout(key)
+    layout = own or layout_of(key)
     return None if layout is None else _walk(parse_object(raw), api_version, key, layout)
 
 
@@ -177,64 +170,6 @@ def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _NO_META
     return named.meta
-
-
-def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether objects of this kind hold whole templates, so pods need no review."""
-    layout = configured_layout(api_version, kind, embedded)
-    return group_kind(api_version, kind) in TEMPLATED if layout is None else layout.whole
-
-
-def makes_kind(api_version: str, kind: str, made: GroupKind, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether the kind's controller creates, or if configured may create, the other."""
-    layout = configured_layout(api_version, kind, embedded)
-    return (made, group_kind(api_version, kind)) in MADE_BY if layout is None else layout.whole
-
-
-def constraint_paths(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> tuple[str, ...]:
-    """Return the constraints' paths in objects of this kind, with wildcards."""
-    layout = configured_layout(api_version, kind, embedded) or _layout(group_kind(api_version, kind))
-    return () if layout is None else tuple(site.constraints for site in layout.sites)
-
-
-def fields_read(stated: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterator[tuple[str, type]]:
-    """List the fields read from a kind: path with wildcards, and decoded type.
-
-    The empty path is the object itself.
-    """
-    api_version, kind = stated.api_version or "", stated.kind or ""
-    key = group_kind(api_version, kind)
-    layout = configured_layout(api_version, kind, embedded)
-    if layout is None and key in BUILT_IN_KINDS:
-        yield "", _DECODED.get(key, built_in_objects.Object)
-        return
-    layout = layout or _layout(key)
-    if layout is None:
-        return
-    yield "metadata", ObjectMeta
-    for site in layout.sites:
-        path = site.bare_path or site.template
-        # Paths next to a template start at the last wildcard's entry.
-        entry = max(path.rfind("[*]") + len("[*]"), path.rfind(".*") + len(".*"))
-        prefix = f"{path[:entry]}." if "*" in path else ""
-        yield path, (tuple[OperatorConstraint, ...] if site.bare_path else PodTemplate)
-        if site.replicas:
-            yield f"{prefix}{site.replicas}", int
-        if layout.filled:
-            yield prefix.removesuffix("."), SiblingFields
-    if layout.selector:
-        yield layout.selector, LabelSelector
-    if layout.strategy:
-        yield layout.strategy, built_in_objects.StrategyFields
-    if layout.suspend:
-        yield layout.suspend, bool
-    for path in layout.late_labels:
-        yield path, Mapping[str, str]
-
-
-def _layout(kind: GroupKind) -> Layout | None:
-    row = KINDS.get(kind)
-    return OPERATOR_LAYOUTS.get(kind) if row is None else row.layout
 
 
 def parse_object(raw: bytes | Raw | Mapping[str, object]) -> object:

@@ -36,7 +36,8 @@ from webhook.core.rules.placement.frame.case import templates_under_rule
 from webhook.core.rules.placement.pod_fits import DO_NOT_FIT
 from webhook.core.rules.rule_set import OF_PODS_WITHOUT_NODES
 from webhook.core.text import constraint_name, one_line, plural
-from webhook.core.workloads.reading import has_template, read_workload
+from webhook.core.workloads.kind_fields import has_template
+from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import namespace_of
 from webhook.manifests.editing.atomic_write import written
 from webhook.manifests.editing.insertion import FIELD, TextEdit, UneditableError, insertion

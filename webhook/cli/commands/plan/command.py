@@ -18,7 +18,7 @@ from webhook.cli.options import current_cluster_options, frame_options, output_o
 from webhook.cli.terminal import collect_rarely, colored, one_or_all, pages, print_results, print_values, say
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.text import one_line
-from webhook.core.workloads.reading import has_template
+from webhook.core.workloads.kind_fields import has_template
 
 _PRINTED = {"patch": patches, "manifest": manifests}
 

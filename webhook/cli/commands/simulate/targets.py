@@ -26,8 +26,9 @@ from webhook.core.what_if.run import Targets
 from webhook.core.what_if.sources import ReplicatedSource, add_owners, sources_in_cluster, sources_of
 from webhook.core.workloads.controller_labels import NOT_YET_KNOWN
 from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.core.workloads.kind_fields import has_template
 from webhook.core.workloads.kinds import POD, group_kind
-from webhook.core.workloads.reading import has_template, read_meta
+from webhook.core.workloads.reading import read_meta
 from webhook.manifests.reading.files import File, read_files
 from webhook.manifests.reading.manifest import Manifest
 from webhook.snapshot.load import Item

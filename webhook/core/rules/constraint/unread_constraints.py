@@ -26,9 +26,10 @@ from webhook.core.workloads.custom_kinds import (
     path_matches,
     value_at_layout_path,
 )
+from webhook.core.workloads.kind_fields import constraint_paths, has_template
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, KINDS
 from webhook.core.workloads.operators import OPERATOR_LAYOUTS
-from webhook.core.workloads.reading import constraint_paths, has_template, read_meta
+from webhook.core.workloads.reading import read_meta
 from webhook.core.yaml_text import flow
 
 _FIELDS = ("maxSkew", "topologyKey", "whenUnsatisfiable")
