@@ -29,7 +29,7 @@ def write_pair(directory: Path, pair: Pair) -> tuple[Path, Path]:
     # A rename can replace a link, but not a directory.
     link.symlink_to(fresh.name)
     link.replace(directory / _LIVE)
-    # This also deletes the leftovers of a process that ended in the middle.
+    # Also delete pairs of crashed processes.
     for old in directory.glob("pair-*"):
         if old != fresh:
             shutil.rmtree(old, ignore_errors=True)
@@ -70,5 +70,5 @@ def _write(path: Path, data: bytes) -> None:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)
         file.flush()
-        # Without this, the files could be empty after a power cut.
+        # A power cut must not leave empty files.
         os.fsync(file.fileno())

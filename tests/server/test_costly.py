@@ -20,7 +20,7 @@ from webhook.core.review.decision import Decision
 from webhook.metrics import Metrics
 from webhook.server.costly import pool as costly
 from webhook.server.costly import process as costly_process
-from webhook.server.costly.job import Job, ReviewFailure, decision_of
+from webhook.server.costly.job import JobFailure, ReviewJob, decision_of
 from webhook.server.costly.pool import ReviewerPool
 from webhook.server.turns import caller_of
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 def job(manifest=COSTLY, policy=STRICT, *, skipped_rules=frozenset(), **fields):
     context = Context(policy=policy, version=RECENT, today=TODAY, skipped_rules=skipped_rules)
-    return Job(request(manifest, **fields), context, waited=True)
+    return ReviewJob(request(manifest, **fields), context, waited=True)
 
 
 def soon(seconds=20.0):
@@ -138,7 +138,7 @@ def test_what_a_review_raises_comes_back():
         return await decide(judges, job(policy=None), soon())
 
     made, _ = judged(act)
-    assert isinstance(made, ReviewFailure)
+    assert isinstance(made, JobFailure)
     with pytest.raises(AttributeError):
         decision_of(made)
 

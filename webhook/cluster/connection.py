@@ -42,7 +42,7 @@ _PAGE_BYTES = 32 * 1024 * 1024
 # An error is a Status of some hundred bytes, or a proxy's page.
 _STATUS_BYTES = 64 * 1024
 # The same as http.client.responses. Importing http.client would also import ssl.
-_PHRASES = {each.value: each.phrase for each in HTTPStatus}
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _FINE = (200, 201, 202)
 _BROKEN_OFF = "the connection ended in the middle of an answer"
 # More than the watched kinds. Connections beyond this number are closed instead of kept.
@@ -106,7 +106,7 @@ class Account(Struct, frozen=True, kw_only=True):
     service_account: Path = SERVICE_ACCOUNT
 
 
-class _Context(Struct, frozen=True, kw_only=True):
+class _KubeContext(Struct, frozen=True, kw_only=True):
     """A context of a kubeconfig: its name, and its default namespace."""
 
     name: str
@@ -118,22 +118,22 @@ def status_text(status: int) -> str:
     return f"{status} {_PHRASES.get(status, '')}".rstrip()
 
 
-def chosen_context(account: Account) -> _Context:
+def chosen_context(account: Account) -> _KubeContext:
     """Return the account's kubeconfig context. Without a kubeconfig, it is the cluster around this pod."""
     if account.kubeconfig is None:
-        return _Context(name="around this pod")
+        return _KubeContext(name="around this pod")
     from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger  # noqa: PLC0415 as in _connect
 
     with _usable(account.kubeconfig):
         content = KubeConfigMerger(account.kubeconfig).config  # type: ignore[no-untyped-call]  # untyped there
         if content is None:
             raise ClusterError(f"{account.kubeconfig}: no such kubeconfig")
-        there = [str(each.value.get("name")) for each in content.value.get("contexts") or ()]
-        if account.context and account.context not in there:
-            others = f"it has {bounded(', '.join(there))}" if there else "it has none"
+        names = [str(context.value.get("name")) for context in content.value.get("contexts") or ()]
+        if account.context and account.context not in names:
+            others = f"it has {bounded(', '.join(names))}" if names else "it has none"
             raise ClusterError(f"{account.kubeconfig}: no context {bounded(account.context)}: {others}")
         context = KubeConfigLoader(content, active_context=account.context).current_context  # type: ignore[no-untyped-call]  # as above
-        return _Context(name=str(context["name"]), namespace=str(context["context"].get("namespace") or ""))
+        return _KubeContext(name=str(context["name"]), namespace=str(context["context"].get("namespace") or ""))
 
 
 class Stream:

@@ -32,6 +32,8 @@ from webhook.core.text import one_line
 from webhook.core.workloads.kinds import group_kind
 
 _VERSION_SECONDS = 600.0  # interval for reading the API server's release, to detect an upgrade
+# The first retry is soon, since the lists wait for the release. The longest pause spares a failing API server.
+_FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 0.5, 30.0
 _LOOK_SECONDS = 0.2  # between two checks for completed lists; only `gc.freeze` depends on it
 _STOP_SECONDS = 2.0  # for a thread to end; a hanging thread is a daemon and ends with the process
 # After this many objects of the first lists, hide them from the garbage collector. They stay in memory, and scanning
@@ -166,7 +168,7 @@ class Feed:
         if loop is not None:
             self._write = LoopWriter(loop)
         work = [("version", self._follow_version), ("sync", self._settle)]
-        work += [(each.state().resource, partial(self._run, each)) for each in self._reflectors]
+        work += [(reflector.state().resource, partial(self._run, reflector)) for reflector in self._reflectors]
         for name, run in work:
             thread = threading.Thread(target=run, name=f"cluster-{name}", daemon=True)
             self._threads.append(thread)
@@ -184,15 +186,14 @@ class Feed:
     @property
     def synced(self) -> bool:
         """Whether every required kind is listed, and every other kind was tried."""
-        return all(each.synced or (each.tried and not each.required) for each in self.watch_states())
+        return all(watch.synced or (watch.tried and not watch.required) for watch in self.watch_states())
 
     @property
     def age(self) -> float:
         """The age of the oldest required kind, in seconds. Infinite before all are listed."""
-        return max((each.age for each in self._reflectors if each.required), default=0.0)
+        return max((reflector.age for reflector in self._reflectors if reflector.required), default=0.0)
 
     def watch_states(self) -> tuple[WatchState, ...]:
-        """Return the current state of each kind."""
         return tuple(reflector.state() for reflector in self._reflectors)
 
     def _run(self, reflector: Reflector) -> None:
@@ -216,7 +217,7 @@ class Feed:
             if why:
                 left_out.append((meta_of(value), why))
 
-        self._write(chain((partial(apply, *each) for each in changes), [partial(self._applied, changes)]))
+        self._write(chain((partial(apply, *change) for change in changes), [partial(self._applied, changes)]))
         return left_out
 
     def _applied(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
@@ -236,15 +237,13 @@ class Feed:
         self._settled = True
         gc.freeze()
         give_memory_back()
-        counts = {each.resource: each.objects for each in self.watch_states()}
+        counts = {watch.resource: watch.objects for watch in self.watch_states()}
         _log.info("the cluster is known", extra={"fields": counts})
 
     def _follow_version(self) -> None:
         seconds = 0.0
         while not self._pace.stopped:
-            # Start with half a second, since the lists wait for the release. Later use the longest pause of watches, to
-            # spare a failing API server.
-            seconds = self._read_version() or min(30.0, seconds * 2 or 0.5)
+            seconds = self._read_version() or min(_LONGEST_RETRY_SECONDS, seconds * 2 or _FIRST_RETRY_SECONDS)
             self._version_asked.set()
             self._pace.wait(seconds)
 

@@ -55,17 +55,14 @@ class Paging:
 
     @property
     def api_version(self) -> str:
-        """The requested API version."""
         return self._resource.api_versions[self._attempt % len(self._resource.api_versions)]
 
     @property
     def title(self) -> str:
-        """The name of the kind in messages."""
         return self.plural or self._resource.title
 
     @property
     def first(self) -> bool:
-        """Whether the next page is the first."""
         return not self._more
 
     def reader(self) -> Reader:
@@ -107,7 +104,6 @@ class Paging:
         return bool(more)
 
     def begin_anew(self) -> None:
-        """Go back to the first page."""
         self._more = ""
 
     def is_outdated(self, refusal: RefusedError) -> bool:

@@ -80,8 +80,8 @@ def read_kinds(
         except ClusterError as error:
             raise unreachable_error(live.source, error) from error
         # A missing extension proves no permission: every client gets this answer.
-        said = bool(listing.values) if resource.extension else not listing.refused
-        allowed, refused = allowed or said, refused or listing.detail
+        answered = bool(listing.values) if resource.extension else not listing.refused
+        allowed, refused = allowed or answered, refused or listing.detail
         yield listing
     if refused and not allowed:
         raise UnreadableClusterError(f"{live.source}: nothing may be read: {refused}")

@@ -25,6 +25,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from http import HTTPStatus
 from math import inf
 
 from msgspec import Struct
@@ -44,6 +45,8 @@ from webhook.logs import bounded, exception_fields
 Sink = Callable[[Sequence[tuple[Event, ApiObject]]], Sequence[LeftOutObject]]
 
 _EVENTS: dict[str, Event] = {"ADDED": "ADDED", "MODIFIED": "MODIFIED", "DELETED": "DELETED"}
+
+_MOST_DOUBLINGS = 16  # bounds the power of two; the longest wait is reached long before
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +85,6 @@ class Pace:
         self._stop.set()
 
     def wait(self, seconds: float) -> None:
-        """Wait. Returns at once if stopped."""
         self._stop.wait(seconds)
 
     def now(self) -> float:
@@ -181,7 +183,6 @@ class Reflector:
 
     @property
     def required(self) -> bool:
-        """Whether answers need this kind."""
         return self._resource.required
 
     @property
@@ -192,7 +193,6 @@ class Reflector:
         return 0.0 if self._watching else self._pace.now() - self._contact
 
     def state(self) -> WatchState:
-        """Return the current state."""
         return WatchState(
             resource=self._paging.title,
             required=self.required,
@@ -205,7 +205,7 @@ class Reflector:
             tried=self._tried,
             off=self._off,
             fault="" if self._watching else self._fault,
-            left_out_example=next((_described(*each) for each in tuple(self._left_out.items())), ""),
+            left_out_example=next((_described(*item) for item in tuple(self._left_out.items())), ""),
         )
 
     def turn(self) -> float:
@@ -379,15 +379,15 @@ class Reflector:
     def _refused(self, refusal: RefusedError, renewals: int) -> float:
         if self._paging.is_outdated(refusal):
             self._begin_anew()
-        elif refusal.status == 401:
+        elif refusal.status == HTTPStatus.UNAUTHORIZED:
             try:
                 self._server.renew(renewals)
             except ClusterError as error:
                 return self._failed(str(error))
             return self._failed(str(refusal))
-        elif refusal.status == 403:
+        elif refusal.status == HTTPStatus.FORBIDDEN:
             return self._without(refusal, f"{refusal}; grant list and watch of {self._paging.title}")
-        elif refusal.status == 404:
+        elif refusal.status == HTTPStatus.NOT_FOUND:
             return self._missing(refusal)
         return max(self._failed(str(refusal)), min(refusal.retry_after, self._timing.longest_asked))
 
@@ -419,7 +419,7 @@ class Reflector:
             _log.warning("the watch failed: %s", text, extra={"fields": self._fields()})
         self._fault, self._tried = text, True
         self._unanswered += 1
-        doubled = min(max(self._unanswered, self._short) - 1, 16)
+        doubled = min(max(self._unanswered, self._short) - 1, _MOST_DOUBLINGS)
         most = min(self._timing.longest_wait, self._timing.first_wait * 2**doubled)
         return self._pace.between(most / 2, most)
 

@@ -107,7 +107,7 @@ _WATCHED = {(version, resource.kind) for resource in BUILT_IN_RESOURCES for vers
 
 def watched(policy: Policy) -> tuple[Resource, ...]:
     """Return every kind with an effect on answers: the built-in kinds, and the policy's kinds."""
-    named = [(each.api_version, each.kind) for each in policy.workloads]
+    named = [(kind.api_version, kind.kind) for kind in policy.workloads]
     named += policy.defaults.owners
     return BUILT_IN_RESOURCES + tuple(
         Resource(kind=kind, name="", api_versions=(api_version,), required=False, embedded=policy.workloads)

@@ -27,7 +27,6 @@ class UnownedPods:
         self._pods: dict[tuple[str, str], OwnerReference | None] = {}
 
     def apply(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
-        """Apply events of a watch."""
         for event, value in changes:
             if not isinstance(value, Pod):
                 continue
@@ -39,5 +38,4 @@ class UnownedPods:
                 self._pods.pop(at, None)
 
     def listed(self) -> tuple[UnownedPod, ...]:
-        """Return all unowned pods, sorted by namespace and name."""
         return tuple(UnownedPod(*at, owner) for at, owner in sorted(self._pods.items(), key=lambda item: item[0]))

@@ -40,13 +40,13 @@ class _NameAndVersion(Struct, frozen=True, rename="camel"):
     resource_version: str = ""
 
 
-class _Unread(Struct, frozen=True):
+class _NameOnlyObject(Struct, frozen=True):
     """An object with only its name decoded."""
 
     metadata: _NameAndVersion = _NameAndVersion()
 
 
-class _Status(Struct, frozen=True):
+class _ErrorStatus(Struct, frozen=True):
     code: int = 0
     message: str = ""
 
@@ -64,14 +64,14 @@ class _Version(Struct, frozen=True, rename="camel"):
     group_version: str = ""
 
 
-class _Group(Struct, frozen=True, rename="camel"):
+class _ApiGroup(Struct, frozen=True, rename="camel"):
     name: str
     versions: tuple[_Version, ...] = ()
     preferred_version: _Version = _Version()
 
 
 class _GroupList(Struct, frozen=True):
-    groups: tuple[_Group, ...] = ()
+    groups: tuple[_ApiGroup, ...] = ()
 
 
 def read_page(body: bytes, read: Reader) -> tuple[ListPage, list[LeftOutObject]]:
@@ -123,7 +123,7 @@ def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
         raise ClusterError(f"the line is not JSON: {bounded(str(error))}") from error
     raw = _decoded(line, _RawLine)
     if raw.type == "ERROR":
-        status = _decoded(raw.object, _Status)
+        status = _decoded(raw.object, _ErrorStatus)
         raise RefusedError(status.code, status.message)
     if raw.type == "DELETED":
         return WatchEvent(type="DELETED", value=name_only(decoded_name(raw.object), read)), ""
@@ -143,8 +143,8 @@ def name_only(meta: ObjectMeta, read: Reader, *, uid: bool = True) -> ApiObject:
 
 def read_plurals(body: bytes) -> Mapping[str, str]:
     """Return the plural of each kind of a group."""
-    resources = _decoded(body, _ResourceList).resources
-    return {each.kind: each.name for each in reversed(resources) if "/" not in each.name}  # skip subresources
+    resources = _decoded(body, _ResourceList).resources  # a slash in the name marks a subresource
+    return {resource.kind: resource.name for resource in reversed(resources) if "/" not in resource.name}
 
 
 def read_plural(body: bytes, kind: str) -> str:
@@ -160,7 +160,7 @@ def read_group_versions(body: bytes) -> Mapping[str, tuple[str, ...]]:
     read = _decoded(body, _GroupList).groups
     ordered = {group.name: (group.preferred_version, *group.versions) for group in read}
     return {
-        name: tuple(dict.fromkeys(each.group_version for each in versions if each.group_version))
+        name: tuple(dict.fromkeys(version.group_version for version in versions if version.group_version))
         for name, versions in ordered.items()
     }
 
@@ -168,10 +168,10 @@ def read_group_versions(body: bytes) -> Mapping[str, tuple[str, ...]]:
 def decoded_name(raw: Raw | bytes) -> ObjectMeta:
     """Return name, namespace, uid and version of an undecodable object. Empty if those are undecodable too."""
     try:
-        of = _decoded(raw, _Unread).metadata
+        meta = _decoded(raw, _NameOnlyObject).metadata
     except ClusterError:
         return ObjectMeta()
-    return ObjectMeta(name=of.name, namespace=of.namespace, uid=of.uid, resource_version=of.resource_version)
+    return ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
 
 
 def _decoded(raw: bytes | Raw, into: type[_Decoded]) -> _Decoded:

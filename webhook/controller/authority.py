@@ -123,7 +123,6 @@ class AuthorityUpkeep:
 
     Attributes:
         expires: The CA's end, once it is known.
-        writes: Number of written configurations.
         waiting: The missing part. It is empty once the API server trusts every replica.
     """
 

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 _At = tuple[str, str]  # uid, reason
 
 
-class _Written(NamedTuple):
+class _EventRecord(NamedTuple):
     """The faults in the last event, and their workload."""
 
     keys: frozenset[str]
@@ -58,8 +58,8 @@ class EventWriter:
 
     def forget(self) -> None:
         """Start anew. Another replica may have led meanwhile."""
-        self._before: dict[_At, _Written] = {}
-        self._now: dict[_At, _Written] = {}
+        self._before: dict[_At, _EventRecord] = {}
+        self._now: dict[_At, _EventRecord] = {}
         self._ended = False  # whether a scan has ended
         self._never_read: set[GroupKind | ObjectName] = set()  # kinds and objects without a successful read in any scan
         self._tried: dict[_At, ObjectName] = {}  # failed writes; an event may exist anyway
@@ -77,7 +77,7 @@ class EventWriter:
             self._due.add(at)
             written = self._before.get(at)
             if (written and notice.keys <= written.keys) or self._write(at, workload, notice, now):
-                self._now[at] = _Written(notice.keys, workload)
+                self._now[at] = _EventRecord(notice.keys, workload)
             elif written:
                 self._now[at] = written
 

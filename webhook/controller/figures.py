@@ -36,7 +36,6 @@ class ScanFigures(Collector):
         self._scanner = scanner
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the current metrics. Only the leader has metrics of the cluster."""
         scanner = self._scanner
         yield CounterMetricFamily("evenspread_scan_cpu_seconds", "Processor time of scans.", value=scanner.used)
         yield from self._written()
@@ -79,13 +78,13 @@ class ScanFigures(Collector):
 
 def _of_groups(groups: GroupReconciler) -> Iterator[Metric]:
     """Yield conditions and broken caps, if there are groups. Broken caps are limited to `_MOST_CAPS` series."""
-    found = [*groups.found.values()]
-    if not found:
+    known_groups = [*groups.found.values()]
+    if not known_groups:
         return
     conditions = GaugeMetricFamily(
         "evenspread_groups", "SpreadGroups by condition and its status.", labels=["condition", "status"]
     )
-    counted = Counter((condition.type, condition.status) for group in found for condition in group.status.conditions)
+    counted = Counter((row.type, row.status) for group in known_groups for row in group.status.conditions)
     for condition in sorted(CONDITIONS):
         for status in ("True", "False", "Unknown"):
             conditions.add_metric([condition, status], counted[condition, status])
@@ -96,7 +95,7 @@ def _of_groups(groups: GroupReconciler) -> Iterator[Metric]:
         labels=["namespace", "name", "topology_key"],
     )
     broken: dict[tuple[str, str, str], int] = {}
-    for known in found:
+    for known in known_groups:
         for spread in known.status.distribution:
             if is_broken(spread):
                 labels = (known.group.meta.namespace, known.group.meta.name, spread.topology_key)
@@ -107,7 +106,7 @@ def _of_groups(groups: GroupReconciler) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "evenspread_group_unguarded_pods",
         "Pods of SpreadGroups that lack fields of the plan.",
-        value=sum(group.status.unguarded.count for group in found),
+        value=sum(group.status.unguarded.count for group in known_groups),
     )
     writes = CounterMetricFamily(
         "evenspread_group_status_writes",
@@ -188,19 +187,16 @@ def _skews(workloads: Iterable[ScannedWorkload], *, every: bool) -> Iterator[Met
     limit = GaugeMetricFamily("evenspread_max_skew", "The limit of evenspread_skew.", labels=_OF_A_SKEW)
     worst: dict[tuple[str, ...], ActualSkew] = {}
     for workload in workloads:
-        for spread in workload.skews:
-            if spread.skew is None or not (every or spread.above):
+        for row in workload.skews:
+            if row.skew is None or not (every or row.above):
                 continue
             named = (workload.namespace, workload.kind, workload.name)
-            labels: tuple[str, ...] = (*named, spread.topology_key, spread.when_unsatisfiable)
+            labels: tuple[str, ...] = (*named, row.topology_key, row.when_unsatisfiable)
             # A workload may have several constraints with a key, from selectors or templates.
-            if (
-                labels not in worst
-                or spread.skew - spread.max_skew > (worst[labels].skew or 0) - worst[labels].max_skew
-            ):
-                worst[labels] = spread
-    for labels, spread in _of_each_namespace(worst.items(), _MOST_SKEWS):
-        skew.add_metric(labels, spread.skew or 0)
-        limit.add_metric(labels, spread.max_skew)
+            if labels not in worst or row.skew - row.max_skew > (worst[labels].skew or 0) - worst[labels].max_skew:
+                worst[labels] = row
+    for labels, row in _of_each_namespace(worst.items(), _MOST_SKEWS):
+        skew.add_metric(labels, row.skew or 0)
+        limit.add_metric(labels, row.max_skew)
     yield skew
     yield limit

@@ -102,8 +102,8 @@ class GroupReconciler:
             known = feed.index.namespaces.all_groups()
             due = sorted(self._due_groups(known, feed.index), key=lambda candidate: self._last_check(candidate[0]).at)
         names = {_name(group) for groups in known.values() for group in groups}
-        self.found = {name: found for name, found in self.found.items() if name in names}
-        self._last_checks = {name: looked for name, looked in self._last_checks.items() if name in names}
+        self.found = {name: known_group for name, known_group in self.found.items() if name in names}
+        self._last_checks = {name: check for name, check in self._last_checks.items() if name in names}
         fault = ""
         for number, (group, older, fingerprint) in enumerate(due):
             if not self._may_write():
@@ -132,10 +132,8 @@ class GroupReconciler:
                     continue
                 # A tenant may create thousands of groups, so groups beyond the limit have no fingerprint.
                 fingerprint = _fingerprint(group, index) if number < MOST_GROUPS else None
-                if now - last.at >= _ANYWAY_SECONDS or (group.generation, fingerprint) != (
-                    last.generation,
-                    last.fingerprint,
-                ):
+                changed = (group.generation, fingerprint) != (last.generation, last.fingerprint)
+                if changed or now - last.at >= _ANYWAY_SECONDS:
                     yield group, groups[:number], fingerprint
                     break
 
@@ -192,7 +190,7 @@ class GroupReconciler:
             return call_within(_MOST_SECONDS, partial(group_status, spread_group, older, pods, before, within))
 
     def _write(self, spread_group: SpreadGroup, status: SpreadGroupStatus) -> None:
-        """Write the status. Raises ClusterError, except for a refusal of only this object."""
+        """Write the status. Raises ClusterError, but not if the API server refuses only this object."""
         if not self._allowance.take(spread_group.meta.namespace):
             self.writes["postponed"] += 1
             return
@@ -203,9 +201,8 @@ class GroupReconciler:
                 self.writes["failed"] += 1
                 raise
             self.writes["refused"] += 1
-            _log.info(
-                "a SpreadGroup's status is refused: %s", error, extra={"fields": {"group": spread_group.meta.name}}
-            )
+            fields = {"group": spread_group.meta.name}
+            _log.info("a SpreadGroup's status is refused: %s", error, extra={"fields": fields})
         except ClusterError:
             self.writes["failed"] += 1
             raise
@@ -218,8 +215,8 @@ class GroupReconciler:
             return
         now = datetime.fromtimestamp(self._clock(), UTC)
         self._events.begin()
-        for found in self.found.values():
-            self._events.take((_OF, *_name(found.group)), group_notices(found.group, found.status), now)
+        for observed in self.found.values():
+            self._events.take((_OF, *_name(observed.group)), group_notices(observed.group, observed.status), now)
         self._events.end(() if every else (_OF,))
 
     def _set_fault(self, fault: str) -> None:

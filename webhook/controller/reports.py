@@ -149,7 +149,6 @@ class ReportWriter:
         self._pause(min(max(asked, _WAIT_SECONDS * 2**self._failures), _LONGEST_WAIT_SECONDS))
 
     def _set_fault(self, fault: str) -> None:
-        """Log a new fault, and its end."""
         self.fault = bounded(fault)
         if self.fault != self._logged_fault:
             if self.fault:

@@ -112,7 +112,6 @@ class Controller(Collector):
         return ready, "".join(f"{name}: {text}\n" for name, text in lines.items())
 
     def pages(self) -> dict[str, Page]:
-        """Return the pages of the health port by path."""
 
         def ready() -> tuple[int, str, bytes]:
             fine, text = self.readiness()
@@ -125,7 +124,6 @@ class Controller(Collector):
         }
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the controller's own metrics."""
         leading, authority = self._elector.leading, self._authority
         yield GaugeMetricFamily("evenspread_leader", "1 if this replica leads.", value=leading)
         if authority is None:

@@ -57,8 +57,6 @@ class ScanSettings(Struct, frozen=True, kw_only=True):
     Attributes:
         interval: Seconds from start to start.
         share: The allowed share of a core.
-        reports: Whether to write reports.
-        events: Whether to write events.
         all_workloads: Whether metrics show the skew of all workloads, or only exceeded limits.
     """
 
@@ -105,9 +103,7 @@ class Scanner:
         latest: The last finished scan while this replica leads, else None.
         feed: The copy of the cluster while this replica leads, else None.
         fault: The reason for a delayed scan. Empty if there is none.
-        reports: Writes reports. None if they are disabled.
-        events: Writes events. None if they are disabled.
-        groups: Reconciles SpreadGroups between the slices of a scan.
+        reports, events: The writers. None if disabled.
         used: CPU time of all scans, in seconds.
     """
 
@@ -158,11 +154,9 @@ class Scanner:
         return not self._stop.is_set() and self._leading()
 
     def wait(self, seconds: float) -> None:
-        """Wait. Returns early if the scanner is stopped."""
         self._stop.wait(seconds)
 
     def start(self) -> None:
-        """Scan in a thread until `stop`."""
         self._thread = threading.Thread(target=self._run, name="scan", daemon=True)
         self._thread.start()
 

@@ -83,32 +83,34 @@ _NAME_TEXT_CHARS = 253  # the longest name that kube-apiserver accepts
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
-def report(found: ReportContent, api: ReportApi, seconds: int) -> _Json:
+def report(workload: ReportContent, api: ReportApi, seconds: int) -> _Json:
     """Return the document of a workload.
 
     Results are sorted by severity. ``summary`` also counts results beyond the limit.
 
     Args:
-        found: The workload and its results.
+        workload: The workload and its results.
         api: The report API.
         seconds: Time of the findings, in seconds since 1970 (UTC).
     """
-    ranked = sorted((*map(_found, found.findings), *found.stated), key=lambda each: each.severity.rank)
-    results = [*_kept(_results(found, ranked, seconds))]
-    metadata: _Json = {"name": report_name(found.api_version, found.kind, found.name)}
-    if found.namespace:
-        metadata["namespace"] = one_line(found.namespace, _NAME_TEXT_CHARS)
+    ranked = sorted(
+        (*map(_finding_result, workload.findings), *workload.stated), key=lambda result: result.severity.rank
+    )
+    results = [*_kept(_results(workload, ranked, seconds))]
+    metadata: _Json = {"name": report_name(workload.api_version, workload.kind, workload.name)}
+    if workload.namespace:
+        metadata["namespace"] = one_line(workload.namespace, _NAME_TEXT_CHARS)
     metadata["labels"] = {APP_MANAGED_BY: _SOURCE}
     if len(results) < len(ranked):
         metadata["annotations"] = {LEFT_OUT_ANNOTATION: str(len(ranked) - len(results))}
-    if found.uid:
-        metadata["ownerReferences"] = [_reference(found, namespaced=False)]
+    if workload.uid:
+        metadata["ownerReferences"] = [_reference(workload, namespaced=False)]
     document: _Json = {"apiVersion": str(api), "kind": KINDS[api], "metadata": metadata}
     if api is ReportApi.OPEN_REPORTS:
         document["source"] = _SOURCE
         document["configuration"] = {"limits": {"maxResults": _MAX_RESULTS}}
-    counts = Counter(each.result for each in ranked)
-    document["scope"] = _reference(found, namespaced=True)
+    counts = Counter(result.result for result in ranked)
+    document["scope"] = _reference(workload, namespaced=True)
     document["summary"] = {result: counts[result] for result in ("fail", "warn", "skip")}
     document["results"] = results
     return document
@@ -117,11 +119,11 @@ def report(found: ReportContent, api: ReportApi, seconds: int) -> _Json:
 def digest(document: Mapping[str, Any]) -> str:
     """Return a hash of the content without times. It is the same before writing and after reading back."""
     meta = document.get("metadata") or {}
-    said = {name: document.get(name) for name in ("source", "scope", "summary", "configuration")}
-    said["owners"] = [each.get("uid") for each in meta.get("ownerReferences") or ()]
-    said["left out"] = (meta.get("annotations") or {}).get(LEFT_OUT_ANNOTATION)
-    said["results"] = [{**each, "timestamp": None} for each in document.get("results") or ()]
-    return hashlib.blake2b(msgspec.json.encode(said, order="deterministic"), digest_size=16).hexdigest()
+    content = {name: document.get(name) for name in ("source", "scope", "summary", "configuration")}
+    content["owners"] = [owner.get("uid") for owner in meta.get("ownerReferences") or ()]
+    content["left out"] = (meta.get("annotations") or {}).get(LEFT_OUT_ANNOTATION)
+    content["results"] = [{**result, "timestamp": None} for result in document.get("results") or ()]
+    return hashlib.blake2b(msgspec.json.encode(content, order="deterministic"), digest_size=16).hexdigest()
 
 
 def report_name(api_version: str, kind: str, name: str) -> str:
@@ -132,19 +134,19 @@ def report_name(api_version: str, kind: str, name: str) -> str:
     return f"{readable}-{mark}" if readable else mark
 
 
-def _reference(found: ReportContent, *, namespaced: bool) -> _Json:
+def _reference(workload: ReportContent, *, namespaced: bool) -> _Json:
     """Return the workload as an owner, or with its namespace as the scope."""
     fields = {
-        "apiVersion": found.api_version,
-        "kind": found.kind,
-        "namespace": found.namespace if namespaced else "",
-        "name": found.name,
-        "uid": found.uid,
+        "apiVersion": workload.api_version,
+        "kind": workload.kind,
+        "namespace": workload.namespace if namespaced else "",
+        "name": workload.name,
+        "uid": workload.uid,
     }
     return {key: one_line(text, _NAME_TEXT_CHARS) for key, text in fields.items() if text}
 
 
-def _found(judged: JudgedFinding) -> ReportResult:
+def _finding_result(judged: JudgedFinding) -> ReportResult:
     finding = judged.finding
     return ReportResult(
         policy=finding.rule,
@@ -163,14 +165,14 @@ def _found(judged: JudgedFinding) -> ReportResult:
     )
 
 
-def _results(found: ReportContent, ranked: Iterable[ReportResult], seconds: int) -> Iterator[_Json]:
-    workload = (group_of(found.api_version), found.kind, found.namespace, found.name)
+def _results(workload: ReportContent, ranked: Iterable[ReportResult], seconds: int) -> Iterator[_Json]:
+    identity = (group_of(workload.api_version), workload.kind, workload.namespace, workload.name)
     seen: Counter[tuple[str, str]] = Counter()
     for result in ranked:
         same = (result.policy, result.key)
         seen[same] += 1
         # Without this id, subscribers would take a message with new numbers for a new result.
-        properties = {**result.properties, "resultID": _mark(*workload, *same, str(seen[same]))}
+        properties = {**result.properties, "resultID": _mark(*identity, *same, str(seen[same]))}
         yield {
             # Policy Reporter uses the source of the first result for the whole report, in both APIs.
             "source": _SOURCE,

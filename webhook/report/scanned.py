@@ -117,7 +117,7 @@ def micro_time(now: datetime) -> str:
 
 def _drifted(scanned: ScannedWorkload) -> list[ActualSkew]:
     """Return the constraints above maxSkew, from the template or from injection."""
-    return [each for each in scanned.skews if each.above and each.origin is not Origin.DEFAULT]
+    return [skew for skew in scanned.skews if skew.above and skew.origin is not Origin.DEFAULT]
 
 
 def _drift(skew: ActualSkew) -> ReportResult:

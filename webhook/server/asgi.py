@@ -29,7 +29,7 @@ from webhook.core.index.remote_index import IndexClient, IndexQuestion
 from webhook.core.review.decision import AdmissionRequest
 from webhook.logs import bounded
 from webhook.server.connection import Connection
-from webhook.server.costly.job import Job, decision_of
+from webhook.server.costly.job import ReviewJob, decision_of
 from webhook.server.costly.pool import ReviewerPool, answers_to
 from webhook.server.request_body import (
     TOO_MANY,
@@ -99,7 +99,6 @@ class AdmissionApp:
             self._reviewers.start()
 
     def close(self) -> None:
-        """Stop the lists and processes, including running jobs."""
         self._first_lists.close()
         if self._reviewers is not None:
             self._reviewers.close()
@@ -216,10 +215,10 @@ class AdmissionApp:
         in_thread = partial(in_thread, may_search=True, unjudged=unjudged)
         return await self._pool.run(in_thread, caller(answer.request), deadline)
 
-    def _job(self, request: AdmissionRequest, *, waited: bool) -> Job:
+    def _job(self, request: AdmissionRequest, *, waited: bool) -> ReviewJob:
         state, engine = self._state, self._state.engine
         context = engine.context(state.today(), state.now(), Budget())
-        return Job(request, replace(context, index=None, age=partial(float, engine.age())), waited)
+        return ReviewJob(request, replace(context, index=None, age=partial(float, engine.age())), waited)
 
     def _judge(  # noqa: PLR0913 varies by request
         self,
@@ -275,10 +274,10 @@ class FromThread:
     def all(self, questions: Sequence[IndexQuestion]) -> tuple[int, Sequence[object]]:
         """Implement `Asking`."""
         # In a new context: the thread's time limit must not apply to the loop.
-        asked = contextvars.Context().run(
+        answer = contextvars.Context().run(
             asyncio.run_coroutine_threadsafe, answers_to(self._index, questions), self._loop
         )
-        return asked.result(_LONGEST_SECONDS)
+        return answer.result(_LONGEST_SECONDS)
 
 
 class _Pool:

@@ -112,16 +112,15 @@ class Connection(asyncio.Protocol):
         self._head_bytes = self._chunks = self._chunk_bytes = 0  # of the current request
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start to read, with limits for the buffers."""
-        made: Any = transport
+        uvloop_transport: Any = transport
         if self._ended:
             # uvloop reports a connection after its greeting was cancelled, and never reports its end.
-            made.abort()
+            uvloop_transport.abort()
             return
-        self.transport = made
-        made.set_write_buffer_limits(high=_BUFFER_BYTES)
+        self.transport = uvloop_transport
+        uvloop_transport.set_write_buffer_limits(high=_BUFFER_BYTES)
         if self.port.tls is not None:
-            made.set_read_buffer_limits(high=_BUFFER_BYTES)
+            uvloop_transport.set_read_buffer_limits(high=_BUFFER_BYTES)
 
     def connection_lost(self, _error: Exception | None) -> None:
         """Remove the connection, and break reference cycles: the collector rarely runs over a large index."""
@@ -160,12 +159,10 @@ class Connection(asyncio.Protocol):
 
     @property
     def known(self) -> bool:
-        """Whether its source has sent a valid request."""
         return self.port.table.knows(self.source)
 
     @property
     def idle(self) -> bool:
-        """Whether no request is in progress: the next head is incomplete, or the connection is closing."""
         return self._exchange is None or self._closed
 
     @property
@@ -181,13 +178,11 @@ class Connection(asyncio.Protocol):
         return now - self.used > allowed
 
     def close(self) -> None:
-        """Send pending data, then end."""
         if self.transport is not None and not self._closed:
             self.transport.close()
         self._closed = True
 
     def end(self) -> None:
-        """End at once, also during a handshake."""
         self._ended = self._closed = True
         if self.transport is not None:
             self.transport.abort()
@@ -214,7 +209,6 @@ class Connection(asyncio.Protocol):
         return await self.port.table.hold_by(self, size, self.loop.time() + seconds)
 
     def release(self) -> None:
-        """Return the body's memory."""
         self.port.table.release(self)
 
     async def write(self, data: bytes) -> None:
@@ -358,7 +352,6 @@ class _Exchange:
         self._task: asyncio.Task[None] | None = connection.loop.create_task(self._run(scope))
 
     def feed(self, chunk: bytes, *, complete: bool = False) -> None:
-        """Add a part of the body."""
         if chunk:
             self._chunks.append(chunk)
             self.waiting_bytes += len(chunk)

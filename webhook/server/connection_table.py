@@ -64,7 +64,7 @@ class TrackedConnection(Protocol):
         """Release the memory of its body."""
 
 
-class _Source:
+class _SourceConnections:
     """The connections of a source, least recently used first."""
 
     def __init__(self, *, proven: bool) -> None:
@@ -98,7 +98,7 @@ class ConnectionTable:
         self._budget = budget
         self._ended = ended
         self._clock = clock
-        self._sources: dict[str, _Source] = {}
+        self._sources: dict[str, _SourceConnections] = {}
         self._remembered: OrderedDict[str, None] = OrderedDict()
         self._bulky: dict[TrackedConnection, None] = {}
         self._waiting: dict[
@@ -112,15 +112,14 @@ class ConnectionTable:
         self._log_at = 0.0
 
     def __iter__(self) -> Iterator[TrackedConnection]:
-        """Iterate over a snapshot of all connections."""
-        return iter([each for source in self._sources.values() for each in source])
+        return iter([connection for source in self._sources.values() for connection in source])
 
     def admit(self, connection: TrackedConnection) -> bool:
         """Accept the connection, in place of another if necessary. Returns False if none can make room."""
         name = connection.source
         source = self._sources.get(name)
         if source is None:
-            source = _Source(proven=name in self._remembered)
+            source = _SourceConnections(proven=name in self._remembered)
         room = True
         # A source has at most half of the table, even in an empty table: the next kube-apiserver needs room.
         if len(source) >= max(1, self._limit // 2):
@@ -172,12 +171,14 @@ class ConnectionTable:
         self._bulky[connection] = None
         if len(self._bulky) <= MAX_BULKY:
             return
-        strangers = [each for each in self._bulky if not self.knows(each.source)]
-        known = [each for each in self._bulky if self.knows(each.source)]
+        strangers = [member for member in self._bulky if not self.knows(member.source)]
+        known = [member for member in self._bulky if self.knows(member.source)]
         group = strangers if len(strangers) > MAX_BULKY // 8 else known
-        largest = Counter(each.source for each in group).most_common(1)[0][0]
+        largest = Counter(member.source for member in group).most_common(1)[0][0]
         self._count_and_log(None)
-        self.end(min((each for each in group if each.source == largest), key=lambda each: each.busy), "buffers")
+        self.end(
+            min((member for member in group if member.source == largest), key=lambda member: member.busy), "buffers"
+        )
 
     def knows(self, name: str) -> bool:
         """Whether the source has sent a valid request."""
@@ -219,15 +220,14 @@ class ConnectionTable:
     def _wake(self) -> None:
         """Let a waiting connection retry. A fitting body goes first, then known callers, then the least memory."""
         waiting = []
-        for each, (size, freed) in self._waiting.items():
-            source = self._sources.get(each.source)
+        for connection, (size, freed) in self._waiting.items():
+            source = self._sources.get(connection.source)
             if source and not freed.done():
                 waiting.append(((not self._fits(size), not source.proven, source.held_bytes), freed))
         if waiting:
-            min(waiting, key=lambda each: each[0])[1].set_result(None)
+            min(waiting, key=lambda entry: entry[0])[1].set_result(None)
 
     def release(self, connection: TrackedConnection) -> None:
-        """Return the memory of the connection's body."""
         source = self._sources.get(connection.source)
         if source is not None and connection.held_bytes:
             self._count_bytes(connection, source, -connection.held_bytes)
@@ -241,12 +241,11 @@ class ConnectionTable:
         return True
 
     def end(self, connection: TrackedConnection, reason: Reason) -> None:
-        """End the connection, and count the reason."""
         self.leave(connection)
         connection.end()
         self._ended(self._port, reason)
 
-    def _count_bytes(self, connection: TrackedConnection, source: _Source, size: int) -> None:
+    def _count_bytes(self, connection: TrackedConnection, source: _SourceConnections, size: int) -> None:
         connection.held_bytes += size
         source.held_bytes += size
         self.held_bytes += size
@@ -254,22 +253,22 @@ class ConnectionTable:
         if not source.proven:
             self._strangers_held += size
 
-    def _largest(self, newcomer: _Source) -> Iterable[_Source]:
+    def _largest(self, newcomer: _SourceConnections) -> Iterable[_SourceConnections]:
         """Yield sources to take a connection from: the largest, then others if all its connections are busy."""
         strangers = self._strangers + (not newcomer.proven)
         proven = strangers <= self._limit // 8
         # Three, in case all connections of the largest are busy. A longer search would help attackers.
-        return nlargest(3, (each for each in self._sources.values() if each.proven is proven), key=len)
+        return nlargest(3, (source for source in self._sources.values() if source.proven is proven), key=len)
 
-    def _heaviest(self, mine: _Source, size: int) -> _Source | None:
+    def _heaviest(self, mine: _SourceConnections, size: int) -> _SourceConnections | None:
         """Return a source to take memory from, or None.
 
         It holds more than this source would, or it is a stranger and this source is known.
         """
         strangers = self._strangers_held + (0 if mine.proven else size)
         proven = strangers <= self._budget // 8
-        group = (each for each in self._sources.values() if each.proven is proven)
-        heaviest = max(group, key=lambda each: each.held_bytes, default=mine)
+        group = (source for source in self._sources.values() if source.proven is proven)
+        heaviest = max(group, key=lambda source: source.held_bytes, default=mine)
         # A stranger always gives way to a known caller. Among equals, a source gives way only if it would still hold
         # more.
         weaker = mine.proven and not heaviest.proven
@@ -277,18 +276,18 @@ class ConnectionTable:
             return None
         return heaviest
 
-    def _end_oldest(self, sources: Iterable[_Source], reason: Reason) -> bool:
+    def _end_oldest(self, sources: Iterable[_SourceConnections], reason: Reason) -> bool:
         """End the least recently used connection of the first source with an idle connection."""
         for source in sources:
-            for each in source:
-                if not each.busy and (reason != "body-bytes" or each.held_bytes):
+            for connection in source:
+                if not connection.busy and (reason != "body-bytes" or connection.held_bytes):
                     self._count_and_log(None)
                     if reason == "body-bytes":
-                        self.release(each)
-                        each.give_way()
+                        self.release(connection)
+                        connection.give_way()
                         self._ended(self._port, reason)
                     else:
-                        self.end(each, reason)
+                        self.end(connection, reason)
                     return True
         return False
 

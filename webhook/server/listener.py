@@ -29,7 +29,6 @@ class Listener:
         self._listen()
 
     def close(self) -> None:
-        """Stop accepting."""
         if self._open:
             self._open = False
             self._loop.remove_reader(self._socket)

@@ -81,14 +81,7 @@ class ServerPlan(Struct, frozen=True, kw_only=True):
 
 
 def listen(host: str, port: int, *, elsewhere: bool = False, later: bool = False) -> socket.socket:
-    """Return a listening socket.
-
-    Args:
-        host: The address.
-        port: The port.
-        elsewhere: Use any free port if this port is taken.
-        later: Only bind.
-    """
+    """Return a listening socket. ``elsewhere`` falls back to any free port. With ``later`` it is only bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -93,11 +93,11 @@ class ServerState:
         if self.feed is None:
             return {"cluster": "none known" if self.engine.index is None else "from a snapshot"}
         watch_states = self.feed.watch_states()
-        waiting = [each.resource for each in watch_states if not each.synced and (each.required or not each.tried)]
+        waiting = [watch.resource for watch in watch_states if not watch.synced and (watch.required or not watch.tried)]
         lines = {"cluster": f"waiting for {', '.join(waiting)}" if waiting else "ok"}
-        for each in watch_states:
-            if each.line:
-                lines[f"cluster {each.resource}"] = each.line
+        for watch in watch_states:
+            if watch.line:
+                lines[f"cluster {watch.resource}"] = watch.line
         return lines
 
     def account(self, route: str, answer: ReviewAnswer, seconds: float) -> None:
@@ -107,8 +107,8 @@ class ServerState:
         self.metrics.answered(route, word, dry_run=request.dry_run, seconds=seconds)
         if answer.failed:
             self.metrics.count("admission_errors")
-        lacked = [each.rule for each in decision.not_evaluated if each.fault is None]
-        self.metrics.rules([(each.finding.rule, each.mode) for each in decision.findings], lacked)
+        lacked = [unevaluated.rule for unevaluated in decision.not_evaluated if unevaluated.fault is None]
+        self.metrics.rules([(judged.finding.rule, judged.mode) for judged in decision.findings], lacked)
         if len(lacked) < len(decision.not_evaluated):
             self._account_for_faults(route, answer)
         if decision.feasibility is not None:
@@ -122,17 +122,21 @@ class ServerState:
         elif route == "mutate" and decision.reason:
             self.metrics.count("injections_skipped", decision.reason)
         # An admission without remarks is logged only at debug level: there are thousands a minute.
-        said = bool(decision.warnings or decision.patch or not decision.allowed)
-        level = logging.INFO if said else logging.DEBUG
+        has_remarks = bool(decision.warnings or decision.patch or not decision.allowed)
+        level = logging.INFO if has_remarks else logging.DEBUG
         if _decisions.isEnabledFor(level):
             _decisions.log(level, word, extra={"fields": _logged_fields(route, answer, seconds)})
 
     def _account_for_faults(self, route: str, answer: ReviewAnswer) -> None:
-        """Count and log failed rules."""
-        for each in answer.decision.not_evaluated:
-            if each.fault is not None:
-                self.metrics.rule_failed(each.rule)
-                fields = {"rule": each.rule, "route": route, **answer.request.logged, **exception_fields(each.fault)}
+        for unevaluated in answer.decision.not_evaluated:
+            if unevaluated.fault is not None:
+                self.metrics.rule_failed(unevaluated.rule)
+                fields = {
+                    "rule": unevaluated.rule,
+                    "route": route,
+                    **answer.request.logged,
+                    **exception_fields(unevaluated.fault),
+                }
                 _decisions.error("a rule failed because of a bug; the other rules answered", extra={"fields": fields})
 
 
@@ -190,7 +194,7 @@ def _logged_fields(route: str, answer: ReviewAnswer, seconds: float) -> Mapping[
         "route": route,
         **answer.request.logged,
         "reason": decision.reason,
-        "findings": [f"{each.finding.rule} {each.mode}" for each in decision.findings],
+        "findings": [f"{judged.finding.rule} {judged.mode}" for judged in decision.findings],
         "patchOperations": len(decision.patch),
         "milliseconds": round(seconds * 1000, 3),
     }

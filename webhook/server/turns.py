@@ -83,7 +83,7 @@ class Turns(Generic[_Item]):
         """Whether the caller's namespace used much recently, or has another request besides its turn (``has_turn``)."""
         self._forget()
         own = caller.keys[0]
-        here = self._running[own] + sum(own in each.keys for each in self._waiting.values())
+        here = self._running[own] + sum(own in queued.keys for queued in self._waiting.values())
         return here > has_turn or self._used[own] > _MUCH_SECONDS
 
     def _forget(self) -> None:
@@ -92,13 +92,13 @@ class Turns(Generic[_Item]):
         if halvings:
             self._halved += halvings * _HALF_LIFE_SECONDS
             used = {key: seconds * 0.5**halvings for key, seconds in self._used.items()}
-            self._used = defaultdict(float, {key: each for key, each in used.items() if each > _LEAST_SECONDS})
+            self._used = defaultdict(float, {key: use for key, use in used.items() if use > _LEAST_SECONDS})
 
     def _lead(self) -> None:
         """Assign free items to the next callers."""
         while self._items:
             waiting = (
-                each for each, caller in self._waiting.items() if not any(self._running[key] for key in caller.keys)
+                queued for queued, caller in self._waiting.items() if not any(self._running[key] for key in caller.keys)
             )
             future = min(waiting, key=self._rank, default=None)
             if future is None:

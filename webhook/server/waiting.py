@@ -97,12 +97,10 @@ class FirstLists:
         self.awaited = feed is not None
 
     def start(self) -> None:
-        """Start to check for complete lists."""
         if self._feed is not None:
             self._task = asyncio.get_running_loop().create_task(self._look(self._feed))
 
     def close(self) -> None:
-        """Stop checking."""
         if self._task is not None:
             self._task.cancel()
 

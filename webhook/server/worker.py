@@ -87,7 +87,6 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
             loop.add_signal_handler(number, partial(self._stop, at_once=True))
 
     def load_wsgi(self) -> None:
-        """Load the applications of both ports."""
         plan = self._plan = self.app.plan
         state = self._state = ServerState(plan.engine, Metrics(), plan.feed, plan.certificates.own)
         if plan.loaded is not None:
@@ -106,7 +105,6 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         self._at_once = False  # whether to stop without waiting for connections
 
     def run(self) -> None:
-        """Serve until the process has to end."""
         self._runner.run(self._serve())
 
     def drain(self) -> None:
@@ -140,7 +138,6 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         return (connection for table in self._tables for connection in table if connection.idle)
 
     def _upkeep(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Yield the background tasks."""
         plan, state = self._plan, self._state
         yield self._sweep()
         yield self._open()
@@ -181,7 +178,7 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_unhandled)
-        plain = [Listener(each.sock, self._health) for each in self.sockets]
+        plain = [Listener(listener.sock, self._health) for listener in self.sockets]
         self._admission.start()
         beside = [loop.create_task(task) for task in self._upkeep()]
         try:
@@ -195,8 +192,8 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
         finally:
             for task in beside:
                 task.cancel()
-            for each in plain:
-                each.close()
+            for listener in plain:
+                listener.close()
             self._admission.close()
 
     async def _sweep(self) -> None:
@@ -205,7 +202,8 @@ class Worker(base.Worker):  # type: ignore[misc]  # gunicorn publishes no types
             await asyncio.sleep(_SWEEP_SECONDS)
             self._state.metrics.open_connections.set(self._connections.count)
             # First, since connections ended below are still counted for a moment.
-            if all(each.idle for each in self._connections) and any(each.drained(_MUCH_BYTES) for each in self._tables):
+            idle = all(connection.idle for connection in self._connections)
+            if idle and any(table.drained(_MUCH_BYTES) for table in self._tables):
                 give_memory_back()
             now = time.monotonic()
             for table in self._tables:

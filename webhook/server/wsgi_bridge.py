@@ -37,15 +37,15 @@ def bridge(make: Callable[[], WsgiApplication], *, limit: int) -> Application:
     Bodies have up to ``limit`` bytes.
     """
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="flask")
-    made: list[WsgiApplication] = []
+    applications: list[WsgiApplication] = []
 
     def run(environ: dict[str, Any]) -> _Response:
         # At the first request: loading Flask is a third of the start.
         from werkzeug.test import run_wsgi_app  # noqa: PLC0415 as above
 
-        if not made:
-            made.append(make())
-        content, status, headers = run_wsgi_app(made[0], environ, buffered=True)
+        if not applications:
+            applications.append(make())
+        content, status, headers = run_wsgi_app(applications[0], environ, buffered=True)
         named = ((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers)
         kept = [header for header in named if header[0] != b"content-length"]
         return int(status.partition(" ")[0]), kept, b"".join(content)

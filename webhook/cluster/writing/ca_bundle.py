@@ -98,15 +98,15 @@ def _completed(  # noqa: PLR0913 those of `complete`, for one kind
     patch, outcomes = list[dict[str, Any]](), set[str]()
     rules = _annotated_rules(content, title)
     for number, webhook in _called(content):
-        found = _certificates(webhook["clientConfig"])
-        if wanted is not None and not ({*wanted} <= {*found} if keeping else {*wanted} == {*found}):
-            bundle = tuple(dict.fromkeys((*wanted, *found))) if keeping else wanted
+        present = _certificates(webhook["clientConfig"])
+        if wanted is not None and not ({*wanted} <= {*present} if keeping else {*wanted} == {*present}):
+            bundle = tuple(dict.fromkeys((*wanted, *present))) if keeping else wanted
             encoded = base64.b64encode(b"".join(bundle)).decode()
             patch.append({"op": "add", "path": f"/webhooks/{number}/clientConfig/caBundle", "value": encoded})
-        elif not found:
+        elif not present:
             outcomes.add("bare")
         if rules is not None and rules != webhook.get("rules"):
-            if (found or wanted) and (webhook.get("rules") or serving()):
+            if (present or wanted) and (webhook.get("rules") or serving()):
                 patch.append({"op": "add", "path": f"/webhooks/{number}/rules", "value": rules})
             else:
                 outcomes.add("inert")

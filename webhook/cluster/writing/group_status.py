@@ -22,19 +22,19 @@ _PODS = Resource(kind="Pod", name="pods").reader("v1")
 _GONE = 404
 
 
-def read_status_of(server: ApiServer, of: SpreadGroup) -> object | None:
+def read_status_of(server: ApiServer, group: SpreadGroup) -> object | None:
     """Return the present status, or {} without a status. None if the group is gone."""
-    answer = server.send("GET", _path(of))
-    if answer.status == _GONE or (answer.content.get("metadata") or {}).get("uid", of.meta.uid) != of.meta.uid:
+    answer = server.send("GET", _path(group))
+    if answer.status == _GONE or (answer.content.get("metadata") or {}).get("uid", group.meta.uid) != group.meta.uid:
         return None
     return answer.accepted().content.get("status") or {}
 
 
-def put_status(server: ApiServer, of: SpreadGroup, status: Mapping[str, Any]) -> None:
+def put_status(server: ApiServer, group: SpreadGroup, status: Mapping[str, Any]) -> None:
     """Write the status of the group."""
-    meta = {"name": of.meta.name, "namespace": of.meta.namespace, "uid": of.meta.uid}
+    meta = {"name": group.meta.name, "namespace": group.meta.namespace, "uid": group.meta.uid}
     document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": meta, "status": status}
-    server.apply(f"{_path(of)}/status", document).accepted()
+    server.apply(f"{_path(group)}/status", document).accepted()
 
 
 def pods_of(server: ApiServer, namespace: str, selector: str) -> list[Pod] | None:
@@ -42,11 +42,11 @@ def pods_of(server: ApiServer, namespace: str, selector: str) -> list[Pod] | Non
     pods = list[Pod]()
     for page in list_labelled(server, f"/api/v1/namespaces/{quote(namespace)}/pods", selector):
         values, _ = read_items(page, _PODS)
-        pods += (each for each in values if isinstance(each, Pod))
+        pods += (pod for pod in values if isinstance(pod, Pod))
         if len(pods) > MOST_PODS:
             return None
     return pods
 
 
-def _path(of: SpreadGroup) -> str:
-    return f"{group_path(API_VERSION)}/namespaces/{quote(of.meta.namespace)}/{RESOURCE}/{quote(of.meta.name)}"
+def _path(group: SpreadGroup) -> str:
+    return f"{group_path(API_VERSION)}/namespaces/{quote(group.meta.namespace)}/{RESOURCE}/{quote(group.meta.name)}"

@@ -123,7 +123,6 @@ class Elector:
             self._failed(f"{self._title} cannot be written: {status}")
 
     def _read(self) -> Mapping[str, Any]:
-        """Get the Lease. Raises ClusterError."""
         answer = self._server.send("GET", self._path)
         if answer.status != 200:
             raise ClusterError(f"{self._title}: {answer.status} {answer.content.get('message', '')}")

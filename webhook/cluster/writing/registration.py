@@ -127,7 +127,7 @@ _GROUPS = _Webhook("groups.evenspread.io", "mutate", _PLANNED, _TO_PLAN)
 
 def configurations(url: str, ca: bytes, defaults: Defaults, *, groups: bool = False) -> tuple[Mapping[str, Any], ...]:
     """Return the webhook configurations, as in the chart; the mutating configuration only if it can patch."""
-    made = [_configuration("Validating", [_webhook(_VALIDATE, url, ca)])]
+    documents = [_configuration("Validating", [_webhook(_VALIDATE, url, ca)])]
     mutating = list[dict[str, Any]]()
     if defaults.injects:
         conditions = {name: cel for name, cel in _TO_MUTATE.items() if name not in _unneeded(defaults)}
@@ -135,13 +135,13 @@ def configurations(url: str, ca: bytes, defaults: Defaults, *, groups: bool = Fa
         mutating.append(_webhook(of_pods, url, ca) | {"reinvocationPolicy": "IfNeeded"})
     if groups:
         mutating.append(_webhook(_GROUPS, url, ca) | {"reinvocationPolicy": "Never"})
-    return (*made, *([_configuration("Mutating", mutating)] if mutating else []))
+    return (*documents, *([_configuration("Mutating", mutating)] if mutating else []))
 
 
 def has_groups(server: ApiServer) -> bool:
     """Whether the API server has SpreadGroups."""
     status, answer = server.request("GET", group_path(API_VERSION))
-    return status == 200 and any(each.get("name") == RESOURCE for each in answer.get("resources") or ())
+    return status == 200 and any(resource.get("name") == RESOURCE for resource in answer.get("resources") or ())
 
 
 def _unneeded(defaults: Defaults) -> tuple[str, ...]:
@@ -152,13 +152,13 @@ def _unneeded(defaults: Defaults) -> tuple[str, ...]:
     return (asking,) if defaults.fallback == FallbackMode.OFF else (strict,)
 
 
-def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed: bool = False) -> None:
+def register(server: ApiServer, configurations: Sequence[Mapping[str, Any]], *, rehearsed: bool = False) -> None:
     """Create the configurations, or update existing ones of evenspread. ``rehearsed`` is a dry run.
 
     Raises:
         ClusterError: A configuration belongs to another program, or the API server refuses.
     """
-    for configuration in made:
+    for configuration in configurations:
         path = _path(configuration["kind"])
         status, existing = server.request("GET", path)
         # Server-side apply would overwrite any object of this name.
@@ -176,10 +176,10 @@ def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed:
             raise ClusterError(f"{configuration['kind']} {REGISTRATION_NAME}: {status} {answer.get('message', '')}")
 
 
-def unregister(server: ApiServer, made: Sequence[Mapping[str, Any]]) -> None:
+def unregister(server: ApiServer, configurations: Sequence[Mapping[str, Any]]) -> None:
     """Delete the configurations created by `register`. Raises after trying every deletion."""
     failed = []
-    for configuration in made:
+    for configuration in configurations:
         path = _path(configuration["kind"])
         status, answer = server.request("GET", path)
         if status == 200:
@@ -201,10 +201,10 @@ def _path(kind: str) -> str:
     return f"{_GROUP}/{kind.lower()}s/{REGISTRATION_NAME}"
 
 
-def _webhook(of: _Webhook, url: str, ca: bytes) -> dict[str, Any]:
+def _webhook(webhook: _Webhook, url: str, ca: bytes) -> dict[str, Any]:
     return {
-        "name": of.name,
-        "clientConfig": {"url": f"{url}/{of.route}", "caBundle": base64.b64encode(ca).decode()},
+        "name": webhook.name,
+        "clientConfig": {"url": f"{url}/{webhook.route}", "caBundle": base64.b64encode(ca).decode()},
         "rules": [
             {
                 "apiGroups": [group],
@@ -213,12 +213,12 @@ def _webhook(of: _Webhook, url: str, ca: bytes) -> dict[str, Any]:
                 "resources": list(resources),
                 "scope": "Namespaced",
             }
-            for group, resources, operations in of.rules
+            for group, resources, operations in webhook.rules
         ],
         "namespaceSelector": {
             "matchExpressions": [{"key": NAMESPACE_NAME, "operator": "NotIn", "values": list(_SYSTEM)}]
         },
-        "matchConditions": [{"name": name, "expression": cel} for name, cel in of.conditions.items()],
+        "matchConditions": [{"name": name, "expression": cel} for name, cel in webhook.conditions.items()],
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": "Ignore",

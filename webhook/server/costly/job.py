@@ -3,11 +3,11 @@
     server                              process
                                <-       Ready          once
     NewView, NodeRows …        ->                      after each change of the nodes
-    Job                        ->
+    ReviewJob                  ->
                                <-       Ready          started
                                <-       Questions      for each query of a rule
     Answers                    ->
-                               <-       Decision, or ReviewFailure
+                               <-       Decision, or JobFailure
 
 Each message is a pickle after its length. Both ends are this program. User input arrives as bytes, as in a review.
 """
@@ -25,7 +25,7 @@ from webhook.core.review.decision import AdmissionRequest, Decision
 LENGTH = struct.Struct("!Q")
 
 
-class Job(NamedTuple):
+class ReviewJob(NamedTuple):
     """A request of the validating route and its context, without a cluster and without a time limit."""
 
     request: AdmissionRequest
@@ -44,13 +44,13 @@ class Questions(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """The answers. `Nodes` replaces an answer with the current nodes."""
+    """The answers. `NodesReference` replaces an answer with the current nodes."""
 
     revision: int
     answers: Sequence[object]
 
 
-class Nodes(NamedTuple):
+class NodesReference(NamedTuple):
     """Refers to the view with this number in the process."""
 
     number: int
@@ -71,25 +71,25 @@ class NodeRows(NamedTuple):
     rows: Sequence[NodeRow | None]
 
 
-class ReviewFailure(NamedTuple):
+class JobFailure(NamedTuple):
     """The exception raised by a review, a bug."""
 
     error: Exception
 
 
-def decision_of(decided: Decision | ReviewFailure) -> Decision:
+def decision_of(decided: Decision | JobFailure) -> Decision:
     """Return the decision, or raise the error of the review."""
-    if isinstance(decided, ReviewFailure):
+    if isinstance(decided, JobFailure):
         raise decided.error
     return decided
 
 
 def packed(message: object) -> bytes:
     """Encode a message: its length, then its bytes."""
-    made = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    return LENGTH.pack(len(made)) + made
+    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    return LENGTH.pack(len(data)) + data
 
 
-def unpacked(made: bytes) -> Any:  # noqa: ANN401 any message
+def unpacked(data: bytes) -> Any:  # noqa: ANN401 any message
     """Decode a message from its bytes, without the length."""
-    return pickle.loads(made)  # noqa: S301 written by this program
+    return pickle.loads(data)  # noqa: S301 written by this program

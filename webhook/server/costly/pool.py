@@ -26,12 +26,12 @@ from webhook.metrics import Metrics
 from webhook.server.costly.job import (
     LENGTH,
     Answers,
-    Job,
+    JobFailure,
     NewView,
     NodeRows,
-    Nodes,
+    NodesReference,
     Questions,
-    ReviewFailure,
+    ReviewJob,
     packed,
     unpacked,
 )
@@ -61,7 +61,7 @@ class ReviewerPool:
         self._turns: Turns[_Process] = Turns()
         self._all: dict[_Process, asyncio.Task[None]] = {}
         self._killed: set[_Process] = set()
-        self._working: set[asyncio.Task[Decision | ReviewFailure | None]] = set()
+        self._working: set[asyncio.Task[Decision | JobFailure | None]] = set()
         self.running = False
         # Whether a process was ever ready. Later restarts do not change it: objects that crash processes must not
         # remove the replica from its Service.
@@ -75,7 +75,6 @@ class ReviewerPool:
             self._all[process] = asyncio.get_running_loop().create_task(self._make_ready(process))
 
     def close(self) -> None:
-        """End the processes, including running jobs."""
         self.running = False
         for process, getting_ready in self._all.items():
             getting_ready.cancel()
@@ -85,13 +84,13 @@ class ReviewerPool:
         for process in [*self._killed]:
             self._reap(process)
 
-    async def decide(self, job: Job, caller: Caller, until: float) -> Decision | ReviewFailure | Missing:
+    async def decide(self, job: ReviewJob, caller: Caller, until: float) -> Decision | JobFailure | Missing:
         """Return the decision by ``until`` (of `time.perf_counter`), or the reason for its absence."""
         decision = await self._decide(job, caller, until)
         self._metrics.count("costly_reviews", _OUTCOMES[decision] if isinstance(decision, Missing) else "judged")
         return decision
 
-    async def _decide(self, job: Job, caller: Caller, until: float) -> Decision | ReviewFailure | Missing:
+    async def _decide(self, job: ReviewJob, caller: Caller, until: float) -> Decision | JobFailure | Missing:
         came = time.perf_counter()
         try:
             async with asyncio.timeout(until - came):
@@ -109,7 +108,7 @@ class ReviewerPool:
         decision = working.result() if done else None
         return Missing.TOO_COSTLY if decision is None else decision
 
-    async def _work(self, process: "_Process", job: Job, caller: Caller) -> Decision | ReviewFailure | None:
+    async def _work(self, process: "_Process", job: ReviewJob, caller: Caller) -> Decision | JobFailure | None:
         """Return the process's decision, or None if it ended. Afterwards the process is free or replaced."""
         usable = False
         began = time.perf_counter()
@@ -168,10 +167,9 @@ class _Process:
             )
         self._numbers = itertools.count()
         self._view: NodeView | None = None
-        self._nodes = Nodes(-1)
+        self._nodes = NodesReference(-1)
 
     def end(self) -> None:
-        """Kill the process."""
         self._process.kill()
 
     def reap(self) -> None:
@@ -184,30 +182,30 @@ class _Process:
         await self._next()
         await self._tell(cluster.nodes.view())
 
-    async def begin(self, job: Job, cluster: ReadOnlyIndex) -> None:
+    async def begin(self, job: ReviewJob, cluster: ReadOnlyIndex) -> None:
         """Send the job, and wait for its start."""
         await self._tell(cluster.nodes.view())
         await self._send(job)
         await self._next()
 
-    async def decision(self, cluster: ReadOnlyIndex) -> Decision | ReviewFailure:
+    async def decision(self, cluster: ReadOnlyIndex) -> Decision | JobFailure:
         """Return its decision. Meanwhile, answer its queries of the cluster."""
         while True:
-            said = await self._next()
-            if not isinstance(said, Questions):
-                decided: Decision | ReviewFailure = said
+            message = await self._next()
+            if not isinstance(message, Questions):
+                decided: Decision | JobFailure = message
                 return decided
-            revision, answers = await answers_to(cluster, said.questions)
-            for each in answers:
-                await self._tell(each)
-            told = [self._nodes if isinstance(each, NodeView) else each for each in answers]
-            await self._send(Answers(revision, told))
+            revision, answers = await answers_to(cluster, message.questions)
+            for answer in answers:
+                await self._tell(answer)
+            sent = [self._nodes if isinstance(answer, NodeView) else answer for answer in answers]
+            await self._send(Answers(revision, sent))
 
     async def _tell(self, answer: object) -> None:
         """Send changed nodes, in slices, so that other requests are answered in between."""
         if not isinstance(answer, NodeView) or answer is self._view:
             return
-        self._view, self._nodes = answer, Nodes(next(self._numbers))
+        self._view, self._nodes = answer, NodesReference(next(self._numbers))
         await self._send(NewView(self._nodes.number, answer.size, answer.live, answer.keys))
         for start in range(0, answer.size, _SLICE):
             await self._send(NodeRows(answer.rows(start, start + _SLICE)))
@@ -221,13 +219,13 @@ class _Process:
         return unpacked(await self._read(*LENGTH.unpack(head)))
 
     async def _read(self, size: int) -> bytes:
-        made = bytearray()
-        while len(made) < size:
-            part = await asyncio.get_running_loop().sock_recv(self._socket, min(size - len(made), _PART))
+        received = bytearray()
+        while len(received) < size:
+            part = await asyncio.get_running_loop().sock_recv(self._socket, min(size - len(received), _PART))
             if not part:
                 raise ConnectionError
-            made += part
-        return bytes(made)
+            received += part
+        return bytes(received)
 
 
 async def answers_to(cluster: ReadOnlyIndex, questions: Sequence[IndexQuestion]) -> tuple[int, list[object]]:

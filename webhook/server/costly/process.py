@@ -29,12 +29,12 @@ from webhook.core.review.review import review
 from webhook.server.costly.job import (
     LENGTH,
     Answers,
-    Job,
+    JobFailure,
     NewView,
-    Nodes,
+    NodesReference,
     Questions,
     Ready,
-    ReviewFailure,
+    ReviewJob,
     packed,
     unpacked,
 )
@@ -53,17 +53,16 @@ class ServerLink:
 
     def __init__(self, connected: socket.socket, stream: BinaryIO) -> None:
         self._socket, self._stream = connected, stream
-        self._nodes = Nodes(-1)
+        self._nodes = NodesReference(-1)
         self._view = NodeView((), 0, ())
 
     def all(self, questions: Sequence[IndexQuestion]) -> tuple[int, Sequence[object]]:
         """Implement `Asking`."""
         self.send(Questions(questions))
-        told: Answers = self.receive()
-        return told.revision, [self._view if each == self._nodes else each for each in told.answers]
+        reply: Answers = self.receive()
+        return reply.revision, [self._view if answer == self._nodes else answer for answer in reply.answers]
 
     def send(self, message: object) -> None:
-        """Send a message."""
         self._socket.sendall(packed(message))
 
     def receive(self) -> Any:  # noqa: ANN401 any message of the server
@@ -74,7 +73,7 @@ class ServerLink:
         rows: list[NodeRow | None] = []
         while len(rows) < message.size:
             rows += self._next().rows
-        self._nodes, self._view = Nodes(message.number), NodeView(rows, message.live, message.keys)
+        self._nodes, self._view = NodesReference(message.number), NodeView(rows, message.live, message.keys)
         return self.receive()
 
     def _next(self) -> Any:  # noqa: ANN401 as above
@@ -84,7 +83,7 @@ class ServerLink:
         return unpacked(self._stream.read(*LENGTH.unpack(head)))
 
 
-def decide(job: Job, server: ServerLink) -> Decision:
+def decide(job: ReviewJob, server: ServerLink) -> Decision:
     """Return the decision of `review`, with the server's answers."""
     context = replace(job.context, budget=Budget(clock=time.process_time).at_most(_WORK_SECONDS))
 
@@ -99,17 +98,17 @@ def work(server: ServerLink) -> None:
     with contextlib.suppress(EOFError, ConnectionError):
         server.send(Ready())
         while True:
-            job: Job = server.receive()
+            job: ReviewJob = server.receive()
             signal.alarm(_LONGEST_SECONDS)
             signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS)
             server.send(Ready())
-            answer: Decision | ReviewFailure
+            answer: Decision | JobFailure
             try:
                 answer = decide(job, server)
             except (EOFError, ConnectionError):
                 raise
             except Exception as error:  # noqa: BLE001 the server reports and logs it
-                answer = ReviewFailure(error)
+                answer = JobFailure(error)
             server.send(answer)
             signal.alarm(0)
             signal.setitimer(signal.ITIMER_PROF, 0)
@@ -118,7 +117,6 @@ def work(server: ServerLink) -> None:
 
 
 def main() -> None:
-    """Work for the server at the other end of the socket."""
     faulthandler.enable()
     keep_large_blocks_apart()
     os.nice(_NICE)
