@@ -34,16 +34,13 @@ class ConfigFault(Struct, frozen=True, kw_only=True):
 
 
 class ConfigError(Exception):
-    """An unusable configuration, with all of its faults.
+    """An unusable configuration, with all of its faults in the order of the file.
 
-    Attributes:
-        faults: The faults in the order of the file.
-        file: The path of the file.
-        read: All files that the policy depends on. A change of any of them can fix the faults.
+    A change of any file in ``read`` can fix the faults.
     """
 
     def __init__(self, faults: Sequence[ConfigFault], *, file: str, read: Sequence[str] = ()) -> None:
-        """Sort the faults in the order of the file."""
+        """Sort the faults."""
         super().__init__(file)
         self.faults = tuple(sorted(faults, key=place_of))
         self.file = file

@@ -40,9 +40,6 @@ class Loaded(Struct, frozen=True, kw_only=True):
     """A policy, with warnings about its file.
 
     Attributes:
-        policy: The policy.
-        file: The path of the file.
-        warnings: Valid parts of the file with an unexpected effect.
         seen: Every file that was read, with its signature at that time. None if it did not exist.
         error: Set if the file on disk is newer than ``policy`` and unusable.
     """
@@ -59,11 +56,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
 
 
 def load_policy(path: str | Path, *, today: str | None = None) -> Loaded:
-    """Read a configuration file.
-
-    Args:
-        path: The file.
-        today: As in `parse_policy`.
+    """Read a configuration file. ``today`` is as in `parse_policy`.
 
     Raises:
         ConfigError: With all faults, or because the file cannot be read.
@@ -115,13 +108,7 @@ def parse_policy(
 def config_map_policy(data: Mapping[str, str], *, title: str, today: str | None = None) -> Loaded:
     """Read the policy, and the files it names, from the data of the chart's ConfigMap.
 
-    Args:
-        data: The ConfigMap's data, by key.
-        title: The ConfigMap's name in messages.
-        today: As in `parse_policy`.
-
-    Raises:
-        ConfigError: With all faults.
+    ``title`` is the ConfigMap's name in messages. The rest is as in `parse_policy`.
     """
 
     def read(path: str) -> str | None:

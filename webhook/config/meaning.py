@@ -40,12 +40,7 @@ _T = TypeVar("_T")
 
 
 class View(NamedTuple):
-    """A document with its known faults.
-
-    Attributes:
-        document: The document.
-        faulty: The paths of the faults, and of all values that contain one.
-    """
+    """A document, and the ``faulty`` paths: those of known faults and of all values that contain one."""
 
     document: ConfigDocument
     faulty: frozenset[str]

@@ -49,11 +49,7 @@ class Context(Struct, frozen=True, kw_only=True):
 
     @property
     def cluster(self) -> ReadOnlyIndex:
-        """The cluster.
-
-        Raises:
-            LookupError: No cluster is known.
-        """
+        """The cluster. Raises LookupError if no cluster is known."""
         if self.index is None:
             raise LookupError("no cluster is known")
         return self.index

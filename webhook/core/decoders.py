@@ -45,11 +45,7 @@ def converted(value: object, into: type[_Read]) -> _Read: ...
 @overload
 def converted(value: object, into: Any) -> Any: ...  # noqa: ANN401 as above
 def converted(value: object, into: Any) -> Any:
-    """Convert plain JSON values into this type.
-
-    Raises:
-        msgspec.ValidationError: The values do not fit the type.
-    """
+    """Convert plain JSON values into this type. Raises msgspec.ValidationError if they do not fit."""
     return msgspec.convert(value, decoder_of(into).type)
 
 

@@ -1,8 +1,4 @@
-"""Edit JSON values at API paths such as ``spec.containers[0].name``.
-
-Example:
-    applied({"spec": {"replicas": 1}}, [Edit("spec.replicas", 2)]) == {"spec": {"replicas": 2}}
-"""
+"""Edit JSON values at API paths such as ``spec.containers[0].name``."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -19,19 +15,17 @@ _ENDS = re.compile(r"[.\[]")
 
 
 class Edit(Struct, frozen=True):
-    """One change of an object.
-
-    Attributes:
-        path: The full API path, as in `Finding.path`.
-        value: The new JSON value. None removes the field.
-    """
+    """The new JSON value at a full API path, as in `Finding.path`. None removes the field."""
 
     path: str
     value: object = None
 
 
 def applied(value: object, edits: Iterable[Edit]) -> dict[str, object]:
-    """Return a copy of an object with all edits. All paths refer to the original object.
+    """Return a copy of an object with all edits, whose paths refer to the original object.
+
+    Example:
+        applied({"spec": {"replicas": 1}}, [Edit("spec.replicas", 2)]) == {"spec": {"replicas": 2}}
 
     Missing mappings on a path are created, and an index just past the end of a list appends. A list without remaining
     items is removed.

@@ -65,14 +65,11 @@ def block(value: object) -> str:
 
 
 def block_lines(value: Collection, *, indent: int = 0) -> Iterator[str]:
-    """Yield the lines of a mapping or list in block style, without line breaks.
+    """Yield the lines of a mapping or list of JSON values in block style, without line breaks.
 
     Args:
-        value: JSON values, not empty.
+        value: A mapping or list with items.
         indent: How many columns the items of a list are indented from its key.
-
-    Raises:
-        TypeError: A value is no JSON value.
     """
     if isinstance(value, Mapping):
         for key, item in value.items():

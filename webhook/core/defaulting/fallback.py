@@ -39,13 +39,7 @@ class FallbackRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Fallback(Struct, frozen=True, kw_only=True):
-    """The softened constraints of a pod.
-
-    Attributes:
-        constraints: All constraints of the pod afterwards.
-        record: The changed constraints.
-        patch: Empty unless the mode is ``inject``.
-    """
+    """All constraints of a pod after softening. ``patch`` is empty unless the mode is ``inject``."""
 
     constraints: tuple[SpreadConstraint, ...]
     record: FallbackRecord
@@ -63,16 +57,9 @@ def may_fall_back(pod: PodTemplate, policy: Policy) -> bool:
 
 
 def fall_back(pod: PodTemplate, namespace: str, within: Context, injected: Injection | None = None) -> Fallback | None:
-    """Soften as few hard constraints as possible, until some node admits the pod.
+    """Soften as few hard constraints as possible, until some node admits the pod (as sent, with ``injected``).
 
-    Args:
-        pod: The pod as sent.
-        namespace: The namespace of the request.
-        within: Policy and cluster.
-        injected: The pod's injected constraints.
-
-    Returns:
-        None if the pod fits, if nothing helps, or if new nodes or preemption will make room.
+    Return None if the pod fits, if nothing helps, or if new nodes or preemption will make room.
     """
     constraints = pod.pod_spec.constraints if injected is None else injected.constraints
     hard = [place for place, each in enumerate(constraints) if each.hard]

@@ -11,12 +11,7 @@ from webhook.core.scheduler.profile import DefaultingType
 
 
 class DefaultConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A default constraint.
-
-    Attributes:
-        constraint: The fields of PodTopologySpreadArgs.
-        hard_when_domains: The fewest eligible domains at which it is hard. None keeps its own ``whenUnsatisfiable``.
-    """
+    """A default constraint. If ``hard_when_domains`` is given, it is hard with at least so many eligible domains."""
 
     constraint: SpreadConstraint
     hard_when_domains: int | None = None

@@ -98,12 +98,7 @@ def with_unanswered_rules(found: Evaluation, policy: Policy, *, costly: bool = F
     """Add a finding for each rule that raised, or that the object's size kept from an answer.
 
     Otherwise a huge object, or one that makes a rule raise, would escape a rule on deny. `tooLarge: allow` in the
-    policy turns this off. Only denials reach users.
-
-    Args:
-        found: The evaluation.
-        policy: The policy.
-        costly: Whether the object is costly. Then its size is the reason if time ran out.
+    policy turns this off. Only denials reach users. If time ran out for a ``costly`` object, its size is the reason.
     """
     if costly:
         missing = (

@@ -66,9 +66,6 @@ def _exactly(
 
     Fixes that cause other warnings are left out. Without a cluster, only fixes that rename or move fields are tested.
     With a cluster, all but the fixes of API rules are.
-
-    Raises:
-        DecodeError: As in `examine`.
     """
     kept, strict = read_exactly(raw, stated, context.version)
     given = read_object(kept, stated, context.policy)

@@ -27,13 +27,10 @@ _OPTED_OUT = Skip(SkipReason.OPTED_OUT)
 
 
 def mutate(request: AdmissionRequest, context: Context, *, waited: bool = False) -> Decision:
-    """Answer one request of the mutating route. The decision may have a patch, and never denies.
+    """Answer a request of the mutating route. The decision may have a patch, and never denies.
 
-    Args:
-        request: The request.
-        context: The policy, the cluster and the time limit.
-        waited: If false, the decision may ask to wait for an object (`awaits`). Call again when it has arrived, or with
-            true for a decision without it.
+    If not ``waited``, the decision may ask to wait for an object (`awaits`). Call again when the object has arrived, or
+    with ``waited`` for a decision without it.
     """
     if request.object is not None and has_more_values(request.object, MAX_VALUES):
         return Decision(reason="unreadable")

@@ -58,13 +58,10 @@ _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 
 
 def review(request: AdmissionRequest, context: Context, *, waited: bool = True) -> Decision:
-    """Judge one request of the validating route.
+    """Judge a request of the validating route.
 
-    Args:
-        request: The request.
-        context: The policy, the cluster and the time limit.
-        waited: If false, the decision may ask to wait (`awaits`) for a namespace the watch has not delivered yet. Its
-            labels can change the outcome.
+    If not ``waited``, the decision may ask to wait (`awaits`) for a namespace the watch has not delivered yet. Its
+    labels can change the outcome.
     """
     try:
         write = as_update(request, context.index) if request.sub_resource else request
@@ -115,12 +112,7 @@ def _failed(request: AdmissionRequest, here: Context, error: Exception) -> Decis
 def decide_unread(request: AdmissionRequest, context: Context, why: Reason, *, may_deny: bool) -> Decision:
     """Decide a request with an unread object: deny it if a rule on ``deny`` applies.
 
-    Args:
-        request: The request.
-        context: The policy and the cluster.
-        why: Why the object was not read.
-        may_deny: False in the mutating route, which admits the object with a warning and without a patch. The
-            validating route does the same if the policy has ``tooLarge: allow``.
+    With ``tooLarge: allow`` in the policy, or without ``may_deny`` (the mutating route), admit it with a warning.
     """
     decision, policy, kind = Decision(), context.policy, group_kind(request.api_version, request.kind)
     if may_deny:

@@ -77,12 +77,7 @@ class PublishedSkew(Published, frozen=True, kw_only=True):
 
 
 class ActualSkew(PublishedSkew, frozen=True, kw_only=True):
-    """A skew with facts for messages.
-
-    Attributes:
-        uncounted: The number of own pods that the selector does not match.
-        name: The constraint's name in messages.
-    """
+    """A skew with the constraint's ``name`` in messages. Its selector does not match the ``uncounted`` own pods."""
 
     uncounted: int = 0
     name: str

@@ -36,10 +36,7 @@ class WaitingPods(Struct, frozen=True, kw_only=True):
 
 
 def waiting_pods(pods: Sequence[Pod], within: Context) -> WaitingPods:
-    """Explain the Pending pods, given with the oldest first.
-
-    After `_MOST_DIFFERENT` different pods, the cause of any other pod is ``unknown``.
-    """
+    """Explain Pending pods, the oldest first. After `_MOST_DIFFERENT` different pods, other causes are ``unknown``."""
     causes, counts, spread = dict[bytes, PendingCause](), Counter[PendingCause](), None
     named = list[PendingPod]()
     for pod in pods:

@@ -48,13 +48,7 @@ def scan_object(
 ) -> tuple[Examination, ScannedWorkload | None]:
     """Return the answers of the rules, and the scan if the object has pods. An exception leaves no answers.
 
-    Args:
-        raw: The object, as JSON text or as a mapping.
-        within: The context of the scan.
-        as_written: As in `examine`.
-
-    Raises:
-        DecodeError: As in `scan_workload`.
+    ``as_written`` is as in `examine`, and the exceptions are as in `scan_workload`.
     """
     stated, meta, failures = stated_type(raw), read_meta(raw), list[ScanFailure]()
     here = within.context

@@ -29,14 +29,9 @@ _NONE = Stranded(0, 0)
 
 
 def zone_losses(workload: Workload, coming: Sequence[ComingPod], within: ScanContext) -> tuple[ZoneLoss, ...]:
-    """Return the Pending pods after each zone's failure, in the order of the zones.
+    """Return the Pending pods after each zone's failure, in the order of the zones. ``coming`` are the next pods.
 
     Empty for a workload without replacement pods, or with pods that cannot be identified.
-
-    Args:
-        workload: The workload.
-        coming: Its next pods.
-        within: The context of the scan.
     """
     index, own, traits = within.index, selector_of(workload), workload.traits
     if index is None or own is None or len(workload.templates) != 1 or not workload.whole or workload.suspended:
