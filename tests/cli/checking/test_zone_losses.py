@@ -132,7 +132,7 @@ def test_what_is_said_without_a_search_is_what_the_search_says(family, monkeypat
         pods = tuple(next_pods(made, within))
         quick = zone_losses.zone_losses(made, pods, within)
         with monkeypatch.context() as patched:
-            patched.setattr(zone_losses._Asked, "sure_nodes", lambda *_: 0)
+            patched.setattr(zone_losses._WorkloadLosses, "sure_nodes", lambda *_: 0)
             assert quick == zone_losses.zone_losses(made, pods, within), name
 
 
