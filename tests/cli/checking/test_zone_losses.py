@@ -137,7 +137,7 @@ def test_what_is_said_without_a_search_is_what_the_search_says(family, monkeypat
 
 
 def test_where_enough_nodes_are_free_nothing_is_searched(losses, monkeypatch):
-    monkeypatch.delattr(zone_losses, "to_come")
+    monkeypatch.delattr(zone_losses, "missing_pods")
     apart = pods_term("podAntiAffinity", "hostname")
     found = losses("a: a0=1 | b: b0 b1", "zone soft 1 app=web", replicas=1, **apart)
     assert told(found) == [(0, 0), (0, 0)]
