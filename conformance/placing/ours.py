@@ -20,7 +20,7 @@ from webhook.core.context import Context
 from webhook.core.apiserver.admission_plugins import as_created
 from webhook.core.placement.closed_forms import same_in_every_order
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
-from webhook.core.placement.rolling_update import RollingUpdate
+from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.search import search
 from webhook.core.placement.outcome import Effort, PlacementOutcome
 from webhook.core.policy.policy import Policy
@@ -86,7 +86,7 @@ def told_apart(world, pod):
 def game_in(world):
     index = index_of(world)
     rollout = world.get("rollout")
-    chosen = rollout and RollingUpdate(0, 1, world["replicas"], rollout["surge"], rollout["unavailable"])
+    chosen = rollout and RolloutRules(0, 1, world["replicas"], rollout["surge"], rollout["unavailable"])
     return game_of(batches_of(world, index), index, rollout=chosen)
 
 

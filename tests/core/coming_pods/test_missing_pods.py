@@ -16,7 +16,7 @@ from webhook.core.coming_pods.next_pod import PodSource
 from webhook.core.context import Context
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.placement.outcome import PlacementOutcome
-from webhook.core.placement.rolling_update import RollingUpdate
+from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.simulation import simulate
 from webhook.core.workloads.reading import read_workload
 
@@ -190,7 +190,7 @@ class TestARollout:
     def test_makes_all_pods_anew_as_the_strategy_says(self):
         found = rolling(setting(self.FULL), ZONES, surge=1, unavailable="50%")
         assert [(each.pods, sum(each.leaving.values())) for each in found.batches] == [(0, 6), (6, 0)]
-        assert found.rollout == RollingUpdate(0, 1, 6, 1, 3)
+        assert found.rollout == RolloutRules(0, 1, 6, 1, 3)
 
     @pytest.mark.parametrize(
         ("constraints", "strategy", "expected"),

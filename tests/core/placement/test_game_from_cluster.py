@@ -12,7 +12,7 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.well_known import ZONE
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
-from webhook.core.placement.rolling_update import RollingUpdate
+from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import simulate
 from webhook.core.scheduler.problem import take
@@ -90,4 +90,4 @@ def test_pods_that_overfill_their_node_leave_no_place():
         slots = index.nodes.view().slots
         full, leaving = 1 << slots["a0"], {slots["a0"]: 2}
         batches = [batch(index, pod(), 0, leaving=leaving), batch(index, pod(), 2, nodes=full)]
-        assert simulate(game_of(batches, index, rollout=RollingUpdate(0, 1, 2, 0, 1))).most == most
+        assert simulate(game_of(batches, index, rollout=RolloutRules(0, 1, 2, 0, 1))).most == most

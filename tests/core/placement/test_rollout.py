@@ -6,7 +6,7 @@ from build import cluster, constraint, pod
 from webhook.core.api.well_known import ZONE
 from webhook.core.placement.game_from_cluster import PodBatch, game_of
 from webhook.core.placement.outcome import PlacementOutcome
-from webhook.core.placement.rolling_update import RollingUpdate
+from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.search import search, worst_skew
 from webhook.core.placement.simulation import simulate
 from webhook.core.scheduler.problem import take
@@ -28,7 +28,7 @@ def rollout(text, replicas, surge, unavailable, *, on=None, **more):
     leaving = {slots[name]: many for name, many in on.items()}
     old = PodBatch(problem=revision(index, "old", **more), pods=0, leaving=leaving)
     new = PodBatch(problem=revision(index, "new", **more), pods=replicas)
-    return game_of([old, new], index, rollout=RollingUpdate(0, 1, replicas, surge, unavailable))
+    return game_of([old, new], index, rollout=RolloutRules(0, 1, replicas, surge, unavailable))
 
 
 @pytest.mark.parametrize(

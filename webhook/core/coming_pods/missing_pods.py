@@ -24,7 +24,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.outcome import Effort, Simulation
 from webhook.core.placement.proofs.pinned_claims import ordinals
-from webhook.core.placement.rolling_update import RollingUpdate, Turn
+from webhook.core.placement.rolling_update import RolloutRules, Turn
 from webhook.core.placement.simulation import simulate_batches
 from webhook.core.workloads.rollouts import surge_of, unavailable_of, unavailable_ordinals
 from webhook.core.workloads.workload import ClaimTemplates, Strategy
@@ -50,7 +50,7 @@ class PodsToPlace(Struct, frozen=True, kw_only=True):
     batches: tuple[PodBatch, ...] = ()
     staying: int = 0
     names: tuple[tuple[str, ...], ...] = ()
-    rollout: RollingUpdate | None = None
+    rollout: RolloutRules | None = None
     unknown: str = ""
 
     def game(self) -> ClusterGame:
@@ -121,7 +121,7 @@ def rollout_pods(source: PodSource, replicas: int, within: Context) -> PodsToPla
         PodBatch(problem=problem_of(old, below), pods=0, leaving={} if workload.recreates else running),
         PodBatch(problem=problem_of(new, below), pods=replicas),
     )
-    allowed = RollingUpdate(
+    allowed = RolloutRules(
         0, 1, replicas, surge_of(workload.strategy, replicas), unavailable_of(workload.strategy, replicas)
     )
     return PodsToPlace(index=below.cluster, batches=batches, rollout=allowed)
@@ -218,7 +218,7 @@ def _by_ordinals(source: PodSource, own: Selector, replicas: int, within: Contex
         batches=(PodBatch(problem=problems[True], pods=0, leaving=leaving), *news),
         staying=len(kept),
         names=((), *(tuple(f"{name}-{number}" for number in group) for group in groups.values())),
-        rollout=RollingUpdate(
+        rollout=RolloutRules(
             0,
             1,
             replicas,

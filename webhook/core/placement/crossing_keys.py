@@ -134,9 +134,9 @@ def _with_holders(grid: Grid, levels: Levels) -> Iterator[Demand]:
 
 
 def _with_columns(grid: Grid, demand: Demand) -> tuple[Demand, bool] | None:
-    """Raise the demand on columns by the open rows. The flag: something is undecided.
+    """Raise the demand on columns by the open rows, and report undecided columns.
 
-    A column is blocked in any case if its cells in open rows, filled, would reach its top. None if impossible.
+    A column is blocked in any case if its cells in open rows, once full, would reach its top. None if impossible.
     """
     low, is_open = [*demand.cols_low], demand.undecided > 0
     for column, top in enumerate(demand.blocked):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from webhook.core.placement.classes import NodeClass, PodClass
 from webhook.core.placement.pod_limits import AffinityLimit, DomainSpread, NodeSpread, Pods, weighted_sum
-from webhook.core.placement.rolling_update import RollingUpdate
+from webhook.core.placement.rolling_update import RolloutRules
 
 # The nodes of a class that differ from the start: the pods on a node, and the number of nodes with these pods. Sorted.
 ClassState = tuple[tuple[Pods, int], ...]
@@ -70,7 +70,7 @@ class Game:
         node_spreads: Sequence[NodeSpread] = (),
         domain_spreads: Sequence[DomainSpread] = (),
         keys: int = 0,
-        rollout: RollingUpdate | None = None,
+        rollout: RolloutRules | None = None,
     ) -> None:
         self.classes, self.pod_classes = tuple(classes), tuple(pod_classes)
         self.node_spreads, self.domain_spreads = tuple(node_spreads), tuple(domain_spreads)
@@ -164,7 +164,7 @@ class Game:
             if pods[old] and nodes
         ]
 
-    def _next_turn(self, rollout: RollingUpdate, state: State, placed: Pods) -> list[Move]:
+    def _next_turn(self, rollout: RolloutRules, state: State, placed: Pods) -> list[Move]:
         old = rollout.old
         gone, made = len(rollout.turns) - placed[old], sum(placed) - placed[old]
         number = rollout.turns[gone].place if placed[old] else None

@@ -27,7 +27,7 @@ from webhook.core.placement.node_classes import (
     spread_on_nodes,
 )
 from webhook.core.placement.pod_limits import AffinityLimit, AntiAffinityLimit, Pods, SpreadLimit, weighted_sum
-from webhook.core.placement.rolling_update import RollingUpdate, Turn
+from webhook.core.placement.rolling_update import RolloutRules, Turn
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.inter_pod_affinity import NO_AFFINITY
 from webhook.core.scheduler.plugins.node_ports import ports_conflict
@@ -97,7 +97,7 @@ class ClusterGame(Struct, frozen=True, dict=True):
     nodes: GameNodes
     node_limits: tuple[NodeLimits, ...]
     pod_classes: tuple[PodClass, ...]
-    rollout: RollingUpdate | None = None
+    rollout: RolloutRules | None = None
 
     @property
     def is_slow(self) -> bool:
@@ -150,7 +150,7 @@ class ClusterGame(Struct, frozen=True, dict=True):
         return all(weighted_sum(node_limit.weights, pods) <= node_limit.bound for node_limit in slot_limits)
 
 
-def game_of(batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: RollingUpdate | None = None) -> ClusterGame:
+def game_of(batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: RolloutRules | None = None) -> ClusterGame:
     """Build the game of these batches in a cluster with its running pods.
 
     Args:
@@ -194,7 +194,7 @@ def game_of(batches: Sequence[PodBatch], index: ReadOnlyIndex, *, rollout: Rolli
     return ClusterGame(nodes, tuple(node_limits), pod_classes, rollout)
 
 
-def _in_classes(rollout: RollingUpdate, classes: Sequence[NodeClass]) -> RollingUpdate:
+def _in_classes(rollout: RolloutRules, classes: Sequence[NodeClass]) -> RolloutRules:
     if not rollout.turns:
         return rollout
     number_by_slot = {

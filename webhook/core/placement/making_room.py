@@ -21,7 +21,7 @@ from webhook.core.placement.game import Move, State, add_pods
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.outcome import Effort, Simulation
 from webhook.core.placement.pod_limits import Pods
-from webhook.core.placement.rolling_update import RollingUpdate
+from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.simulation import always_fits, one_order
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, free_resources
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
@@ -31,7 +31,7 @@ from webhook.core.scheduler.verdict import Cause
 
 
 def cause_of_misfit(
-    batches: Sequence[PodBatch], index: ReadOnlyIndex, rollout: RollingUpdate | None, effort: Effort
+    batches: Sequence[PodBatch], index: ReadOnlyIndex, rollout: RolloutRules | None, effort: Effort
 ) -> Cause:
     """Return the cause if some order leaves a pod without a node.
 

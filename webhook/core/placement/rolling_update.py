@@ -18,8 +18,8 @@ class Turn(NamedTuple):
     place: int | None
 
 
-class RollingUpdate(NamedTuple):
-    """A rolling update: old pods, new pods, and the limits of the strategy.
+class RolloutRules(NamedTuple):
+    """The rules of a rolling update: old pods, new pods, and limits of the strategy.
 
     Attributes:
         old: The pod class to replace.

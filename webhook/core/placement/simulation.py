@@ -25,7 +25,7 @@ from webhook.core.placement.crossing_orders import CrossingEnds, crossing_ends, 
 from webhook.core.placement.game import Game, Move, State
 from webhook.core.placement.game_from_cluster import ClusterGame, PodBatch, game_of
 from webhook.core.placement.outcome import Effort, PlacementOutcome, Simulation, Step
-from webhook.core.placement.rolling_update import RollingUpdate
+from webhook.core.placement.rolling_update import RolloutRules
 from webhook.core.placement.search import SearchResult, orders_of_pod_classes, search, worst_skew
 
 _EFFORT = Effort()
@@ -38,7 +38,7 @@ _64_BITS = 2**64 - 1
 
 
 def simulate_batches(
-    batches: Sequence[PodBatch], index: ReadOnlyIndex, effort: Effort, rollout: RollingUpdate | None = None
+    batches: Sequence[PodBatch], index: ReadOnlyIndex, effort: Effort, rollout: RolloutRules | None = None
 ) -> Simulation:
     """Simulate the batches with the cheapest strategy that decides.
 

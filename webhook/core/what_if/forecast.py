@@ -28,7 +28,7 @@ _MOST_SCORED = 200_000
 _SEED = 1  # Any number, so that repeated forecasts are equal.
 
 
-class LikelyNode(Struct, frozen=True):
+class ForecastNode(Struct, frozen=True):
     """The most likely node of a pod.
 
     Attributes:
@@ -51,7 +51,7 @@ class Forecast(Struct, frozen=True):
         runs: The number of random runs. 0 if all orders are equally good.
     """
 
-    placed: tuple[LikelyNode, ...]
+    placed: tuple[ForecastNode, ...]
     waiting: int
     stuck: int = 0
     runs: int = 0
@@ -74,7 +74,7 @@ def forecast(outcome: JointOutcome, index: ClusterIndex, within: Context) -> For
 
 def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chance: Random | None) -> Forecast:
     """Place one pod after the other on a best node, in batch order or by ``chance``."""
-    left, placed, made = [batch.pods for batch in batches], list[LikelyNode](), list[Pod]()
+    left, placed, made = [batch.pods for batch in batches], list[ForecastNode](), list[Pod]()
     tried = [*range(len(batches))]
     # Some batches wait until all pods of another batch are placed.
     while ready := [at for at in tried if left[at] and ((first := batches[at].behind) is None or not left[first])]:
@@ -85,7 +85,7 @@ def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chan
             continue
         node = best[0] if chance is None else chance.choice(best)
         left[number] -= 1
-        placed.append(LikelyNode(number, node, len(best)))
+        placed.append(ForecastNode(number, node, len(best)))
         name = f"forecast/{len(made)}"  # A unique name.
         made.append(pod_on_node(batches[number].problem.pod, node, name, name))
         index.change("ADDED", made[-1])
@@ -96,7 +96,7 @@ def _run(batches: Sequence[PodBatch], index: ClusterIndex, within: Context, chan
 
 
 def _best(
-    batch: PodBatch, number: int, placed: Sequence[LikelyNode], index: ClusterIndex, within: Context
+    batch: PodBatch, number: int, placed: Sequence[ForecastNode], index: ClusterIndex, within: Context
 ) -> tuple[str, ...]:
     pod = batch.problem.pod
     problem = problem_of(pod, within)

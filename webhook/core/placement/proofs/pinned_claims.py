@@ -24,7 +24,8 @@ class Ordinal(Struct, frozen=True):
 
     Attributes:
         nodes: The nodes where all of its volumes are usable. None for every node.
-        runs: False for a terminating pod, unless its node is unreachable. Its controller replaces it.
+        runs: Whether it runs. A terminating pod does not, because its controller replaces it, unless its node is
+            unreachable.
         likely: Whether nothing is known against its claims.
         certain: Whether its claims are known to be usable there.
     """
