@@ -50,10 +50,20 @@ NO_OPERATOR = (
 )
 # Where it is made, fields of a constraint, the path of the error, what the rule's title says of it, and the release.
 MENDED = [
-    ("_placing: invalid(f'{at}.maxSkew', max_skew, _POSITIVE)", {"maxSkew": 0}, ".maxSkew", "not positive"),
-    ("_placing: invalid(f'{at}.maxSkew', max_skew, _POSITIVE)", {"maxSkew": None}, ".maxSkew", "is missing"),
     (
-        "_placing: not_supported(f'{at}.whenUnsatisfiable', action, _ACTIONS, version)",
+        "_required_field_errors: invalid(f'{at}.maxSkew', max_skew, _POSITIVE)",
+        {"maxSkew": 0},
+        ".maxSkew",
+        "not positive",
+    ),
+    (
+        "_required_field_errors: invalid(f'{at}.maxSkew', max_skew, _POSITIVE)",
+        {"maxSkew": None},
+        ".maxSkew",
+        "is missing",
+    ),
+    (
+        "_required_field_errors: not_supported(f'{at}.whenUnsatisfiable', action, _ACTIONS, version)",
         {"whenUnsatisfiable": "schedule-anyway"},
         ".whenUnsatisfiable",
         "neither DoNotSchedule nor ScheduleAnyway",
@@ -161,9 +171,14 @@ MENDED = [
 ]
 # What was meant is not known: the fix is words for people.
 IN_WORDS = [
-    ("_placing: required(f'{at}.topologyKey', 'can not be empty')", {"topologyKey": ""}, ".topologyKey", "is missing"),
     (
-        "_placing: not_supported(f'{at}.whenUnsatisfiable', action, _ACTIONS, version)",
+        "_required_field_errors: required(f'{at}.topologyKey', 'can not be empty')",
+        {"topologyKey": ""},
+        ".topologyKey",
+        "is missing",
+    ),
+    (
+        "_required_field_errors: not_supported(f'{at}.whenUnsatisfiable', action, _ACTIONS, version)",
         {"whenUnsatisfiable": None},
         ".whenUnsatisfiable",
         "is missing",
