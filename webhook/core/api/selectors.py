@@ -209,10 +209,7 @@ def valid_selector(written: LabelSelector | None) -> Selector | None:
 
 
 def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
-    """Build a requirement.
-
-    Raises:
-        SelectorError: With the scheduler's text.
+    """Build a requirement, or raise SelectorError with the scheduler's text.
 
     Source: labels/selector.go ``NewRequirement``.
     """

@@ -58,9 +58,7 @@ def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: 
     """Decode an object, with the fast decoder if it is well formed.
 
     ``go_type`` is ``v1.`` and a built-in kind or ``PodTemplateSpec``, and ``prefix`` has the fields above the object.
-
-    Raises:
-        DecodeError: With kube-apiserver's message.
+    DecodeError has kube-apiserver's message.
 
     Source: runtime/serializer/json/json.go ``Decode``.
     """
@@ -92,11 +90,8 @@ def as_go_reads(
 ) -> tuple[object, tuple[str, ...]]:
     """Return the object as kept by Go's decoder, with the warnings of strict decoding.
 
-    Returns:
-        JSON values of known fields only, with nulls and repeated fields resolved and quantities as text.
-
-    Raises:
-        DecodeError: With kube-apiserver's message.
+    It has known fields only, with nulls and repeated fields resolved and quantities as text. DecodeError has
+    kube-apiserver's message.
 
     Source: runtime/serializer/json/json.go ``unmarshal``.
     """

@@ -57,11 +57,7 @@ class GoJsonError(Exception):
 
 
 class _GoType(Struct, frozen=True):
-    """A Go type of a release.
-
-    Attributes:
-        fields: By JSON name: the path of Go names (embedded structs, then the field) and the type.
-    """
+    """A Go type. ``fields`` has, by JSON name, the path of Go names (embedded structs, then the field) and the type."""
 
     name: str
     kind: str
@@ -236,10 +232,8 @@ def decode_go(
 def interpreted_type(node: object) -> dict[str, str]:
     """Read the apiVersion and kind of a document, "" if absent.
 
-    These names match in any letter case, because upstream uses the standard library here.
-
-    Raises:
-        GoJsonError: For a document without an object, or an apiVersion or kind other than a string.
+    These names match in any letter case, because upstream uses the standard library here. GoJsonError reports a
+    document without an object, or another type than a string.
 
     Source: runtime/serializer/json/meta.go ``Interpret``.
     """
@@ -264,11 +258,7 @@ class _SelfDecodingError(Exception):
 
 
 class _Slice(list[object]):
-    """A Go slice.
-
-    Attributes:
-        memory: All entries, also beyond the slice's end. A repeated field decodes into them again.
-    """
+    """A Go slice. ``memory`` has all entries, and a repeated field decodes into them again."""
 
     memory: list[object]
 

@@ -67,10 +67,7 @@ def decode_args(
 ) -> PodTopologySpreadArgs:
     """Decode args strictly from JSON, and fill in defaults.
 
-    ``at`` is the plugin's path in the configuration file, for messages.
-
-    Raises:
-        ArgsError: With kube-scheduler's text.
+    ``at`` is the plugin's path in the configuration file, for messages. ArgsError has kube-scheduler's text.
 
     Source: config/v1/types.go ``decodeNestedObjects``.
     """

@@ -131,10 +131,7 @@ def read_exactly(
     """Return an object as kept by kube-apiserver, with strict decoding's warnings.
 
     Slower than `read_workload`: it checks every field, not only the model's. Objects of other kinds are returned
-    unchanged.
-
-    Raises:
-        DecodeError: With kube-apiserver's message.
+    unchanged. DecodeError has kube-apiserver's message.
     """
     group, _, of_group = (stated.api_version or "").rpartition("/")
     if of_group != "v1" or (group, stated.kind) not in BUILT_IN_KINDS:
@@ -150,11 +147,7 @@ def read_exactly(
 
 
 def stated_type(raw: bytes | Raw | Mapping[str, object]) -> TypeMeta:
-    """Read the apiVersion and kind of an object.
-
-    Raises:
-        DecodeError: With kube-apiserver's message.
-    """
+    """Read the apiVersion and kind of an object, or raise DecodeError."""
     if isinstance(raw, bytes | Raw):
         return type_of(bytes(raw))
     try:
@@ -173,11 +166,7 @@ def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
 
 
 def parse_object(raw: bytes | Raw | Mapping[str, object]) -> object:
-    """Parse the JSON of an object.
-
-    Raises:
-        DecodeError: For invalid JSON.
-    """
+    """Parse the JSON of an object, or raise DecodeError."""
     if not isinstance(raw, bytes | Raw):
         return raw
     try:
@@ -332,11 +321,7 @@ def _templates(value: object, layout: Layout, meta: ObjectMeta) -> Iterator[Temp
 
 
 def _decode_bare(found: object, path: tuple[str, ...]) -> PodTemplate:
-    """Decode bare constraints as a pod template.
-
-    Raises:
-        DecodeError: With kube-apiserver's message.
-    """
+    """Decode bare constraints as a pod template, or raise DecodeError."""
     try:
         constraints = converted(found, tuple[OperatorConstraint, ...])
     except msgspec.ValidationError:
@@ -367,7 +352,7 @@ def _operated(template: PodTemplate, site: Site, layout: Layout, meta: ObjectMet
 def _decode_template(template: object, path: tuple[str, ...]) -> PodTemplate:
     """Decode a template inside a custom resource.
 
-    If another field has the wrong type, only labels, annotations and constraints are read. Its controller may accept
+    With another field of the wrong type, only labels, annotations and constraints are read. Its controller may accept
     it.
     """
     try:

@@ -220,9 +220,6 @@ def _parsed(written: Sequence[SpreadConstraint], labels: Mapping[str, str], acti
 def counting_selector(written: SpreadConstraint, labels: Mapping[str, str]) -> Selector:
     """Merge a constraint's labelSelector and matchLabelKeys with this pod's labels.
 
-    Raises:
-        SelectorError: For an invalid selector.
-
     Source: common.go ``filterTopologySpreadConstraints``, ``mergeLabelSetWithSelector``.
     """
     selector = compile_selector(written.selector)
