@@ -103,6 +103,10 @@ def validate_constraints(
 ) -> tuple[FieldError, ...]:
     """List the errors of the field, each once, in upstream's order.
 
+        >>> zone = SpreadConstraint(max_skew=0, topology_key="zone", when_unsatisfiable="DoNotSchedule")
+        >>> validate_constraints([zone], None, "constraints", RECORDED)[0].text
+        'constraints[0].maxSkew: Invalid value: 0: must be greater than zero'
+
     ``labels`` are a Pod's, for the merge of its matchLabelKeys. For a template they are None, and nothing is merged.
     ``path`` is the list's path, as in ``spec.template.spec.topologySpreadConstraints``.
 

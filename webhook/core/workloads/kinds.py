@@ -325,7 +325,11 @@ _UNKNOWN = Traits(layout=Layout(()))
 
 
 def traits(kind: GroupKind) -> Traits:
-    """Return the traits of a kind. Kinds without a row have the defaults."""
+    """Return the traits of a kind. Kinds without a row have the defaults.
+
+    >>> traits(("apps", "Deployment")).revision
+    'pod-template-hash'
+    """
     return KINDS.get(kind, _UNKNOWN)
 
 

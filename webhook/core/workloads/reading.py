@@ -91,6 +91,9 @@ def read_workload(
 ) -> Workload | None:
     """Read the object as a workload, None for a kind without pod templates.
 
+        >>> read_workload(b'{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}}').meta.name
+        'web'
+
     ``raw`` is JSON text or parsed JSON. ``embedded`` are custom kinds from the configuration. ``api_version`` and
     ``kind`` are the object's, if already known.
 

@@ -15,6 +15,7 @@ Source: kube-scheduler interpodaffinity/filtering.go.
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api import gates
 from webhook.core.api.selectors import EVERYTHING, NOTHING, Selector, SelectorError
@@ -112,12 +113,8 @@ def with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
         check_time()
         if selector.matches(labels):
             chosen.add(name)
-    return Term(
-        topology_key=term.topology_key,
-        namespaces=term.namespaces | chosen,
-        namespace_selector=EVERYTHING if _is_widened(selector, index.version) else NOTHING,
-        selector=term.selector,
-    )
+    remaining = EVERYTHING if _is_widened(selector, index.version) else NOTHING
+    return replace(term, namespaces=term.namespaces | chosen, namespace_selector=remaining)
 
 
 def _is_widened(selector: Selector, version: KubernetesVersion) -> bool:
